@@ -1,0 +1,12 @@
+# PROTON_BENCH_SANITIZE is a list for -fsanitize: "address,undefined" or "thread".
+function(proton_bench_sanitize target)
+  if(NOT PROTON_BENCH_SANITIZE)
+    return()
+  endif()
+  set(flags -fsanitize=${PROTON_BENCH_SANITIZE} -fno-omit-frame-pointer -g)
+  if(PROTON_BENCH_SANITIZE MATCHES "undefined")
+    list(APPEND flags -fno-sanitize-recover=undefined)
+  endif()
+  target_compile_options(${target} PUBLIC ${flags})
+  target_link_options(${target} PUBLIC ${flags})
+endfunction()

@@ -1,0 +1,71 @@
+// Consumes records off the hot path and adds them to the tree of every session they belong to.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "aggregate/session_tree.h"
+#include "correlation/launch_table.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+/// What became of the launches of an epoch, and how many records came.
+struct RecordCounts {
+  uint64_t launches = 0;
+  uint64_t records = 0;
+  uint64_t failed = 0;
+  uint64_t dropped = 0; ///< launches whose record was lost
+  uint64_t ranges = 0;
+  int64_t drain_ns = 0; ///< time spent here on behalf of the epoch's sessions
+
+  bool is_complete() const { return launches == records + failed + dropped; }
+  void add(const RecordCounts &other);
+};
+
+/// A session in an epoch: where its records go.
+struct EpochMember {
+  int session = 0;
+  SessionTree *tree = nullptr;
+  uint32_t phase = 0;
+};
+
+struct Epoch {
+  std::vector<EpochMember> members;
+  RecordCounts counts;
+};
+
+/// The one sink of the process. `mutex` guards everything here and in the sessions; it is never
+/// held while Python's lock is waited for, and it is taken before the locks of the thread list,
+/// the context tree and the name table.
+class Aggregator : public RecordSink {
+public:
+  static Aggregator &instance();
+
+  void launched(uint64_t correlation_id) noexcept override;
+  void failed(uint64_t correlation_id) noexcept override;
+  void complete(std::span<const KernelRecord> kernels) noexcept override;
+  void dropped(const DroppedRecord &record) noexcept override;
+
+  /// Consumes the logs of every thread. [mutex held]
+  void drain();
+  /// Same when the mutex is free; otherwise its holder will. [any thread, noexcept]
+  static void try_drain() noexcept;
+
+  std::mutex mutex;
+  std::map<EpochId, Epoch> epochs;                       ///< live ones only
+  std::map<int, std::map<std::string, uint64_t>> losses; ///< session -> reason -> count
+  LaunchTable launches;
+
+private:
+  Epoch *find_epoch(EpochId id);
+  void add_range(const RangeRecord &record);
+  void add_launch(const LaunchRecord &record);
+  void add_kernel(const KernelRecord &record);
+  void lose(const char *reason, uint64_t count, const Epoch *epoch);
+};
+
+} // namespace proton

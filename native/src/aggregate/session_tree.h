@@ -1,0 +1,53 @@
+// One session's phases: turns captures into call paths of its own tree and adds what records say.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "calltree/call_path_tree.h"
+#include "record/record.h"
+
+namespace proton {
+
+enum class ContextSource : uint8_t { kShadow, kPython };
+
+/// Not synchronised: the aggregator's lock guards it.
+class SessionTree {
+public:
+  SessionTree(ContextSource source, uint32_t birth, bool records_wall)
+      : source_(source), birth_(birth), records_wall_(records_wall) {}
+
+  void add_range(uint32_t phase, const RangeRecord &record);
+  void add_kernel(uint32_t phase, const Capture &at, const KernelRecord &record);
+  /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
+  void add_metric(uint32_t phase, const Capture &at, const std::string &name,
+                  Aggregation aggregation, const MetricValue &value);
+
+  /// The tree of a phase, made when it is new.
+  CallPathTree &tree(uint32_t phase);
+  const CallPathTree *find(uint32_t phase) const;
+  void drop_phase(uint32_t phase) { phases_.erase(phase); }
+
+  ContextSource source() const { return source_; }
+  uint32_t birth() const { return birth_; }
+  bool records_wall() const { return records_wall_; }
+
+private:
+  struct Phase {
+    CallPathTree tree;
+    std::unordered_map<uint64_t, NodeIndex> paths; ///< (shadow, python) -> node
+  };
+
+  Phase &phase(uint32_t number);
+  NodeIndex node_for(Phase &phase, ContextId shadow, ContextId python) const;
+
+  ContextSource source_;
+  uint32_t birth_; ///< frames of an earlier birth are not on this session's paths
+  bool records_wall_;
+  std::map<uint32_t, std::unique_ptr<Phase>> phases_;
+};
+
+} // namespace proton

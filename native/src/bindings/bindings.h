@@ -1,0 +1,15 @@
+// The parts of the module; each adds its names.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace proton {
+
+void bind_scope(pybind11::module_ &module);
+void bind_context(pybind11::module_ &module);
+void bind_metrics(pybind11::module_ &module);
+void bind_session(pybind11::module_ &module);
+void bind_records(pybind11::module_ &module);
+void bind_collectors(pybind11::module_ &module);
+
+} // namespace proton

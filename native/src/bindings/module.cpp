@@ -1,0 +1,27 @@
+// The module _native.
+#include "bindings/bindings.h"
+
+#include "aggregate/aggregator.h"
+#include "bindings/python_error.h"
+#include "context/host_range.h"
+#include "context/python_stack.h"
+#include "proton_bench/record_sink.h"
+
+PYBIND11_MODULE(_native, module) {
+  module.doc() = "Native core of proton_bench.";
+  module.attr("version") = PROTON_BENCH_VERSION;
+  module.attr("abi_version") = PB_RECORD_SINK_ABI_VERSION;
+  module.attr("KIND_SCOPE") = static_cast<int>(proton::FrameKind::kScope);
+  module.attr("KIND_OP") = static_cast<int>(proton::FrameKind::kOp);
+  module.attr("KIND_KERNEL") = static_cast<int>(proton::FrameKind::kKernel);
+  module.attr("KIND_TEST") = static_cast<int>(proton::FrameKind::kTest);
+  proton::register_error_translator();
+  proton::set_python_source(proton::capture_python);
+  proton::set_drain_request(proton::Aggregator::try_drain);
+  proton::bind_scope(module);
+  proton::bind_context(module);
+  proton::bind_metrics(module);
+  proton::bind_session(module);
+  proton::bind_records(module);
+  proton::bind_collectors(module);
+}

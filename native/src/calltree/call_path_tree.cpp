@@ -1,0 +1,106 @@
+#include "calltree/call_path_tree.h"
+
+#include <algorithm>
+
+namespace proton {
+namespace {
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+  return hash ^ (hash >> 32);
+}
+
+Variant owned(const VariantRecord &record) {
+  Variant variant;
+  variant.code_hash = record.code_hash;
+  std::copy(std::begin(record.grid), std::end(record.grid), std::begin(variant.grid));
+  std::copy(std::begin(record.block), std::end(record.block), std::begin(variant.block));
+  variant.shared_bytes = record.shared_bytes;
+  variant.signature = record.signature ? record.signature : "";
+  return variant;
+}
+
+} // namespace
+
+size_t CallPathTree::ChildKeyHash::operator()(const ChildKey &key) const noexcept {
+  return mix(mix(key.parent, reinterpret_cast<uintptr_t>(key.name)), key.rest);
+}
+
+CallPathTree::CallPathTree() {
+  TreeNode root;
+  root.name = Name("ROOT");
+  root.kind = FrameKind::kRoot;
+  nodes_.push_back(std::move(root));
+}
+
+NodeIndex CallPathTree::append(NodeIndex parent, const Name &name, FrameKind kind, int32_t device,
+                               int32_t variant) {
+  auto index = static_cast<NodeIndex>(nodes_.size());
+  TreeNode node;
+  node.parent = parent;
+  node.name = name;
+  node.kind = kind;
+  node.device = device;
+  node.variant = variant;
+  nodes_.push_back(std::move(node));
+  TreeNode &above = nodes_[parent];
+  if (above.last_child == kNoNode)
+    above.first_child = index;
+  else
+    nodes_[above.last_child].next_sibling = index;
+  above.last_child = index;
+  return index;
+}
+
+NodeIndex CallPathTree::child(NodeIndex parent, const Name &name, FrameKind kind, int32_t device,
+                              int32_t variant) {
+  uint64_t rest = static_cast<uint64_t>(kind) |
+                  (static_cast<uint64_t>(static_cast<uint16_t>(device)) << 8) |
+                  (static_cast<uint64_t>(static_cast<uint32_t>(variant)) << 24);
+  ChildKey key{parent, name.key(), rest};
+  auto found = children_.find(key);
+  if (found != children_.end())
+    return found->second;
+  NodeIndex *first = nullptr;
+  if (kind == FrameKind::kKernel) {
+    first = &leaves_[ChildKey{parent, name.key(), 0}].first;
+    bool is_any = device == kNone && variant == kNone;
+    if (*first != kNoNode && is_any)
+      return *first;
+    if (*first != kNoNode && nodes_[*first].device == kNone && nodes_[*first].variant == kNone) {
+      // The leaf so far holds only metrics of the launch: this record says what it ran on.
+      nodes_[*first].device = device;
+      nodes_[*first].variant = variant;
+      children_.emplace(key, *first);
+      return *first;
+    }
+  }
+  NodeIndex index = append(parent, name, kind, device, variant);
+  if (first && *first == kNoNode)
+    *first = index;
+  children_.emplace(key, index);
+  return index;
+}
+
+int32_t CallPathTree::variant(NodeIndex parent, const Name &name, const VariantRecord &record) {
+  std::vector<int32_t> &known = leaves_[ChildKey{parent, name.key(), 0}].known;
+  Variant wanted = owned(record);
+  for (int32_t position : known)
+    if (variants_[static_cast<size_t>(position)] == wanted)
+      return position;
+  if (known.size() > kMaxVariantsPerPath)
+    return known.back(); // "other"
+  if (known.size() == kMaxVariantsPerPath) {
+    wanted = Variant{};
+    wanted.signature = "other";
+  }
+  // Variants repeat on many paths; a linear search over the table is bounded by that reuse.
+  auto found = std::find(variants_.begin(), variants_.end(), wanted);
+  auto position = static_cast<int32_t>(found - variants_.begin());
+  if (found == variants_.end())
+    variants_.push_back(std::move(wanted));
+  known.push_back(position);
+  return position;
+}
+
+} // namespace proton

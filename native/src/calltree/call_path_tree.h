@@ -1,0 +1,110 @@
+// The call-path tree of one session and phase: nodes, variants and their metric columns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "calltree/metric_columns.h"
+#include "record/record.h"
+#include "support/name.h"
+
+namespace proton {
+
+inline constexpr NodeIndex kRootNode = 0;
+inline constexpr NodeIndex kNoNode = 0xffffffffu;
+inline constexpr int32_t kNone = -1;
+inline constexpr uint32_t kMaxVariantsPerPath = 64;
+
+/// Owned form of VariantRecord.
+struct Variant {
+  uint64_t code_hash = 0; ///< 0: unknown
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;
+  std::string signature; ///< "other" once a path has more than kMaxVariantsPerPath
+
+  bool operator==(const Variant &other) const = default;
+};
+
+struct TreeNode {
+  NodeIndex parent = kNoNode;
+  NodeIndex first_child = kNoNode;
+  NodeIndex last_child = kNoNode;
+  NodeIndex next_sibling = kNoNode; ///< siblings stand in order of insertion
+  Name name;
+  FrameKind kind = FrameKind::kUnknown;
+  int32_t device = kNone;  ///< index into the DeviceTable
+  int32_t variant = kNone; ///< index into variants()
+};
+
+/// Kernel leaves that differ only in variant are siblings with the same name.
+/// Not synchronised: the aggregator's lock guards it.
+class CallPathTree {
+public:
+  CallPathTree();
+
+  /// The child, made when it is new. A kernel asked for without device and variant (its metrics
+  /// come at launch, its device with the record) is the first leaf of that name, whichever it is.
+  NodeIndex child(NodeIndex parent, const Name &name, FrameKind kind, int32_t device = kNone,
+                  int32_t variant = kNone);
+  /// Sets the device of a node that is not a kernel leaf.
+  void set_device(NodeIndex node, int32_t device) { nodes_[node].device = device; }
+  /// Position of the variant for a leaf called `name` below `parent`; caps variants per path.
+  int32_t variant(NodeIndex parent, const Name &name, const VariantRecord &record);
+
+  const std::vector<TreeNode> &nodes() const { return nodes_; }
+  const std::vector<Variant> &variants() const { return variants_; }
+  MetricColumns &metrics() { return metrics_; }
+  const MetricColumns &metrics() const { return metrics_; }
+
+  /// Pre-order walk without recursion; children in order of insertion.
+  /// `visitor.enter(NodeIndex, depth)` and `visitor.leave(NodeIndex, depth)`; root has depth 0.
+  template <typename Visitor> void walk(Visitor &visitor) const {
+    NodeIndex node = kRootNode;
+    uint32_t depth = 0;
+    for (;;) {
+      visitor.enter(node, depth);
+      if (nodes_[node].first_child != kNoNode) {
+        node = nodes_[node].first_child;
+        ++depth;
+        continue;
+      }
+      visitor.leave(node, depth);
+      while (node != kRootNode && nodes_[node].next_sibling == kNoNode) {
+        node = nodes_[node].parent;
+        visitor.leave(node, --depth);
+      }
+      if (node == kRootNode)
+        return;
+      node = nodes_[node].next_sibling;
+    }
+  }
+
+private:
+  struct ChildKey {
+    NodeIndex parent;
+    const void *name;
+    uint64_t rest; ///< kind, device and variant
+    bool operator==(const ChildKey &other) const = default;
+  };
+  struct ChildKeyHash {
+    size_t operator()(const ChildKey &key) const noexcept;
+  };
+  struct Leaves {
+    NodeIndex first = kNoNode;   ///< first kernel leaf of that name
+    std::vector<int32_t> known;  ///< positions in variants_
+  };
+
+  NodeIndex append(NodeIndex parent, const Name &name, FrameKind kind, int32_t device,
+                   int32_t variant);
+
+  std::vector<TreeNode> nodes_;
+  std::unordered_map<ChildKey, NodeIndex, ChildKeyHash> children_;
+  std::vector<Variant> variants_;
+  std::unordered_map<ChildKey, Leaves, ChildKeyHash> leaves_; ///< kernels; key.rest is 0
+  MetricColumns metrics_;
+};
+
+} // namespace proton

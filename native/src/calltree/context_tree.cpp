@@ -1,0 +1,118 @@
+#include "calltree/context_tree.h"
+
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t birth) {
+  uint64_t hash = reinterpret_cast<uintptr_t>(name.key());
+  for (uint64_t part : {uint64_t{parent}, static_cast<uint64_t>(kind), uint64_t{birth}}) {
+    hash = (hash ^ part) * 0x9E3779B97F4A7C15ull;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+} // namespace
+
+ContextTree &ContextTree::instance() {
+  static ContextTree *tree = new ContextTree; // outlives threads of the target
+  return *tree;
+}
+
+ContextTree::ContextTree() : chunks_(kMaxChunks) {
+  ContextId root = allocate();
+  slot(root).live = true;
+}
+
+ContextId ContextTree::allocate() {
+  if (!free_.empty()) {
+    ContextId id = free_.back();
+    free_.pop_back();
+    return id;
+  }
+  if (used_ == kChunkNodes * kMaxChunks)
+    throw Error(ErrorCode::kScope, "more than 67 million distinct call paths are alive; "
+                                   "use fewer distinct scope names or clear phases");
+  if (used_ % kChunkNodes == 0)
+    chunks_[used_ / kChunkNodes].store(new ContextNode[kChunkNodes], std::memory_order_release);
+  return used_++;
+}
+
+ContextId ContextTree::child(ContextId parent, std::string_view text, FrameKind kind,
+                             uint32_t birth, EpochId epoch) {
+  Name name(text);
+  uint64_t key = lookup_key(parent, name, kind, birth);
+  std::lock_guard lock(mutex_);
+  auto [first, last] = lookup_.equal_range(key);
+  for (auto candidate = first; candidate != last; ++candidate) {
+    ContextNode &node = slot(candidate->second);
+    if (node.parent == parent && node.name == name && node.kind == kind && node.birth == birth) {
+      node.last_used.store(epoch, std::memory_order_relaxed);
+      return candidate->second;
+    }
+  }
+  ContextId id = allocate();
+  ContextNode &above = slot(parent);
+  ContextNode &node = slot(id);
+  node.parent = parent;
+  node.birth = birth;
+  node.depth = above.depth + 1;
+  node.kind = kind;
+  node.name = std::move(name);
+  node.key = key;
+  node.live = true;
+  node.last_used.store(epoch, std::memory_order_relaxed);
+  ++above.children;
+  lookup_.emplace(key, id);
+  return id;
+}
+
+void ContextTree::release(ContextId id) {
+  ContextNode &node = slot(id);
+  auto [first, last] = lookup_.equal_range(node.key);
+  for (auto candidate = first; candidate != last; ++candidate) {
+    if (candidate->second == id) {
+      lookup_.erase(candidate);
+      break;
+    }
+  }
+  --slot(node.parent).children;
+  node.live = false;
+  node.name = Name();
+  free_.push_back(id);
+}
+
+void ContextTree::collect(EpochId oldest_live,
+                          const std::function<void(std::vector<ContextId> &)> &gather_roots) {
+  std::lock_guard lock(mutex_);
+  // First the counter, then the stacks: a thread that pushes a cached id after its stack was read
+  // sees the new number and asks again, so no freed id stays on a stack.
+  collections_.fetch_add(1, std::memory_order_seq_cst);
+  std::vector<ContextId> roots;
+  gather_roots(roots);
+  std::vector<bool> is_root(used_, false);
+  for (ContextId id : roots)
+    is_root[id] = true;
+  auto is_dead = [&](ContextId id) {
+    const ContextNode &node = slot(id);
+    return id != 0 && node.live && node.children == 0 && !is_root[id] &&
+           node.last_used.load(std::memory_order_acquire) < oldest_live;
+  };
+  for (ContextId start = 1; start < used_; ++start) {
+    // A freed leaf may leave its parent without children, so go up while that lasts.
+    for (ContextId id = start; is_dead(id);) {
+      ContextId parent = slot(id).parent;
+      release(id);
+      id = parent;
+    }
+  }
+}
+
+size_t ContextTree::live_count() const {
+  std::lock_guard lock(mutex_);
+  return used_ - free_.size() - 1;
+}
+
+} // namespace proton

@@ -1,0 +1,74 @@
+// The process-wide tree of context ids: scopes, states, ops and Python frames of every session.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "record/record.h"
+#include "support/name.h"
+
+namespace proton {
+
+/// One frame on one path. `birth` is the serial of the newest session when the frame was opened,
+/// which is how a session drops the frames that were opened before it started.
+struct ContextNode {
+  ContextId parent = 0;
+  uint32_t birth = 0;
+  uint32_t depth = 0;    ///< frames above, root 0
+  uint32_t children = 0; ///< guarded by the tree's mutex
+  FrameKind kind = FrameKind::kRoot;
+  bool live = false;
+  Name name;
+  uint64_t key = 0;                      ///< position in the lookup table
+  std::atomic<EpochId> last_used{0};     ///< newest epoch in which a record may name this node
+};
+
+/// Interns paths. Nodes are freed by `collect` when no live phase, stack or child needs them.
+///
+/// Lock order: this mutex is the innermost but for the name table; nothing is called under it.
+class ContextTree {
+public:
+  static ContextTree &instance();
+
+  /// The child of `parent`, made when it is new. [any thread] locks
+  ContextId child(ContextId parent, std::string_view name, FrameKind kind, uint32_t birth,
+                  EpochId epoch);
+  /// The node; valid while the caller keeps it alive (on a stack or by an uncollected epoch).
+  const ContextNode &node(ContextId id) const { return slot(id); }
+  /// Notes that a record of `epoch` may name the node. [any thread]
+  void touch(ContextId id, EpochId epoch) {
+    std::atomic<EpochId> &stamp = slot(id).last_used;
+    if (stamp.load(std::memory_order_relaxed) != epoch)
+      stamp.store(epoch, std::memory_order_release);
+  }
+  /// Number of collections begun; a thread's cache is valid only for the number it saw.
+  uint32_t collections() const { return collections_.load(std::memory_order_seq_cst); }
+  /// Frees nodes last used before `oldest_live` that are neither roots nor above one.
+  void collect(EpochId oldest_live, const std::function<void(std::vector<ContextId> &)> &roots);
+  size_t live_count() const;
+
+private:
+  static constexpr uint32_t kChunkNodes = 1024;
+  static constexpr uint32_t kMaxChunks = 1u << 16;
+
+  ContextTree();
+  ContextNode &slot(ContextId id) const {
+    return chunks_[id / kChunkNodes].load(std::memory_order_acquire)[id % kChunkNodes];
+  }
+  ContextId allocate();
+  void release(ContextId id);
+
+  mutable std::mutex mutex_;
+  std::atomic<uint32_t> collections_{0};
+  std::unordered_multimap<uint64_t, ContextId> lookup_;
+  std::vector<ContextId> free_;
+  uint32_t used_ = 0; ///< slots ever handed out
+  mutable std::vector<std::atomic<ContextNode *>> chunks_;
+};
+
+} // namespace proton

@@ -1,0 +1,79 @@
+#include "calltree/distribution.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace proton {
+
+void Sketch::add(double value) {
+  static const double kLogGamma = std::log(kSketchGamma);
+  auto index = static_cast<int32_t>(std::ceil(std::log(value) / kLogGamma));
+  if (counts.empty()) {
+    first_index = index;
+    counts.push_back(0);
+  }
+  auto last = first_index + static_cast<int32_t>(counts.size()) - 1;
+  if (index > last) {
+    counts.resize(counts.size() + static_cast<size_t>(index - last), 0);
+  } else if (index < first_index) {
+    auto room = static_cast<int32_t>(kMaxBuckets - std::min(kMaxBuckets, counts.size()));
+    int32_t lowest = std::max(index, first_index - room);
+    counts.insert(counts.begin(), static_cast<size_t>(first_index - lowest), 0);
+    first_index = lowest;
+  }
+  if (counts.size() > kMaxBuckets) {
+    // High quantiles matter most in timing, so the low buckets give way.
+    size_t excess = counts.size() - kMaxBuckets;
+    uint32_t merged = 0;
+    for (size_t i = 0; i <= excess; ++i)
+      merged += counts[i];
+    counts.erase(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(excess));
+    counts[0] = merged;
+    first_index += static_cast<int32_t>(excess);
+    collapsed = collapsed || merged != 0;
+  }
+  if (index < first_index) {
+    collapsed = true;
+    index = first_index;
+  }
+  ++counts[static_cast<size_t>(index - first_index)];
+}
+
+size_t Distribution::add(double value, bool keep_samples) {
+  min = n == 0 ? value : std::min(min, value);
+  max = n == 0 ? value : std::max(max, value);
+  ++n;
+  sum += value;
+  if (value > 0) {
+    double ln = std::log(value);
+    sum_ln += ln;
+    sum_ln2 += ln * ln;
+  } else {
+    ++zero_count;
+  }
+  if (moments_only)
+    return 0;
+  if (!keep_samples) {
+    moments_only = true;
+    samples = {};
+    sketch.reset();
+    return 0;
+  }
+  if (!sketch && samples.size() < kMaxRawSamples) {
+    size_t before = samples.capacity();
+    samples.push_back(static_cast<float>(value));
+    return (samples.capacity() - before) * sizeof(float);
+  }
+  size_t before = sketch ? sketch->counts.capacity() : 0;
+  if (!sketch) {
+    sketch = std::make_unique<Sketch>();
+    for (float sample : samples)
+      if (sample > 0)
+        sketch->add(static_cast<double>(sample));
+  }
+  if (value > 0)
+    sketch->add(value);
+  return (sketch->counts.capacity() - before) * sizeof(uint32_t);
+}
+
+} // namespace proton

@@ -1,0 +1,174 @@
+#include "collector/replay/replay_collector.h"
+
+#include <algorithm>
+#include <thread>
+#include <unordered_map>
+
+#include "context/host_range.h"
+
+namespace proton {
+namespace {
+
+VariantRecord variant_of(const Recording &recording, const RecordedEvent &event) {
+  VariantRecord variant;
+  variant.code_hash = event.code_hash;
+  std::copy(std::begin(event.grid), std::end(event.grid), std::begin(variant.grid));
+  std::copy(std::begin(event.block), std::end(event.block), std::begin(variant.block));
+  variant.shared_bytes = event.shared_bytes;
+  variant.signature = recording.text(event.signature);
+  return variant;
+}
+
+} // namespace
+
+ReplayCollector::ReplayCollector(RecordSink &sink, const std::string &path, bool manual)
+    : sink_(sink), recording_(read_recording(path)), manual_(manual) {}
+
+void ReplayCollector::start() {
+  std::lock_guard lock(mutex_);
+  started_ = true;
+  played_ = false;
+  next_ = 0;
+  pending_.clear();
+}
+
+void ReplayCollector::stop() {
+  flush();
+  std::lock_guard lock(mutex_);
+  started_ = false;
+}
+
+void ReplayCollector::flush() {
+  std::vector<PendingKernel> kernels;
+  {
+    std::lock_guard lock(mutex_);
+    if (!started_)
+      return;
+    if (!manual_ && !played_) {
+      played_ = true;
+      next_ = recording_.events.size();
+    } else {
+      kernels.swap(pending_);
+      if (kernels.empty())
+        return;
+    }
+  }
+  if (kernels.empty())
+    play_all();
+  else
+    std::thread([&] { deliver(kernels); }).join();
+}
+
+void ReplayCollector::play_all() {
+  std::unordered_map<uint64_t, uint64_t> correlations; // recorded -> of this replay
+  std::vector<OpenRange> scopes;
+  std::vector<PendingKernel> kernels;
+  for (size_t i = 0; i < recording_.events.size(); ++i) {
+    const RecordedEvent &event = recording_.events[i];
+    auto known = correlations.find(event.correlation_id);
+    uint64_t id = known == correlations.end() ? 0 : known->second;
+    switch (event.kind) {
+    case EventKind::kScopeEnter:
+      scopes.push_back(enter_range(recording_.strings[event.name], FrameKind::kScope));
+      break;
+    case EventKind::kScopeExit:
+      if (!scopes.empty()) {
+        exit_range(scopes.back(), RangeKind::kScope, 0, 0, -1);
+        scopes.pop_back();
+      }
+      break;
+    case EventKind::kLaunch:
+      id = correlations[event.correlation_id] = next_correlation_id();
+      sink_.launched(id);
+      break;
+    case EventKind::kKernel:
+      kernels.push_back({i, id});
+      break;
+    case EventKind::kFailed:
+      sink_.failed(id);
+      break;
+    case EventKind::kDropped:
+      sink_.dropped({recording_.text(event.name), event.count});
+      break;
+    }
+  }
+  for (; !scopes.empty(); scopes.pop_back())
+    exit_range(scopes.back(), RangeKind::kScope, 0, 0, -1);
+  std::thread([&] { deliver(kernels); }).join();
+}
+
+void ReplayCollector::deliver(const std::vector<PendingKernel> &kernels) const {
+  std::vector<KernelRecord> records;
+  std::vector<VariantRecord> variants;
+  records.reserve(kernels.size());
+  variants.reserve(kernels.size()); // records point into it
+  for (const PendingKernel &kernel : kernels) {
+    const RecordedEvent &event = recording_.events[kernel.event];
+    KernelRecord record;
+    record.correlation_id = kernel.correlation_id;
+    record.start_ns = event.start_ns;
+    record.end_ns = event.end_ns;
+    record.name = recording_.text(event.name);
+    if (event.device_kind != kNoText)
+      record.device_kind = recording_.text(event.device_kind);
+    record.device_index = event.device_index;
+    record.stream = event.stream;
+    if (event.has_variant != 0) {
+      variants.push_back(variant_of(recording_, event));
+      record.variant = &variants.back();
+    }
+    records.push_back(record);
+  }
+  sink_.complete(records);
+}
+
+uint32_t ReplayCollector::launch(uint32_t count) {
+  uint32_t launched = 0;
+  for (; launched < count; ++launched) {
+    size_t found = 0;
+    {
+      std::lock_guard lock(mutex_);
+      const auto &events = recording_.events;
+      while (next_ < events.size() && events[next_].kind != EventKind::kLaunch)
+        ++next_;
+      if (!started_ || next_ == events.size())
+        break;
+      found = next_++;
+    }
+    uint64_t id = next_correlation_id();
+    sink_.launched(id);
+    finish_launch(found, id);
+  }
+  return launched;
+}
+
+void ReplayCollector::finish_launch(size_t launch, uint64_t correlation_id) {
+  uint64_t recorded_id = recording_.events[launch].correlation_id;
+  bool is_failed = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (size_t i = launch + 1; i < recording_.events.size(); ++i) {
+      const RecordedEvent &event = recording_.events[i];
+      if (event.correlation_id != recorded_id)
+        continue;
+      if (event.kind == EventKind::kKernel)
+        pending_.push_back({i, correlation_id});
+      if (event.kind == EventKind::kFailed)
+        is_failed = true;
+      if (event.kind == EventKind::kLaunch)
+        break; // the id was used again
+    }
+  }
+  if (is_failed)
+    sink_.failed(correlation_id);
+}
+
+size_t ReplayCollector::remaining() {
+  std::lock_guard lock(mutex_);
+  auto from = recording_.events.begin() + static_cast<std::ptrdiff_t>(next_);
+  return static_cast<size_t>(std::count_if(from, recording_.events.end(), [](const auto &event) {
+    return event.kind == EventKind::kLaunch;
+  }));
+}
+
+} // namespace proton

@@ -1,0 +1,106 @@
+// The thread's own stack of context ids; its owner pushes and pops without a lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "context/current.h"
+#include "record/record.h"
+
+namespace proton {
+
+/// A name with the hash its owner has at hand (Python strings cache theirs).
+struct HashedName {
+  std::string_view text;
+  uint64_t hash = 0;
+};
+/// For names that come without a hash.
+HashedName hashed(std::string_view text) noexcept;
+
+struct StackEntry {
+  std::atomic<ContextId> id{0};
+  FrameKind kind = FrameKind::kScope;
+  bool is_noop = false;         ///< opened while no session was active
+  uint32_t state_serial = 0;    ///< state that is already part of the path
+  uint64_t scope_id = 0;
+  uint64_t name_hash = 0;
+  int64_t start_ns = 0; ///< 0: not timed
+};
+
+/// Owned by one thread; other threads only read `current` and, in a collection, the ids.
+class ShadowStack {
+public:
+  ShadowStack() = default;
+  ShadowStack(const ShadowStack &) = delete;
+  ShadowStack &operator=(const ShadowStack &) = delete;
+
+  /// Opens a frame and returns its entry. Throws Error(kScope) past a million frames.
+  StackEntry &push(HashedName name, FrameKind kind, const Situation &now);
+  /// Opens a frame that stands for nothing, so that its exit finds a partner.
+  StackEntry &push_noop(HashedName name, FrameKind kind);
+  /// Closes the top frame. The caller checked that there is one.
+  void pop(const Situation &now) noexcept;
+  /// Closes frames until `depth` are left; returns how many closed.
+  uint32_t pop_to(uint32_t depth, const Situation &now) noexcept;
+
+  void enter_state(std::string_view name, const Situation &now);
+  /// Restores the outer state. Throws Error(kScope) when there is none.
+  void exit_state(const Situation &now);
+
+  uint32_t depth() const noexcept { return depth_.load(std::memory_order_relaxed); }
+  StackEntry &entry(uint32_t index) noexcept;
+  StackEntry &top() noexcept { return entry(depth() - 1); }
+  /// Context for a record of this thread: own stack, else the starting thread's, plus the state.
+  ContextId current(const Situation &now);
+  /// What another thread may read. [any thread]
+  ContextId published() const noexcept { return published_.load(std::memory_order_seq_cst); }
+  /// Ids that a collection must keep. [any thread]
+  void append_ids(std::vector<ContextId> &ids) const;
+  /// Forgets every frame and state: the thread ended, or the process forked.
+  void clear() noexcept;
+
+private:
+  static constexpr uint32_t kBlockEntries = 256;
+  static constexpr uint32_t kMaxBlocks = 4096;
+  static constexpr uint32_t kCacheEntries = 256;
+  static constexpr size_t kInlineName = 48;
+  struct State {
+    std::string name;
+    uint32_t serial;
+  };
+  struct CacheEntry {
+    uint64_t hash = 0;
+    ContextId parent = 0;
+    ContextId id = 0;
+    uint32_t birth = 0;
+    uint32_t collection = 0;
+    FrameKind kind = FrameKind::kUnknown;
+    uint8_t length = 0;
+    std::array<char, kInlineName> text; ///< own copy: the node may be freed while we compare
+  };
+
+  ContextId child(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
+                  uint32_t collection);
+  ContextId with_state(ContextId base, const Situation &now);
+  ContextId base(const Situation &now);
+  void publish(const Situation &now);
+  StackEntry &append();
+
+  std::atomic<uint32_t> depth_{0};
+  std::atomic<ContextId> published_{0};
+  std::array<std::atomic<StackEntry *>, kMaxBlocks> blocks_{};
+  std::vector<State> states_;
+  uint32_t next_state_serial_ = 1;
+  std::array<CacheEntry, kCacheEntries> cache_{};
+};
+
+/// The stack whose live context a thread with an empty stack uses: that of the thread which
+/// started the newest active session.
+void set_starting_stack(const ShadowStack *stack) noexcept;
+const ShadowStack *starting_stack() noexcept;
+
+} // namespace proton

@@ -1,0 +1,35 @@
+// Joins device records with the launches they came from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "record/record.h"
+
+namespace proton {
+
+/// Correlation id -> where the launch stood. Not synchronised: the aggregator's lock guards it.
+class LaunchTable {
+public:
+  void add(const LaunchRecord &launch) { launches_[launch.correlation_id] = launch.at; }
+  /// Removes and returns the launch; empty when it is unknown.
+  std::optional<Capture> take(uint64_t correlation_id) {
+    auto found = launches_.find(correlation_id);
+    if (found == launches_.end())
+      return std::nullopt;
+    Capture at = found->second;
+    launches_.erase(found);
+    return at;
+  }
+  /// Forgets launches of epochs that no phase needs any more.
+  void forget_before(EpochId oldest_live) {
+    std::erase_if(launches_, [&](const auto &item) { return item.second.epoch < oldest_live; });
+  }
+  size_t size() const { return launches_.size(); }
+
+private:
+  std::unordered_map<uint64_t, Capture> launches_;
+};
+
+} // namespace proton

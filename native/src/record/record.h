@@ -1,0 +1,77 @@
+// Records: each is one fact from one source. Plain data, int64 nanoseconds of CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstdint>
+
+namespace proton {
+
+using ContextId = uint32_t; ///< node of the process-wide context tree; 0 is its root
+using EpochId = uint32_t;   ///< names the set of active sessions and the phase of each; 0 is none
+
+/// What a frame of a call path stands for. The numbers are those of FrameKind in Python.
+enum class FrameKind : uint8_t {
+  kUnknown = 0,
+  kRoot = 1,
+  kScope = 2,
+  kOp = 3,
+  kKernel = 4,
+  kState = 5,
+  kPython = 6,
+  kCopy = 7,
+  kGraph = 8,
+  kLine = 9,
+  kTest = 10,
+};
+
+/// Where a thread stood when something happened.
+struct Capture {
+  ContextId shadow = 0; ///< scopes, states and ops
+  ContextId python = 0; ///< Python frames; 0 unless a session asks for them
+  EpochId epoch = 0;    ///< 0: no session was active
+};
+
+/// A launch call was entered. [launching thread]
+struct LaunchRecord {
+  uint64_t correlation_id = 0;
+  Capture at;
+};
+
+enum class RangeKind : uint8_t { kScope, kOp, kKernel };
+
+/// A range of host time ended: a scope, a torch operator or an interpreted kernel.
+struct RangeRecord {
+  Capture at; ///< `shadow` is the range's own node
+  RangeKind kind = RangeKind::kScope;
+  int32_t variant = -1; ///< index into the launching collector's variants; -1 none
+  int64_t duration_ns = 0;
+  int64_t self_ns = 0; ///< duration less that of nested ranges of the same collector
+};
+
+/// What distinguishes launches of one kernel on one call path.
+struct VariantRecord {
+  uint64_t code_hash = 0; ///< 0: unknown
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;
+  const char *signature = nullptr; ///< argument signature; null: unknown
+};
+
+/// A kernel ran on a device. Pointers are valid only while the record is handed over.
+struct KernelRecord {
+  uint64_t correlation_id = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  const char *name = nullptr; ///< null: the launch's own op names it
+  const VariantRecord *variant = nullptr;
+  const char *device_kind = "CUDA"; ///< "CUDA", "HIP" or "CPU"
+  int32_t device_index = 0;
+  uint32_t stream = 0;
+};
+
+/// Records were lost.
+struct DroppedRecord {
+  const char *reason = nullptr; ///< static text, becomes a key of the profile's `dropped` map
+  uint64_t count = 0;
+};
+
+} // namespace proton

@@ -1,0 +1,78 @@
+// A queue of records with one writer (the launching thread) and one reader (under a lock).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace proton {
+
+/// Unbounded single-producer single-consumer queue of fixed chunks. Appending is a store and, once
+/// per chunk, an allocation; it takes no lock.
+template <typename Record> class RecordLog {
+public:
+  static constexpr uint32_t kChunkRecords = 512;
+
+  RecordLog() : write_(new Chunk), read_(write_) {}
+  ~RecordLog() {
+    while (read_) {
+      Chunk *next = read_->next.load(std::memory_order_relaxed);
+      delete read_;
+      read_ = next;
+    }
+  }
+  RecordLog(const RecordLog &) = delete;
+  RecordLog &operator=(const RecordLog &) = delete;
+
+  /// Returns true when a chunk was filled, a hint that it is worth draining; a record that finds
+  /// no memory is counted in `lost`. [writing thread]
+  bool append(const Record &record) noexcept {
+    uint32_t used = write_->used.load(std::memory_order_relaxed);
+    if (used == kChunkRecords) {
+      Chunk *next = new (std::nothrow) Chunk;
+      if (!next) {
+        lost.fetch_add(1, std::memory_order_relaxed);
+        return true;
+      }
+      write_->next.store(next, std::memory_order_release);
+      write_ = next;
+      used = 0;
+    }
+    write_->records[used] = record;
+    write_->used.store(used + 1, std::memory_order_release);
+    return used + 1 == kChunkRecords;
+  }
+
+  /// Hands over every record appended so far. [reader, under the reader's lock]
+  template <typename Consume> void consume(Consume &&consume_record) {
+    for (;;) {
+      uint32_t used = read_->used.load(std::memory_order_acquire);
+      for (; consumed_ < used; ++consumed_)
+        consume_record(read_->records[consumed_]);
+      if (consumed_ < kChunkRecords)
+        return;
+      Chunk *next = read_->next.load(std::memory_order_acquire);
+      if (!next)
+        return;
+      delete read_;
+      read_ = next;
+      consumed_ = 0;
+    }
+  }
+
+  std::atomic<uint64_t> lost{0}; ///< records that found no memory
+
+private:
+  struct Chunk {
+    std::atomic<uint32_t> used{0};
+    std::atomic<Chunk *> next{nullptr};
+    std::array<Record, kChunkRecords> records;
+  };
+  Chunk *write_; ///< writer only
+  Chunk *read_;  ///< reader only
+  uint32_t consumed_ = 0;
+};
+
+} // namespace proton

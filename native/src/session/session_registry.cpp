@@ -1,0 +1,293 @@
+#include "session/session_registry.h"
+
+#include <algorithm>
+#include <new>
+
+#include "calltree/context_tree.h"
+#include "context/thread_state.h"
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+using Lock = std::lock_guard<std::mutex>;
+
+std::mutex &guard() { return Aggregator::instance().mutex; }
+
+} // namespace
+
+SessionRegistry &SessionRegistry::instance() {
+  static SessionRegistry *registry = new SessionRegistry; // outlives threads of the target
+  return *registry;
+}
+
+SessionRegistry::Session &SessionRegistry::find(int id) {
+  auto found = sessions_.find(id);
+  if (found != sessions_.end())
+    return found->second;
+  std::string known;
+  for (const auto &[number, session] : sessions_)
+    known += (known.empty() ? "" : ", ") + std::to_string(number);
+  throw Error(ErrorCode::kSession, "Session has not been initialized: " + std::to_string(id) +
+                                       "; live sessions: " + (known.empty() ? "none" : known));
+}
+
+int SessionRegistry::add(const std::string &name, ContextSource source, bool records_wall) {
+  Lock lock(guard());
+  int id = next_id_++;
+  Session &session = sessions_[id];
+  session.name = name;
+  session.tree = std::make_unique<SessionTree>(source, next_birth_++, records_wall);
+  session.starting_stack = &this_thread().stack;
+  return id;
+}
+
+EpochId SessionRegistry::open_epoch() {
+  Aggregator &aggregator = Aggregator::instance();
+  EpochId id = ++last_epoch_;
+  Situation next;
+  next.epoch = id;
+  const ShadowStack *starting = nullptr;
+  Epoch epoch;
+  for (auto &[number, session] : sessions_) {
+    if (!session.active)
+      continue;
+    next.active = true;
+    next.birth = std::max(next.birth, session.tree->birth());
+    next.wants_python |= session.tree->source() == ContextSource::kPython;
+    next.wants_wall |= session.tree->records_wall();
+    starting = session.starting_stack;
+    epoch.members.push_back({number, session.tree.get(), session.phase});
+  }
+  if (next.active)
+    aggregator.epochs.emplace(id, std::move(epoch));
+  set_starting_stack(starting);
+  publish_situation(next);
+  return id;
+}
+
+void SessionRegistry::activate(int id) {
+  Lock lock(guard());
+  Session &session = find(id);
+  if (session.active)
+    return;
+  session.active = true;
+  EpochId epoch = open_epoch();
+  session.first_epochs.try_emplace(session.phase, epoch);
+}
+
+void SessionRegistry::deactivate(int id) {
+  Lock lock(guard());
+  Session &session = find(id);
+  if (!session.active)
+    return;
+  session.active = false;
+  open_epoch();
+}
+
+void SessionRegistry::remove(int id) {
+  Lock lock(guard());
+  Session &session = find(id);
+  Aggregator &aggregator = Aggregator::instance();
+  if (session.active) {
+    session.active = false;
+    open_epoch();
+  }
+  aggregator.drain();
+  for (auto &[number, epoch] : aggregator.epochs)
+    std::erase_if(epoch.members, [&](const EpochMember &member) { return member.session == id; });
+  aggregator.losses.erase(id);
+  sessions_.erase(id);
+  prune();
+}
+
+bool SessionRegistry::exists(int id) {
+  Lock lock(guard());
+  return sessions_.contains(id);
+}
+
+bool SessionRegistry::is_active(int id) {
+  Lock lock(guard());
+  return find(id).active;
+}
+
+size_t SessionRegistry::active_count() {
+  Lock lock(guard());
+  return static_cast<size_t>(std::count_if(sessions_.begin(), sessions_.end(),
+                                           [](const auto &item) { return item.second.active; }));
+}
+
+ContextSource SessionRegistry::source(int id) {
+  Lock lock(guard());
+  return find(id).tree->source();
+}
+
+uint32_t SessionRegistry::context_depth(int id) {
+  Lock lock(guard());
+  uint32_t birth = find(id).tree->birth();
+  ShadowStack &stack = this_thread().stack;
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < stack.depth(); ++i) {
+    StackEntry &entry = stack.entry(i);
+    if (!entry.is_noop && ContextTree::instance().node(entry.id.load()).birth >= birth)
+      ++depth;
+  }
+  return depth;
+}
+
+void SessionRegistry::set_provenance(int id, std::string encoded) {
+  Lock lock(guard());
+  find(id).provenance = std::move(encoded);
+}
+
+std::map<std::string, uint64_t> SessionRegistry::losses(int id) {
+  Lock lock(guard());
+  find(id);
+  return Aggregator::instance().losses[id];
+}
+
+RecordCounts SessionRegistry::counts(int id) {
+  Lock lock(guard());
+  RecordCounts total = find(id).retired;
+  for (const auto &[number, epoch] : Aggregator::instance().epochs)
+    for (const EpochMember &member : epoch.members)
+      if (member.session == id)
+        total.add(epoch.counts);
+  return total;
+}
+
+void SessionRegistry::add_metrics(const Capture &at, const std::vector<UserMetric> &metrics) {
+  Lock lock(guard());
+  auto found = Aggregator::instance().epochs.find(at.epoch);
+  if (found == Aggregator::instance().epochs.end())
+    return; // no session listens any more
+  for (const EpochMember &member : found->second.members)
+    for (const UserMetric &metric : metrics)
+      member.tree->add_metric(member.phase, at, metric.name, metric.aggregation, metric.value);
+}
+
+void SessionRegistry::drain() {
+  Lock lock(guard());
+  Aggregator::instance().drain();
+}
+
+uint32_t SessionRegistry::advance_phase(int id) {
+  Lock lock(guard());
+  Session &session = find(id);
+  session.first_epochs.try_emplace(session.phase, last_epoch_ + 1);
+  ++session.phase;
+  EpochId epoch = open_epoch();
+  session.first_epochs.emplace(session.phase, epoch);
+  return session.phase;
+}
+
+uint32_t SessionRegistry::current_phase(int id) {
+  Lock lock(guard());
+  return find(id).phase;
+}
+
+std::vector<uint32_t> SessionRegistry::live_phases(int id) {
+  Lock lock(guard());
+  std::vector<uint32_t> phases;
+  Session &session = find(id);
+  for (const auto &[phase, epoch] : session.first_epochs)
+    phases.push_back(phase);
+  if (phases.empty())
+    phases.push_back(session.phase); // never activated
+  return phases;
+}
+
+bool SessionRegistry::is_phase_complete(int id, uint32_t phase) {
+  Lock lock(guard());
+  Session &session = find(id);
+  if (phase >= session.phase)
+    return false;
+  Aggregator &aggregator = Aggregator::instance();
+  aggregator.drain();
+  for (const auto &[number, epoch] : aggregator.epochs)
+    for (const EpochMember &member : epoch.members)
+      if (member.session == id && member.phase == phase && !epoch.counts.is_complete())
+        return false;
+  return true;
+}
+
+void SessionRegistry::drop_phase(int id, uint32_t phase) {
+  Session &session = find(id);
+  for (auto &[number, epoch] : Aggregator::instance().epochs) {
+    auto cleared = [&](const EpochMember &member) {
+      return member.session == id && member.phase == phase;
+    };
+    if (std::erase_if(epoch.members, cleared) != 0)
+      session.retired.add(epoch.counts);
+  }
+  session.tree->drop_phase(phase);
+  session.first_epochs.erase(phase);
+}
+
+void SessionRegistry::clear_phase(int id, uint32_t phase, bool up_to) {
+  Lock lock(guard());
+  Session &session = find(id);
+  if (!session.first_epochs.contains(phase) && phase != session.phase && !up_to)
+    tree(id, phase); // throws, naming the live phases
+  Aggregator::instance().drain();
+  for (uint32_t number = up_to ? 0 : phase; number <= std::min(phase, session.phase); ++number)
+    if (session.first_epochs.contains(number))
+      drop_phase(id, number);
+  if (phase >= session.phase) {
+    // The current phase goes on, empty; a new epoch keeps late records of the old one out.
+    EpochId epoch = open_epoch();
+    session.first_epochs.emplace(session.phase, epoch);
+  }
+  prune();
+}
+
+const CallPathTree &SessionRegistry::tree(int id, uint32_t phase) {
+  Session &session = find(id);
+  if (session.first_epochs.contains(phase) || phase == session.phase)
+    return session.tree->tree(phase);
+  std::string live;
+  for (const auto &[number, epoch] : session.first_epochs)
+    live += (live.empty() ? "" : ", ") + std::to_string(number);
+  throw Error(ErrorCode::kSession, "Phase " + std::to_string(phase) + " has no data in session " +
+                                       std::to_string(id) + "; live phases: " + live);
+}
+
+std::string SessionRegistry::encode(int id, uint32_t phase, FileFormat format) {
+  Lock lock(guard());
+  Aggregator &aggregator = Aggregator::instance();
+  aggregator.drain();
+  const CallPathTree &wanted = tree(id, phase);
+  FileFacts facts;
+  facts.provenance = find(id).provenance;
+  facts.dropped = aggregator.losses[id];
+  uint64_t cold = wanted.metrics().cold_distributions();
+  if (cold != 0)
+    facts.dropped["distributions reduced to moments"] += cold;
+  return encode_profile(wanted, DeviceTable::instance().list(), facts, format);
+}
+
+void SessionRegistry::prune() {
+  EpochId oldest_live = last_epoch_ + 1;
+  for (const auto &[number, session] : sessions_)
+    for (const auto &[phase, epoch] : session.first_epochs)
+      oldest_live = std::min(oldest_live, epoch);
+  Aggregator &aggregator = Aggregator::instance();
+  std::erase_if(aggregator.epochs, [&](const auto &item) { return item.first < oldest_live; });
+  aggregator.launches.forget_before(oldest_live);
+  ContextTree::instance().collect(oldest_live, [](std::vector<ContextId> &roots) {
+    for_each_thread([&](ThreadState &thread) { thread.stack.append_ids(roots); });
+  });
+}
+
+void SessionRegistry::reset_after_fork() noexcept {
+  // The parent's threads, and any lock they held, do not exist here; its data is copy-on-write
+  // and simply abandoned.
+  new (&guard()) std::mutex;
+  publish_situation(Situation{});
+  set_starting_stack(nullptr);
+  for (auto &[number, session] : sessions_)
+    session.active = false;
+  reset_threads_after_fork();
+}
+
+} // namespace proton

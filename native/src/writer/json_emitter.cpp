@@ -1,0 +1,202 @@
+#include "writer/json_emitter.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "writer/utf8_text.h"
+
+namespace proton {
+namespace {
+
+constexpr size_t kIndent = 4;
+
+template <typename Number> void append_number(std::string &out, Number number) {
+  char digits[32];
+  auto [end, status] = std::to_chars(digits, digits + sizeof digits, number);
+  static_cast<void>(status); // 32 characters hold every int64 and every shortest double
+  out.append(digits, end);
+}
+
+// Two-character escapes of JSON; 0 for characters that have none.
+char short_escape(char character) {
+  switch (character) {
+  case '"':
+  case '\\':
+    return character;
+  case '\b':
+    return 'b';
+  case '\f':
+    return 'f';
+  case '\n':
+    return 'n';
+  case '\r':
+    return 'r';
+  case '\t':
+    return 't';
+  default:
+    return 0;
+  }
+}
+
+void append_escaped(std::string &out, char character) {
+  constexpr char kHexDigits[] = "0123456789abcdef";
+  out += '\\';
+  if (char letter = short_escape(character); letter != 0) {
+    out += letter;
+    return;
+  }
+  auto code = static_cast<unsigned char>(character);
+  out += "u00";
+  out += kHexDigits[code >> 4];
+  out += kHexDigits[code & 0xF];
+}
+
+} // namespace
+
+JsonEmitter::JsonEmitter(JsonStyle style) : indents_(style == JsonStyle::kFile) {
+  if (indents_)
+    out_ = "\n";
+  open('[');
+}
+
+Layout JsonEmitter::layout() const {
+  return {.frame_before_children = false, .sorts_keys = true, .drops_empty_leaves = false};
+}
+
+void JsonEmitter::open(char bracket) {
+  out_ += bracket;
+  ++level_;
+  is_empty_ = true;
+}
+
+void JsonEmitter::close(char bracket) {
+  --level_;
+  if (indents_ && !is_empty_) {
+    out_ += '\n';
+    out_.append(level_ * kIndent, ' ');
+  }
+  out_ += bracket;
+  is_empty_ = false;
+}
+
+// Separates the coming entry from what stands before it.
+void JsonEmitter::item() {
+  if (!is_empty_)
+    out_ += ',';
+  if (indents_) {
+    out_ += '\n';
+    out_.append(level_ * kIndent, ' ');
+  }
+  is_empty_ = false;
+}
+
+void JsonEmitter::key(std::string_view name) {
+  item();
+  text(name);
+  out_ += indents_ ? ": " : ":";
+}
+
+void JsonEmitter::text(std::string_view value) {
+  out_ += '"';
+  size_t plain = 0; // start of the run that needs no escape
+  for (size_t position = 0; position < value.size(); ++position) {
+    char character = value[position];
+    if (static_cast<unsigned char>(character) >= 0x20 && short_escape(character) == 0)
+      continue;
+    out_.append(value.substr(plain, position - plain));
+    append_escaped(out_, character);
+    plain = position + 1;
+  }
+  out_.append(value.substr(plain));
+  out_ += '"';
+}
+
+void JsonEmitter::value(int64_t number) { append_number(out_, number); }
+
+void JsonEmitter::value(double number) {
+  if (!std::isfinite(number)) {
+    out_ += "null";
+    return;
+  }
+  size_t start = out_.size();
+  append_number(out_, number);
+  // A whole double keeps its type in every reader: 3.0, not 3.
+  if (out_.find_first_of(".e", start) == std::string::npos)
+    out_ += ".0";
+}
+
+template <typename Number> void JsonEmitter::value(const std::vector<Number> &numbers) {
+  open('[');
+  for (Number number : numbers) {
+    item();
+    value(number);
+  }
+  close(']');
+}
+
+void JsonEmitter::open_node() {
+  item();
+  open('{');
+}
+
+void JsonEmitter::frame(std::string_view name, const std::vector<MetricField> &metrics) {
+  key("frame");
+  open('{');
+  key("name");
+  text(name);
+  key("type");
+  text("function");
+  close('}');
+  key("metrics");
+  open('{');
+  for (const MetricField &metric : metrics) {
+    key(metric.key);
+    std::visit([this](const auto &held) { value(held); }, metric.value);
+  }
+  close('}');
+}
+
+void JsonEmitter::open_children(size_t) {
+  key("children");
+  open('[');
+}
+
+void JsonEmitter::close_children() { close(']'); }
+
+void JsonEmitter::close_node() { close('}'); }
+
+void JsonEmitter::device(const Device &device) {
+  open('{');
+  key("arch");
+  text(valid_utf8(device.arch));
+  key("bus_width");
+  value(device.bus_width_bits);
+  key("clock_rate");
+  value(device.clock_rate_khz);
+  key("memory_clock_rate");
+  value(device.memory_clock_rate_khz);
+  key("num_sms");
+  value(device.num_sms);
+  close('}');
+}
+
+std::string JsonEmitter::finish(const DeviceMap &devices) {
+  item();
+  open('{');
+  for (const auto &[kind, by_index] : devices) {
+    key(kind);
+    open('{');
+    for (const auto &[index, facts] : by_index) {
+      key(index);
+      device(facts);
+    }
+    close('}');
+  }
+  close('}');
+  close(']');
+  if (indents_)
+    out_ += '\n';
+  return std::move(out_);
+}
+
+} // namespace proton

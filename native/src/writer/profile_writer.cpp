@@ -1,0 +1,76 @@
+#include "writer/profile_writer.h"
+
+#include <exception>
+
+#include "support/error.h"
+#include "writer/hatchet_writer.h"
+#include "writer/json_emitter.h"
+#include "writer/msgpack_emitter.h"
+#include "writer/output_file.h"
+#include "writer/proton_writer.h"
+#include "writer/utf8_text.h"
+
+namespace proton {
+namespace {
+
+std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
+                   const FileFacts &facts, FileFormat format) {
+  switch (format) {
+  case FileFormat::kProton:
+    return write_proton(tree, devices, facts);
+  case FileFormat::kHatchet: {
+    JsonEmitter emitter(JsonStyle::kFile);
+    return write_hatchet(tree, devices, emitter);
+  }
+  case FileFormat::kHatchetCompact: {
+    JsonEmitter emitter(JsonStyle::kCompact);
+    return write_hatchet(tree, devices, emitter);
+  }
+  case FileFormat::kHatchetMsgpack: {
+    MsgpackEmitter emitter;
+    return write_hatchet(tree, devices, emitter);
+  }
+  }
+  throw Error(ErrorCode::kUsage, "unknown file format number " +
+                                     std::to_string(static_cast<int>(format)) +
+                                     "; use one that parse_file_format returns");
+}
+
+} // namespace
+
+FileFormat parse_file_format(std::string_view text) {
+  if (text == "proton")
+    return FileFormat::kProton;
+  if (text == "hatchet")
+    return FileFormat::kHatchet;
+  if (text == "hatchet_compact")
+    return FileFormat::kHatchetCompact;
+  if (text == "hatchet_msgpack")
+    return FileFormat::kHatchetMsgpack;
+  throw Error(ErrorCode::kUsage, "Unknown output format: " + valid_utf8(text) +
+                                     "; choose proton, hatchet, hatchet_compact or "
+                                     "hatchet_msgpack");
+}
+
+// What the standard library throws (no memory) becomes the one error type that callers know.
+std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
+                           const FileFacts &facts, FileFormat format) {
+  try {
+    return encode(tree, devices, facts, format);
+  } catch (const Error &) {
+    throw;
+  } catch (const std::exception &error) {
+    throw Error(ErrorCode::kOutput,
+                "cannot encode a profile of " + std::to_string(tree.nodes().size()) +
+                    " call paths: " + error.what() + "; free memory or clear phases more often");
+  }
+}
+
+void write_file(const std::string &path, std::string_view content) {
+  if (path.empty() || path == "-")
+    write_to_stdout(content);
+  else
+    write_atomically(path, content);
+}
+
+} // namespace proton

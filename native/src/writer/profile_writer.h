@@ -1,0 +1,35 @@
+// Encodes one call-path tree in each file format, by one walk, and writes files atomically.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calltree/call_path_tree.h"
+#include "record/device.h"
+
+namespace proton {
+
+/// What a file says beside the tree.
+struct FileFacts {
+  std::string provenance;                  ///< one encoded MessagePack map; empty: an empty map
+  std::map<std::string, uint64_t> dropped; ///< lost records by reason
+  bool partial = false;
+};
+
+enum class FileFormat { kProton, kHatchet, kHatchetCompact, kHatchetMsgpack };
+
+/// "proton", "hatchet", "hatchet_compact", "hatchet_msgpack". Throws Error(kUsage) naming these.
+FileFormat parse_file_format(std::string_view text);
+
+/// The whole file as bytes.
+std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
+                           const FileFacts &facts, FileFormat format);
+
+/// Writes NAME.partial<suffix>, then renames. Throws Error(kOutput) with the reason and leaves
+/// nothing behind. "" and "-" mean standard output.
+void write_file(const std::string &path, std::string_view content);
+
+} // namespace proton

@@ -1,0 +1,96 @@
+"""The one exception tree of proton_bench.
+
+::
+
+    ProtonError                      70  anything this package raises on purpose
+    |-- UsageError      (ValueError)  2  wrong argument, option, name or configuration
+    |   |-- MetricError               2  unknown metric, or a value of another type than before
+    |   `-- ScopeError                2  scopes, states or ops that are not balanced
+    |-- SessionError    (IndexError)  2  unknown session or phase
+    |-- ProfileFormatError (ValueError) 2  a file that is corrupt, hostile or of an unknown version
+    |-- OutputError     (OSError)    74  a profile that cannot be written
+    |-- BackendUnavailableError (RuntimeError) 69  library, driver, device or privilege missing
+    |-- NativeModuleError (ImportError) 69  the compiled module is absent or does not load
+    |-- MissingExtraError (ImportError) 69  an optional dependency is not installed
+    `-- PluginError     (RuntimeError) 70  a plugin that is broken or breaks its contract
+
+Each class doubles as the built-in exception that upstream's API raises in the same place, so
+``except ValueError`` in existing scripts keeps working. ``exit_code`` is what the command line
+returns when the error ends a command. Only ``cli`` and ``pytest_plugin`` catch ``ProtonError``.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BackendUnavailableError",
+    "MetricError",
+    "MissingExtraError",
+    "NativeModuleError",
+    "OutputError",
+    "PluginError",
+    "ProfileFormatError",
+    "ProtonError",
+    "ScopeError",
+    "SessionError",
+    "UsageError",
+]
+
+
+class ProtonError(Exception):
+    """Base of every error that proton_bench raises on purpose."""
+
+    exit_code = 70
+
+
+class UsageError(ProtonError, ValueError):
+    """An argument, option, name or configuration value is wrong."""
+
+    exit_code = 2
+
+
+class MetricError(UsageError):
+    """A metric is unknown, or its value does not fit what was recorded before."""
+
+
+class ScopeError(UsageError):
+    """Scopes, states or ops are not balanced."""
+
+
+class SessionError(ProtonError, IndexError):
+    """A session or phase does not exist."""
+
+    exit_code = 2
+
+
+class ProfileFormatError(ProtonError, ValueError):
+    """A profile file is corrupt, hostile, or of a version this release cannot read."""
+
+    exit_code = 2
+
+
+class OutputError(ProtonError, OSError):
+    """A file cannot be written."""
+
+    exit_code = 74
+
+
+class BackendUnavailableError(ProtonError, RuntimeError):
+    """A backend cannot run here: its library, driver, device or privilege is missing."""
+
+    exit_code = 69
+
+
+class NativeModuleError(ProtonError, ImportError):
+    """The compiled module is absent or does not load, so nothing can be captured."""
+
+    exit_code = 69
+
+
+class MissingExtraError(ProtonError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+    exit_code = 69
+
+
+class PluginError(ProtonError, RuntimeError):
+    """A plugin is broken or breaks the contract of its hook."""
