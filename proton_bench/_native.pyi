@@ -6,6 +6,7 @@ from any thread too, but they take the session lock.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, TypeVar
 
@@ -78,7 +79,10 @@ def encode_phase(
     format: Literal["proton", "hatchet", "hatchet_compact", "hatchet_msgpack"],
     /,
 ) -> bytes: ...
-def write_phase(session: int, phase: int, path: str, format: str, /) -> None: ...
+def write_phase(
+    session: int, phase: int, path: str | bytes | PathLike[str], format: str, /
+) -> None: ...
+def folds_in_hatchet(session: int, phase: int, /) -> bool: ...
 
 # -- devices and records -------------------------------------------------------------------------
 def set_device(kind: str, index: int, attributes: Mapping[str, str | int], /) -> None: ...

@@ -82,7 +82,8 @@ void Aggregator::complete(std::span<const KernelRecord> kernels) noexcept {
 void Aggregator::add_kernel(const KernelRecord &record) {
   std::optional<Capture> at = launches.take(record.correlation_id);
   if (!at) {
-    lose("kernel record without a launch", 1, nullptr);
+    if (!launches.take_forgotten())
+      lose("kernel record without a launch", 1, nullptr);
     return;
   }
   Epoch *epoch = find_epoch(at->epoch);
@@ -100,8 +101,10 @@ void Aggregator::add_kernel(const KernelRecord &record) {
 
 void Aggregator::add_launch(const LaunchRecord &record) {
   Epoch *epoch = find_epoch(record.at.epoch);
-  if (!epoch)
+  if (!epoch) {
+    launches.forget();
     return;
+  }
   ++epoch->counts.launches;
   launches.add(record);
 }

@@ -21,8 +21,6 @@ void add_time(CallPathTree &tree, NodeIndex node, int64_t duration_ns) {
   metrics.add_int(metrics.builtin(kCount, Aggregation::kInclusive), node, 1);
 }
 
-bool is_scope(FrameKind kind) { return kind == FrameKind::kScope || kind == FrameKind::kTest; }
-
 } // namespace
 
 SessionTree::Phase &SessionTree::phase(uint32_t number) {
@@ -47,14 +45,22 @@ NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python
   if (cached != phase.paths.end())
     return cached->second;
   const ContextTree &contexts = ContextTree::instance();
-  std::vector<ContextId> frames;
+  std::vector<ContextId> frames; // innermost first
+  std::vector<ContextId> tests;
   for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
        id = contexts.node(id).parent) {
-    if (source_ == ContextSource::kShadow || !is_scope(contexts.node(id).kind))
+    const ContextNode &frame = contexts.node(id);
+    bool is_test = source_ == ContextSource::kPython && frame.kind == FrameKind::kTest;
+    // A kernel inside the frame that a launch hook named for it is the same kernel.
+    bool is_named = frame.kind == FrameKind::kKernel && naming_frame(frame.parent) != nullptr;
+    if (is_test)
+      tests.push_back(id);
+    else if (shows(frame.kind) && !is_named)
       frames.push_back(id);
   }
   for (ContextId id = python; id != 0; id = contexts.node(id).parent)
     frames.push_back(id);
+  frames.insert(frames.end(), tests.begin(), tests.end());
   NodeIndex node = kRootNode;
   for (auto id = frames.rbegin(); id != frames.rend(); ++id)
     node = phase.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
@@ -62,16 +68,26 @@ NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python
   return node;
 }
 
+bool SessionTree::shows(FrameKind kind) const {
+  return source_ == ContextSource::kShadow || kind != FrameKind::kScope;
+}
+
 void SessionTree::add_range(uint32_t number, const RangeRecord &record) {
   const ContextNode &own = ContextTree::instance().node(record.at.shadow);
   if (own.birth < birth_)
     return; // opened before this session started
-  bool is_wall = record.kind == RangeKind::kScope;
-  if (is_wall && (!records_wall_ || source_ == ContextSource::kPython))
-    return; // scopes are not on the paths of a Python session
+  bool is_scope = record.kind == RangeKind::kScope || record.kind == RangeKind::kSeen;
+  if (is_scope && !shows(own.kind))
+    return;
   Phase &target = phase(number);
-  if (is_wall) {
-    NodeIndex node = node_for(target, record.at.shadow, record.at.python);
+  if (record.kind == RangeKind::kSeen) {
+    node_for(target, record.at.shadow, 0);
+    return;
+  }
+  if (record.kind == RangeKind::kScope) {
+    if (!records_wall_)
+      return;
+    NodeIndex node = node_for(target, record.at.shadow, 0);
     MetricColumns &metrics = target.tree.metrics();
     size_t wall = metrics.builtin(kWall, Aggregation::kExclusive);
     metrics.add_int(wall, node, record.duration_ns);
@@ -85,25 +101,35 @@ void SessionTree::add_range(uint32_t number, const RangeRecord &record) {
     add_time(target.tree, node, record.self_ns);
     return;
   }
-  NodeIndex parent = node_for(target, own.parent, record.at.python);
-  const VariantRecord *facts = find_variant(record.variant);
-  int32_t variant = facts ? target.tree.variant(parent, own.name, *facts) : kNone;
-  NodeIndex leaf = target.tree.child(parent, own.name, FrameKind::kKernel, device, variant);
-  add_time(target.tree, leaf, record.self_ns);
+  const ContextNode *named = naming_frame(own.parent);
+  const ContextNode &kernel = named ? *named : own;
+  Leaf leaf{kernel.name, device, find_variant(record.variant)};
+  add_leaf(target, {kernel.parent, record.at.python, 0}, leaf, record.self_ns);
+}
+
+const ContextNode *SessionTree::naming_frame(ContextId at) const {
+  const ContextNode &frame = ContextTree::instance().node(at);
+  bool is_named = at != 0 && frame.kind == FrameKind::kKernel && frame.birth >= birth_;
+  return is_named ? &frame : nullptr;
+}
+
+void SessionTree::add_leaf(Phase &target, const Capture &above, const Leaf &leaf,
+                           int64_t duration_ns) const {
+  NodeIndex parent = node_for(target, above.shadow, above.python);
+  CallPathTree &tree = target.tree;
+  int32_t variant = leaf.variant ? tree.variant(parent, leaf.name, *leaf.variant) : kNone;
+  NodeIndex node = tree.child(parent, leaf.name, FrameKind::kKernel, leaf.device, variant);
+  add_time(tree, node, duration_ns);
 }
 
 void SessionTree::add_kernel(uint32_t number, const Capture &at, const KernelRecord &record) {
-  Phase &target = phase(number);
-  const ContextNode &innermost = ContextTree::instance().node(at.shadow);
-  // A launch hook that named the launch put the kernel's own frame on the stack.
-  bool is_named = at.shadow != 0 && innermost.kind == FrameKind::kKernel &&
-                  innermost.birth >= birth_;
-  NodeIndex parent = node_for(target, is_named ? innermost.parent : at.shadow, at.python);
-  Name name = is_named ? innermost.name : Name(record.name ? record.name : "<unknown kernel>");
-  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
-  int32_t variant = record.variant ? target.tree.variant(parent, name, *record.variant) : kNone;
-  NodeIndex leaf = target.tree.child(parent, name, FrameKind::kKernel, device, variant);
-  add_time(target.tree, leaf, record.end_ns - record.start_ns);
+  const ContextNode *named = naming_frame(at.shadow);
+  Leaf leaf;
+  leaf.name = named ? named->name : Name(record.name ? record.name : "<unknown kernel>");
+  leaf.device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  leaf.variant = record.variant;
+  Capture above{named ? named->parent : at.shadow, at.python, at.epoch};
+  add_leaf(phase(number), above, leaf, record.end_ns - record.start_ns);
 }
 
 void SessionTree::add_metric(uint32_t number, const Capture &at, const std::string &name,

@@ -12,6 +12,8 @@
 
 namespace proton {
 
+struct ContextNode;
+
 enum class ContextSource : uint8_t { kShadow, kPython };
 
 /// Not synchronised: the aggregator's lock guards it.
@@ -41,7 +43,20 @@ private:
     std::unordered_map<uint64_t, NodeIndex> paths; ///< (shadow, python) -> node
   };
 
+  /// The kernel that a record is about.
+  struct Leaf {
+    Name name;
+    int32_t device = kNone;
+    const VariantRecord *variant = nullptr;
+  };
+
   Phase &phase(uint32_t number);
+  /// Whether frames of this kind are on the session's paths: Python frames take the place of
+  /// scopes, and stand below the tests.
+  bool shows(FrameKind kind) const;
+  /// The frame that a launch hook put around a launch to name its kernel; null without one.
+  const ContextNode *naming_frame(ContextId at) const;
+  void add_leaf(Phase &phase, const Capture &above, const Leaf &leaf, int64_t duration_ns) const;
   NodeIndex node_for(Phase &phase, ContextId shadow, ContextId python) const;
 
   ContextSource source_;

@@ -57,8 +57,8 @@ uint32_t text_index(Recording &recording, const py::dict &event, const char *key
   return static_cast<uint32_t>(recording.strings.size() - 1);
 }
 
-constexpr const char *kEventNames[] = {"", "scope_enter", "scope_exit", "launch",
-                                       "kernel", "failed", "dropped"};
+constexpr const char *kEventNames[] = {"",       "scope_enter", "scope_exit", "launch",
+                                       "kernel", "failed",      "dropped"};
 
 EventKind parse_kind(const std::string &text) {
   for (uint32_t kind = 1; kind < std::size(kEventNames); ++kind)
@@ -151,16 +151,15 @@ void bind_collectors(py::module_ &module) {
       .def("detach_torch", [](CpuCollector &) { TorchObserver::instance().remove(); })
       .def_property_readonly("torch_attached",
                              [](CpuCollector &) { return TorchObserver::instance().installed(); })
-      .def("enter_op",
-           [](CpuCollector &, const py::str &name) {
-             begin_op(PythonText(name.ptr(), "name").text());
-           })
+      .def("enter_op", [](CpuCollector &,
+                          const py::str &name) { begin_op(PythonText(name.ptr(), "name").text()); })
       .def("exit_op", [](CpuCollector &) { end_op(); })
-      .def("enter_kernel",
-           [](CpuCollector &, const py::str &name, const py::object &variant) {
-             enter_kernel(name, variant);
-           },
-           py::arg("name"), py::arg("variant") = py::none(), py::pos_only())
+      .def(
+          "enter_kernel",
+          [](CpuCollector &, const py::str &name, const py::object &variant) {
+            enter_kernel(name, variant);
+          },
+          py::arg("name"), py::arg("variant") = py::none(), py::pos_only())
       .def("exit_kernel", [](CpuCollector &) { end_op(); })
       .def("mute", [](CpuCollector &) { mute_ops(); })
       .def("unmute", [](CpuCollector &) { unmute_ops(); });

@@ -5,14 +5,13 @@
 #include "calltree/context_tree.h"
 #include "context/host_range.h"
 #include "context/thread_state.h"
-#include "support/clock.h"
 
 namespace py = pybind11;
 
 namespace proton {
 namespace {
 
-PyObject *enter_frame(PyObject *name_object, FrameKind kind, bool is_timed) {
+PyObject *enter_frame(PyObject *name_object, FrameKind kind) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     PythonText name(name_object, "name");
     ShadowStack &stack = this_thread().stack;
@@ -21,9 +20,9 @@ PyObject *enter_frame(PyObject *name_object, FrameKind kind, bool is_timed) {
       stack.push_noop(name.name(), kind);
       Py_RETURN_NONE;
     }
-    StackEntry &entry = stack.push(name.name(), kind, now);
-    if (is_timed && now.wants_wall)
-      entry.start_ns = monotonic_ns();
+    bool is_scope = kind != FrameKind::kKernel;
+    const StackEntry &entry =
+        is_scope ? open_scope(name.name(), kind, now) : stack.push(name.name(), kind, now);
     return PyLong_FromUnsignedLongLong(entry.scope_id);
   });
 }
@@ -49,23 +48,13 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
     if (name_object && name_object != Py_None) {
       PythonText name(name_object, "name");
       if (name.name().hash != entry.name_hash)
-        throw Error(ErrorCode::kScope, "Scope name mismatch: " + name_of(entry) + " != " +
-                                           std::string(name.text()) +
+        throw Error(ErrorCode::kScope, "Scope name mismatch: " + name_of(entry) +
+                                           " != " + std::string(name.text()) +
                                            "; exit scopes in the reverse order of entering");
     }
     uint64_t id = entry.scope_id;
     bool is_noop = entry.is_noop;
-    bool chunk_filled = false;
-    if (entry.start_ns != 0 && now.wants_wall) {
-      RangeRecord record;
-      record.at.shadow = entry.id.load(std::memory_order_relaxed);
-      record.at.epoch = now.epoch;
-      record.duration_ns = record.self_ns = monotonic_ns() - entry.start_ns;
-      chunk_filled = thread.ranges.append(record);
-    }
-    thread.stack.pop(now);
-    if (chunk_filled)
-      request_drain();
+    close_top(now);
     if (is_noop)
       Py_RETURN_NONE;
     return PyLong_FromUnsignedLongLong(id);
@@ -85,7 +74,7 @@ PyObject *enter_scope(PyObject *, PyObject *const *args, Py_ssize_t count) {
       return PyErr_Format(PyExc_ValueError, "kind must be KIND_SCOPE or KIND_TEST");
     kind = static_cast<FrameKind>(wanted);
   }
-  return enter_frame(args[0], kind, true);
+  return enter_frame(args[0], kind);
 }
 
 PyObject *exit_scope(PyObject *, PyObject *const *args, Py_ssize_t count) {
@@ -94,7 +83,7 @@ PyObject *exit_scope(PyObject *, PyObject *const *args, Py_ssize_t count) {
 
 PyObject *enter_op(PyObject *, PyObject *name) {
   // The op names the launch inside it, so it stands as the kernel's own frame.
-  PyObject *id = enter_frame(name, FrameKind::kKernel, false);
+  PyObject *id = enter_frame(name, FrameKind::kKernel);
   if (!id)
     return nullptr;
   Py_DECREF(id);

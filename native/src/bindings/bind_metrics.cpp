@@ -23,17 +23,17 @@ int64_t to_int(const std::string &name, py::handle value) {
   int overflow = 0;
   long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow != 0)
-    throw Error(ErrorCode::kMetric, "metric '" + name +
-                                        "' does not fit into 64 bits; record it as a float");
+    throw Error(ErrorCode::kMetric,
+                "metric '" + name + "' does not fit into 64 bits; record it as a float");
   if (number == -1 && PyErr_Occurred())
     throw py::error_already_set();
   return number;
 }
 
 [[noreturn]] void refuse(const std::string &name, py::handle value) {
-  throw Error(ErrorCode::kMetric,
-              "metric '" + name + "' has type " + Py_TYPE(value.ptr())->tp_name +
-                  "; give an int, a float, or a list of ints or floats");
+  throw Error(ErrorCode::kMetric, "metric '" + name + "' has type " +
+                                      Py_TYPE(value.ptr())->tp_name +
+                                      "; give an int, a float, or a list of ints or floats");
 }
 
 MetricValue parse_vector(const std::string &name, const py::sequence &values) {

@@ -3,6 +3,7 @@
 
 #include "aggregate/aggregator.h"
 #include "bindings/bindings.h"
+#include "bindings/python_text.h"
 #include "bindings/python_variant.h"
 #include "record/device.h"
 #include "session/record_sink_abi.h"
@@ -44,14 +45,15 @@ uint64_t emit_launch() {
   return id;
 }
 
-void emit_kernel(uint64_t correlation_id, const std::string &name, int64_t start_ns,
-                 int64_t end_ns, const std::string &device_kind, int32_t device_index,
-                 uint32_t stream, const py::object &variant) {
+void emit_kernel(uint64_t correlation_id, const py::str &name, int64_t start_ns, int64_t end_ns,
+                 const std::string &device_kind, int32_t device_index, uint32_t stream,
+                 const py::object &variant) {
   KernelRecord record;
   record.correlation_id = correlation_id;
   record.start_ns = start_ns;
   record.end_ns = end_ns;
-  record.name = name.c_str();
+  std::string text(PythonText(name.ptr(), "name").text());
+  record.name = text.c_str();
   record.device_kind = device_kind.c_str();
   record.device_index = device_index;
   record.stream = stream;
@@ -69,10 +71,12 @@ void add_dropped(const std::string &reason, uint64_t count) {
 
 void bind_records(py::module_ &module) {
   module.def("set_device", &set_device);
-  module.def("record_sink", [] { return py::capsule(record_sink_abi(), "proton_bench.record_sink"); });
+  module.def("record_sink",
+             [] { return py::capsule(record_sink_abi(), "proton_bench.record_sink"); });
   module.def("emit_launch", &emit_launch);
-  module.def("emit_failed_launch", [](uint64_t id) { Aggregator::instance().failed(id); },
-             py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "emit_failed_launch", [](uint64_t id) { Aggregator::instance().failed(id); },
+      py::call_guard<py::gil_scoped_release>());
   module.def("emit_kernel", &emit_kernel, py::arg("correlation_id"), py::arg("name"),
              py::arg("start_ns"), py::arg("end_ns"), py::arg("device_kind"),
              py::arg("device_index"), py::arg("stream"), py::arg("variant") = py::none(),

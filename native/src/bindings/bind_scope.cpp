@@ -7,7 +7,6 @@
 #include "bindings/python_text.h"
 #include "context/host_range.h"
 #include "context/thread_state.h"
-#include "support/clock.h"
 
 namespace py = pybind11;
 
@@ -50,8 +49,8 @@ PyObject *scope_new(PyTypeObject *type, PyObject *, PyObject *) {
 int scope_init(PyObject *object, PyObject *args, PyObject *kwargs) {
   static const char *const kKeywords[] = {"name", "metrics", nullptr};
   PyObject *name = nullptr, *metrics = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:scope", const_cast<char **>(kKeywords),
-                                   &name, &metrics))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:scope", const_cast<char **>(kKeywords), &name,
+                                   &metrics))
     return -1;
   return set_fields(object, name, metrics) ? 0 : -1;
 }
@@ -102,19 +101,7 @@ void close_scope(ScopeObject *scope) {
     return; // opened while nobody listened, on another thread, or already closed
   Situation now = situation();
   thread.stack.pop_to(scope->depth + 1, now);
-  StackEntry &entry = thread.stack.top();
-  bool chunk_filled = false;
-  if (entry.start_ns != 0 && now.wants_wall) {
-    RangeRecord record;
-    record.at.shadow = entry.id.load(std::memory_order_relaxed);
-    record.at.epoch = now.epoch;
-    record.kind = RangeKind::kScope;
-    record.duration_ns = record.self_ns = monotonic_ns() - entry.start_ns;
-    chunk_filled = thread.ranges.append(record);
-  }
-  thread.stack.pop(now);
-  if (chunk_filled)
-    request_drain();
+  close_top(now);
 }
 
 bool add_scope_metrics(PyObject *metrics) {
@@ -140,10 +127,7 @@ PyObject *scope_enter(PyObject *object, PyObject *) {
     PythonText name(scope->name, "the name of a scope");
     ShadowStack &stack = this_thread().stack;
     scope->depth = stack.depth();
-    StackEntry &entry = stack.push(name.name(), FrameKind::kScope, now);
-    scope->scope_id = entry.scope_id;
-    if (now.wants_wall)
-      entry.start_ns = monotonic_ns();
+    scope->scope_id = open_scope(name.name(), FrameKind::kScope, now).scope_id;
     if (scope->metrics != Py_None && !add_scope_metrics(scope->metrics)) {
       close_scope(scope); // __exit__ is not called when __enter__ raises
       return nullptr;
@@ -159,7 +143,8 @@ PyObject *scope_exit(PyObject *object, PyObject *const *, Py_ssize_t) {
 
 PyObject *scope_call(PyObject *object, PyObject *args, PyObject *kwargs) {
   PyObject *function = nullptr;
-  if ((kwargs && PyDict_GET_SIZE(kwargs) != 0) || !PyArg_UnpackTuple(args, "scope", 1, 1, &function))
+  if ((kwargs && PyDict_GET_SIZE(kwargs) != 0) ||
+      !PyArg_UnpackTuple(args, "scope", 1, 1, &function))
     return PyErr_Occurred() ? nullptr
                             : PyErr_Format(PyExc_TypeError, "a scope decorates one function");
   return guarded<PyObject *>(nullptr, [&] {
@@ -177,11 +162,11 @@ PyObject *scope_repr(PyObject *object) {
   return PyUnicode_FromFormat("scope(%R)", as_scope(object)->name);
 }
 
-PyMethodDef kMethods[] = {
-    {"__enter__", scope_enter, METH_NOARGS, nullptr},
-    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(scope_exit)),
-     METH_FASTCALL, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kMethods[] = {{"__enter__", scope_enter, METH_NOARGS, nullptr},
+                          {"__exit__",
+                           reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(scope_exit)),
+                           METH_FASTCALL, nullptr},
+                          {nullptr, nullptr, 0, nullptr}};
 PyMemberDef kMembers[] = {
     {"name", T_OBJECT_EX, offsetof(ScopeObject, name), READONLY, nullptr},
     {"metrics", T_OBJECT_EX, offsetof(ScopeObject, metrics), READONLY, nullptr},

@@ -50,9 +50,12 @@ std::map<std::string, uint64_t> session_counts(int session) {
   uint64_t lost = 0;
   for (const auto &[reason, count] : sessions().losses(session))
     lost += count;
-  return {{"launches", counts.launches}, {"records", counts.records},
-          {"failed", counts.failed},     {"ranges", counts.ranges},
-          {"dropped", lost},             {"drain_ns", static_cast<uint64_t>(counts.drain_ns)}};
+  return {{"launches", counts.launches},
+          {"records", counts.records},
+          {"failed", counts.failed},
+          {"ranges", counts.ranges},
+          {"dropped", lost},
+          {"drain_ns", static_cast<uint64_t>(counts.drain_ns)}};
 }
 
 py::bytes encode_phase(int session, uint32_t phase, const std::string &format) {
@@ -65,8 +68,15 @@ py::bytes encode_phase(int session, uint32_t phase, const std::string &format) {
   return py::bytes(encoded);
 }
 
-void write_phase(int session, uint32_t phase, const std::string &path, const std::string &format) {
-  write_file(path, sessions().encode(session, phase, parse_file_format(format)));
+void write_phase(int session, uint32_t phase, py::object path, const std::string &format) {
+  FileFormat wanted = parse_file_format(format);
+  PyObject *encoded_path = nullptr; // the bytes that the file system knows
+  if (PyUnicode_FSConverter(path.ptr(), &encoded_path) == 0)
+    throw py::error_already_set();
+  auto bytes = py::reinterpret_steal<py::bytes>(encoded_path);
+  std::string target(bytes);
+  py::gil_scoped_release release;
+  write_file(target, sessions().encode(session, phase, wanted));
 }
 
 } // namespace
@@ -89,14 +99,18 @@ void bind_session(py::module_ &module) {
   module.def("advance_phase", [](int id) { return sessions().advance_phase(id); }, Unlocked());
   module.def("current_phase", [](int id) { return sessions().current_phase(id); }, Unlocked());
   module.def("live_phases", [](int id) { return sessions().live_phases(id); }, Unlocked());
-  module.def("is_phase_complete",
-             [](int id, uint32_t phase) { return sessions().is_phase_complete(id, phase); },
-             Unlocked());
-  module.def("clear_phase",
-             [](int id, uint32_t phase, bool up_to) { sessions().clear_phase(id, phase, up_to); },
-             Unlocked());
+  module.def(
+      "is_phase_complete",
+      [](int id, uint32_t phase) { return sessions().is_phase_complete(id, phase); }, Unlocked());
+  module.def(
+      "clear_phase",
+      [](int id, uint32_t phase, bool up_to) { sessions().clear_phase(id, phase, up_to); },
+      Unlocked());
   module.def("encode_phase", &encode_phase);
-  module.def("write_phase", &write_phase, Unlocked());
+  module.def("write_phase", &write_phase);
+  module.def(
+      "folds_in_hatchet",
+      [](int id, uint32_t phase) { return sessions().folds_in_hatchet(id, phase); }, Unlocked());
   module.def("live_context_count", [] { return ContextTree::instance().live_count(); });
   module.def("live_name_count", &live_name_count);
 }

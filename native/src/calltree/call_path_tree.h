@@ -93,8 +93,8 @@ private:
     size_t operator()(const ChildKey &key) const noexcept;
   };
   struct Leaves {
-    NodeIndex first = kNoNode;   ///< first kernel leaf of that name
-    std::vector<int32_t> known;  ///< positions in variants_
+    NodeIndex first = kNoNode;  ///< first kernel leaf of that name
+    std::vector<int32_t> known; ///< positions in variants_
   };
 
   NodeIndex append(NodeIndex parent, const Name &name, FrameKind kind, int32_t device,

@@ -24,8 +24,8 @@ struct ContextNode {
   FrameKind kind = FrameKind::kRoot;
   bool live = false;
   Name name;
-  uint64_t key = 0;                      ///< position in the lookup table
-  std::atomic<EpochId> last_used{0};     ///< newest epoch in which a record may name this node
+  uint64_t key = 0;                  ///< position in the lookup table
+  std::atomic<EpochId> last_used{0}; ///< newest epoch in which a record may name this node
 };
 
 /// Interns paths. Nodes are freed by `collect` when no live phase, stack or child needs them.
@@ -40,11 +40,14 @@ public:
                   EpochId epoch);
   /// The node; valid while the caller keeps it alive (on a stack or by an uncollected epoch).
   const ContextNode &node(ContextId id) const { return slot(id); }
-  /// Notes that a record of `epoch` may name the node. [any thread]
-  void touch(ContextId id, EpochId epoch) {
+  /// Notes that a record of `epoch` may name the node; true when nobody had in this epoch.
+  /// [any thread]
+  bool touch(ContextId id, EpochId epoch) {
     std::atomic<EpochId> &stamp = slot(id).last_used;
-    if (stamp.load(std::memory_order_relaxed) != epoch)
-      stamp.store(epoch, std::memory_order_release);
+    if (stamp.load(std::memory_order_relaxed) == epoch)
+      return false;
+    stamp.store(epoch, std::memory_order_release);
+    return true;
   }
   /// Number of collections begun; a thread's cache is valid only for the number it saw.
   uint32_t collections() const { return collections_.load(std::memory_order_seq_cst); }

@@ -17,9 +17,9 @@ inline constexpr size_t kMaxBuckets = 1024;
 /// Log buckets over consecutive indexes; the lowest buckets collapse past kMaxBuckets.
 /// After "DDSketch: a fast and fully-mergeable quantile sketch", Masson et al., VLDB 2019.
 struct Sketch {
-  int32_t first_index = 0;       ///< bucket index of counts[0]
-  std::vector<uint32_t> counts;  ///< dense
-  bool collapsed = false;        ///< some low buckets were merged: low quantiles are bounds only
+  int32_t first_index = 0;      ///< bucket index of counts[0]
+  std::vector<uint32_t> counts; ///< dense
+  bool collapsed = false;       ///< some low buckets were merged: low quantiles are bounds only
   void add(double value);
 };
 
@@ -33,9 +33,9 @@ public:
   uint64_t zero_count = 0;
   double sum = 0, min = 0, max = 0;
   double sum_ln = 0, sum_ln2 = 0;
-  std::vector<float> samples;      ///< the first kMaxRawSamples
-  std::unique_ptr<Sketch> sketch;  ///< covers all samples; set from sample kMaxRawSamples + 1 on
-  bool moments_only = false;       ///< the session's budget was spent: neither samples nor sketch
+  std::vector<float> samples;     ///< the first kMaxRawSamples
+  std::unique_ptr<Sketch> sketch; ///< covers all samples; set from sample kMaxRawSamples + 1 on
+  bool moments_only = false;      ///< the session's budget was spent: neither samples nor sketch
 };
 
 } // namespace proton

@@ -107,9 +107,8 @@ MetricColumn &MetricColumns::column(const std::string &name, Aggregation aggrega
   MetricColumn &column = columns_[found->second];
   if (column.type != type)
     throw Error(ErrorCode::kMetric, "Metric value type mismatch for valueId 0 (" + name +
-                                        "): current=" + type_text(column.type) +
-                                        ", new=" + type_text(type) +
-                                        "; record the metric with one type");
+                                        "): current=" + type_text(column.type) + ", new=" +
+                                        type_text(type) + "; record the metric with one type");
   if (column.aggregation != aggregation)
     throw Error(ErrorCode::kMetric, "Metric aggregation mismatch for '" + name + "': it was (" +
                                         aggregation_text(column.aggregation) + "), now (" +

@@ -15,8 +15,7 @@ namespace proton {
 using NodeIndex = uint32_t;
 enum class Aggregation : uint8_t { kInclusive, kExclusive, kProperty };
 enum class MetricType : uint8_t { kInt, kDouble, kIntVector, kDoubleVector };
-using MetricValue =
-    std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>>;
+using MetricValue = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>>;
 
 /// "inc", "exc" or "pty".
 const char *aggregation_text(Aggregation aggregation);
@@ -28,9 +27,9 @@ struct MetricColumn {
   std::string name; ///< with unit, e.g. "time (ns)"
   Aggregation aggregation = Aggregation::kInclusive;
   MetricType type = MetricType::kInt;
-  std::vector<int64_t> ints;       ///< kInt; shorter than the tree when the tail is empty
-  std::vector<double> doubles;     ///< kDouble
-  std::vector<bool> valid;         ///< scalars: node has a value
+  std::vector<int64_t> ints;   ///< kInt; shorter than the tree when the tail is empty
+  std::vector<double> doubles; ///< kDouble
+  std::vector<bool> valid;     ///< scalars: node has a value
   std::unordered_map<NodeIndex, std::vector<int64_t>> int_vectors;
   std::unordered_map<NodeIndex, std::vector<double>> double_vectors;
   std::unordered_map<NodeIndex, Distribution> distributions;

@@ -46,7 +46,8 @@ Capture capture_current() noexcept {
   } catch (...) { // out of memory or too many paths: the record stands at the root
     capture.shadow = 0;
   }
-  PythonSource source = now.wants_python ? g_python_source.load(std::memory_order_acquire) : nullptr;
+  PythonSource source =
+      now.wants_python ? g_python_source.load(std::memory_order_acquire) : nullptr;
   if (source)
     capture.python = source(now);
   capture.epoch = now.epoch;

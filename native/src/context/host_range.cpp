@@ -3,11 +3,24 @@
 #include <atomic>
 
 #include "context/thread_state.h"
+#include "support/clock.h"
 
 namespace proton {
 namespace {
 
 std::atomic<DrainRequest> g_drain_request{nullptr};
+
+RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch) {
+  RangeRecord record;
+  record.at.shadow = id;
+  record.at.epoch = epoch;
+  record.kind = kind;
+  return record;
+}
+
+bool is_scope(const StackEntry &entry) {
+  return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
+}
 
 } // namespace
 
@@ -46,18 +59,43 @@ void exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns, int
   bool chunk_filled = false;
   if (now.active) {
     thread.stack.pop_to(range.depth + 1, now);
-    bool is_unwanted = kind == RangeKind::kScope && !now.wants_wall;
-    RangeRecord record;
-    record.at.shadow = thread.stack.top().id.load(std::memory_order_relaxed);
+    RangeRecord record = record_of(thread.stack.top().id.load(), kind, now.epoch);
     record.at.python = now.wants_python ? capture_current().python : 0;
-    record.at.epoch = now.epoch;
-    record.kind = kind;
     record.variant = variant;
     record.duration_ns = duration_ns;
     record.self_ns = self_ns;
-    chunk_filled = !is_unwanted && thread.ranges.append(record);
+    chunk_filled = thread.ranges.append(record);
   }
   thread.stack.pop_to(range.depth, now);
+  if (chunk_filled)
+    request_drain();
+}
+
+StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
+  ThreadState &thread = this_thread();
+  StackEntry &entry = thread.stack.push(name, kind, now);
+  if (entry.is_first_use)
+    thread.ranges.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));
+  if (now.wants_wall)
+    entry.start_ns = monotonic_ns();
+  return entry;
+}
+
+void close_top(const Situation &now) noexcept {
+  ThreadState &thread = this_thread();
+  const StackEntry &entry = thread.stack.top();
+  ContextId id = entry.id.load(std::memory_order_relaxed);
+  bool was_scope = is_scope(entry) && !entry.is_noop;
+  int64_t start_ns = entry.start_ns;
+  bool is_first_use = thread.stack.pop(now);
+  bool chunk_filled = false;
+  if (start_ns != 0 && now.wants_wall) {
+    RangeRecord record = record_of(id, RangeKind::kScope, now.epoch);
+    record.duration_ns = record.self_ns = monotonic_ns() - start_ns;
+    chunk_filled = thread.ranges.append(record);
+  } else if (was_scope && is_first_use && now.active) {
+    chunk_filled = thread.ranges.append(record_of(id, RangeKind::kSeen, now.epoch));
+  }
   if (chunk_filled)
     request_drain();
 }

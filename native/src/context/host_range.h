@@ -1,10 +1,10 @@
-// Ranges of host time that a collector opens and closes on the calling thread.
+// Scopes, ops and kernels of the calling thread: opening and closing one, with its records.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "context/current.h"
+#include "context/shadow_stack.h"
 #include "record/record.h"
 
 namespace proton {
@@ -21,6 +21,12 @@ OpenRange enter_range(std::string_view name, FrameKind kind) noexcept;
 /// to the epoch in which the range ended. [launching thread, noexcept]
 void exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns, int64_t self_ns,
                 int32_t variant) noexcept;
+
+/// Opens a scope on the calling thread's stack. Call only while a session is active.
+StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now);
+/// Closes the top frame of the calling thread's stack; a timed scope is recorded. The caller
+/// checked that there is one.
+void close_top(const Situation &now) noexcept;
 
 /// Asks for the logs to be consumed soon; set by the session room.
 using DrainRequest = void (*)() noexcept;

@@ -69,11 +69,12 @@ std::string utf8(PyObject *text) {
   return result;
 }
 
-/// Frames of the profiler itself are not part of the target's path.
+/// Frames of the profiler itself, and of Triton's hook chain that calls it, are not part of the
+/// target's path.
 bool is_own_frame(const std::string &file) {
-  for (const char *part : {"/proton_bench/capture/", "/proton_bench_plugins/",
-                           "/proton_bench/pytest_plugin.py", "/proton_bench/__main__.py",
-                           "<frozen runpy>"})
+  for (const char *part :
+       {"/proton_bench/capture/", "/proton_bench_plugins/", "/proton_bench/pytest_plugin.py",
+        "/proton_bench/__main__.py", "/triton/knobs.py", "<frozen runpy>"})
     if (file.find(part) != std::string::npos)
       return true;
   return false;

@@ -45,15 +45,16 @@ StackEntry &ShadowStack::append() {
 ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
                              const Situation &now, uint32_t collection) {
   ContextTree &tree = ContextTree::instance();
+  is_first_use_ = true;
   if (name.text.size() > kInlineName)
     return tree.child(parent, name.text, kind, now.birth, now.epoch);
-  uint64_t slot = (name.hash ^ (uint64_t{parent} * 0x9E3779B97F4A7C15ull) ^
-                   static_cast<uint64_t>(kind)) >> 7;
+  uint64_t slot =
+      (name.hash ^ (uint64_t{parent} * 0x9E3779B97F4A7C15ull) ^ static_cast<uint64_t>(kind)) >> 7;
   CacheEntry &cached = cache_[slot % kCacheEntries];
   if (cached.collection == collection && cached.hash == name.hash && cached.parent == parent &&
       cached.birth == now.birth && cached.kind == kind && cached.length == name.text.size() &&
       std::memcmp(cached.text.data(), name.text.data(), name.text.size()) == 0) {
-    tree.touch(cached.id, now.epoch);
+    is_first_use_ = tree.touch(cached.id, now.epoch);
     return cached.id;
   }
   ContextId id = tree.child(parent, name.text, kind, now.birth, now.epoch);
@@ -117,6 +118,7 @@ StackEntry &ShadowStack::push(HashedName name, FrameKind kind, const Situation &
   fresh.id.store(child(parent, name, kind, now, collection), std::memory_order_seq_cst);
   fresh.kind = kind;
   fresh.is_noop = false;
+  fresh.is_first_use = is_first_use_;
   fresh.scope_id = g_next_scope_id.fetch_add(1, std::memory_order_relaxed);
   fresh.name_hash = name.hash;
   fresh.start_ns = 0;
@@ -140,6 +142,7 @@ StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
   fresh.id.store(unchanged, std::memory_order_relaxed);
   fresh.kind = kind;
   fresh.is_noop = true;
+  fresh.is_first_use = false;
   fresh.state_serial = serial;
   fresh.scope_id = 0;
   fresh.name_hash = name.hash;
@@ -148,11 +151,10 @@ StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
   return fresh;
 }
 
-void ShadowStack::pop(const Situation &now) noexcept {
+bool ShadowStack::pop(const Situation &now) noexcept {
   // Records of this epoch may name the node after it left the stack.
   ContextId id = top().id.load(std::memory_order_relaxed);
-  if (id != 0)
-    ContextTree::instance().touch(id, now.epoch);
+  bool is_first_use = id != 0 && ContextTree::instance().touch(id, now.epoch);
   ContextId shown = published_.load(std::memory_order_relaxed);
   if (shown != 0 && shown != id)
     ContextTree::instance().touch(shown, now.epoch);
@@ -162,6 +164,7 @@ void ShadowStack::pop(const Situation &now) noexcept {
   } catch (...) { // out of memory for the state's node: fall back to the bare frame
     published_.store(depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed));
   }
+  return is_first_use;
 }
 
 uint32_t ShadowStack::pop_to(uint32_t target, const Situation &now) noexcept {

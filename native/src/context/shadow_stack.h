@@ -24,8 +24,9 @@ HashedName hashed(std::string_view text) noexcept;
 struct StackEntry {
   std::atomic<ContextId> id{0};
   FrameKind kind = FrameKind::kScope;
-  bool is_noop = false;         ///< opened while no session was active
-  uint32_t state_serial = 0;    ///< state that is already part of the path
+  bool is_noop = false;      ///< opened while no session was active
+  bool is_first_use = false; ///< perhaps the first use of this path in its epoch
+  uint32_t state_serial = 0; ///< state that is already part of the path
   uint64_t scope_id = 0;
   uint64_t name_hash = 0;
   int64_t start_ns = 0; ///< 0: not timed
@@ -42,8 +43,9 @@ public:
   StackEntry &push(HashedName name, FrameKind kind, const Situation &now);
   /// Opens a frame that stands for nothing, so that its exit finds a partner.
   StackEntry &push_noop(HashedName name, FrameKind kind);
-  /// Closes the top frame. The caller checked that there is one.
-  void pop(const Situation &now) noexcept;
+  /// Closes the top frame; the caller checked that there is one. True when the epoch had not seen
+  /// this path: it was opened in an earlier one.
+  bool pop(const Situation &now) noexcept;
   /// Closes frames until `depth` are left; returns how many closed.
   uint32_t pop_to(uint32_t depth, const Situation &now) noexcept;
 
@@ -90,6 +92,7 @@ private:
   void publish(const Situation &now);
   StackEntry &append();
 
+  bool is_first_use_ = false; ///< set by `child`
   std::atomic<uint32_t> depth_{0};
   std::atomic<ContextId> published_{0};
   std::array<std::atomic<StackEntry *>, kMaxBlocks> blocks_{};

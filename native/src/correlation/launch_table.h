@@ -22,14 +22,21 @@ public:
     launches_.erase(found);
     return at;
   }
-  /// Forgets launches of epochs that no phase needs any more.
+  /// Forgets launches of epochs that no phase needs any more; their records may still come.
   void forget_before(EpochId oldest_live) {
-    std::erase_if(launches_, [&](const auto &item) { return item.second.epoch < oldest_live; });
+    forgotten_ +=
+        std::erase_if(launches_, [&](const auto &item) { return item.second.epoch < oldest_live; });
   }
+  /// Notes a launch whose phase was cleared before it got here.
+  void forget() { ++forgotten_; }
+  /// True when an unknown record is accounted for by a forgotten launch. A count is enough: one
+  /// id per forgotten launch would grow without bound when their records never come.
+  bool take_forgotten() { return forgotten_ != 0 && forgotten_-- != 0; }
   size_t size() const { return launches_.size(); }
 
 private:
   std::unordered_map<uint64_t, Capture> launches_;
+  uint64_t forgotten_ = 0;
 };
 
 } // namespace proton

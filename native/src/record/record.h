@@ -36,9 +36,10 @@ struct LaunchRecord {
   Capture at;
 };
 
-enum class RangeKind : uint8_t { kScope, kOp, kKernel };
+enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen };
 
-/// A range of host time ended: a scope, a torch operator or an interpreted kernel.
+/// A range of host time ended: a scope, a torch operator or an interpreted kernel. kSeen only says
+/// that a scope was open in the epoch, so that it is in the tree even when nothing ran inside.
 struct RangeRecord {
   Capture at; ///< `shadow` is the range's own node
   RangeKind kind = RangeKind::kScope;

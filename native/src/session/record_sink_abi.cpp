@@ -70,9 +70,12 @@ void dropped(void *self, const char *reason, uint64_t count) {
 } // namespace
 
 const pb_record_sink *record_sink_abi() {
-  static const pb_record_sink sink = {PB_RECORD_SINK_ABI_VERSION, sizeof(pb_record_sink),
-                                      &Aggregator::instance(),    capture,
-                                      failed,                     complete_kernels,
+  static const pb_record_sink sink = {PB_RECORD_SINK_ABI_VERSION,
+                                      sizeof(pb_record_sink),
+                                      &Aggregator::instance(),
+                                      capture,
+                                      failed,
+                                      complete_kernels,
                                       dropped};
   return &sink;
 }

@@ -6,6 +6,7 @@
 #include "calltree/context_tree.h"
 #include "context/thread_state.h"
 #include "support/error.h"
+#include "writer/hatchet_writer.h"
 
 namespace proton {
 namespace {
@@ -264,6 +265,12 @@ std::string SessionRegistry::encode(int id, uint32_t phase, FileFormat format) {
   if (cold != 0)
     facts.dropped["distributions reduced to moments"] += cold;
   return encode_profile(wanted, DeviceTable::instance().list(), facts, format);
+}
+
+bool SessionRegistry::folds_in_hatchet(int id, uint32_t phase) {
+  Lock lock(guard());
+  Aggregator::instance().drain();
+  return proton::folds_in_hatchet(tree(id, phase));
 }
 
 void SessionRegistry::prune() {

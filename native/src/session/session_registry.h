@@ -51,6 +51,8 @@ public:
   bool is_phase_complete(int id, uint32_t phase);
   void clear_phase(int id, uint32_t phase, bool up_to);
   std::string encode(int id, uint32_t phase, FileFormat format);
+  /// Whether the hatchet formats sum the deepest levels of the phase into their ancestors.
+  bool folds_in_hatchet(int id, uint32_t phase);
 
   /// In a forked child: no session goes on.
   void reset_after_fork() noexcept;

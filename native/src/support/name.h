@@ -1,4 +1,5 @@
-// Interned, reference-counted names: one copy of each text in the process, freed with its last user.
+// Interned, reference-counted names: one copy of each text in the process, freed with its last
+// user.
 #pragma once
 
 #include <atomic>

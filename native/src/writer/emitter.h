@@ -22,6 +22,9 @@ struct MetricField {
 /// Devices by kind ("CUDA"), then by index as text ("0").
 using DeviceMap = std::map<std::string, std::map<std::string, Device>>;
 
+/// Metrics by name -> "inc", "exc" or "pty", where readers could not tell by the hints at ROOT.
+using StatedAggregations = std::map<std::string, std::string>;
+
 /// The order in which an encoder wants to be told.
 struct Layout {
   bool frame_before_children = false;
@@ -35,7 +38,8 @@ class Emitter {
 public:
   virtual ~Emitter() = default;
   virtual Layout layout() const = 0;
-  virtual void open_node() = 0;
+  /// `stated` is not empty at the root only.
+  virtual void open_node(const StatedAggregations &stated) = 0;
   virtual void frame(std::string_view name, const std::vector<MetricField> &metrics) = 0;
   virtual void open_children(size_t count) = 0;
   virtual void close_children() = 0;

@@ -29,6 +29,25 @@ bool is_scalar(const MetricColumn &column) {
   return column.type == MetricType::kInt || column.type == MetricType::kDouble;
 }
 
+// Readers take a metric for inclusive when ROOT has it.
+bool is_hint(const MetricColumn &column) {
+  return column.aggregation == Aggregation::kInclusive && is_scalar(column);
+}
+
+// Inclusive scalars have their hint at ROOT (a vector there breaks upstream's viewer), and
+// readers know the two exclusive times by name; the others are stated.
+StatedAggregations stated_aggregations(const MetricColumns &metrics) {
+  StatedAggregations stated;
+  for (const MetricColumn &column : metrics.columns()) {
+    bool is_known_time = column.name == "cpu_time (ns)" || column.name == "wall (ns)";
+    bool is_told =
+        is_hint(column) || (is_known_time && column.aggregation == Aggregation::kExclusive);
+    if (!is_told && has_values(column))
+      stated[valid_utf8(column.name)] = aggregation_text(column.aggregation);
+  }
+  return stated;
+}
+
 // Upstream's order in MessagePack: the kernel's own metrics, then the user's by name.
 int builtin_rank(const std::string &key) {
   constexpr const char *kFirst[] = {"time (ns)", "count", kDeviceIdKey, kDeviceTypeKey};
@@ -135,12 +154,12 @@ void Walk::add_sum(NodeIndex head, const Slot &slot, Get get) {
       accumulate(total, get(node));
     is_found = true;
   }
-  bool is_hint = !is_found && head == kRootNode && is_scalar(*slot.column) &&
-                 slot.column->aggregation == Aggregation::kInclusive;
-  if (is_hint)
-    fields_.push_back({slot.key, int64_t{0}});
-  else if (is_found)
+  if (head == kRootNode && !is_hint(*slot.column))
+    return; // readers would take the metric for an inclusive one
+  if (is_found)
     fields_.push_back({slot.key, std::move(total)});
+  else if (head == kRootNode)
+    fields_.push_back({slot.key, int64_t{0}});
 }
 
 void Walk::add_field(NodeIndex head, const Slot &slot) {
@@ -183,7 +202,8 @@ void Walk::frame(NodeIndex head) {
 }
 
 void Walk::enter(NodeIndex head) {
-  emitter_.open_node();
+  emitter_.open_node(head == kRootNode ? stated_aggregations(tree_.metrics())
+                                       : StatedAggregations{});
   if (layout_.frame_before_children)
     frame(head);
   size_t count = 0;

@@ -17,7 +17,8 @@ inline constexpr uint32_t kMaxHatchetDepth = 480;
 /// Tells the emitter the whole tree and returns the file. Siblings equal in name, kind and device
 /// become one node with summed metrics (of a property, the last); levels below
 /// kMaxHatchetDepth are summed into their ancestor there. ROOT holds a 0 for every scalar
-/// inclusive metric, by which readers know these.
+/// inclusive metric, by which readers know these, and no value of another kind; where the hints do
+/// not tell, it has a key "aggregations" as well.
 std::string write_hatchet(const CallPathTree &tree, const std::vector<Device> &devices,
                           Emitter &emitter);
 

@@ -1,5 +1,6 @@
 #include "writer/json_emitter.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -9,6 +10,8 @@ namespace proton {
 namespace {
 
 constexpr size_t kIndent = 4;
+// Deeper lines are not indented further: blanks would outgrow the values.
+constexpr size_t kMaxIndentLevel = 64;
 
 template <typename Number> void append_number(std::string &out, Number number) {
   char digits[32];
@@ -71,22 +74,24 @@ void JsonEmitter::open(char bracket) {
 
 void JsonEmitter::close(char bracket) {
   --level_;
-  if (indents_ && !is_empty_) {
-    out_ += '\n';
-    out_.append(level_ * kIndent, ' ');
-  }
+  if (!is_empty_)
+    new_line();
   out_ += bracket;
   is_empty_ = false;
+}
+
+void JsonEmitter::new_line() {
+  if (!indents_)
+    return;
+  out_ += '\n';
+  out_.append(std::min(level_, kMaxIndentLevel) * kIndent, ' ');
 }
 
 // Separates the coming entry from what stands before it.
 void JsonEmitter::item() {
   if (!is_empty_)
     out_ += ',';
-  if (indents_) {
-    out_ += '\n';
-    out_.append(level_ * kIndent, ' ');
-  }
+  new_line();
   is_empty_ = false;
 }
 
@@ -134,9 +139,18 @@ template <typename Number> void JsonEmitter::value(const std::vector<Number> &nu
   close(']');
 }
 
-void JsonEmitter::open_node() {
+void JsonEmitter::open_node(const StatedAggregations &stated) {
   item();
   open('{');
+  if (stated.empty())
+    return;
+  key("aggregations");
+  open('{');
+  for (const auto &[metric, aggregation] : stated) {
+    key(metric);
+    text(aggregation);
+  }
+  close('}');
 }
 
 void JsonEmitter::frame(std::string_view name, const std::vector<MetricField> &metrics) {
@@ -154,6 +168,11 @@ void JsonEmitter::frame(std::string_view name, const std::vector<MetricField> &m
     std::visit([this](const auto &held) { value(held); }, metric.value);
   }
   close('}');
+  if (name.empty()) {
+    // hatchet takes an empty name in the frame for none and looks beside it.
+    key("name");
+    text("");
+  }
 }
 
 void JsonEmitter::open_children(size_t) {

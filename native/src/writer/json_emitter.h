@@ -6,7 +6,7 @@
 namespace proton {
 
 enum class JsonStyle {
-  kFile,    ///< an empty line, indent 4, a newline at the end
+  kFile,    ///< an empty line, indent 4 down to level 64, a newline at the end
   kCompact, ///< no white space
 };
 
@@ -16,7 +16,7 @@ public:
   explicit JsonEmitter(JsonStyle style);
 
   Layout layout() const override;
-  void open_node() override;
+  void open_node(const StatedAggregations &stated) override;
   void frame(std::string_view name, const std::vector<MetricField> &metrics) override;
   void open_children(size_t count) override;
   void close_children() override;
@@ -27,6 +27,7 @@ private:
   void open(char bracket);
   void close(char bracket);
   void item();
+  void new_line();
   void key(std::string_view text);
   void text(std::string_view value);
   void value(int64_t number);

@@ -14,7 +14,17 @@ template <typename Number> void MsgpackEmitter::value(const std::vector<Number> 
     value(number);
 }
 
-void MsgpackEmitter::open_node() { out_.map(3); }
+void MsgpackEmitter::open_node(const StatedAggregations &stated) {
+  out_.map(stated.empty() ? 3 : 4);
+  if (stated.empty())
+    return;
+  out_.text("aggregations");
+  out_.map(stated.size());
+  for (const auto &[metric, aggregation] : stated) {
+    out_.text(metric);
+    out_.text(aggregation);
+  }
+}
 
 void MsgpackEmitter::frame(std::string_view name, const std::vector<MetricField> &metrics) {
   out_.text("frame");

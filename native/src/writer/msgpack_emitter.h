@@ -12,7 +12,7 @@ public:
   MsgpackEmitter() { out_.array(2); }
 
   Layout layout() const override;
-  void open_node() override;
+  void open_node(const StatedAggregations &stated) override;
   void frame(std::string_view name, const std::vector<MetricField> &metrics) override;
   void open_children(size_t count) override;
   void close_children() override {}

@@ -1,5 +1,6 @@
 #include "writer/preorder_rows.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "support/error.h"
@@ -34,8 +35,18 @@ void PreorderRows::enter(NodeIndex index, uint32_t) {
   parents.push_back(node.parent == kNoNode ? kNone : row_of[node.parent]);
   frames.push_back(string_index(node.name));
   kinds.push_back(static_cast<uint8_t>(node.kind));
-  device.push_back(node.device);
+  device.push_back(device_index(node.device));
   variant.push_back(node.variant);
+}
+
+int32_t PreorderRows::device_index(int32_t position) {
+  if (position < 0)
+    return position;
+  auto found = std::find(devices_used.begin(), devices_used.end(), position);
+  auto index = static_cast<int32_t>(found - devices_used.begin());
+  if (found == devices_used.end())
+    devices_used.push_back(position);
+  return index;
 }
 
 } // namespace proton

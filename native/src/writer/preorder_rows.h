@@ -15,14 +15,15 @@ struct PreorderRows {
   /// Throws Error(kOutput) past 2^31 - 1 nodes.
   explicit PreorderRows(const CallPathTree &tree);
 
-  std::vector<NodeIndex> order;     ///< node of each row
-  std::vector<int32_t> row_of;      ///< row of each node
-  std::vector<int32_t> parents;     ///< row of the parent, -1 for the root
-  std::vector<int32_t> frames;      ///< position in `strings`
-  std::vector<uint8_t> kinds;       ///< FrameKind
-  std::vector<int32_t> device;      ///< position in the devices, -1 for none
-  std::vector<int32_t> variant;     ///< position in the variants, -1 for none
-  std::vector<std::string> strings; ///< valid UTF-8
+  std::vector<NodeIndex> order;      ///< node of each row
+  std::vector<int32_t> row_of;       ///< row of each node
+  std::vector<int32_t> parents;      ///< row of the parent, -1 for the root
+  std::vector<int32_t> frames;       ///< position in `strings`
+  std::vector<uint8_t> kinds;        ///< FrameKind
+  std::vector<int32_t> device;       ///< position in `devices_used`, -1 for none
+  std::vector<int32_t> devices_used; ///< positions in the DeviceTable, in order of appearance
+  std::vector<int32_t> variant;      ///< position in the variants, -1 for none
+  std::vector<std::string> strings;  ///< valid UTF-8
 
   /// Visits of CallPathTree::walk.
   void enter(NodeIndex node, uint32_t depth);
@@ -30,6 +31,7 @@ struct PreorderRows {
 
 private:
   int32_t string_index(const Name &name);
+  int32_t device_index(int32_t position);
 
   const std::vector<TreeNode> &nodes_;
   std::unordered_map<const void *, int32_t> string_indexes_;

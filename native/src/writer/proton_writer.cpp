@@ -79,8 +79,10 @@ void ProtonFile::provenance(const std::string &encoded) {
 
 void ProtonFile::devices(const std::vector<Device> &devices) {
   out_.text("devices");
-  out_.array(devices.size());
-  for (const Device &device : devices) {
+  out_.array(rows_.devices_used.size());
+  for (int32_t position : rows_.devices_used) {
+    auto index = static_cast<size_t>(position);
+    const Device device = index < devices.size() ? devices[index] : Device{};
     out_.map(7);
     out_.text("kind");
     out_.text(valid_utf8(device.kind));

@@ -42,8 +42,8 @@ void begin(std::string_view name, RangeKind kind, int32_t variant) noexcept {
     bool listens = g_enabled.load(std::memory_order_relaxed) && situation().active;
     bool is_kernel = kind == RangeKind::kKernel;
     bool is_wrapper = !is_kernel && is_autograd_wrapper(name);
-    bool has_room = is_kernel || is_wrapper ||
-                    stack.depth < g_max_depth.load(std::memory_order_relaxed);
+    bool has_room =
+        is_kernel || is_wrapper || stack.depth < g_max_depth.load(std::memory_order_relaxed);
     bool wanted = listens && has_room && (is_kernel || stack.muted == 0);
     op.counts = wanted && !is_kernel && !is_wrapper;
     if (wanted)

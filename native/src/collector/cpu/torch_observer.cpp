@@ -41,8 +41,7 @@ std::atomic<uint64_t> g_self_test_calls{0};
 
 std::unique_ptr<ObserverContext> on_start(const void *record_function) noexcept {
   const char *name = g_name_of(record_function);
-  if (g_self_test.load(std::memory_order_relaxed) && name &&
-      std::strcmp(name, "aten::empty") == 0)
+  if (g_self_test.load(std::memory_order_relaxed) && name && std::strcmp(name, "aten::empty") == 0)
     g_self_test_calls.fetch_add(1, std::memory_order_relaxed);
   begin_op(name ? name : "<unnamed operator>");
   return nullptr;

@@ -57,8 +57,8 @@ void check_event(const RecordedEvent &event, size_t strings, const Reader &reade
 Recording read_recording(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    throw Error(ErrorCode::kFormat, "cannot open recording '" + path + "': " +
-                                        std::strerror(errno) +
+    throw Error(ErrorCode::kFormat, "cannot open recording '" + path +
+                                        "': " + std::strerror(errno) +
                                         "; give an existing file by mode 'replay:file=PATH'");
   std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   Reader reader(path, bytes);
@@ -72,8 +72,7 @@ Recording read_recording(const std::string &path) {
   auto strings = reader.value<uint32_t>("the header");
   auto events = reader.value<uint64_t>("the header");
   // Declared sizes are checked against what is there before anything is allocated.
-  if (strings > reader.left() / sizeof(uint32_t) ||
-      events > reader.left() / sizeof(RecordedEvent))
+  if (strings > reader.left() / sizeof(uint32_t) || events > reader.left() / sizeof(RecordedEvent))
     reader.fail("it declares more than it holds");
   Recording recording;
   recording.strings.reserve(strings);

@@ -61,7 +61,7 @@ void ReplayCollector::flush() {
 
 void ReplayCollector::play_all() {
   std::unordered_map<uint64_t, uint64_t> correlations; // recorded -> of this replay
-  std::vector<OpenRange> scopes;
+  uint32_t open_scopes = 0;
   std::vector<PendingKernel> kernels;
   for (size_t i = 0; i < recording_.events.size(); ++i) {
     const RecordedEvent &event = recording_.events[i];
@@ -69,12 +69,15 @@ void ReplayCollector::play_all() {
     uint64_t id = known == correlations.end() ? 0 : known->second;
     switch (event.kind) {
     case EventKind::kScopeEnter:
-      scopes.push_back(enter_range(recording_.strings[event.name], FrameKind::kScope));
+      if (Situation now = situation(); now.active) {
+        open_scope(hashed(recording_.strings[event.name]), FrameKind::kScope, now);
+        ++open_scopes;
+      }
       break;
     case EventKind::kScopeExit:
-      if (!scopes.empty()) {
-        exit_range(scopes.back(), RangeKind::kScope, 0, 0, -1);
-        scopes.pop_back();
+      if (open_scopes != 0) {
+        close_top(situation());
+        --open_scopes;
       }
       break;
     case EventKind::kLaunch:
@@ -92,8 +95,8 @@ void ReplayCollector::play_all() {
       break;
     }
   }
-  for (; !scopes.empty(); scopes.pop_back())
-    exit_range(scopes.back(), RangeKind::kScope, 0, 0, -1);
+  for (; open_scopes != 0; --open_scopes)
+    close_top(situation());
   std::thread([&] { deliver(kernels); }).join();
 }
 

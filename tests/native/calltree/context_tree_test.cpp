@@ -1,0 +1,107 @@
+#include "calltree/context_tree.h"
+
+#include <thread>
+
+#include "check.h"
+
+using namespace proton;
+
+namespace {
+
+ContextId scope(ContextId parent, const char *name, EpochId epoch = 1) {
+  return ContextTree::instance().child(parent, name, FrameKind::kScope, 1, epoch);
+}
+
+void collect_all(const std::vector<ContextId> &roots = {}) {
+  ContextTree::instance().collect(1000, [&](std::vector<ContextId> &kept) { kept = roots; });
+}
+
+} // namespace
+
+TEST(equal_frames_have_one_id) {
+  ContextId a = scope(0, "a");
+  CHECK_EQ(scope(0, "a"), a);
+  CHECK(scope(0, "b") != a);
+  CHECK(scope(a, "a") != a);
+  CHECK(ContextTree::instance().child(0, "a", FrameKind::kOp, 1, 1) != a);
+  collect_all();
+}
+
+TEST(frames_of_another_birth_are_other_frames) {
+  ContextId old_frame = ContextTree::instance().child(0, "a", FrameKind::kScope, 1, 1);
+  ContextId new_frame = ContextTree::instance().child(0, "a", FrameKind::kScope, 2, 1);
+  CHECK(old_frame != new_frame);
+  CHECK_EQ(ContextTree::instance().node(new_frame).birth, 2);
+  collect_all();
+}
+
+TEST(a_node_knows_its_path) {
+  ContextId inner = scope(scope(0, "outer"), "inner");
+  const ContextNode &node = ContextTree::instance().node(inner);
+  CHECK_EQ(node.name.text(), "inner");
+  CHECK_EQ(node.depth, 2);
+  CHECK_EQ(ContextTree::instance().node(node.parent).name.text(), "outer");
+  collect_all();
+}
+
+TEST(a_collection_frees_whole_unused_subtrees) {
+  collect_all();
+  size_t before = ContextTree::instance().live_count();
+  ContextId node = 0;
+  for (int level = 0; level < 100; ++level)
+    node = scope(node, "level");
+  CHECK_EQ(ContextTree::instance().live_count(), before + 100);
+  collect_all();
+  CHECK_EQ(ContextTree::instance().live_count(), before);
+}
+
+TEST(a_collection_keeps_roots_and_what_is_above_them) {
+  collect_all();
+  size_t before = ContextTree::instance().live_count();
+  ContextId kept = scope(scope(0, "outer"), "kept");
+  scope(kept, "freed");
+  collect_all({kept});
+  CHECK_EQ(ContextTree::instance().live_count(), before + 2);
+  CHECK_EQ(ContextTree::instance().node(kept).name.text(), "kept");
+  collect_all();
+}
+
+TEST(a_collection_keeps_nodes_of_a_live_epoch) {
+  collect_all();
+  size_t before = ContextTree::instance().live_count();
+  ContextId old_use = scope(0, "old", 5);
+  scope(0, "new", 10);
+  ContextId touched = scope(0, "touched", 5);
+  ContextTree::instance().touch(touched, 11);
+  ContextTree::instance().collect(10, [](std::vector<ContextId> &) {});
+  CHECK_EQ(ContextTree::instance().live_count(), before + 2);
+  CHECK(!ContextTree::instance().node(old_use).live);
+  collect_all();
+}
+
+TEST(a_million_names_over_many_collections_leave_nothing) {
+  collect_all();
+  size_t nodes = ContextTree::instance().live_count(), names = live_name_count();
+  for (int phase = 0; phase < 100; ++phase) {
+    for (int i = 0; i < 1000; ++i)
+      scope(0, ("scope " + std::to_string(phase * 1000 + i)).c_str());
+    collect_all();
+  }
+  CHECK_EQ(ContextTree::instance().live_count(), nodes);
+  CHECK_EQ(live_name_count(), names);
+}
+
+TEST(threads_that_open_the_same_frame_get_the_same_id) {
+  std::vector<ContextId> ids(4);
+  std::vector<std::thread> threads;
+  for (size_t thread = 0; thread < ids.size(); ++thread)
+    threads.emplace_back([&ids, thread] {
+      for (int i = 0; i < 1000; ++i)
+        ids[thread] = scope(scope(0, "shared"), "inner");
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (ContextId id : ids)
+    CHECK_EQ(id, ids[0]);
+  collect_all();
+}

@@ -1,0 +1,39 @@
+#include "correlation/launch_table.h"
+
+#include "check.h"
+
+using namespace proton;
+
+namespace {
+
+LaunchRecord launch(uint64_t id, EpochId epoch) {
+  LaunchRecord record;
+  record.correlation_id = id;
+  record.at.epoch = epoch;
+  return record;
+}
+
+} // namespace
+
+TEST(a_launch_is_taken_once) {
+  LaunchTable table;
+  table.add(launch(5, 2));
+  std::optional<Capture> found = table.take(5);
+  CHECK(found.has_value());
+  CHECK_EQ(found->epoch, 2);
+  CHECK(!table.take(5).has_value());
+}
+
+TEST(an_unknown_launch_is_not_found) {
+  LaunchTable table;
+  CHECK(!table.take(1).has_value());
+}
+
+TEST(launches_of_ended_epochs_are_forgotten) {
+  LaunchTable table;
+  table.add(launch(1, 4));
+  table.add(launch(2, 5));
+  table.forget_before(5);
+  CHECK_EQ(table.size(), 1);
+  CHECK(table.take(2).has_value());
+}

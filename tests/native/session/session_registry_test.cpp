@@ -1,0 +1,206 @@
+// Sessions, epochs and phases end to end: launches and kernels through the one sink.
+#include "session/session_registry.h"
+
+#include <atomic>
+#include <thread>
+
+#include "calltree/context_tree.h"
+#include "check.h"
+#include "context/thread_state.h"
+#include "support/error.h"
+
+using namespace proton;
+
+namespace {
+
+SessionRegistry &sessions() { return SessionRegistry::instance(); }
+RecordSink &sink() { return Aggregator::instance(); }
+
+// An active session that is removed at the end of the test.
+struct Session {
+  int id = sessions().add("test", ContextSource::kShadow, false);
+  Session() { sessions().activate(id); }
+  ~Session() { sessions().remove(id); }
+  std::string json(uint32_t phase = 0) const {
+    return sessions().encode(id, phase, FileFormat::kHatchetCompact);
+  }
+};
+
+uint64_t launch() {
+  uint64_t id = next_correlation_id();
+  sink().launched(id);
+  return id;
+}
+
+void complete(uint64_t id, const char *name = "k", int64_t duration_ns = 10) {
+  KernelRecord record;
+  record.correlation_id = id;
+  record.name = name;
+  record.end_ns = duration_ns;
+  sink().complete({&record, 1});
+}
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+bool has_time(const std::string &json, int64_t time_ns) {
+  return contains(json, "\"time (ns)\":" + std::to_string(time_ns) + "}");
+}
+
+} // namespace
+
+TEST(a_kernel_lands_in_the_session_that_was_active_at_its_launch) {
+  Session first;
+  uint64_t early = launch();
+  Session second;
+  uint64_t late = launch();
+  complete(late, "late");
+  complete(early, "early");
+  CHECK(contains(first.json(), "early") && contains(first.json(), "late"));
+  CHECK(!contains(second.json(), "early") && contains(second.json(), "late"));
+}
+
+TEST(launches_made_while_no_session_listens_are_nobodys) {
+  Session session;
+  sessions().deactivate(session.id);
+  uint64_t id = launch();
+  sessions().activate(session.id);
+  complete(id);
+  CHECK(!contains(session.json(), "\"k\""));
+}
+
+TEST(a_kernel_that_completes_after_deactivate_still_counts) {
+  Session session;
+  uint64_t id = launch();
+  sessions().deactivate(session.id);
+  complete(id, "k", 25);
+  CHECK(has_time(session.json(), 25));
+}
+
+TEST(a_kernel_record_is_used_once) {
+  Session session;
+  uint64_t id = launch();
+  complete(id, "k", 25);
+  complete(id, "k", 25);
+  CHECK(has_time(session.json(), 25));
+  CHECK_EQ(sessions().losses(session.id)["kernel record without a launch"], 1);
+}
+
+TEST(phases_hold_what_was_launched_in_them_whenever_it_completes) {
+  Session session;
+  uint64_t in_first = launch();
+  CHECK_EQ(sessions().advance_phase(session.id), 1);
+  uint64_t in_second = launch();
+  complete(in_second, "k", 7);
+  complete(in_first, "k", 5);
+  CHECK(has_time(session.json(0), 5));
+  CHECK(has_time(session.json(1), 7));
+}
+
+TEST(a_phase_is_complete_when_every_launch_is_accounted_for) {
+  Session session;
+  uint64_t done = launch(), broken = launch();
+  CHECK(!sessions().is_phase_complete(session.id, 0));
+  sessions().advance_phase(session.id);
+  CHECK(!sessions().is_phase_complete(session.id, 0));
+  complete(done);
+  CHECK(!sessions().is_phase_complete(session.id, 0));
+  sink().failed(broken);
+  CHECK(sessions().is_phase_complete(session.id, 0));
+}
+
+TEST(a_cleared_phase_is_gone_and_its_late_kernels_too) {
+  Session session;
+  uint64_t late = launch();
+  sessions().advance_phase(session.id);
+  sessions().clear_phase(session.id, 0, false);
+  complete(late, "late");
+  CHECK_THROWS(session.json(0), Error);
+  CHECK(!contains(session.json(1), "late"));
+}
+
+TEST(the_current_phase_goes_on_empty_after_a_clear) {
+  Session session;
+  complete(launch(), "old");
+  sessions().clear_phase(session.id, 0, false);
+  complete(launch(), "new");
+  CHECK(!contains(session.json(), "old") && contains(session.json(), "new"));
+}
+
+TEST(lost_records_are_counted_by_reason) {
+  Session session;
+  sink().dropped({"buffer full", 3});
+  sink().dropped({"buffer full", 2});
+  CHECK_EQ(sessions().losses(session.id)["buffer full"], 5);
+}
+
+TEST(a_kernel_that_ends_before_it_starts_is_dropped_and_counted) {
+  Session session;
+  complete(launch(), "k", -1);
+  CHECK(!contains(session.json(), "\"k\""));
+  CHECK_EQ(sessions().counts(session.id).dropped, 1);
+  CHECK(sessions().counts(session.id).is_complete());
+}
+
+TEST(an_unknown_session_is_named_with_the_live_ones) {
+  std::string message;
+  try {
+    sessions().activate(12345);
+  } catch (const Error &error) {
+    CHECK(error.code() == ErrorCode::kSession);
+    message = error.what();
+  }
+  CHECK(contains(message, "Session has not been initialized: 12345"));
+}
+
+TEST(memory_is_flat_over_many_scopes_and_phases) {
+  Session session;
+  ShadowStack &stack = this_thread().stack;
+  size_t names = 0, contexts = 0;
+  for (int phase = 0; phase < 60; ++phase) {
+    for (int i = 0; i < 200; ++i) {
+      stack.push(hashed("scope " + std::to_string(phase * 200 + i)), FrameKind::kScope,
+                 situation());
+      complete(launch());
+      stack.pop(situation());
+    }
+    sessions().clear_phase(session.id, 0, false);
+    names = phase == 10 ? live_name_count() : names;
+    contexts = phase == 10 ? ContextTree::instance().live_count() : contexts;
+  }
+  CHECK_EQ(live_name_count(), names);
+  CHECK_EQ(ContextTree::instance().live_count(), contexts);
+}
+
+TEST(threads_that_launch_while_phases_advance_lose_nothing) {
+  constexpr int kThreads = 4, kLaunches = 2000;
+  Session session;
+  std::atomic<int> running{kThreads};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&] {
+      ShadowStack &stack = this_thread().stack;
+      for (int i = 0; i < kLaunches; ++i) {
+        stack.push(hashed("scope"), FrameKind::kScope, situation());
+        complete(launch(), "k", 1);
+        stack.pop(situation());
+      }
+      --running;
+    });
+  uint32_t last = 0;
+  while (running > 0 && last < 500)
+    last = sessions().advance_phase(session.id);
+  for (std::thread &thread : threads)
+    thread.join();
+  RecordCounts counts = sessions().counts(session.id);
+  CHECK_EQ(counts.records, uint64_t{kThreads} * kLaunches);
+  CHECK(counts.is_complete());
+}
+
+TEST(a_forked_childs_sessions_do_not_go_on) {
+  Session session;
+  sessions().reset_after_fork();
+  CHECK(!situation().active);
+  CHECK_EQ(sessions().active_count(), 0);
+}

@@ -1,0 +1,170 @@
+#include "writer/output_file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "scratch_folder.h"
+#include "support/error.h"
+#include "writer/profile_writer.h"
+
+using namespace proton;
+
+namespace {
+
+// The message of the Error(kOutput) that writing throws; empty when it throws none.
+std::string refusal(const std::string &path, const std::string &content = "x") {
+  try {
+    write_file(path, content);
+  } catch (const Error &error) {
+    CHECK(error.code() == ErrorCode::kOutput);
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST(the_partial_name_keeps_the_suffix) {
+  CHECK_EQ(partial_path("a/b.proton"), "a/b.partial.proton");
+  CHECK_EQ(partial_path("x.part_0.hatchet"), "x.part_0.partial.hatchet");
+  CHECK_EQ(partial_path("a.b/name"), "a.b/name.partial");
+  CHECK_EQ(partial_path("a/.hidden"), "a/.hidden.partial");
+}
+
+TEST(a_file_is_written_whole_and_alone) {
+  ScratchFolder folder;
+  std::string content("bytes\0\xFF", 7);
+  write_file(folder.file("x.proton"), content);
+  CHECK(folder.content("x.proton") == content);
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(an_older_file_is_replaced) {
+  ScratchFolder folder;
+  write_file(folder.file("x.proton"), "a long first content");
+  write_file(folder.file("x.proton"), "second");
+  CHECK_EQ(folder.content("x.proton"), "second");
+}
+
+TEST(a_left_over_partial_file_is_replaced) {
+  ScratchFolder folder;
+  write_file(folder.file("x.partial.proton"), "from a killed run");
+  write_file(folder.file("x.proton"), "new");
+  CHECK_EQ(folder.content("x.proton"), "new");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_missing_folder_is_named_with_what_to_do) {
+  ScratchFolder folder;
+  std::string message = refusal(folder.file("none/x.proton"));
+  CHECK(contains(message, folder.file("none/x.proton")));
+  CHECK(contains(message, "No such file or directory"));
+  CHECK(contains(message, "create the folder"));
+  CHECK_EQ(folder.entries(), 0);
+}
+
+TEST(a_folder_of_that_name_is_refused_and_kept) {
+  ScratchFolder folder;
+  mkdir(folder.file("x.proton").c_str(), 0777);
+  CHECK(contains(refusal(folder.file("x.proton")), "Is a directory"));
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_folder_that_nobody_may_write_to_is_refused) {
+  // /proc refuses even root, unlike a folder with mode 0555.
+  CHECK(contains(refusal("/proc/x.proton"), "/proc/x.proton"));
+}
+
+TEST(a_name_that_is_too_long_is_refused) {
+  ScratchFolder folder;
+  CHECK(contains(refusal(folder.file(std::string(300, 'n'))), "shorter"));
+  CHECK_EQ(folder.entries(), 0);
+}
+
+TEST(a_name_with_a_nul_is_refused) {
+  ScratchFolder folder;
+  CHECK(contains(refusal(folder.file("a") + std::string("\0b", 2)), "NUL"));
+  CHECK_EQ(folder.entries(), 0);
+}
+
+TEST(a_full_disk_is_named) { CHECK(contains(refusal("/dev/full"), "No space left on device")); }
+
+TEST(a_device_is_written_in_place) {
+  write_file("/dev/null", "x");
+  struct stat facts{};
+  stat("/dev/null", &facts);
+  CHECK(S_ISCHR(facts.st_mode));
+}
+
+TEST(a_file_size_limit_is_an_error_and_leaves_the_older_file) {
+  ScratchFolder folder;
+  write_file(folder.file("x.proton"), "old");
+  std::fflush(stdout); // so that the child has nothing to print
+  pid_t child = fork();
+  if (child == 0) {
+    // In a child, with the signal's default action: death.
+    rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::string message = refusal(folder.file("x.proton"), std::string(100000, 'x'));
+    _exit(contains(message, "ulimit") && contains(message, "File too large") ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK_EQ(WEXITSTATUS(status), 0);
+  CHECK_EQ(folder.content("x.proton"), "old");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(empty_and_dash_mean_standard_output) {
+  ScratchFolder folder;
+  std::fflush(stdout);
+  int saved = dup(STDOUT_FILENO);
+  int file = open(folder.file("out").c_str(), O_CREAT | O_WRONLY, 0666);
+  dup2(file, STDOUT_FILENO);
+  write_file("", "one ");
+  write_file("-", "two");
+  dup2(saved, STDOUT_FILENO);
+  close(file);
+  close(saved);
+  CHECK_EQ(folder.content("out"), "one two");
+}
+
+TEST(a_closed_pipe_on_standard_output_is_an_error) {
+  std::fflush(stdout); // so that the child has nothing to print
+  pid_t child = fork();
+  if (child == 0) {
+    int ends[2];
+    bool is_ready = pipe(ends) == 0 && dup2(ends[1], STDOUT_FILENO) >= 0;
+    close(ends[0]);
+    close(ends[1]);
+    _exit(is_ready && contains(refusal("-"), "Broken pipe") ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(unknown_formats_are_refused_with_the_choices) {
+  CHECK(parse_file_format("proton") == FileFormat::kProton);
+  CHECK(parse_file_format("hatchet") == FileFormat::kHatchet);
+  CHECK(parse_file_format("hatchet_compact") == FileFormat::kHatchetCompact);
+  CHECK(parse_file_format("hatchet_msgpack") == FileFormat::kHatchetMsgpack);
+  std::string message;
+  try {
+    parse_file_format("xml");
+  } catch (const Error &error) {
+    CHECK(error.code() == ErrorCode::kUsage);
+    message = error.what();
+  }
+  CHECK(contains(message, "Unknown output format: xml"));
+  CHECK(contains(message, "hatchet_msgpack"));
+}
