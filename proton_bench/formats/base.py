@@ -1,0 +1,114 @@
+"""What a file format is, and what every decoder checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import msgspec
+
+from proton_bench.errors import ProfileFormatError
+from proton_bench.profile.profile import Profile
+
+__all__ = ["MAX_NESTING", "Format", "corrupt", "decoded", "display_name", "plain_map"]
+
+MAX_NESTING = 64
+
+T = TypeVar("T")
+_SCALARS = (bool, int, float, str, bytes, type(None))
+
+
+@runtime_checkable
+class Format(Protocol):
+    """One file format. A plugin adds its own through the hook ``proton_formats``.
+
+    A format may also offer ``losses(profile) -> Sequence[str]``: sentences about what of this
+    profile an encoded file does not hold. `write_profile` returns them.
+
+    Attributes:
+        name: What the user writes after ``--to``.
+        suffixes: File name endings with their dot, the preferred one first.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the user writes after ``--to``."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """File name endings with their dot, the preferred one first."""
+
+    def sniff(self, content: bytes) -> bool:
+        """Say whether the content looks like this format; cheap, and never raises."""
+
+    def decode(self, content: bytes, source: str) -> Profile:
+        """Return the profile.
+
+        Args:
+            content: The whole file.
+            source: Name of the file, for messages.
+
+        Raises:
+            ProfileFormatError: The content is corrupt, hostile or of an unknown version.
+        """
+
+    def encode(self, profile: Profile) -> bytes:
+        """Return the whole file."""
+
+
+def corrupt(
+    source: str, what: str, advice: str = "the file is damaged; write it again"
+) -> Exception:
+    """Return the error for a file that cannot be read: what is wrong, where, and what to do."""
+    return ProfileFormatError(f"{source}: {what}; {advice}")
+
+
+def decoded(decode: Callable[[], T], source: str) -> T:
+    """Run a decoder of msgspec and turn everything that bad bytes can cause into one error.
+
+    Raises:
+        ProfileFormatError: The bytes are not what the decoder expects.
+    """
+    try:
+        return decode()
+    except RecursionError:
+        raise corrupt(source, "values are nested too deeply") from None
+    except (msgspec.MsgspecError, UnicodeError, ValueError, TypeError, OverflowError) as error:
+        raise corrupt(source, _shortened(str(error))) from None
+    except MemoryError:
+        raise corrupt(source, "more memory is declared than there is") from None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:300]}..."
+
+
+def plain_map(value: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return the map if it holds only plain values, so that it can be written in any format.
+
+    Raises:
+        ProfileFormatError: A key is not a string, a value is not plain, or the nesting is deep.
+    """
+    todo: list[tuple[Any, int]] = [(value, 0)]
+    while todo:
+        inner, depth = todo.pop()
+        if depth > MAX_NESTING:
+            raise corrupt(source, f"a map is nested deeper than {MAX_NESTING} levels")
+        if isinstance(inner, dict):
+            if not all(isinstance(key, str) for key in inner):
+                raise corrupt(source, "a map has a key that is not a string")
+            todo.extend((each, depth + 1) for each in inner.values())
+        elif isinstance(inner, list | tuple):
+            todo.extend((each, depth + 1) for each in inner)
+        elif not isinstance(inner, _SCALARS):
+            raise corrupt(source, f"a map holds a {type(inner).__name__}")
+        elif isinstance(inner, int) and not -(2**63) <= inner < 2**64:
+            raise corrupt(source, "a map holds an integer of more than 64 bits")
+    return value
+
+
+def display_name(path: PurePath | str) -> str:
+    """Return the file name for messages, with what no terminal can show escaped."""
+    text = str(path).encode("utf-8", "backslashreplace").decode()
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -1,0 +1,127 @@
+"""Columns of the `.proton` format: little-endian arrays, each raw or zlib."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.formats.base import corrupt
+
+__all__ = ["Budget", "PackedBytes", "PackedColumn", "array", "inflate", "pack", "pack_bytes"]
+
+COMPRESS_ABOVE = 4096
+COMPRESS_LEVEL = 4
+# Deflate cannot do better than 1032:1, so a larger claim is a lie.
+MAX_DEFLATE_RATIO = 1032
+MIN_BUDGET = 256 << 20
+BUDGET_PER_BYTE = 256
+
+
+class PackedBytes(msgspec.Struct):
+    """Bytes as they stand in the file; ``size`` is their number once inflated."""
+
+    codec: str
+    size: int
+    content: bytes = msgspec.field(name="bytes")
+
+    def packed(self) -> dict[str, Any]:
+        """Return the map that is written."""
+        return {"codec": self.codec, "size": self.size, "bytes": self.content}
+
+
+class PackedColumn(PackedBytes, kw_only=True):
+    """One array as it stands in the file."""
+
+    dtype: str
+
+
+class Budget:
+    """How many bytes a file may still inflate to, so that a small file cannot fill the memory."""
+
+    def __init__(self, file_size: int, source: str) -> None:
+        self.source = source
+        self._left = max(MIN_BUDGET, BUDGET_PER_BYTE * file_size)
+
+    def take(self, size: int) -> None:
+        """Use up some bytes.
+
+        Raises:
+            ProfileFormatError: The file inflates to too much.
+        """
+        self._left -= size
+        if self._left < 0:
+            raise corrupt(self.source, "it inflates to far more than its own size")
+
+
+def inflate(packed: PackedBytes, budget: Budget, what: str) -> bytes:
+    """Return the bytes; sizes are checked before anything is allocated.
+
+    Raises:
+        ProfileFormatError: The bytes are damaged or not as many as declared.
+    """
+    source = budget.source
+    if packed.codec == "raw":
+        if packed.size != len(packed.content):
+            raise corrupt(source, f"{what} declares {packed.size} bytes, has {len(packed.content)}")
+        return packed.content
+    if packed.codec != "zlib":
+        raise corrupt(
+            source,
+            f"{what} has the unknown codec {packed.codec[:40]!r}",
+            "known are raw and zlib; a newer proton_bench may read it",
+        )
+    if not 0 <= packed.size <= MAX_DEFLATE_RATIO * len(packed.content):
+        raise corrupt(source, f"{what} declares {packed.size} bytes in {len(packed.content)}")
+    budget.take(packed.size)
+    stream = zlib.decompressobj()
+    try:
+        content = stream.decompress(packed.content, packed.size + 1)
+    except zlib.error as error:
+        raise corrupt(source, f"{what} cannot be inflated ({error})") from None
+    if len(content) != packed.size or not stream.eof:
+        raise corrupt(source, f"{what} does not inflate to the declared {packed.size} bytes")
+    return content
+
+
+def array(
+    packed: PackedColumn, budget: Budget, *, what: str, dtype: str, count: int | None = None
+) -> npt.NDArray[Any]:
+    """Return the column as a read-only array.
+
+    Args:
+        packed: The column as it stands in the file.
+        budget: What the file may inflate to.
+        what: Name of the column for messages.
+        dtype: The only type allowed, as numpy writes it.
+        count: The only number of elements allowed; None allows any.
+
+    Raises:
+        ProfileFormatError: The column is damaged, or of another type or length.
+    """
+    width = np.dtype(dtype).itemsize
+    if packed.dtype != dtype:
+        raise corrupt(budget.source, f"{what} holds {packed.dtype[:40]!r}, expected {dtype!r}")
+    if count is not None and packed.size != count * width:
+        raise corrupt(budget.source, f"{what} has {packed.size} bytes, expected {count * width}")
+    content = inflate(packed, budget, what)
+    if len(content) % width:
+        raise corrupt(budget.source, f"{what} ends within an element")
+    return np.frombuffer(content, dtype=dtype)
+
+
+def pack_bytes(content: bytes) -> dict[str, Any]:
+    """Return the map for some bytes, compressed where that is shorter."""
+    if len(content) > COMPRESS_ABOVE:
+        short = zlib.compress(content, COMPRESS_LEVEL)
+        if len(short) < len(content):
+            return {"codec": "zlib", "size": len(content), "bytes": short}
+    return {"codec": "raw", "size": len(content), "bytes": content}
+
+
+def pack(values: npt.NDArray[Any], dtype: str) -> dict[str, Any]:
+    """Return the map for an array."""
+    return {"dtype": dtype, **pack_bytes(values.astype(dtype, copy=False).tobytes())}

@@ -1,0 +1,196 @@
+"""Which file formats there are, and reading and writing profiles by file name."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+from proton_bench.errors import OutputError, PluginError, ProfileFormatError, UsageError
+from proton_bench.formats.base import Format, display_name
+from proton_bench.formats.hatchet_json import HatchetJson
+from proton_bench.formats.hatchet_msgpack import HatchetMsgpack
+from proton_bench.formats.json_file import JsonFile
+from proton_bench.formats.native_file import NativeFile
+from proton_bench.profile.profile import Profile
+
+__all__ = [
+    "FORMATS",
+    "decode_profile",
+    "find_format",
+    "formats",
+    "read_profile",
+    "register_format",
+    "write_profile",
+]
+
+_BUILT_IN: tuple[Format, ...] = (NativeFile(), HatchetJson(), HatchetMsgpack(), JsonFile())
+FORMATS = tuple(each.name for each in _BUILT_IN)
+_registered: dict[str, Format] = {each.name: each for each in _BUILT_IN}
+
+PARTIAL = ".partial"
+_TIMELINES = (".chrome_trace", ".perfetto-trace", ".pftrace")
+
+
+def formats() -> tuple[Format, ...]:
+    """Return every known format: the built-in ones, then those of plugins."""
+    return tuple(_registered.values())
+
+
+def register_format(new: Format) -> None:
+    """Make a format known; registering the same object again does nothing.
+
+    Raises:
+        PluginError: It is no format, or its name or a suffix belongs to another one.
+    """
+    if not isinstance(new, Format):
+        raise PluginError(
+            f"{new!r} is no file format; it needs name, suffixes, sniff, decode and encode"
+        )
+    for known in _registered.values():
+        if known is new:
+            return
+        if known.name == new.name or set(known.suffixes) & set(new.suffixes):
+            raise PluginError(
+                f"format {new.name!r} ({', '.join(new.suffixes)}) clashes with {known.name!r} "
+                f"({', '.join(known.suffixes)}); give it another name and suffix"
+            )
+    _registered[new.name] = new
+
+
+def find_format(name: str) -> Format:
+    """Return the format with this name.
+
+    Raises:
+        UsageError: There is none; the message names those that exist.
+    """
+    try:
+        return _registered[name]
+    except KeyError:
+        known = ", ".join(_registered)
+        raise UsageError(f"there is no file format {name!r}; choose from {known}") from None
+
+
+def read_profile(path: str | os.PathLike[str]) -> Profile:
+    """Return the profile in a file of any known format.
+
+    The suffix names the format; where the content is plainly of another one, that is used. A file
+    named ``NAME.partial<suffix>`` is marked partial.
+
+    Raises:
+        UsageError: There is no such file, or it cannot be opened.
+        ProfileFormatError: The file is corrupt, or no profile of a known format and version.
+    """
+    file = Path(path)
+    return decode_profile(_content(file), file)
+
+
+def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
+    """Return the profile in the content of a file; ``path`` names it and hints at the format.
+
+    Raises:
+        ProfileFormatError: The content is corrupt, or no profile of a known format and version.
+    """
+    file = Path(path)
+    source = display_name(file)
+    if not content:
+        raise ProfileFormatError(f"{source}: the file is empty; write it again")
+    profile = _format_of(file, content, source).decode(content, source)
+    if PurePath(file.stem).suffix == PARTIAL:
+        return replace(profile, partial=True)
+    return profile
+
+
+def write_profile(
+    profile: Profile, path: str | os.PathLike[str], *, format: str | None = None
+) -> tuple[str, ...]:
+    """Write a profile, whole or not at all, and return sentences about what the file leaves out.
+
+    Args:
+        profile: What to write.
+        path: File to replace; "-" writes to standard output.
+        format: Name of the format; None takes it from the suffix.
+
+    Raises:
+        UsageError: The format is unknown.
+        OutputError: The file cannot be written; nothing is left behind.
+    """
+    file = Path(path)
+    chosen = find_format(format) if format is not None else _format_by_suffix(file)
+    if chosen is None:
+        suffixes = ", ".join(each.suffixes[0] for each in formats())
+        raise UsageError(
+            f"{display_name(file)}: the suffix names no format; use one of {suffixes}, or say "
+            f"which of {', '.join(_registered)} to write"
+        )
+    losses = getattr(chosen, "losses", None)
+    notes = tuple(losses(profile)) if losses is not None else ()
+    content = chosen.encode(profile)
+    if str(path) == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        _replace(file, content)
+    return notes
+
+
+def _content(file: Path) -> bytes:
+    try:
+        mode = file.stat().st_mode
+        if stat.S_ISDIR(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise UsageError(f"{display_name(file)} is no file; name a profile")
+        return file.read_bytes()
+    except (OSError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"cannot read {display_name(file)}: {reason}; name a profile that exists"
+        ) from None
+    except MemoryError:
+        raise UsageError(f"{display_name(file)} is larger than the free memory") from None
+
+
+def _format_by_suffix(file: Path) -> Format | None:
+    for each in _registered.values():
+        if file.name.endswith(each.suffixes):
+            return each
+    return None
+
+
+def _format_of(file: Path, content: bytes, source: str) -> Format:
+    named = _format_by_suffix(file)
+    if named is not None and named.sniff(content):
+        return named
+    for each in _registered.values():
+        if each.sniff(content):
+            return each
+    if named is not None:
+        return named
+    if file.name.endswith(_TIMELINES) or b'"traceEvents"' in content[:4096]:
+        raise ProfileFormatError(
+            f"{source}: the file is a timeline, not a call-path tree; open it at "
+            "https://ui.perfetto.dev, or profile again with -d tree"
+        )
+    raise ProfileFormatError(
+        f"{source}: neither suffix nor content is of a known format "
+        f"({', '.join(_registered)}); name a profile"
+    )
+
+
+def _replace(file: Path, content: bytes) -> None:
+    partial = file.with_name(f"{file.stem}{PARTIAL}{file.suffix}")
+    try:
+        with partial.open("wb") as stream:
+            stream.write(content)
+        os.replace(partial, file)
+    except (OSError, ValueError) as error:
+        # ValueError: a NUL in the name, with which nothing was opened.
+        if not isinstance(error, ValueError):
+            partial.unlink(missing_ok=True)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputError(
+            f"cannot write {display_name(file)}: {reason}; choose another place with -o"
+        ) from None

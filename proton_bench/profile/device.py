@@ -1,0 +1,49 @@
+"""Devices that kernels ran on, and the launch variants of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Device", "Variant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device and the facts that a roofline needs; 0 and "" mean unknown.
+
+    Attributes:
+        kind: "CUDA", "HIP", "CPU" or what a third-party backend says.
+        index: Number of the device within its kind.
+        arch: "90" for compute capability 9.0, "gfx942", or "".
+        num_sms: Multiprocessors or compute units.
+        clock_rate_khz: Highest core clock in kHz.
+        memory_clock_rate_khz: Highest memory clock in kHz.
+        bus_width_bits: Width of the memory bus in bits.
+    """
+
+    kind: str
+    index: int
+    arch: str = ""
+    num_sms: int = 0
+    clock_rate_khz: int = 0
+    memory_clock_rate_khz: int = 0
+    bus_width_bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way in which a kernel was launched.
+
+    Attributes:
+        code_hash: Hash of the compiled code, "" when unknown.
+        grid: Blocks in x, y, z.
+        block: Threads of a block in x, y, z.
+        shared_bytes: Dynamic shared memory of a block in bytes.
+        signature: Argument types where known; "other" past the limit of variants per path.
+    """
+
+    code_hash: str = ""
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (1, 1, 1)
+    shared_bytes: int = 0
+    signature: str = ""

@@ -1,0 +1,137 @@
+"""The distributions of one metric over the rows of a profile, stored by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.errors import ProfileFormatError
+from proton_bench.profile.distribution import SKETCH_GAMMA, Distribution
+
+__all__ = ["DistributionTable"]
+
+_SCALARS = ("n", "zero_count", "total", "minimum", "maximum", "sum_ln", "sum_ln2", "collapsed")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistributionTable:
+    """Distributions of one metric; entry i belongs to row ``rows[i]``.
+
+    The fields are those of `Distribution`, one element per entry; ``samples`` and the buckets of
+    entry i are the slices that ``sample_offsets`` and ``bucket_offsets`` bound.
+    """
+
+    rows: npt.NDArray[np.int32]
+    n: npt.NDArray[np.int64]
+    zero_count: npt.NDArray[np.int64]
+    total: npt.NDArray[np.float64]
+    minimum: npt.NDArray[np.float64]
+    maximum: npt.NDArray[np.float64]
+    sum_ln: npt.NDArray[np.float64]
+    sum_ln2: npt.NDArray[np.float64]
+    sample_offsets: npt.NDArray[np.int32]
+    samples: npt.NDArray[np.float32]
+    bucket_offsets: npt.NDArray[np.int32]
+    bucket_index: npt.NDArray[np.int32]
+    bucket_count: npt.NDArray[np.int64]
+    collapsed: npt.NDArray[np.uint8]
+    gamma: float = SKETCH_GAMMA
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[int, Distribution]]:
+        for position, row in enumerate(self.rows.tolist()):
+            yield row, self._at(position)
+
+    def get(self, row: int) -> Distribution | None:
+        """Return the distribution of the row, None when it recorded no samples."""
+        position = int(np.searchsorted(self.rows, row))
+        if position == len(self.rows) or self.rows[position] != row:
+            return None
+        return self._at(position)
+
+    def _at(self, position: int) -> Distribution:
+        samples = slice(self.sample_offsets[position], self.sample_offsets[position + 1])
+        buckets = slice(self.bucket_offsets[position], self.bucket_offsets[position + 1])
+        return Distribution(
+            n=int(self.n[position]),
+            zero_count=int(self.zero_count[position]),
+            total=float(self.total[position]),
+            minimum=float(self.minimum[position]),
+            maximum=float(self.maximum[position]),
+            sum_ln=float(self.sum_ln[position]),
+            sum_ln2=float(self.sum_ln2[position]),
+            samples=self.samples[samples],
+            bucket_index=self.bucket_index[buckets],
+            bucket_count=self.bucket_count[buckets],
+            collapsed=bool(self.collapsed[position]),
+            gamma=self.gamma,
+        )
+
+    def self_check(self, rows: int) -> None:
+        """Raise ProfileFormatError unless the table fits a profile with that many rows."""
+        entries = len(self.rows)
+        if entries and (self.rows[0] < 0 or self.rows[-1] >= rows):
+            raise ProfileFormatError("a distribution belongs to a row that does not exist")
+        if bool((self.rows[1:] <= self.rows[:-1]).any()):
+            raise ProfileFormatError("the rows of the distributions do not rise")
+        if any(len(getattr(self, name)) != entries for name in _SCALARS):
+            raise ProfileFormatError("the columns of the distributions differ in length")
+        _check_offsets(self.sample_offsets, entries, len(self.samples))
+        _check_offsets(self.bucket_offsets, entries, len(self.bucket_index))
+        if len(self.bucket_index) != len(self.bucket_count):
+            raise ProfileFormatError("the buckets of the distributions differ in length")
+        if bool((self.n < 0).any() | (self.zero_count < 0).any() | (self.bucket_count < 0).any()):
+            raise ProfileFormatError("a distribution counts fewer than zero samples")
+        if not 1.0 < self.gamma < 1e6:
+            raise ProfileFormatError(f"distributions have the bucket ratio {self.gamma}")
+
+    @classmethod
+    def from_mapping(cls, entries: Mapping[int, Distribution]) -> DistributionTable:
+        """Build the table from distributions by row; all must have the same bucket ratio."""
+        ordered = [entries[row] for row in sorted(entries)]
+        with_sketch = [entry.gamma for entry in ordered if entry.has_sketch]
+        return cls(
+            rows=np.array(sorted(entries), dtype="<i4"),
+            n=_column(ordered, "n", "<i8"),
+            zero_count=_column(ordered, "zero_count", "<i8"),
+            total=_column(ordered, "total", "<f8"),
+            minimum=_column(ordered, "minimum", "<f8"),
+            maximum=_column(ordered, "maximum", "<f8"),
+            sum_ln=_column(ordered, "sum_ln", "<f8"),
+            sum_ln2=_column(ordered, "sum_ln2", "<f8"),
+            sample_offsets=_offsets([len(entry.samples) for entry in ordered]),
+            samples=_joined([entry.samples for entry in ordered], "<f4"),
+            bucket_offsets=_offsets([len(entry.bucket_index) for entry in ordered]),
+            bucket_index=_joined([entry.bucket_index for entry in ordered], "<i4"),
+            bucket_count=_joined([entry.bucket_count for entry in ordered], "<i8"),
+            collapsed=_column(ordered, "collapsed", "|u1"),
+            gamma=with_sketch[0] if with_sketch else SKETCH_GAMMA,
+        )
+
+
+def _check_offsets(offsets: npt.NDArray[np.int32], entries: int, total: int) -> None:
+    if (
+        len(offsets) != entries + 1
+        or offsets[0] != 0
+        or offsets[-1] != total
+        or bool((offsets[1:] < offsets[:-1]).any())
+    ):
+        raise ProfileFormatError("the offsets of the distributions do not fit")
+
+
+def _column(entries: list[Distribution], field: str, dtype: str) -> npt.NDArray[Any]:
+    return np.array([getattr(entry, field) for entry in entries], dtype=dtype)
+
+
+def _offsets(lengths: list[int]) -> npt.NDArray[np.int32]:
+    return np.cumsum([0, *lengths]).astype("<i4")
+
+
+def _joined(parts: list[npt.NDArray[Any]], dtype: str) -> npt.NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts]).astype(dtype, copy=False)

@@ -1,0 +1,59 @@
+"""What a row of a profile is called and what it stands for."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = ["ROOT_NAME", "FrameKind", "StringTable", "escape_surrogates"]
+
+ROOT_NAME = "ROOT"
+
+
+class FrameKind(IntEnum):
+    """What a row stands for; the numbers are part of the `.proton` format and never change."""
+
+    UNKNOWN = 0
+    ROOT = 1
+    SCOPE = 2
+    OP = 3
+    KERNEL = 4
+    STATE = 5
+    PYTHON = 6
+    COPY = 7
+    GRAPH = 8
+    LINE = 9
+    TEST = 10
+
+
+def escape_surrogates(text: str) -> str:
+    r"""Return the text with lone surrogates written as ``\udcXX``, so that UTF-8 can hold it."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+class StringTable:
+    """Distinct strings in order of first use."""
+
+    __slots__ = ("_positions",)
+
+    def __init__(self) -> None:
+        self._positions: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def index(self, text: str) -> int:
+        """Return the position of the text, added when it is new; lone surrogates are escaped."""
+        found = self._positions.get(text)
+        if found is None:
+            found = self._positions.setdefault(escape_surrogates(text), len(self._positions))
+        return found
+
+    def texts(self) -> tuple[str, ...]:
+        """Return every string; its place is the position that `index` gave."""
+        return tuple(self._positions)

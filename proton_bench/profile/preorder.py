@@ -1,0 +1,77 @@
+"""Walks over parent arrays. Plain loops over lists: linear at any depth, unlike recursion."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.errors import ProfileFormatError
+
+__all__ = ["depths", "positions", "subtree_ends", "sums"]
+
+Rows = npt.NDArray[np.int32]
+
+
+def subtree_ends(parents: Rows) -> Rows:
+    """Return for each row the row after its last descendant.
+
+    Raises:
+        ProfileFormatError: Row 0 is not the only root, or rows are not in pre-order.
+    """
+    rows = np.arange(len(parents), dtype=np.int32)
+    above = parents[1:]
+    if not len(parents) or parents[0] != -1:
+        raise ProfileFormatError("row 0 is not the root")
+    if bool((above < 0).any() | (above >= rows[1:]).any()):
+        raise ProfileFormatError("a row stands before its parent or has none")
+    ends = rows + _sizes(parents)
+    # Intervals that are as long as their subtrees and nest are contiguous: that is pre-order.
+    if bool((ends[1:] > ends[above]).any()):
+        raise ProfileFormatError("rows are not in pre-order")
+    return ends
+
+
+def _sizes(parents: Rows) -> Rows:
+    sizes = [1] * len(parents)
+    above = parents.tolist()
+    for row in range(len(above) - 1, 0, -1):
+        sizes[above[row]] += sizes[row]
+    return np.array(sizes, dtype=np.int32)
+
+
+def positions(parents: Rows) -> Rows:
+    """Return the pre-order place of each row; children keep the order of their rows.
+
+    Row 0 must be the root and every parent must stand before its children.
+    """
+    sizes = _sizes(parents).tolist()
+    above = parents.tolist()
+    places = [0] * len(above)
+    free = [1] * len(above)
+    for row in range(1, len(above)):
+        parent = above[row]
+        places[row] = place = free[parent]
+        free[parent] = place + sizes[row]
+        free[row] = place + 1
+    return np.array(places, dtype=np.int32)
+
+
+def depths(parents: Rows) -> Rows:
+    """Return for each row the number of rows above it; every parent stands before its children."""
+    above = parents.tolist()
+    found = [0] * len(above)
+    for row in range(1, len(above)):
+        found[row] = found[above[row]] + 1
+    return np.array(found, dtype=np.int32)
+
+
+def sums(parents: Rows, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return each row's value plus those of all its descendants.
+
+    Adds child by child: differences of one running sum would lose small values beside large ones.
+    """
+    totals = values.tolist()
+    above = parents.tolist()
+    for row in range(len(above) - 1, 0, -1):
+        totals[above[row]] += totals[row]
+    return np.array(totals, dtype=np.float64)

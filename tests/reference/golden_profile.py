@@ -1,0 +1,72 @@
+"""The profile behind tests/data/golden; run this module to write those files again.
+
+``PYTHONPATH=.:tests python -m reference.golden_profile``
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proton_bench.formats import FORMATS, find_format
+from proton_bench.profile import (
+    Aggregation,
+    Device,
+    Distribution,
+    FrameKind,
+    Profile,
+    ProfileBuilder,
+    Variant,
+)
+
+GOLDEN = Path(__file__).parent.parent / "data" / "golden"
+
+
+def golden_profile() -> Profile:
+    """Return a profile with one of everything that a file can hold."""
+    builder = ProfileBuilder()
+    for name, aggregation in (
+        ("time (ns)", Aggregation.INCLUSIVE),
+        ("wall (ns)", Aggregation.EXCLUSIVE),
+        ("registers", Aggregation.PROPERTY),
+        ("own", Aggregation.EXCLUSIVE),
+    ):
+        builder.declare(name, aggregation)
+    gpu = Device("CUDA", 0, "90", 132, 1980000, 2619000, 6144)
+    test = builder.add(0, "test_step[8]", FrameKind.TEST, metrics={"wall (ns)": 9000})
+    scope = builder.add(test, "forward\n[red]\x00é", FrameKind.SCOPE, metrics={"own": 2.5})
+    for code, value in (("a1", 1000), ("b2", 3000)):
+        row = builder.add(
+            scope,
+            "matmul<float, 4>",
+            FrameKind.KERNEL,
+            metrics={"time (ns)": value, "count": 2, "flops16": value / 8, "registers": 64},
+            device=gpu,
+            variant=Variant(code, (8, 2, 1), (128, 1, 1), 49152, "*fp16,*fp16,i32"),
+        )
+        builder.set_distribution(row, "time (ns)", Distribution.from_samples([value / 2] * 2))
+    op = builder.add(test, "aten::add", FrameKind.OP, device=Device("CPU", 0))
+    builder.set(op, "time (ns)", 2**53 + 1)
+    builder.set(op, "count", 1)
+    builder.set(op, "experts", [1, 2, 3])
+    builder.set(op, "weights", [0.5, 0.25])
+    builder.set(op, "layout", "nhwc")
+    samples = [1000.0 + 7 * i for i in range(70)]
+    builder.set_distribution(op, "time (ns)", Distribution.from_samples(samples))
+    builder.add(0, "/srv/model.py:12@forward", FrameKind.PYTHON)
+    return builder.build(
+        provenance={"backend": "replay", "versions": {"triton": "3.7.1"}, "argv": ["x.py", "-v"]},
+        dropped={"buffer full": 3},
+    )
+
+
+def main() -> None:
+    """Write every golden file."""
+    GOLDEN.mkdir(exist_ok=True)
+    for name in FORMATS:
+        chosen = find_format(name)
+        path = GOLDEN / f"profile{chosen.suffixes[0]}"
+        path.write_bytes(chosen.encode(golden_profile()))
+
+
+if __name__ == "__main__":
+    main()

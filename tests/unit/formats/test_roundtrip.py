@@ -1,0 +1,139 @@
+"""Whatever profile is written comes back, in every format."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from reference.profile_view import close, inclusive_by_path, profiles, view
+
+from proton_bench.formats import FORMATS, find_format
+from proton_bench.profile import Aggregation, FrameKind, Profile, ProfileBuilder
+from proton_bench.profile.frame import escape_surrogates
+
+LOSSLESS = ("proton", "json")
+HATCHET = ("hatchet", "hatchet_msgpack")
+
+
+def again(profile: Profile, name: str) -> Profile:
+    chosen = find_format(name)
+    return chosen.decode(chosen.encode(profile), "again")
+
+
+def chain(levels: int) -> Profile:
+    builder = ProfileBuilder()
+    row = 0
+    for level in range(levels):
+        row = builder.add(row, f"f{level}", FrameKind.SCOPE, metrics={"time (ns)": 1})
+    return builder.build()
+
+
+@pytest.mark.parametrize("name", LOSSLESS)
+@given(profile=profiles())
+def test_lossless_formats_keep_everything(name: str, profile: Profile) -> None:
+    assert view(again(profile, name)) == view(profile)
+
+
+@pytest.mark.parametrize("name", HATCHET)
+@given(profile=profiles())
+def test_hatchet_formats_keep_sums_and_meaning(name: str, profile: Profile) -> None:
+    read = again(profile, name)
+
+    read.self_check()
+    # These formats hold no kinds: siblings that differ in nothing else are one row.
+    unlike = replace(profile, kinds=np.zeros(len(profile), dtype=np.uint8))
+    expected = unlike.fold_variants()
+    for metric, column in expected.columns.items():
+        if not column.valid.any() and column.spec.aggregation is not Aggregation.INCLUSIVE:
+            continue
+        if column.valid.sum() == column.valid[0]:
+            continue
+        assert read.columns[metric].spec == column.spec
+        if column.kind.is_number:
+            assert close(inclusive_by_path(read, metric), inclusive_by_path(expected, metric))
+
+
+@pytest.mark.parametrize("name", HATCHET)
+@given(profile=profiles())
+def test_hatchet_formats_are_stable_once_written(name: str, profile: Profile) -> None:
+    once = again(profile, name)
+
+    assert view(again(once, name)) == view(once)
+
+
+@pytest.mark.parametrize("name", LOSSLESS)
+def test_ten_thousand_levels_come_back(name: str) -> None:
+    read = again(chain(10_000), name)
+
+    assert len(read) == 10_001
+    assert read.path(10_000)[-1] == "f9999"
+
+
+@pytest.mark.parametrize("name", HATCHET)
+def test_hatchet_formats_fold_at_480_levels_and_say_so(name: str) -> None:
+    chosen = find_format(name)
+    deep = chain(10_000)
+
+    read = again(deep, name)
+
+    assert int(read.depths().max()) == 480
+    assert read.inclusive("time (ns)")[0] == 10_000
+    assert read.column("time (ns)").get(480) == 10_000 - 479
+    notes = chosen.losses(deep)  # type: ignore[attr-defined]
+    assert "10000 levels deep" in notes[0]
+    assert chosen.losses(chain(480)) == ()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_hostile_names_come_back(name: str) -> None:
+    names = [
+        "a\x00b",
+        "x\ny\r\t",
+        "[bold]z[/bold]",
+        "<b>&amp;\"'\\",
+        "\udc80",
+        "\u2028",
+        "n" * 10**6,
+    ]
+    builder = ProfileBuilder()
+    for each in names:
+        builder.add(0, each, metrics={each[:20]: 1})
+
+    read = again(builder.build(), name)
+
+    assert [read.name(row) for row in read.children(0)] == [escape_surrogates(n) for n in names]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_bare_root_comes_back(name: str) -> None:
+    assert len(again(ProfileBuilder().build(), name)) == 1
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nan_is_nothing_in_json_and_nan_elsewhere(name: str) -> None:
+    builder = ProfileBuilder()
+    for value in (math.nan, math.inf, 1.5):
+        builder.add(0, "k", metrics={"x": value, "v": [value, 1.0]}).bit_length()
+        builder.add(0, f"k{value}", metrics={"x": value})
+
+    read = again(builder.build(), name)
+
+    assert read.inclusive("x")[0] == 3.0
+    if name != "proton":
+        assert not any(
+            isinstance(v, float) and not math.isfinite(v) for v in read.column("x").to_list()
+        )
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_columns_above_the_compression_limit_come_back(name: str) -> None:
+    builder = ProfileBuilder()
+    for row in range(3000):
+        builder.add(0, f"k{row}", metrics={"time (ns)": row * row})
+
+    read = again(builder.build(), name)
+
+    assert read.column("time (ns)").to_list() == [None, *(row * row for row in range(3000))]

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.call_path_oracle import CallPathOracle
+from reference.profile_view import inclusive_by_path, profiles, view
+
+from proton_bench.profile import (
+    Aggregation,
+    Device,
+    Distribution,
+    FrameKind,
+    Profile,
+    ProfileBuilder,
+    Variant,
+)
+
+
+def with_variants() -> Profile:
+    builder = ProfileBuilder()
+    builder.declare("regs", Aggregation.PROPERTY)
+    for signature, device, value in (("a", 0, 1), ("b", 0, 10), ("a", 1, 100)):
+        row = builder.add(
+            0,
+            "k",
+            FrameKind.KERNEL,
+            metrics={"time (ns)": value, "v": [value, 1], "regs": value, "w": "n" + signature},
+            device=Device("CUDA", device),
+            variant=Variant(signature=signature),
+        )
+        builder.set_distribution(row, "time (ns)", Distribution.from_samples([value]))
+    return builder.build()
+
+
+def test_variants_are_summed_per_device() -> None:
+    folded = with_variants().fold_variants()
+
+    folded.self_check()
+    assert len(folded) == 3
+    assert folded.column("time (ns)").to_list() == [None, 11, 100]
+    assert folded.column("v").to_list() == [None, (11, 2), (100, 1)]
+    assert folded.column("regs").to_list() == [None, 10, 100]
+    assert folded.column("w").to_list() == [None, "nb", "na"]
+    assert folded.variants == ()
+    assert [folded.device(row) for row in (1, 2)] == [Device("CUDA", 0), Device("CUDA", 1)]
+
+
+def test_distributions_of_variants_are_merged() -> None:
+    table = with_variants().fold_variants().distributions["time (ns)"]
+
+    entries = {row: entry.samples.tolist() for row, entry in table}
+
+    assert entries == {1: [1.0, 10.0], 2: [100.0]}
+
+
+def test_children_of_equal_siblings_come_together() -> None:
+    builder = ProfileBuilder()
+    for value in (1, 2):
+        parent = builder.add(0, "p")
+        builder.add(parent, "c", metrics={"x": value})
+        builder.add(0, f"between{value}")
+
+    folded = builder.build().fold_variants()
+
+    assert [folded.path(row) for row in range(5)] == [
+        (), ("p",), ("p", "c"), ("between1",), ("between2",),
+    ]  # fmt: skip
+    assert folded.inclusive("x").tolist() == [3, 3, 3, 0, 0]
+
+
+def test_integer_sums_beyond_64_bits_become_floats() -> None:
+    builder = ProfileBuilder()
+    for _ in range(3):
+        builder.add(0, "k", metrics={"x": 2**62})
+
+    column = builder.build().fold_variants().column("x")
+
+    assert column.to_list() == [None, 3 * 2.0**62]
+
+
+def test_vectors_of_different_length_are_summed_by_element() -> None:
+    builder = ProfileBuilder()
+    for value in ([1], [1, 2], [0, 5, 7]):
+        builder.add(0, "k", metrics={"v": value})
+
+    column = builder.build().fold_variants().column("v")
+
+    assert column.to_list() == [None, (2, 7, 7)]
+
+
+def test_deep_rows_are_summed_into_their_ancestor() -> None:
+    builder = ProfileBuilder()
+    a = builder.add(0, "a", metrics={"x": 1})
+    b = builder.add(a, "b", metrics={"x": 2})
+    builder.add(b, "c", metrics={"x": 4})
+    builder.add(a, "d", metrics={"x": 8})
+
+    folded = builder.build().fold_below(1)
+
+    assert [folded.path(row) for row in range(2)] == [(), ("a",)]
+    assert folded.column("x").to_list() == [None, 15]
+
+
+def test_shallow_profiles_are_not_folded() -> None:
+    profile = with_variants()
+
+    assert profile.fold_below(1) is profile
+
+
+@given(profile=profiles())
+def test_folding_keeps_totals(profile: Profile) -> None:
+    folded = profile.fold_variants().fold_below(2)
+
+    folded.self_check()
+    for name in ("time (ns)", "flops"):
+        if name in profile.columns:
+            np.testing.assert_allclose(
+                folded.inclusive(name)[0], profile.inclusive(name)[0], rtol=1e-9, atol=1e-3
+            )
+
+
+@given(profile=profiles())
+def test_folding_twice_changes_nothing(profile: Profile) -> None:
+    once = profile.fold_variants()
+
+    assert view(once.fold_variants()) == view(once)
+
+
+entries = st.lists(
+    st.tuples(st.lists(st.sampled_from("ab"), max_size=5), st.integers(0, 9)), max_size=12
+)
+
+
+@given(entries=entries, depth=st.integers(0, 4))
+def test_folding_by_depth_is_that_of_the_oracle(
+    entries: list[tuple[list[str], int]], depth: int
+) -> None:
+    oracle, builder = CallPathOracle(), ProfileBuilder()
+    builder.declare("x", Aggregation.INCLUSIVE)
+    builder.set(0, "x", 0)
+    oracle.add((), {"x": 0})
+    for path, value in entries:
+        oracle.add(path, {"x": value})
+        row = 0
+        for name in path:
+            row = builder.add(row, name)
+        builder.set(row, "x", value + (0 if row else builder.build().column("x").get(0)))
+
+    folded = builder.build().fold_variants().fold_below(depth)
+
+    assert inclusive_by_path(folded, "x") == oracle.folded(depth).inclusive("x")
