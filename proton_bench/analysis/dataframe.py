@@ -1,0 +1,111 @@
+"""Profiles as pandas data frames and as hatchet graph frames."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from proton_bench.errors import MissingExtraError
+from proton_bench.formats.deep_json import parse_json
+from proton_bench.formats.registry import find_format
+from proton_bench.profile import Aggregation, FrameKind, MetricColumn, Profile
+
+if TYPE_CHECKING:
+    import hatchet
+
+__all__ = ["import_hatchet", "to_dataframe", "to_graphframe", "to_literal"]
+
+
+def to_dataframe(profile: Profile) -> pd.DataFrame:
+    """Return one line per row of the profile, in pre-order; the index is the row's number.
+
+    Columns: ``name``, ``parent`` (-1 for the root), ``depth``, ``kind``, ``device``, ``variant``
+    (positions in the profile's tables, missing where none), then each metric under its full name
+    with the row's own values in the metric's unit: nullable Int64, float64 (NaN: none), or objects
+    for texts and vectors. For each inclusive metric ``<name> (inc)`` holds the sum over the
+    subtree, missing where nothing below was measured.
+    """
+    facts: dict[str, Any] = {
+        "name": [profile.strings[i] for i in profile.frames.tolist()],
+        "parent": profile.parents,
+        "depth": profile.depths(),
+        "kind": pd.Categorical.from_codes(
+            profile.kinds.astype(np.int8), [kind.name.lower() for kind in FrameKind]
+        ),
+        "device": _position_array(profile.device_rows),
+        "variant": _position_array(profile.variant_rows),
+    }
+    for name, column in profile.columns.items():
+        facts[name] = _column_array(column)
+        if column.kind.is_number and column.spec.aggregation is Aggregation.INCLUSIVE:
+            facts[f"{name} (inc)"] = _number_array(profile.inclusive(name), profile.covered(name))
+    return pd.DataFrame(facts, index=pd.RangeIndex(len(profile), name="row"))
+
+
+def _position_array(positions: Any) -> Any:
+    return pd.arrays.IntegerArray(positions.astype(np.int32), positions < 0)
+
+
+def _column_array(column: MetricColumn) -> Any:
+    if column.kind.is_number:
+        return _number_array(column.values, column.valid)
+    # A series, because pandas 3 makes its own string type of arrays of texts.
+    return pd.Series(_objects(column), dtype="object")
+
+
+def _number_array(values: Any, valid: Any) -> Any:
+    if values.dtype.kind == "i":
+        return pd.arrays.IntegerArray(values.astype(np.int64), ~valid)
+    return np.where(valid, values, np.nan)
+
+
+def _objects(column: MetricColumn) -> Any:
+    cells = np.empty(len(column), dtype=object)
+    cells[:] = column.to_list()
+    return cells
+
+
+def import_hatchet() -> Any:
+    """Return the module ``hatchet``.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import hatchet
+    except ImportError as error:
+        raise MissingExtraError(
+            f"hatchet is needed for graph frames and cannot be imported ({error}): "
+            "pip install 'proton-bench[hatchet]'"
+        ) from error
+    return hatchet
+
+
+def to_graphframe(profile: Profile) -> hatchet.GraphFrame:
+    """Return the profile as a hatchet graph frame, inclusive metrics summed up.
+
+    Variants of one kernel are one node; trees deeper than 480 levels are folded, because hatchet
+    walks recursively.
+
+    Raises:
+        MissingExtraError: hatchet is not installed.
+    """
+    module = import_hatchet()
+    literal = to_literal(profile)
+    graphframe = module.GraphFrame.from_literal(literal[:1])
+    graphframe.update_inclusive_columns()
+    return graphframe
+
+
+def to_literal(profile: Profile) -> list[dict[str, Any]]:
+    """Return the profile as the two objects of a ``.hatchet`` file: the tree and the devices."""
+    text = find_format("hatchet").encode(profile).decode()
+    try:
+        literal: list[dict[str, Any]] = json.loads(text)
+    except RecursionError:
+        # The caller's own stack may leave too little of it for a deep tree.
+        literal = parse_json(text, lambda fields: fields, "the encoded profile")
+    return literal

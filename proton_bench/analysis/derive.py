@@ -1,0 +1,248 @@
+"""Values of recorded and derived metrics for every row of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.formula import (
+    SECONDS,
+    Divisor,
+    Formula,
+    derivable_names,
+    find_metric,
+    parse_formula,
+    unknown_metric,
+)
+from proton_bench.analysis.peak import least_seconds
+from proton_bench.errors import MetricError, PluginError, ProtonError
+from proton_bench.plugin.manager import get_plugin_manager
+from proton_bench.profile import Aggregation, MetricColumn, MetricSpec, Profile, ValueKind
+
+__all__ = [
+    "AvailableMetrics",
+    "MetricValues",
+    "available_metrics",
+    "default_metrics",
+    "derive",
+]
+
+# What says most about a run, best first.
+_PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricValues:
+    """One metric of every row.
+
+    Attributes:
+        name: The name that was asked for, or the default.
+        aggregation: How the values of children stand to those of their parent.
+        values: int64 or float64; objects for texts and vectors.
+        valid: Whether the row has a value; where it has none, ``values`` means nothing.
+    """
+
+    name: str
+    aggregation: Aggregation
+    values: npt.NDArray[Any]
+    valid: npt.NDArray[np.bool_]
+
+    @property
+    def title(self) -> str:
+        """The name with ``(inc)`` behind it when values include those of the rows below."""
+        return f"{self.name} (inc)" if self.aggregation is Aggregation.INCLUSIVE else self.name
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values can be compared and added."""
+        return self.values.dtype != np.dtype(object)
+
+    def take(self, rows: npt.NDArray[Any]) -> MetricValues:
+        """Return the values of these rows (positions or mask)."""
+        return MetricValues(self.name, self.aggregation, self.values[rows], self.valid[rows])
+
+    def to_list(self) -> list[Any]:
+        """Return plain Python values, None where there is none."""
+        pairs = zip(self.values.tolist(), self.valid.tolist(), strict=True)
+        return [value if valid else None for value, valid in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableMetrics:
+    """What can be shown of a profile.
+
+    Attributes:
+        inclusive: Full names of recorded metrics that are summed over the rows below.
+        exclusive: Full names of the other recorded metrics.
+        derivable: Names that can be computed from them, ``/%`` left out: it works on every number.
+    """
+
+    inclusive: tuple[str, ...]
+    exclusive: tuple[str, ...]
+    derivable: tuple[str, ...]
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """All recorded names, inclusive ones first."""
+        return self.inclusive + self.exclusive
+
+
+def available_metrics(profile: Profile) -> AvailableMetrics:
+    """Return the metrics of a profile; empty columns are left out."""
+    columns = [column for column in profile.columns.values() if bool(column.valid.any())]
+    inclusive = tuple(c.spec.name for c in columns if _is_inclusive(c))
+    exclusive = tuple(c.spec.name for c in columns if not _is_inclusive(c))
+    numbers = [c.spec.name for c in columns if c.kind.is_number]
+    return AvailableMetrics(inclusive, exclusive, derivable_names(numbers))
+
+
+def default_metrics(profile: Profile) -> tuple[str, ...]:
+    """Return the metrics to show when none is named: a time or the like, and the count."""
+    recorded = {
+        MetricSpec(name).base.lower(): name
+        for name in reversed(available_metrics(profile).recorded)
+        if profile.columns[name].kind.is_number
+    }
+    primary = next((base for base in _PRIMARY if base in recorded), None)
+    if primary is None:
+        return (next(reversed(recorded)),) if recorded else ()
+    shown = primary
+    if MetricSpec(recorded[primary]).unit in SECONDS:
+        shown = f"{primary}/{_fitting_unit(profile, recorded[primary])}"
+    return (shown, "count") if "count" in recorded and primary != "count" else (shown,)
+
+
+def _fitting_unit(profile: Profile, metric: str) -> str:
+    largest = float(np.abs(profile.inclusive(metric)).max()) * SECONDS[MetricSpec(metric).unit]
+    return "s" if largest >= 100.0 else "us" if largest < 1e-3 else "ms"
+
+
+def derive(profile: Profile, metrics: Sequence[str]) -> tuple[MetricValues, ...]:
+    """Return the values of the named metrics, in the order of the names.
+
+    Args:
+        profile: Variants of one kernel should have been folded before.
+        metrics: Recorded names (any case, with or without unit) or derived ones: ``time/ms``,
+            ``avg_time/us``, ``flop8/s``, ``gbyte/s``, ``util``, ``time/%``, names of plugins.
+
+    Raises:
+        MetricError: A metric is unknown, or what it is derived from was not recorded.
+    """
+    return tuple(_derive_one(profile, name) for name in metrics)
+
+
+def _derive_one(profile: Profile, name: str) -> MetricValues:
+    recorded = available_metrics(profile).recorded
+    full = find_metric(name, recorded)
+    if full is not None:
+        return _recorded_values(full, profile.columns[full], profile)
+    own = _plugin_metrics().get(name.strip())
+    if own is not None:
+        return _plugin_values(profile, name.strip(), own)
+    formula = parse_formula(name)
+    if formula is None:
+        raise unknown_metric(name, recorded)
+    if formula.divisor is Divisor.PEAK:
+        values, valid = _ratio(*least_seconds(profile), by=_time_seconds(profile))
+        return MetricValues(formula.name, Aggregation.EXCLUSIVE, values, valid)
+    return _evaluate(profile, formula, _source(profile, formula.source))
+
+
+def _source(profile: Profile, name: str) -> MetricValues:
+    recorded = available_metrics(profile).recorded
+    full = find_metric(name, recorded)
+    if full is None:
+        raise unknown_metric(name, recorded)
+    found = _recorded_values(full, profile.columns[full], profile)
+    if not found.is_number:
+        raise MetricError(f"metric {full!r} is not a number, so nothing can be derived from it")
+    return found
+
+
+def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> MetricValues:
+    if column.kind.is_number and _is_inclusive(column):
+        values = profile.inclusive(name)
+        return MetricValues(name, Aggregation.INCLUSIVE, values, profile.covered(name))
+    aggregation = column.spec.aggregation
+    if _is_inclusive(column):
+        aggregation = Aggregation.EXCLUSIVE
+    if column.kind.is_number:
+        valid = column.valid & np.isfinite(column.values)
+        return MetricValues(name, aggregation, column.values, valid)
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_list()
+    return MetricValues(name, aggregation, objects, column.valid)
+
+
+def _is_inclusive(column: MetricColumn) -> bool:
+    return column.spec.aggregation is Aggregation.INCLUSIVE and column.kind is not ValueKind.STR
+
+
+def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> MetricValues:
+    if formula.divisor is Divisor.TOTAL:
+        return _percent(formula.name, source)
+    scale = formula.scale
+    if formula.timed:
+        unit = MetricSpec(source.name).unit
+        if unit not in SECONDS:
+            raise MetricError(f"metric {source.name!r} is not a time, so it has no {formula.name}")
+        scale = formula.scale / SECONDS[unit]
+    values, valid = source.values / scale, source.valid
+    if formula.divisor is Divisor.COUNT:
+        count = _source(profile, "count")
+        values, valid = _ratio(values, valid, by=count)
+    elif formula.divisor is Divisor.SECONDS:
+        values, valid = _ratio(values, valid, by=_time_seconds(profile))
+    return MetricValues(formula.name, source.aggregation, values, valid)
+
+
+def _time_seconds(profile: Profile) -> MetricValues:
+    time = _source(profile, "time")
+    second = SECONDS.get(MetricSpec(time.name).unit, SECONDS["ns"])
+    return MetricValues(time.name, time.aggregation, time.values * second, time.valid)
+
+
+def _ratio(
+    values: npt.NDArray[Any], valid: npt.NDArray[np.bool_], *, by: MetricValues
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    known = valid & by.valid & (by.values != 0)
+    result = np.full(len(values), np.nan)
+    np.divide(values, by.values, out=result, where=known)
+    return result, known
+
+
+def _percent(name: str, source: MetricValues) -> MetricValues:
+    if source.aggregation is Aggregation.INCLUSIVE:
+        total = float(source.values[0])
+    else:
+        total = float(source.values[source.valid].sum())
+    if total == 0.0:
+        nothing = np.zeros(len(source.values), dtype=np.bool_)
+        return MetricValues(name, source.aggregation, source.values * np.nan, nothing)
+    return MetricValues(name, source.aggregation, source.values / total * 100.0, source.valid)
+
+
+# -- plugins -------------------------------------------------------------------------------------
+def _plugin_metrics() -> dict[str, Any]:
+    offered = [metrics for _, metrics in get_plugin_manager().call("proton_metrics")]
+    return {name: compute for metrics in offered for name, compute in metrics.items()}
+
+
+def _plugin_values(profile: Profile, name: str, compute: Any) -> MetricValues:
+    try:
+        values = np.asarray(compute(profile), dtype=np.float64)
+    except ProtonError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise PluginError(f"metric {name!r} of a plugin cannot be computed: {what}") from error
+    if values.shape != (len(profile),):
+        raise MetricError(
+            f"metric {name!r} of a plugin gave an array of shape {values.shape}; "
+            f"the profile has {len(profile)} rows"
+        )
+    return MetricValues(name, Aggregation.EXCLUSIVE, values, np.isfinite(values))

@@ -1,0 +1,57 @@
+"""``proton export``: a profile in another file format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton_bench.cli.show import warn
+from proton_bench.errors import UsageError
+from proton_bench.formats.registry import find_format, formats, read_profile, write_profile
+
+__all__ = ["command"]
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="Profile of any known format.", metavar="FILE")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="FORMAT",
+            help="hatchet, hatchet_msgpack, proton, json, or a format of a plugin.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="File to write, - for standard output. Without it FILE with another suffix.",
+        ),
+    ] = None,
+) -> None:
+    """Write a profile in another format, whole or not at all."""
+    suffix = find_format(to).suffixes[0]
+    target = output if output is not None else _stem(file).with_name(_stem(file).name + suffix)
+    if str(target) != "-" and _is_same(file, target):
+        raise UsageError(f"{target} is the file to read: name another one with -o")
+    for note in write_profile(read_profile(file), target, format=to):
+        warn(note)
+
+
+def _stem(file: Path) -> Path:
+    """Return the path without the suffix of a known format."""
+    suffixes = [suffix for each in formats() for suffix in each.suffixes]
+    found = max((s for s in suffixes if file.name.endswith(s)), key=len, default="")
+    return file.with_name(file.name.removesuffix(found)) if found != file.name else file
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):
+        return False

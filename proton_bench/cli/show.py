@@ -1,0 +1,149 @@
+"""What ``proton view`` and ``proton-viewer`` do once their options are read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proton_bench.analysis.align import subtract
+from proton_bench.analysis.derive import available_metrics, default_metrics
+from proton_bench.analysis.select import MetricTree, Selection, build_tree
+from proton_bench.errors import UsageError
+from proton_bench.formats.registry import read_profile
+from proton_bench.profile import Profile
+from proton_bench.report.document import encode_document, list_document, view_document
+from proton_bench.report.header import HeaderReport
+from proton_bench.report.listing import ListReport
+from proton_bench.report.names import FrameFormat
+from proton_bench.report.theme import open_console
+from proton_bench.report.tree import SortedReport, TreeReport, print_report, sorted_rows
+
+__all__ = ["ViewRequest", "first_file", "list_metrics", "read_metric_names", "show", "warn"]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRequest:
+    """What to show of one file.
+
+    Attributes:
+        file: The profile.
+        metrics: Names of metrics; none means the default ones.
+        selection: Which rows.
+        frames: Form of Python frames' names.
+        is_sorted: Also list the rows by the first metric.
+        as_json: Print one JSON document instead of text.
+        minus: A second profile whose values are subtracted.
+    """
+
+    file: Path
+    metrics: tuple[str, ...] = ()
+    selection: Selection = field(default_factory=Selection)
+    frames: FrameFormat = FrameFormat.FULL
+    is_sorted: bool = False
+    as_json: bool = False
+    minus: Path | None = None
+
+
+def read_metric_names(text: str | None) -> tuple[str, ...]:
+    """Return the names in a comma-separated list; None gives none.
+
+    Raises:
+        UsageError: A name is empty.
+    """
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise UsageError(f"-m {text!r} has an empty name: write names with a comma between them")
+    return names
+
+
+def warn(message: str) -> None:
+    """Print one line of warning on stderr."""
+    sys.stderr.write(f"proton: warning: {message}\n")
+
+
+def show(request: ViewRequest) -> None:
+    """Print the tree of a file.
+
+    Raises:
+        UsageError: The file, a metric, a regular expression or the selection is wrong.
+        ProfileFormatError: A file is corrupt.
+    """
+    profile = read_profile(request.file)
+    metrics = request.metrics or default_metrics(profile)
+    _warn_about(profile, request.file)
+    tree = build_tree(profile, metrics, request.selection)
+    if request.minus is not None:
+        other = read_profile(request.minus)
+        tree = subtract(tree, build_tree(other, metrics, request.selection))
+    _warn_about_overflow(tree)
+    if request.as_json:
+        _print_json(request, profile, tree)
+        return
+    source = str(request.file)
+    if request.minus is not None:
+        source += f" minus {request.minus}"
+    reports = [HeaderReport(profile, source), TreeReport(tree, request.frames)]
+    if request.is_sorted:
+        reports.append(SortedReport(tree, request.frames))
+    print_report(open_console(), *reports)
+
+
+def _print_json(request: ViewRequest, profile: Profile, tree: MetricTree) -> None:
+    order = None
+    if request.is_sorted:
+        order = sorted_rows(tree.metrics[0]) if tree.metrics else []
+    document = view_document(
+        profile, tree, source=os.fspath(request.file), frames=request.frames, order=order
+    )
+    _write(encode_document(document))
+
+
+def list_metrics(file: Path, *, as_json: bool = False) -> None:
+    """Print the metrics of a file.
+
+    Raises:
+        UsageError: The file cannot be read.
+        ProfileFormatError: The file is corrupt.
+    """
+    profile = read_profile(file)
+    available = available_metrics(profile)
+    if as_json:
+        _write(encode_document(list_document(profile, available, os.fspath(file))))
+    else:
+        print_report(open_console(), ListReport(available))
+
+
+def _write(content: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _warn_about(profile: Profile, file: Path) -> None:
+    if len(profile) == 1 or not available_metrics(profile).recorded:
+        what = "no rows" if len(profile) == 1 else "no metrics"
+        warn(f"{str(file)!a} is empty: it holds {what}; nothing was recorded in that run")
+
+
+def _warn_about_overflow(tree: MetricTree) -> None:
+    for metric in tree.metrics:
+        is_bytes = metric.name.lower().startswith("bytes")
+        if is_bytes and metric.is_number and bool((metric.values[metric.valid] < 0).any()):
+            warn("negative byte values: the result of an integer overflow in the recorded program")
+
+
+def first_file(files: Sequence[str]) -> Path:
+    """Return the one file that was named.
+
+    Raises:
+        UsageError: None or several were named.
+    """
+    if len(files) != 1:
+        named = ", ".join(map(repr, files)) or "none"
+        raise UsageError(f"Must specify a file to read, one and only one: got {named}")
+    return Path(files[0])

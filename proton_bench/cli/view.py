@@ -1,0 +1,82 @@
+"""``proton view``: a profile as a tree on the terminal, or as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
+from proton_bench.cli.show import ViewRequest, list_metrics, read_metric_names, show
+from proton_bench.report.names import FrameFormat
+
+__all__ = ["command"]
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="Profile of any known format.", metavar="FILE")],
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "-m",
+            "--metrics",
+            metavar="NAME[,NAME]",
+            help="Metrics to show, such as time/ms,count. Case and units of recorded metrics do "
+            "not matter; see --list. Without it a time, or what comes closest, and the count.",
+        ),
+    ] = None,
+    list_names: Annotated[
+        bool, typer.Option("-l", "--list", help="List the metrics of the file and what to derive.")
+    ] = False,
+    include: Annotated[
+        str | None,
+        typer.Option(
+            "-i",
+            "--include",
+            metavar="REGEX",
+            help="Keep rows whose name matches from its start, with the rows above and below them.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option(
+            "-e",
+            "--exclude",
+            metavar="REGEX",
+            help="Leave out rows whose name matches from its start, and the rows below them. "
+            "Values of the rows above do not change.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "-t", "--threshold", help="Leave out rows whose first metric is below this value."
+        ),
+    ] = None,
+    depth: Annotated[int, typer.Option("-d", "--depth", help="Levels to show.")] = DEFAULT_DEPTH,
+    frames: Annotated[
+        FrameFormat, typer.Option("-f", "--format", help="Form of Python frames' names.")
+    ] = FrameFormat.FULL,
+    print_sorted: Annotated[
+        bool, typer.Option("--print-sorted", help="Also list rows by the first metric.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of text.")
+    ] = False,
+) -> None:
+    """Show where the time of a profile went, as a tree."""
+    selection = Selection(include, exclude, threshold, depth)
+    if list_names:
+        list_metrics(file, as_json=as_json)
+        return
+    show(
+        ViewRequest(
+            file=file,
+            metrics=read_metric_names(metrics),
+            selection=selection,
+            frames=frames,
+            is_sorted=print_sorted,
+            as_json=as_json,
+        )
+    )

@@ -1,0 +1,96 @@
+"""``proton-viewer``: upstream's viewer options on our engine, without hatchet."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
+from proton_bench.capture.runner import report_error
+from proton_bench.cli.show import ViewRequest, first_file, list_metrics, read_metric_names, show
+from proton_bench.errors import ProtonError
+from proton_bench.report.names import FrameFormat
+
+__all__ = ["main"]
+
+_EXIT_BROKEN_PIPE = 141
+_LIST_HELP = """List available metrics. Names are case insensitive and need no unit.
+Derived metrics exist when their sources were recorded:
+- time/s, time/ms, time/us, time/ns: time
+- avg_time/s, avg_time/ms, avg_time/us, avg_time/ns: time / count
+- flop[<8/16/32/64>]/s, gflop[<8/16/32/64>]/s, tflop[<8/16/32/64>]/s: flops / time
+- byte/s, gbyte/s, tbyte/s: bytes / time
+- util: max(sum(flops<width> / peak of the width), bytes / peak bandwidth) / time
+- <metric>/%%: share of the root, or of the sum of all rows for exclusive metrics"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run ``proton-viewer`` and return its exit code.
+
+    Args:
+        argv: Arguments without the program name; those of the process by default.
+    """
+    try:
+        return _run(sys.argv[1:] if argv is None else argv)
+    except ProtonError as error:
+        return report_error(error)
+    except BrokenPipeError:
+        # The reader of a pipe went away; the interpreter must not fail again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _EXIT_BROKEN_PIPE
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser = _parser()
+    options, files = parser.parse_known_args(arguments)
+    selection = Selection(options.include, options.exclude, options.threshold, options.depth)
+    file = first_file(files)
+    if options.list:
+        list_metrics(file)
+        return 0
+    show(
+        ViewRequest(
+            file=file,
+            metrics=read_metric_names(options.metrics),
+            selection=selection,
+            frames=FrameFormat(options.format),
+            is_sorted=options.print_sorted,
+            minus=options.diff_profile,
+        )
+    )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="proton-viewer",
+        usage="proton-viewer [options] FILE",
+        description="Shows profiles of proton as a tree.",
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-l", "--list", action="store_true", help=_LIST_HELP)
+    add("-m", "--metrics", help="Metrics to show, separated by comma.")
+    add("-i", "--include", help="Keep paths through frames that match this regular expression.")
+    add("-e", "--exclude", help="Leave out frames that match, and what is below them.")
+    add("-t", "--threshold", type=float, help="Leave out frames whose first metric is below this.")
+    add("-d", "--depth", type=int, default=DEFAULT_DEPTH, help="Levels to show.")
+    add(
+        "-f",
+        "--format",
+        choices=[each.value for each in FrameFormat],
+        default=FrameFormat.FULL.value,
+        help="Form of the names of Python frames.",
+    )
+    add("--print-sorted", action="store_true", help="Also list frames by the first metric.")
+    add(
+        "--diff-profile",
+        "-diff",
+        type=Path,
+        metavar="FILE2",
+        help="Subtract this profile: `-m time -diff file1 file2` shows file2 - file1.",
+    )
+    return parser

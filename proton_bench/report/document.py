@@ -1,0 +1,99 @@
+"""A shown tree as one versioned JSON document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from proton_bench.analysis.derive import AvailableMetrics, MetricValues
+from proton_bench.analysis.select import MetricTree
+from proton_bench.profile import FrameKind, Profile
+from proton_bench.report.names import FrameFormat, format_name
+
+__all__ = ["encode_document", "list_document", "view_document"]
+
+_VERSION = (1, 0)
+
+
+def view_document(
+    profile: Profile, tree: MetricTree, *, source: str, frames: FrameFormat, order: list[int] | None
+) -> dict[str, Any]:
+    """Return what ``proton view --json`` prints.
+
+    ``rows`` stand in pre-order; ``parent`` is a position in ``rows``, None for the root; ``values``
+    stand in the order of ``metrics``, None where a row has none.
+
+    Args:
+        profile: Where the tree comes from.
+        tree: The rows to print.
+        source: Name of the file.
+        frames: Form of Python frames' names.
+        order: Positions in ``rows``, largest first metric first, when that was asked for.
+    """
+    names = [format_name(text, frames) for text in tree.strings]
+    kinds = {int(kind): kind.name.lower() for kind in FrameKind}
+    values = zip(*(_plain(metric) for metric in tree.metrics), strict=True)
+    cells = list(values) if tree.metrics else [()] * len(tree)
+    columns = zip(
+        tree.parents.tolist(),
+        tree.depths().tolist(),
+        tree.frames.tolist(),
+        tree.kinds.tolist(),
+        tree.devices,
+        cells,
+        strict=True,
+    )
+    rows = [
+        {
+            "parent": parent if parent >= 0 else None,
+            "depth": depth,
+            "name": names[frame],
+            "kind": kinds[kind],
+            "device": device or None,
+            "values": row_values,
+        }
+        for parent, depth, frame, kind, device, row_values in columns
+    ]
+    document = _document("proton_bench.view", profile, source)
+    document["metrics"] = [
+        {"name": metric.name, "aggregation": metric.aggregation.value} for metric in tree.metrics
+    ]
+    document["rows"] = rows
+    document["deeper_rows"] = tree.cut
+    if order is not None:
+        document["sorted"] = order
+    return document
+
+
+def list_document(profile: Profile, available: AvailableMetrics, source: str) -> dict[str, Any]:
+    """Return what ``proton view --list --json`` prints."""
+    document = _document("proton_bench.metrics", profile, source)
+    document["inclusive"] = available.inclusive
+    document["exclusive"] = available.exclusive
+    document["derived"] = available.derivable
+    return document
+
+
+def encode_document(document: Mapping[str, Any]) -> bytes:
+    """Return the document as UTF-8 JSON with a newline behind it."""
+    return msgspec.json.encode(document) + b"\n"
+
+
+def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
+    return {
+        "schema": schema,
+        "version": _VERSION,
+        "source": source.encode("utf-8", "backslashreplace").decode(),
+        "partial": profile.partial,
+        "dropped": dict(profile.dropped),
+        "devices": [f"{device.kind}:{device.index}" for device in profile.devices],
+    }
+
+
+def _plain(metric: MetricValues) -> list[Any]:
+    if not metric.is_number or metric.values.dtype.kind == "i":
+        return metric.to_list()
+    return [v if v is None or math.isfinite(v) else None for v in metric.to_list()]
