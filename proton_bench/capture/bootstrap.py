@@ -1,0 +1,18 @@
+"""The file that the interpreter is started with in place of the target; see ``runner``.
+
+Started by its path, because ``-m`` and ``-c`` put the current folder in front of the path, where it
+could shadow modules; and a frame of this file is known not to belong to the target.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        # This folder, which would shadow modules just as well.
+        del sys.path[0]
+
+    from proton_bench.capture.runner import main
+
+    main()

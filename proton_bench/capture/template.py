@@ -1,0 +1,96 @@
+"""Expands ``{rank}``-like fields in output names, so that processes never overwrite one another."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from proton_bench.errors import UsageError
+
+__all__ = ["FIELDS", "expand_name"]
+
+FIELDS = ("rank", "local_rank", "host", "pid", "date", "%ENV")
+
+_FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Launcher:
+    """Environment variables in which a launcher tells a process its place."""
+
+    rank: str
+    local_rank: str
+    world_size: str
+
+
+# torchrun's come first: inside a Slurm or MPI job they are the finer ones.
+_LAUNCHERS = (
+    _Launcher("RANK", "LOCAL_RANK", "WORLD_SIZE"),
+    _Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+    _Launcher("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
+    _Launcher("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+)
+
+
+def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """Fill the fields of an output name and keep the ranks of one job apart.
+
+    Known fields are ``{rank}``, ``{local_rank}``, ``{host}``, ``{pid}``, ``{date}`` (local time,
+    ``20261231-235959``) and ``{%VARIABLE}``; ``{{`` and ``}}`` stand for braces. In a job of more
+    than one process a name without ``{rank}`` gets ``.rank<N>`` at its end.
+
+    Args:
+        name: Output name without a suffix; "" and "-" (stdout) stay as they are.
+        environ: Environment to read; the one of this process by default.
+
+    Raises:
+        UsageError: A field is unknown, or names a variable that is not set.
+    """
+    if name in ("", "-"):
+        return name
+    environ = os.environ if environ is None else environ
+    launcher = next((one for one in _LAUNCHERS if one.rank in environ), _LAUNCHERS[0])
+    fields: dict[str, Callable[[], str]] = {
+        "rank": lambda: environ.get(launcher.rank, "0"),
+        "local_rank": lambda: environ.get(launcher.local_rank, "0"),
+        "host": lambda: os.uname().nodename,
+        "pid": lambda: str(os.getpid()),
+        "date": lambda: time.strftime("%Y%m%d-%H%M%S"),
+    }
+    used: set[str] = set()
+
+    def fill(match: re.Match[str]) -> str:
+        field = match[1]
+        if field is None:
+            return match[0][0]
+        used.add(field)
+        if field.startswith("%"):
+            return _variable(field[1:], name, environ)
+        if field not in fields:
+            raise UsageError(_unknown_field(field, name))
+        return fields[field]()
+
+    expanded = _FIELD.sub(fill, name)
+    several = _world_size(environ.get(launcher.world_size, "1")) > 1
+    if several and not used & {"rank", f"%{launcher.rank}"}:
+        expanded += f".rank{fields['rank']()}"
+    return expanded
+
+
+def _variable(variable: str, name: str, environ: Mapping[str, str]) -> str:
+    if not environ.get(variable):
+        raise UsageError(f"name {name!r}: environment variable {variable!r} is not set; set it")
+    # A slash in a value must not send the output to another folder.
+    return environ[variable].replace("/", "_")
+
+
+def _unknown_field(field: str, name: str) -> str:
+    known = ", ".join(f"{{{known}}}" for known in FIELDS)
+    return f"name {name!r} has an unknown field {{{field}}}; known: {known} (braces: {{{{ }}}})"
+
+
+def _world_size(text: str) -> int:
+    return int(text) if text.isdigit() else 1

@@ -1,0 +1,75 @@
+"""The command line: a router before Typer, inside the one boundary for errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from proton_bench.cli.boundary import exit_code
+from proton_bench.cli.router import VERSION_OPTIONS, needs_plugin_commands, route
+
+if TYPE_CHECKING:
+    import typer
+
+__all__ = ["main"]
+
+_EXIT_USAGE = 2
+_EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line.
+
+    Args:
+        argv: Arguments without the program name; those of the process by default.
+
+    Returns:
+        The exit code; ``run`` does not return, it replaces the process.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return exit_code(lambda: _dispatch(arguments))
+
+
+def _dispatch(arguments: list[str]) -> int:
+    from proton_bench.cli.app import COMMANDS, add_plugin_commands, build_app
+
+    commands = set(COMMANDS)
+    routed = route(arguments, commands)
+    is_whole = _is_completing() or routed[0] not in (*commands, *VERSION_OPTIONS)
+    app = build_app(COMMANDS if is_whole else commands & {routed[0]})
+    if is_whole or needs_plugin_commands(arguments, commands):
+        commands |= set(add_plugin_commands(app))
+        routed = route(arguments, commands)
+    return _call(app, routed, commands)
+
+
+def _is_completing() -> bool:
+    return any(name.startswith("_PROTON") and name.endswith("_COMPLETE") for name in os.environ)
+
+
+def _call(app: typer.Typer, arguments: list[str], commands: set[str]) -> int:
+    import typer
+
+    name = os.path.basename(sys.argv[0])
+    prog_name = name if name in ("proton", "proton-bench") else "proton"
+    try:
+        result = app(arguments, prog_name=prog_name, standalone_mode=False, obj=commands)
+    except typer.Abort:
+        return _EXIT_INTERRUPTED
+    except Exception as error:
+        # Typer's usage errors are not public classes; they are known by their interface.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        sys.stderr.write(f"proton: error: {_usage_message(error, message(), arguments)}\n")
+        return int(getattr(error, "exit_code", _EXIT_USAGE))
+    return result if isinstance(result, int) else 0
+
+
+def _usage_message(error: Exception, message: str, arguments: list[str]) -> str:
+    context = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", "proton")
+    hint = "; put -- before the options of the module" if "--module" in arguments else ""
+    return f"{message.rstrip('.')}{hint}; see `{path} --help`"

@@ -1,0 +1,98 @@
+"""Builds the Typer application from the commands that a command line needs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Collection, Iterable
+from typing import Annotated, Any
+
+import typer
+from typer.models import CommandInfo
+
+from proton_bench.plugin.manager import get_plugin_manager
+
+__all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
+
+# Name -> module with a function `command` and, where needed, CONTEXT_SETTINGS. A new command is
+# one line here; only the modules that a command line needs are imported.
+COMMANDS = {
+    "run": "proton_bench.cli.run",
+    "view": "proton_bench.cli.view",
+    "export": "proton_bench.cli.export",
+    "plugins": "proton_bench.cli.plugins",
+}
+# Commands that read profiles, so that formats of plugins matter to them.
+_READERS = ("view", "export")
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def build_app(names: Iterable[str]) -> typer.Typer:
+    """Return an application with the given built-in commands."""
+    app = typer.Typer(
+        name="proton",
+        help="Record where a GPU program spends its time, and look at it.\n\n"
+        "`proton -n NAME script.py` is short for `proton run -n NAME script.py`, and so for pytest "
+        "and python.",
+        context_settings=dict(_HELP),
+        # A profiler must not repaint the target's traceback, nor a bug of ours.
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_root)
+    for name in names:
+        module: Any = importlib.import_module(COMMANDS[name])
+        settings = getattr(module, "CONTEXT_SETTINGS", _HELP)
+        app.command(name, context_settings=dict(settings))(module.command)
+    return app
+
+
+def add_plugin_commands(app: typer.Typer) -> Collection[str]:
+    """Add the commands of plugins to an application; built-in names are not given away.
+
+    Returns:
+        The names that were added.
+    """
+    offered = typer.Typer()
+    get_plugin_manager().call("proton_commands", app=offered)
+    added: list[str] = []
+    for command in offered.registered_commands:
+        name = command.name or str(getattr(command.callback, "__name__", "")).replace("_", "-")
+        problem = "exists already" if name in (*COMMANDS, *added) else _problem(command)
+        if problem:
+            sys.stderr.write(f"proton: warning: a plugin's command {name!r} {problem}\n")
+            continue
+        app.registered_commands.append(command)
+        added.append(name)
+    return added
+
+
+def _problem(command: CommandInfo) -> str:
+    """Try to build a command alone, so that a wrong one does not take the others with it."""
+    probe = typer.Typer()
+    probe.registered_commands.append(command)
+    try:
+        typer.main.get_command(probe)
+    except Exception as error:  # noqa: BLE001 - Typer raises many kinds for wrong annotations
+        return f"cannot be built: {error}"
+    return ""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"proton-bench {importlib.metadata.version('proton-bench')}")
+        raise typer.Exit
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "-V", "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    del version
+    if context.invoked_subcommand in _READERS:
+        get_plugin_manager().register_formats()

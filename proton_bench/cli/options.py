@@ -1,0 +1,131 @@
+"""The options of ``proton run``, and how ``-n`` and ``-o`` name the output."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from proton_bench.capture.output_name import OUTPUT_SUFFIXES, OutputName, read_name, split_suffix
+from proton_bench.errors import UsageError
+
+__all__ = [
+    "BackendOption",
+    "CompatOption",
+    "ContextOption",
+    "DataOption",
+    "HookOption",
+    "InterpretOption",
+    "ModeOption",
+    "ModuleOption",
+    "NameOption",
+    "OutputOption",
+    "StrictOption",
+    "TargetArgument",
+    "read_output",
+]
+
+_DEFAULT_NAME = "proton"
+
+TargetArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="A script, `pytest` or `python`, then its own arguments, which are not touched.",
+        show_default=False,
+        metavar="TARGET",
+    ),
+]
+NameOption = Annotated[
+    str | None,
+    typer.Option(
+        "-n",
+        "--name",
+        metavar="NAME",
+        help="Write NAME.proton and NAME.hatchet (default: proton); a known suffix in NAME "
+        "writes just that file. Fields: {rank} {local_rank} {host} {pid} {date} {%ENV}.",
+    ),
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write just FILE: .proton, .hatchet or .hatchet_msgpack.",
+    ),
+]
+BackendOption = Annotated[
+    str | None,
+    typer.Option(
+        "-b",
+        "--backend",
+        metavar="NAME[+NAME]",
+        help="How to collect (default: what fits this machine); see `proton plugins`.",
+    ),
+]
+ContextOption = Annotated[
+    str,
+    typer.Option(
+        "-c",
+        "--context",
+        metavar="shadow|python",
+        help="Call paths from scopes, or from Python frames.",
+    ),
+]
+ModeOption = Annotated[
+    str | None,
+    typer.Option("-m", "--mode", metavar="MODE[:KEY=VALUE]...", help="Mode of the backend."),
+]
+DataOption = Annotated[
+    str, typer.Option("-d", "--data", metavar="tree", help="Kind of data to record.")
+]
+HookOption = Annotated[
+    str | None,
+    typer.Option(
+        "-k",
+        "--hook",
+        metavar="triton",
+        help="Launch hook, e.g. triton: evaluate launch_metadata.",
+    ),
+]
+ModuleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--module",
+        metavar="NAME",
+        help="Run a module like `python -m NAME`; put -- before its own options.",
+    ),
+]
+CompatOption = Annotated[
+    bool,
+    typer.Option(
+        "--compat/--no-compat", help="Let `import triton.profiler` in the target find ours."
+    ),
+]
+InterpretOption = Annotated[
+    bool,
+    typer.Option(
+        "--interpret/--no-interpret",
+        help="Without a GPU driver, switch Triton to its interpreter.",
+    ),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Exit with 70 when the profile cannot be written at the end."),
+]
+
+
+def read_output(name: str | None, output: str | None) -> OutputName:
+    """Turn ``-n`` and ``-o`` into a name and the formats to write.
+
+    Raises:
+        UsageError: Both are given, ``-o`` has no known suffix, or the name is wrong.
+    """
+    if name is not None and output is not None:
+        raise UsageError("-n/--name and -o/--output exclude each other: give one of them")
+    if output is None:
+        return read_name(_DEFAULT_NAME if name is None else name)
+    if output not in ("", "-") and not split_suffix(output)[1]:
+        known = ", ".join(OUTPUT_SUFFIXES)
+        raise UsageError(f"-o {output!r} does not say which format to write: end it with {known}")
+    return read_name(output)

@@ -1,0 +1,67 @@
+"""Decides, before Typer sees the arguments, which command they are for.
+
+Upstream's ``proton script.py`` and our ``proton view x.proton`` share one name. The rule: the first
+word is a command or a root option, or else all of it belongs to ``run``. A script that is called
+like a command is reached by ``./view``, ``-- view`` or ``run view``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Collection, Sequence
+
+__all__ = [
+    "DEFAULT_COMMAND",
+    "ROOT_OPTIONS",
+    "VERSION_OPTIONS",
+    "needs_plugin_commands",
+    "route",
+    "suggestion",
+]
+
+DEFAULT_COMMAND = "run"
+VERSION_OPTIONS = ("-V", "--version")
+ROOT_OPTIONS = ("-h", "--help", *VERSION_OPTIONS, "--install-completion", "--show-completion")
+_KNOWN_TARGETS = ("pytest", "python")
+_COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def route(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
+    """Return the arguments with the command made explicit; none at all ask for help.
+
+    Args:
+        arguments: What the user wrote, without the program name.
+        commands: Names of the commands that exist.
+    """
+    if not arguments:
+        return ["--help"]
+    first = arguments[0].partition("=")[0]
+    if first in commands or first in ROOT_OPTIONS:
+        return list(arguments)
+    return [DEFAULT_COMMAND, *arguments]
+
+
+def needs_plugin_commands(arguments: Sequence[str], commands: Collection[str]) -> bool:
+    """Tell whether commands of plugins matter for these arguments, so that most runs skip them.
+
+    They do for root options (help lists them) and for a first word that is nothing known.
+    """
+    if not arguments:
+        return True
+    first = arguments[0]
+    if first in ROOT_OPTIONS:
+        return first not in VERSION_OPTIONS
+    return (
+        _COMMAND_NAME.fullmatch(first) is not None
+        and first not in commands
+        and first not in _KNOWN_TARGETS
+        and not os.path.exists(first)
+    )
+
+
+def suggestion(word: str, commands: Collection[str]) -> str | None:
+    """Return the command that a word was probably meant to be, or None."""
+    close = difflib.get_close_matches(word.lower(), sorted(commands), n=1, cutoff=0.7)
+    return close[0] if close else None

@@ -1,0 +1,154 @@
+"""Finds out what the words after the run options name: a script, pytest, python, a module."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.capture.target import PYTEST_AS_MODULE, TargetKind
+from proton_bench.errors import UsageError
+
+__all__ = ["TargetWords", "read_target"]
+
+_PYTHON = re.compile(r"python(\d+(\.\d+t?)?)?")
+_PYTEST = ("pytest", "py.test")
+_SCRIPT_SUFFIXES = (".py", ".pyw", ".pyc", ".pyz", ".zip")
+# Short options of the interpreter: those that take a value, and those that end its options.
+_VALUE_FLAGS = "WX"
+_ENDING_FLAGS = "cm"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetWords:
+    """A target as the runner wants it.
+
+    Attributes:
+        kind: How to read ``value``.
+        value: Path, module name or source text.
+        arguments: The target's own arguments.
+        flags: Options for the interpreter that runs it.
+    """
+
+    kind: TargetKind
+    value: str
+    arguments: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+def read_target(
+    words: Sequence[str], module: str | None, hint: Callable[[str], str]
+) -> TargetWords:
+    """Find out what to run.
+
+    Args:
+        words: The target and its arguments, untouched.
+        module: Value of ``--module``; then all words are arguments.
+        hint: Gives a sentence to add when a word names nothing, e.g. "did you mean ...".
+
+    Raises:
+        UsageError: The target is missing or nothing that can be run in this process.
+    """
+    if module is not None:
+        return TargetWords(TargetKind.MODULE, module, tuple(words))
+    if not words:
+        raise UsageError("nothing to run: give a script, pytest, python or --module NAME")
+    target, arguments = words[0], tuple(words[1:])
+    base = os.path.basename(target)
+    is_program = not os.path.exists(os.path.join(target, "__main__.py"))
+    if base in _PYTEST and is_program:
+        return TargetWords(TargetKind.PYTEST, "", arguments)
+    if _PYTHON.fullmatch(base) and is_program:
+        _require_same_interpreter(target)
+        return _read_python(arguments, hint)
+    _require_script(target, hint)
+    return TargetWords(TargetKind.SCRIPT, target, arguments)
+
+
+def _require_script(target: str, hint: Callable[[str], str]) -> None:
+    path = Path(target)
+    if path.is_dir():
+        if not (path / "__main__.py").exists():
+            raise UsageError(f"{target!r} is a folder without a __main__.py: name a script in it")
+        return
+    if path.exists():
+        if not target.endswith(_SCRIPT_SUFFIXES) and _is_other_program(path):
+            raise UsageError(_only_python(target))
+        return
+    if os.sep not in target and shutil.which(target):
+        raise UsageError(_only_python(target))
+    raise UsageError(f"script {target!r} does not exist{hint(target)}")
+
+
+def _is_other_program(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            line = file.readline(256)
+    except OSError:
+        return False
+    return line.startswith(b"\x7fELF") or (line.startswith(b"#!") and b"python" not in line)
+
+
+def _only_python(target: str) -> str:
+    return (
+        f"{target!r} is a program of its own, and only Python runs under the profiler: "
+        "give a script, pytest, `python ...` or --module NAME"
+    )
+
+
+def _require_same_interpreter(interpreter: str) -> None:
+    if os.sep not in interpreter:
+        return
+    path = os.path.abspath(interpreter)
+    ours = (os.path.dirname(os.path.abspath(sys.executable)), os.path.join(sys.prefix, "bin"))
+    if os.path.dirname(path) not in ours:
+        raise UsageError(
+            f"{interpreter!r} is another interpreter than {sys.executable!r}: install "
+            f"proton-bench there and run `{interpreter} -m proton_bench ...`"
+        )
+
+
+def _read_python(words: Sequence[str], hint: Callable[[str], str]) -> TargetWords:
+    """Read ``python``'s own command line; its options go to the interpreter that is started."""
+    rest = list(words)
+    flags: list[str] = []
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        letter, at = _special_flag(word)
+        if letter and letter in _ENDING_FLAGS:
+            if at > 1:
+                flags.append(word[:at])
+            value = word[at + 1 :] or (rest.pop(0) if rest else "")
+            return _named_code(letter, value, (tuple(rest), tuple(flags)))
+        flags.append(word)
+        if letter and at == len(word) - 1 and rest:
+            flags.append(rest.pop(0))
+    if not rest or rest[0] == "-":
+        raise UsageError("`proton python` needs a script, -m MODULE or -c CODE to run")
+    _require_script(rest[0], hint)
+    return TargetWords(TargetKind.SCRIPT, rest[0], tuple(rest[1:]), tuple(flags))
+
+
+def _special_flag(word: str) -> tuple[str, int]:
+    """Return the first letter of a cluster like ``-Bm`` that takes a value, and its place."""
+    if not word.startswith("--"):
+        for at, letter in enumerate(word):
+            if letter in _VALUE_FLAGS + _ENDING_FLAGS:
+                return letter, at
+    return "", 0
+
+
+def _named_code(
+    letter: str, value: str, words: tuple[tuple[str, ...], tuple[str, ...]]
+) -> TargetWords:
+    if not value:
+        raise UsageError(f"`proton python -{letter}` needs an argument")
+    if letter == "c":
+        return TargetWords(TargetKind.CODE, value, *words)
+    if value == "pytest":
+        return TargetWords(TargetKind.PYTEST, PYTEST_AS_MODULE, *words)
+    return TargetWords(TargetKind.MODULE, value, *words)

@@ -1,0 +1,196 @@
+"""What a backend is: a named way to collect records, with the modes and data it supports.
+
+Nothing here touches a device: a ``Backend`` is a description, ``Backend.open`` makes the collector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from proton_bench.errors import UsageError
+
+__all__ = [
+    "Availability",
+    "Backend",
+    "Collector",
+    "Mode",
+    "ModeSpec",
+    "SessionFacts",
+    "assign_modes",
+    "parse_mode",
+]
+
+
+@runtime_checkable
+class Collector(Protocol):
+    """A process-wide source of records; one lives per backend, whatever the sessions.
+
+    The core counts users: ``start`` is called for the first session that wants the collector and
+    ``stop`` after the last one left. Both may be called again afterwards.
+    """
+
+    def start(self) -> None:
+        """Begin to collect; on an exception nothing is left switched on."""
+
+    def flush(self) -> None:
+        """Deliver every record of work that was submitted before this call."""
+
+    def stop(self) -> None:
+        """Stop collecting and restore everything that ``start`` changed."""
+
+
+class SessionFacts(Protocol):
+    """What the session hooks may know of a session."""
+
+    @property
+    def id(self) -> int:
+        """Number of the session in this process."""
+
+    @property
+    def name(self) -> str:
+        """Output name without a suffix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a backend can run here, and why or why not in one line.
+
+    Attributes:
+        available: True when ``Backend.open`` is expected to work.
+        reason: What was found, or what is missing and what to do about it.
+    """
+
+    available: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSpec:
+    """A mode that a backend declares.
+
+    Attributes:
+        name: First word of the mode text.
+        options: Documentation of each option by its name.
+        summary: One line on what the mode does.
+    """
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A parsed mode text, ``name[:key=value]...``; the empty text is every backend's default.
+
+    Attributes:
+        name: First word; "" is the default mode.
+        options: Values as written, by option name.
+        text: The mode as the user gave it.
+    """
+
+    name: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """A way to collect that the user selects by name.
+
+    Attributes:
+        name: What ``-b`` takes; lower case, without ``+`` and ``:``.
+        summary: One line for ``proton plugins``.
+        availability: Cheap check that neither raises nor starts a driver.
+        open: Makes the collector for a mode that this backend declared.
+        modes: Modes besides the default one.
+        data: Kinds of data that sessions may ask for.
+        records_wall: Scopes of a session with this backend carry ``wall (ns)``.
+        device_kinds: Kinds of devices that its records may name, e.g. ``("CUDA",)``.
+        prepare: Runs before the target is loaded (command line and pytest plugin only), where
+            settings still take effect; returns a one-line notice for stderr, or None.
+    """
+
+    name: str
+    summary: str
+    availability: Callable[[], Availability]
+    open: Callable[[Mode], Collector]
+    modes: tuple[ModeSpec, ...] = ()
+    data: tuple[str, ...] = ("tree",)
+    records_wall: bool = False
+    device_kinds: tuple[str, ...] = ()
+    prepare: Callable[[], str | None] | None = None
+
+
+def parse_mode(text: str | None) -> Mode:
+    """Split a mode text into its name and options, without asking whether anyone declares it.
+
+    Args:
+        text: ``name[:key=value]...``; None and "" mean the default mode.
+
+    Raises:
+        UsageError: An option is not of the form ``key=value`` or is given twice.
+    """
+    if not text:
+        return Mode()
+    name, *parts = text.split(":")
+    options: dict[str, str] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise UsageError(
+                f"malformed option {part!r} in mode {text!r}: write the mode as name:key=value"
+            )
+        if key in options:
+            raise UsageError(f"option {key!r} stands twice in mode {text!r}: give it once")
+        options[key] = value
+    return Mode(name, options, text)
+
+
+def assign_modes(backends: Sequence[Backend], text: str | None) -> tuple[Mode, ...]:
+    """Give the mode to the backends that declare it and the default mode to the others.
+
+    Args:
+        backends: The backends of one session.
+        text: The mode as the user gave it; None and "" are the default mode.
+
+    Returns:
+        One mode per backend, in order.
+
+    Raises:
+        UsageError: No backend declares the mode, or none of those that do knows an option; the
+            message names the choices.
+    """
+    mode = parse_mode(text)
+    if not mode.name and not mode.options:
+        return tuple(Mode() for _ in backends)
+    declared = [_declared_mode(backend, mode.name) for backend in backends]
+    if not any(declared):
+        raise UsageError(_unknown_mode_message(backends, mode))
+    for backend, spec in zip(backends, declared, strict=True):
+        if spec is not None:
+            _check_options(backend, spec, mode)
+    return tuple(mode if spec is not None else Mode() for spec in declared)
+
+
+def _declared_mode(backend: Backend, name: str) -> ModeSpec | None:
+    return next((spec for spec in backend.modes if spec.name == name), None)
+
+
+def _check_options(backend: Backend, spec: ModeSpec, mode: Mode) -> None:
+    for key in mode.options:
+        if key not in spec.options:
+            known = ", ".join(spec.options) or "none"
+            raise UsageError(
+                f"mode {mode.name!r} of backend {backend.name!r} has no option {key!r}; "
+                f"its options: {known}"
+            )
+
+
+def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
+    names = "+".join(backend.name for backend in backends)
+    known = [spec.name for backend in backends for spec in backend.modes if spec.name]
+    choices = f"choose one of {', '.join(known)}" if known else "it has no modes, leave it out"
+    return f"backend {names!r} has no mode {mode.text!r}; {choices}"

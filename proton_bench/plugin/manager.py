@@ -1,0 +1,248 @@
+"""Loads plugins, keeps broken ones apart, and turns a backend name into backends."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pluggy
+
+from proton_bench.errors import BackendUnavailableError, UsageError
+from proton_bench.plugin import hookspecs
+from proton_bench.plugin.backend import Availability, Backend
+
+__all__ = [
+    "BUILTIN",
+    "BrokenPlugin",
+    "OfferedBackend",
+    "PluginManager",
+    "backend_availability",
+    "get_plugin_manager",
+    "resolve_backend",
+]
+
+BUILTIN = (
+    "proton_bench_plugins.cpu",
+    "proton_bench_plugins.replay",
+    "proton_bench_plugins.triton",
+)
+_FALLBACK_BACKEND = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPlugin:
+    """A plugin that is left out, or whose hook failed, and why."""
+
+    name: str
+    origin: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedBackend:
+    """A backend and the name of the plugin that offers it."""
+
+    backend: Backend
+    plugin: str
+
+
+class PluginManager:
+    """The registered plugins; every failure of one of them is recorded and contained.
+
+    Args:
+        builtin: Modules to import, in order; the hooks of later ones are called first.
+        entry_points: Also load third-party plugins from the entry-point group.
+    """
+
+    def __init__(self, builtin: Sequence[str] = BUILTIN, *, entry_points: bool = True) -> None:
+        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT_NAME)
+        self._pluggy.add_hookspecs(hookspecs)
+        self._origins: dict[str, str] = {}
+        self._broken: dict[str, BrokenPlugin] = {}
+        for module in builtin:
+            self._add(module.rpartition(".")[2], "built-in", _module_loader(module))
+        if entry_points:
+            for point in importlib.metadata.entry_points(group=hookspecs.ENTRY_POINT_GROUP):
+                self._add(point.name, _origin(point), point.load)
+
+    @property
+    def broken(self) -> tuple[BrokenPlugin, ...]:
+        """The plugins that failed so far, in the order of failing."""
+        return tuple(self._broken.values())
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Origin ("built-in" or the distribution) of every plugin, broken or not, by its name."""
+        return dict(self._origins)
+
+    def register(self, plugin: object, name: str, *, origin: str = "in-process") -> None:
+        """Add a plugin object; a wrong one is recorded as broken, not raised."""
+        self._add(name, origin, lambda: plugin)
+
+    def call(self, hook: str, **arguments: object) -> list[tuple[str, Any]]:
+        """Call a hook of every plugin; one that raises is recorded and left out of the results.
+
+        Returns:
+            (plugin name, result) per plugin that answered something else than None.
+        """
+        return list(self._answers(hook, arguments))
+
+    def first(self, hook: str, **arguments: object) -> Any:
+        """Call a hook plugin by plugin until one answers something else than None."""
+        return next((result for _, result in self._answers(hook, arguments)), None)
+
+    def backends(self) -> dict[str, OfferedBackend]:
+        """All offered backends by name; of two with one name the built-in or earlier one wins."""
+        offered: dict[str, OfferedBackend] = {}
+        for plugin, backends in reversed(self.call("proton_backends")):
+            with self._contained(plugin, "proton_backends: "):
+                _add_backends(offered, plugin, backends)
+        return offered
+
+    def register_formats(self) -> None:
+        """Make the file formats of plugins known to ``formats.registry``."""
+        from proton_bench.formats.registry import register_format
+
+        for plugin, formats in reversed(self.call("proton_formats")):
+            with self._contained(plugin, "proton_formats: "):
+                for each in formats:
+                    register_format(each)
+
+    def _add(self, name: str, origin: str, load: Callable[[], object]) -> None:
+        self._origins[name] = origin
+        plugin: object = None
+        with self._contained(name, "cannot be imported: "):
+            plugin = load()
+        if plugin is None:
+            return
+        with self._contained(name, "does not fit the hooks: "):
+            self._pluggy.register(plugin, name=name)
+            self._pluggy.check_pending()
+            self._refuse_wrappers(name)
+        if name in self._broken and self._pluggy.has_plugin(name):
+            self._pluggy.unregister(name=name)
+
+    def _refuse_wrappers(self, name: str) -> None:
+        for caller in self._pluggy.get_hookcallers(self._pluggy.get_plugin(name)) or []:
+            for impl in caller.get_hookimpls():
+                if impl.plugin_name == name and (impl.wrapper or impl.hookwrapper):
+                    raise UsageError(f"{caller.name} is a wrapper; write a plain hook function")
+
+    def _answers(self, hook: str, arguments: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
+        caller: pluggy.HookCaller = getattr(self._pluggy.hook, hook)
+        # pluggy stores the implementation that goes first at the end; called one by one so that
+        # a failing plugin cannot take the answers of the others with it.
+        for impl in reversed(caller.get_hookimpls()):
+            result = None
+            with self._contained(impl.plugin_name, f"{hook} raised "):
+                result = impl.function(*(arguments[name] for name in impl.argnames))
+            if result is not None:
+                yield impl.plugin_name, result
+
+    @contextlib.contextmanager
+    def _contained(self, plugin: str, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin may raise anything
+            self._fail(plugin, doing + _reason(error))
+
+    def _fail(self, name: str, reason: str) -> None:
+        if name in self._broken:
+            return
+        self._broken[name] = BrokenPlugin(name, self._origins.get(name, "in-process"), reason)
+        sys.stderr.write(
+            f"proton: warning: plugin {name!r} is broken: {reason}; see `proton plugins`\n"
+        )
+
+
+@functools.cache
+def get_plugin_manager() -> PluginManager:
+    """Return the manager of this process, loading all plugins on the first call."""
+    return PluginManager()
+
+
+def backend_availability(backend: Backend) -> Availability:
+    """Ask a backend whether it can run here; a check that raises counts as "no"."""
+    try:
+        return backend.availability()
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        return Availability(
+            available=False, reason=f"its availability check raised {_reason(error)}"
+        )
+
+
+def resolve_backend(text: str | None = None) -> tuple[Backend, ...]:
+    """Turn ``-b``'s value into backends that can run here.
+
+    Args:
+        text: Names joined by ``+``, e.g. ``cpu+replay``; None or "" asks the plugins for a default.
+
+    Raises:
+        UsageError: A name is unknown or stands twice; the message names the choices.
+        BackendUnavailableError: A named backend cannot run on this machine.
+    """
+    manager = get_plugin_manager()
+    offered = manager.backends()
+    chosen = text or manager.first("proton_default_backend") or _FALLBACK_BACKEND
+    names = [name.strip().lower() for name in str(chosen).split("+")]
+    backends: list[Backend] = []
+    for name in names:
+        if name not in offered:
+            raise UsageError(_unknown_backend_message(name, manager, offered))
+        backends.append(offered[name].backend)
+    if len(set(names)) != len(names):
+        raise UsageError(f"backend {chosen!r} names a backend twice: name each one once")
+    for backend in backends:
+        _require_available(backend)
+    return tuple(backends)
+
+
+def _require_available(backend: Backend) -> None:
+    availability = backend_availability(backend)
+    if not availability.available:
+        raise BackendUnavailableError(
+            f"backend {backend.name!r} cannot run here: {availability.reason}; "
+            "`proton plugins` lists those that can"
+        )
+
+
+def _unknown_backend_message(
+    name: str, manager: PluginManager, offered: Mapping[str, OfferedBackend]
+) -> str:
+    known = ", ".join(sorted(offered)) or "none"
+    message = f"unknown backend {name!r}; choose from: {known} (several joined by '+')"
+    if manager.broken:
+        broken = ", ".join(plugin.name for plugin in manager.broken)
+        message += f"; broken plugins: {broken} (see `proton plugins`)"
+    return message
+
+
+def _add_backends(offered: dict[str, OfferedBackend], plugin: str, backends: object) -> None:
+    if not isinstance(backends, Sequence):
+        raise TypeError(f"proton_backends returned {type(backends).__name__}, not a list")
+    for backend in backends:
+        if not isinstance(backend, Backend):
+            raise TypeError(f"proton_backends returned a {type(backend).__name__}, not a Backend")
+        if backend.name in offered:
+            other = offered[backend.name].plugin
+            raise UsageError(f"backend {backend.name!r} is offered by plugin {other!r} already")
+        offered[backend.name] = OfferedBackend(backend, plugin)
+
+
+def _module_loader(module: str) -> Callable[[], object]:
+    return lambda: importlib.import_module(module)
+
+
+def _origin(point: importlib.metadata.EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

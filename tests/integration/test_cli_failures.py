@@ -1,0 +1,130 @@
+"""Wrong use, failures of the profiler itself, and what they leave behind."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from integration.outputs import SCOPED, written
+
+pytest.importorskip("proton_bench._native")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_lost_records_are_reported(
+    proton: Run, script: Callable[[str], str], tmp_path: Path
+) -> None:
+    target = script("from proton_bench import _native; _native.add_dropped('buffer full', 3)")
+
+    done = proton("-n", "x", target)
+
+    assert "proton: warning: 3 records were lost" in done.stderr
+
+
+def test_a_disabled_profiler_leaves_the_target_alone(
+    proton: Run, script: Callable[[str], str], tmp_path: Path
+) -> None:
+    target = script(
+        """
+        import proton_bench as proton
+        with proton.scope("x"):
+            print(proton.start("y"))
+        proton.deactivate()
+        proton.finalize()
+        """
+    )
+
+    done = proton("-n", "x", target, PROTON_BENCH_DISABLE="1")
+
+    assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
+    assert written(tmp_path) == set()
+
+
+def test_a_full_disk_leaves_nothing_half_written(
+    proton: Run, script: Callable[[str], str], tmp_path: Path
+) -> None:
+    target = script(
+        SCOPED + "    import resource, signal\n"
+        "    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
+    )
+
+    done = proton("-n", "x", "--strict", target)
+
+    assert done.returncode == 70
+    assert "proton: warning: the profile was not written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert written(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["y.py"], 2, r"script 'y\.py' does not exist"),
+        (["--module", "no_such_module"], 2, "no module named 'no_such_module'"),
+        (["viw", "x"], 2, "did you mean the command `proton view`"),
+        (["-b", "cuptii", "x.py"], 2, r"unknown backend 'cuptii'; choose from: .*cpu"),
+        (["-m", "sampling", "x.py"], 2, "no mode 'sampling'"),
+        (["-c", "native", "x.py"], 2, r"Unknown context source: native.*shadow, python"),
+        (["-d", "table", "x.py"], 2, r"Unknown data: table.*tree"),
+        (["-k", "nvtx", "x.py"], 2, r"Unsupported hook: 'nvtx'.*triton"),
+        (["-n", "{gpu}", "x.py"], 2, r"unknown field \{gpu\}; known: \{rank\}"),
+        (["-o", "x.txt", "x.py"], 2, r"end it with \.proton"),
+        (["-n", "a", "-o", "b.proton", "x.py"], 2, "exclude each other"),
+        (["-z", "x.py"], 2, "No such option: -z.*see `proton run --help`"),
+        (["--module", "pkg", "--lr", "3"], 2, "put -- before the options of the module"),
+        (["-n", "/proc/x", "x.py"], 74, "/proc/x"),
+        (["ls"], 2, "only Python runs"),
+        (["run"], 2, "nothing to run"),
+        (["-n"], 2, "requires an argument"),
+    ],
+)
+def test_wrong_use_is_one_clear_line_and_the_target_does_not_run(
+    proton: Run,
+    script: Callable[[str], str],
+    tmp_path: Path,
+    words: list[str],
+    code: int,
+    message: str,
+) -> None:
+    script("print('ran')")
+
+    done = proton(*words)
+
+    assert done.returncode == code, done.stderr
+    assert re.search(f"^proton: error: .*{message}", done.stderr, re.MULTILINE), done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert written(tmp_path) == set()
+
+
+def test_debug_shows_the_traceback_of_an_error(proton: Run) -> None:
+    done = proton("y.py", PROTON_BENCH_DEBUG="1")
+
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 3), (["--strict"], 70)])
+def test_a_profile_that_cannot_be_written_is_a_warning_or_strict(
+    proton: Run, script: Callable[[str], str], tmp_path: Path, words: list[str], code: int
+) -> None:
+    target = script(
+        """
+        import os, shutil
+        shutil.rmtree("out")
+        open("out", "w").close()
+        raise SystemExit(3)
+        """
+    )
+    (tmp_path / "out").mkdir()
+
+    done = proton("-n", "out/x", *words, target)
+
+    assert done.returncode == code, done.stderr
+    assert "proton: warning: the profile was not written" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from proton_bench.capture.target import PYTEST_AS_MODULE, TargetKind
+from proton_bench.cli.run import interpreter_flags
+from proton_bench.cli.target import TargetWords, read_target
+from proton_bench.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.py").touch()
+    return tmp_path
+
+
+def read(*words: str, module: str | None = None) -> TargetWords:
+    return read_target(words, module, lambda word: f" <{word}>")
+
+
+def test_a_script_keeps_its_arguments() -> None:
+    assert read("x.py", "-n", "--", "--help") == TargetWords(
+        TargetKind.SCRIPT, "x.py", ("-n", "--", "--help")
+    )
+
+
+def test_pytest_is_known_by_its_name() -> None:
+    assert read("pytest", "-q") == TargetWords(TargetKind.PYTEST, "", ("-q",))
+    assert read("/usr/bin/py.test").kind is TargetKind.PYTEST
+
+
+def test_module_option_takes_all_words_as_arguments() -> None:
+    assert read("a", "b", module="pkg.mod") == TargetWords(TargetKind.MODULE, "pkg.mod", ("a", "b"))
+    assert read(module="pkg").arguments == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("x.py a -m b", TargetWords(TargetKind.SCRIPT, "x.py", ("a", "-m", "b"))),
+        ("-u -W error x.py", TargetWords(TargetKind.SCRIPT, "x.py", (), ("-u", "-W", "error"))),
+        ("-Werror -Xdev x.py", TargetWords(TargetKind.SCRIPT, "x.py", (), ("-Werror", "-Xdev"))),
+        ("-m pkg -c a", TargetWords(TargetKind.MODULE, "pkg", ("-c", "a"))),
+        ("-Bm pkg a", TargetWords(TargetKind.MODULE, "pkg", ("a",), ("-B",))),
+        ("-mpkg a", TargetWords(TargetKind.MODULE, "pkg", ("a",))),
+        ("-c pass a", TargetWords(TargetKind.CODE, "pass", ("a",))),
+        ("-m pytest -q", TargetWords(TargetKind.PYTEST, PYTEST_AS_MODULE, ("-q",))),
+    ],
+)
+def test_python_is_read_like_the_interpreter_does(words: str, expected: TargetWords) -> None:
+    assert read("python", *words.split()) == expected
+    assert read(sys.executable, *words.split()) == expected
+
+
+@pytest.mark.parametrize("words", [[], ["-u"], ["-"], ["-m"], ["-c"]])
+def test_python_without_anything_to_run_is_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="proton python"):
+        read("python", *words)
+
+
+def test_another_interpreter_is_refused(folder: Path) -> None:
+    with pytest.raises(UsageError, match="another interpreter"):
+        read(str(folder / "python3"), "x.py")
+
+
+def test_a_missing_script_is_named_with_the_hint() -> None:
+    with pytest.raises(UsageError, match=r"'y\.py' does not exist <y\.py>"):
+        read("y.py")
+
+
+def test_no_target_says_what_to_give() -> None:
+    with pytest.raises(UsageError, match="script, pytest, python or --module"):
+        read()
+
+
+def test_programs_are_refused_but_python_scripts_without_suffix_run(folder: Path) -> None:
+    (folder / "shell").write_text("#!/bin/sh\n")
+    (folder / "tool").write_text("#!/usr/bin/env python3\n")
+
+    assert read("tool").kind is TargetKind.SCRIPT
+    for program in ("shell", "ls", os.path.realpath("/bin/ls")):
+        with pytest.raises(UsageError, match="only Python runs"):
+            read(program)
+
+
+def test_a_folder_needs_a_main(folder: Path) -> None:
+    (folder / "app").mkdir()
+    with pytest.raises(UsageError, match="without a __main__"):
+        read("app")
+
+    (folder / "app" / "__main__.py").touch()
+    assert read("app").kind is TargetKind.SCRIPT
+
+
+@pytest.mark.parametrize(
+    ("command_line", "flags"),
+    [
+        ("python /bin/proton x.py -u", []),
+        ("python -m proton_bench -n x", []),
+        ("python -u -W error -m proton_bench", ["-u", "-W", "error"]),
+        ("python -Bm proton_bench", ["-B"]),
+        ("python -X dev -OO /bin/proton", ["-X", "dev", "-OO"]),
+        ("python -c code", []),
+    ],
+)
+def test_flags_of_the_interpreter_are_found(command_line: str, flags: list[str]) -> None:
+    assert interpreter_flags(command_line.split()) == flags

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from proton_bench.errors import UsageError
+from proton_bench.plugin.backend import (
+    Availability,
+    Backend,
+    Mode,
+    ModeSpec,
+    assign_modes,
+    parse_mode,
+)
+
+
+def make_backend(name: str, *modes: ModeSpec) -> Backend:
+    return Backend(
+        name=name,
+        summary="for tests",
+        availability=lambda: Availability(available=True, reason="always"),
+        open=lambda mode: pytest.fail(f"opened with {mode}"),
+        modes=modes,
+    )
+
+
+SAMPLING = make_backend("gpu", ModeSpec("pcsampling", {"interval": "cycles"}), ModeSpec("graph"))
+PLAIN = make_backend("cpu")
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_no_text_is_the_default_mode(text: str | None) -> None:
+    assert parse_mode(text) == Mode("", {}, "")
+
+
+def test_a_mode_is_split_into_name_and_options() -> None:
+    mode = parse_mode("pcsampling:interval=1000:note=a=b")
+
+    assert mode.name == "pcsampling"
+    assert mode.options == {"interval": "1000", "note": "a=b"}
+    assert mode.text == "pcsampling:interval=1000:note=a=b"
+
+
+@pytest.mark.parametrize("text", ["x:interval", "x:=3", "x:"])
+def test_a_malformed_option_is_named(text: str) -> None:
+    with pytest.raises(UsageError, match="malformed option"):
+        parse_mode(text)
+
+
+def test_an_option_that_stands_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match="'a' stands twice"):
+        parse_mode("x:a=1:a=2")
+
+
+def test_the_mode_goes_to_the_backend_that_declares_it() -> None:
+    modes = assign_modes([PLAIN, SAMPLING], "pcsampling:interval=9")
+
+    assert [mode.text for mode in modes] == ["", "pcsampling:interval=9"]
+
+
+def test_without_a_mode_every_backend_gets_its_default() -> None:
+    assert assign_modes([PLAIN, SAMPLING], None) == (Mode(), Mode())
+
+
+def test_an_unknown_mode_names_the_choices() -> None:
+    expected = "backend 'cpu+gpu' has no mode 'sampling'; choose one of pcsampling, graph"
+
+    with pytest.raises(UsageError, match=re.escape(expected)):
+        assign_modes([PLAIN, SAMPLING], "sampling")
+
+
+def test_a_mode_for_a_backend_without_modes_is_refused() -> None:
+    with pytest.raises(UsageError, match="it has no modes, leave it out"):
+        assign_modes([PLAIN], "x")
+
+
+def test_an_unknown_option_names_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="no option 'period'; its options: interval"):
+        assign_modes([SAMPLING], "pcsampling:period=3")
+    with pytest.raises(UsageError, match="no option 'a'; its options: none"):
+        assign_modes([SAMPLING], "graph:a=3")
+
+
+def test_options_without_a_mode_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="has no mode ':a=3'"):
+        assign_modes([PLAIN], ":a=3")
+
+
+def test_hookimpl_is_offered_and_loads_pluggy_only_then() -> None:
+    program = (
+        "import sys, proton_bench.plugin as p; before = 'pluggy' in sys.modules; p.hookimpl; "
+        "print(before, 'pluggy' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.stdout.split() == ["False", "True"], done.stderr
