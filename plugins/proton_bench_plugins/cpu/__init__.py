@@ -1,0 +1,70 @@
+"""The ``cpu`` backend: torch operators and interpreted Triton kernels, timed on their threads.
+
+``time (ns)`` is self time on operators and kernels; scopes carry ``wall (ns)``. It is the default
+where no GPU driver is found, and then it has Triton interpret its kernels.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from proton_bench.plugin import Availability, Backend, Collector, Mode, hookimpl
+from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
+
+__all__ = ["BACKEND"]
+
+_INTERPRET = "TRITON_INTERPRET"
+
+
+def _availability() -> Availability:
+    try:
+        import proton_bench._native  # noqa: F401
+    except ImportError as error:
+        return Availability(available=False, reason=f"the compiled module does not load: {error}")
+    return Availability(available=True, reason="needs no device")
+
+
+def _open(mode: Mode) -> Collector:
+    from proton_bench_plugins.cpu.collector import HostCollector
+
+    return HostCollector()
+
+
+def _prepare() -> str | None:
+    driver = find_gpu_driver()
+    if driver is not None:
+        return f"the cpu backend records what the host does, not the kernels of the {driver} GPU"
+    if os.environ.get(_INTERPRET):
+        return None
+    if "triton" in sys.modules:
+        return (
+            "no GPU driver found, and triton was imported before its interpreter could be switched "
+            f"on: set {_INTERPRET}=1 to run Triton kernels"
+        )
+    os.environ[_INTERPRET] = "1"
+    return f"no GPU driver found: Triton kernels run in its interpreter ({_INTERPRET}=1)"
+
+
+BACKEND = Backend(
+    name="cpu",
+    summary="torch operators and interpreted Triton kernels on the CPU",
+    availability=_availability,
+    open=_open,
+    records_wall=True,
+    device_kinds=("CPU",),
+    prepare=_prepare,
+)
+
+
+@hookimpl
+def proton_backends() -> Sequence[Backend]:
+    """Offer the backend ``cpu``."""
+    return [BACKEND]
+
+
+@hookimpl(trylast=True)
+def proton_default_backend() -> str | None:
+    """Answer "cpu" where there is no GPU driver, after every other plugin was asked."""
+    return "cpu" if find_gpu_driver() is None else None

@@ -1,0 +1,42 @@
+"""Replaces a method of a class and puts it back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Patch"]
+
+
+class Patch:
+    """A method that calls ``around(original, *args, **kwargs)`` until it is removed.
+
+    Where someone else wrapped the method meanwhile, removing cannot take ours out of the middle;
+    it then only calls the original.
+    """
+
+    def __init__(self, owner: type, name: str, around: Callable[..., Any]) -> None:
+        self._owner = owner
+        self._name = name
+        self._original: Callable[..., Any] = vars(owner)[name]
+        self._active = True
+        self._replacement = self._build(around)
+        setattr(owner, name, self._replacement)
+
+    def _build(self, around: Callable[..., Any]) -> Callable[..., Any]:
+        original = self._original
+
+        @functools.wraps(original)
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            if self._active:
+                return around(original, *args, **kwargs)
+            return original(*args, **kwargs)
+
+        return replacement
+
+    def remove(self) -> None:
+        """Put the original back; a second call does nothing."""
+        self._active = False
+        if vars(self._owner).get(self._name) is self._replacement:
+            setattr(self._owner, self._name, self._original)

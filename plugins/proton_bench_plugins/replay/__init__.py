@@ -1,0 +1,93 @@
+"""The ``replay`` backend: feeds a recorded stream of Records, for tests without a GPU.
+
+``-b replay -m replay:file=PATH[:pace=all|manual]``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proton_bench.errors import UsageError
+from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
+
+if TYPE_CHECKING:
+    from proton_bench._native import ReplayCollector
+
+__all__ = ["BACKEND", "launch"]
+
+_PACES = ("all", "manual")
+_USAGE = "select it with the mode replay:file=PATH[:pace=all|manual]"
+
+_manual: list[ReplayCollector] = []  # the newest manual stream of this process, if any
+
+
+def launch(count: int = 1) -> int:
+    """Feed the next launches of the stream that was opened with ``pace=manual``.
+
+    They get the call path of the calling thread, as launches of a real device would.
+
+    Args:
+        count: Launches to feed.
+
+    Returns:
+        How many were fed; fewer than asked for at the end of the stream.
+
+    Raises:
+        UsageError: No stream is open with ``pace=manual``.
+    """
+    if not _manual:
+        raise UsageError("no stream is replayed by hand: start a session with pace=manual first")
+    return _manual[-1].launch(count)
+
+
+def _availability() -> Availability:
+    try:
+        import proton_bench._native  # noqa: F401
+    except ImportError as error:
+        return Availability(available=False, reason=f"the compiled module does not load: {error}")
+    return Availability(available=True, reason="needs no device; feeds a recorded file")
+
+
+def _open(mode: Mode) -> Collector:
+    from proton_bench._native import ReplayCollector
+
+    file = mode.options.get("file")
+    if not file:
+        raise UsageError(f"backend 'replay' has no file to replay; {_USAGE}")
+    pace = mode.options.get("pace", "all")
+    if pace not in _PACES:
+        raise UsageError(f"backend 'replay' knows no pace {pace!r}; choose from: all, manual")
+    path = Path(file).absolute()
+    if not path.is_file():
+        raise UsageError(f"backend 'replay' finds no file {str(path)!r}; {_USAGE}")
+    collector = ReplayCollector(str(path), pace == "manual")
+    if pace == "manual":
+        _manual[:] = [collector]
+    return collector
+
+
+BACKEND = Backend(
+    name="replay",
+    summary="records read from a file, for tests without a GPU",
+    availability=_availability,
+    open=_open,
+    modes=(
+        ModeSpec(
+            "replay",
+            options={
+                "file": "recording to feed; its path must not contain ':'",
+                "pace": "all: as fast as they come; manual: launch by launch",
+            },
+            summary="feed a recorded stream",
+        ),
+    ),
+    device_kinds=("CUDA", "HIP", "CPU"),
+)
+
+
+@hookimpl
+def proton_backends() -> Sequence[Backend]:
+    """Offer the backend ``replay``."""
+    return [BACKEND]

@@ -1,0 +1,130 @@
+"""proton_bench: a call-path profiler, its viewer, and the gate that compares two runs.
+
+Importing this package loads nothing but the errors; every other name is looked up on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+from proton_bench import errors
+
+if TYPE_CHECKING:
+    import proton_bench.context as context
+    import proton_bench.data as data
+    import proton_bench.flags as flags
+    import proton_bench.hooks as hooks
+    import proton_bench.language as language
+    import proton_bench.mode as mode
+    import proton_bench.specs as specs
+    import proton_bench.viewer as viewer
+    from proton_bench.capture.scope import cpu_timed_scope, enter_scope, exit_scope, scope
+    from proton_bench.capture.session import (
+        DEFAULT_PROFILE_NAME,
+        activate,
+        deactivate,
+        finalize,
+        profile,
+        start,
+    )
+    from proton_bench.capture.state import enter_state, exit_state, metadata_state, state
+    from proton_bench.formats.registry import read_profile as open_profile
+    from proton_bench.profile.profile import Profile
+
+    __version__: str
+
+__all__ = [
+    "DEFAULT_PROFILE_NAME",
+    "Profile",
+    "__version__",
+    "activate",
+    "context",
+    "cpu_timed_scope",
+    "data",
+    "deactivate",
+    "enter_scope",
+    "enter_state",
+    "errors",
+    "exit_scope",
+    "exit_state",
+    "finalize",
+    "flags",
+    "hooks",
+    "language",
+    "metadata_state",
+    "mode",
+    "open_profile",
+    "profile",
+    "scope",
+    "specs",
+    "start",
+    "state",
+    "viewer",
+]
+
+_SCOPE = "proton_bench.capture.scope"
+_SESSION = "proton_bench.capture.session"
+_STATE = "proton_bench.capture.state"
+
+# Public name -> (module, name there).
+_NAMES = {
+    "DEFAULT_PROFILE_NAME": (_SESSION, "DEFAULT_PROFILE_NAME"),
+    "Profile": ("proton_bench.profile.profile", "Profile"),
+    "activate": (_SESSION, "activate"),
+    "cpu_timed_scope": (_SCOPE, "cpu_timed_scope"),
+    "deactivate": (_SESSION, "deactivate"),
+    "enter_scope": (_SCOPE, "enter_scope"),
+    "enter_state": (_STATE, "enter_state"),
+    "exit_scope": (_SCOPE, "exit_scope"),
+    "exit_state": (_STATE, "exit_state"),
+    "finalize": (_SESSION, "finalize"),
+    "metadata_state": (_STATE, "metadata_state"),
+    "open_profile": ("proton_bench.formats.registry", "read_profile"),
+    "profile": (_SESSION, "profile"),
+    "scope": (_SCOPE, "scope"),
+    "start": (_SESSION, "start"),
+    "state": (_STATE, "state"),
+}
+_SUBMODULES = ("context", "data", "flags", "hooks", "language", "mode", "specs", "viewer")
+# Functions and classes of the public API whose name a submodule has as well.
+_SHADOWED = frozenset({"profile", "scope", "state"})
+
+
+class _Package(types.ModuleType):
+    """Keeps ``proton_bench.profile`` the decorator after the room ``profile`` was imported.
+
+    The import system sets every imported submodule as an attribute of its package. For names in
+    ``_SHADOWED`` the API's function or class wins; ``import proton_bench.profile.frame`` works.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _SHADOWED and isinstance(value, types.ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+def __getattr__(name: str) -> Any:
+    """Look up a public name on first use and keep it."""
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("proton-bench")
+    elif name in _NAMES:
+        module, attribute = _NAMES[name]
+        value = getattr(importlib.import_module(module), attribute)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

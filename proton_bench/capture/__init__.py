@@ -1,0 +1,1 @@
+"""Wing A: sessions, scopes and hooks in the process of the target, and the runner around it."""

@@ -1,0 +1,189 @@
+"""Launch hooks: objects that are told of every kernel that Triton loads and launches."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Protocol
+
+from proton_bench.capture.triton_heads import TritonHeads
+
+__all__ = ["Hook", "HookManager", "LaunchMetadata", "switch_off_unused", "switch_on"]
+
+
+class LaunchMetadata(Protocol):
+    """What Triton tells of a launch; the form of its ``LazyDict``.
+
+    Attributes:
+        data: ``name``, ``function`` and ``stream`` of the launch, then what ``get`` added.
+    """
+
+    data: Mapping[str, Any]
+
+    def get(self) -> Mapping[str, Any]:
+        """Evaluate the kernel's ``launch_metadata`` once and return all of ``data``."""
+
+
+class Hook(abc.ABC):
+    """Base of launch hooks; pass an instance as ``start(hook=...)``.
+
+    Attributes:
+        priority: Hooks with a higher one enter earlier and exit later.
+    """
+
+    priority: int = 0
+
+    @abc.abstractmethod
+    def init_handle(  # noqa: PLR0917 - Triton's signature
+        self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        """Learn that a kernel was loaded onto a device."""
+
+    @abc.abstractmethod
+    def enter(self, metadata: LaunchMetadata) -> None:
+        """Learn that a kernel is about to be launched, on the launching thread."""
+
+    @abc.abstractmethod
+    def exit(self, metadata: LaunchMetadata) -> None:
+        """Learn that the launch call returned."""
+
+    @abc.abstractmethod
+    def activate(self) -> None:
+        """Switch on: the first session that uses the hook became active."""
+
+    @abc.abstractmethod
+    def deactivate(self) -> None:
+        """Switch off: the last active session that used the hook left it."""
+
+    def destroy_handle(  # noqa: B027, PLR0917 - optional; Triton's signature
+        self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        """Learn that a kernel was unloaded; does nothing unless overridden (Triton >= 3.9)."""
+
+    def release(self) -> None:  # noqa: B027 - optional
+        """Forget settings: the last session that used the hook was finalized."""
+
+
+class HookManager:
+    """Which hooks are switched on, and for which sessions; one per process, hence static.
+
+    Attributes:
+        active_hooks: Hooks that are switched on, highest priority first.
+        session_hooks: For every live session its hooks and whether it is active with them.
+    """
+
+    active_hooks: ClassVar[list[Hook]] = []
+    session_hooks: ClassVar[defaultdict[int, dict[Hook, bool]]] = defaultdict(dict)
+
+    @staticmethod
+    def register(hook: Hook, session: int) -> None:
+        """Switch a hook on for a session.
+
+        Args:
+            hook: Hook; the same object for several sessions is switched on once.
+            session: Session number.
+        """
+        switch_on(hook)
+        HookManager.session_hooks[session][hook] = True
+
+    @staticmethod
+    def unregister(session: int | None = None) -> None:
+        """Take the hooks of a session, or of all, away and switch off those nobody else uses."""
+        sessions = _numbers(session)
+        forgotten = [hook for number in sessions for hook in HookManager.session_hooks.pop(number)]
+        switch_off_unused(forgotten)
+        for hook in dict.fromkeys(forgotten):
+            if not any(hook in hooks for hooks in HookManager.session_hooks.values()):
+                hook.release()
+
+    @staticmethod
+    def activate(session: int | None = None) -> None:
+        """Switch on the hooks of a session, or of all sessions."""
+        for number in _numbers(session):
+            for hook in HookManager.session_hooks[number]:
+                switch_on(hook)
+                HookManager.session_hooks[number][hook] = True
+
+    @staticmethod
+    def deactivate(session: int | None = None) -> None:
+        """Switch off the hooks of a session, or of all, that no other active session uses."""
+        left: list[Hook] = []
+        for number in _numbers(session):
+            hooks = HookManager.session_hooks[number]
+            left += hooks
+            hooks.update(dict.fromkeys(hooks, False))
+        switch_off_unused(left)
+
+    @staticmethod
+    def init_handle(  # noqa: PLR0917 - Triton's signature
+        module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        """Tell the active hooks that a kernel was loaded."""
+        for hook in HookManager.active_hooks:
+            hook.init_handle(module, function, name, metadata_group, hash)
+
+    @staticmethod
+    def destroy_handle(  # noqa: PLR0917 - Triton's signature
+        module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        """Tell the active hooks that a kernel was unloaded."""
+        for hook in reversed(HookManager.active_hooks):
+            hook.destroy_handle(module, function, name, metadata_group, hash)
+
+    @staticmethod
+    def enter(metadata: LaunchMetadata) -> None:
+        """Tell the active hooks of a launch, highest priority first."""
+        for hook in HookManager.active_hooks:
+            hook.enter(metadata)
+
+    @staticmethod
+    def exit(metadata: LaunchMetadata) -> None:
+        """Tell the active hooks that a launch call returned, lowest priority first."""
+        for hook in reversed(HookManager.active_hooks):
+            hook.exit(metadata)
+
+
+_heads = TritonHeads(
+    {
+        "kernel_load_end_hook": HookManager.init_handle,
+        "kernel_unload_hook": HookManager.destroy_handle,
+        "launch_enter_hook": HookManager.enter,
+        "launch_exit_hook": HookManager.exit,
+    }
+)
+
+
+def _numbers(session: int | None) -> list[int]:
+    if session is None:
+        return list(HookManager.session_hooks)
+    return [session] if session in HookManager.session_hooks else []
+
+
+def switch_on(hook: Hook) -> None:
+    """Switch a hook on unless it is; on an exception it is off."""
+    if hook in HookManager.active_hooks:
+        return
+    hook.activate()
+    # A new list: a launch on another thread may be walking the old one.
+    HookManager.active_hooks = sorted(
+        [*HookManager.active_hooks, hook], key=lambda each: each.priority, reverse=True
+    )
+    try:
+        _heads.attach()
+    except BaseException:
+        switch_off_unused([hook])
+        raise
+
+
+def switch_off_unused(hooks: Iterable[Hook]) -> None:
+    """Switch all of them off, also when one fails; the first failure is raised at the end."""
+    with contextlib.ExitStack() as steps:
+        for hook in dict.fromkeys(hooks):
+            in_use = any(used.get(hook) for used in HookManager.session_hooks.values())
+            if hook in HookManager.active_hooks and not in_use:
+                HookManager.active_hooks = [x for x in HookManager.active_hooks if x is not hook]
+                steps.callback(hook.deactivate)
+        if not HookManager.active_hooks:
+            steps.callback(_heads.detach)

@@ -1,0 +1,59 @@
+"""What NVIDIA's management library says of the GPUs, where there is a driver."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["gpu_facts"]
+
+# Exists exactly while the kernel driver is loaded; without it the library need not be loaded.
+_DRIVER = "/proc/driver/nvidia/version"
+
+
+def gpu_facts() -> list[dict[str, Any]]:
+    """Return name, UUID, driver, clocks (MHz) and throttle reasons (bits) of every GPU.
+
+    A fact that the driver refuses is left out; without a driver or library the list is empty.
+    """
+    if not os.path.exists(_DRIVER):
+        return []
+    try:
+        import pynvml
+    except ImportError:
+        return []
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        count = pynvml.nvmlDeviceGetCount()
+        return [{"driver": driver, **_one_gpu(pynvml, index)} for index in range(count)]
+    except pynvml.NVMLError:
+        return []
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def _one_gpu(nvml: Any, index: int) -> dict[str, Any]:
+    device = nvml.nvmlDeviceGetHandleByIndex(index)
+    questions: dict[str, Callable[[], Any]] = {
+        "name": lambda: _text(nvml.nvmlDeviceGetName(device)),
+        "uuid": lambda: _text(nvml.nvmlDeviceGetUUID(device)),
+        "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_SM),
+        "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM),
+        "throttle_reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device),
+    }
+    facts: dict[str, Any] = {}
+    for fact, ask in questions.items():
+        with contextlib.suppress(nvml.NVMLError):
+            facts[fact] = ask()
+    return facts
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

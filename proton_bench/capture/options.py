@@ -1,0 +1,163 @@
+"""What a session is asked to do, checked before anything is switched on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from proton_bench.capture.hooks import Hook
+from proton_bench.errors import UsageError
+from proton_bench.plugin.backend import Backend, Mode, assign_modes
+
+__all__ = ["CapturePlan", "SessionOptions", "launch_hooks", "plan_capture", "session_path"]
+
+_CONTEXTS = ("shadow", "python")
+_DATA = ("tree", "trace")
+STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """Arguments of ``start`` as the user gave them.
+
+    Attributes:
+        name: Output path without a suffix; "" and "-" mean stdout.
+        context: Where call paths come from, ``shadow`` or ``python``.
+        data: Kind of data, ``tree``.
+        backend: Names joined by ``+``; None asks the plugins for their default.
+        mode: Mode text, or an object of ``proton_bench.mode``, for the backend that declares it.
+        hook: Name of a launch hook, a ``Hook``, or None.
+        command: Command line for the provenance; None takes this process's own.
+    """
+
+    name: str | os.PathLike[str]
+    context: str = "shadow"
+    data: str = "tree"
+    backend: str | None = None
+    mode: object = None
+    hook: Hook | str | None = None
+    command: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturePlan:
+    """The same, resolved: everything exists and fits together.
+
+    Attributes:
+        path: Absolute output path without a suffix, or "-" for stdout.
+        context: Context source.
+        backends: Backends, at least one.
+        modes: One mode per backend.
+        hook: Launch hook, not switched on yet.
+        command: Command line for the provenance.
+    """
+
+    path: str
+    context: Literal["shadow", "python"]
+    backends: tuple[Backend, ...]
+    modes: tuple[Mode, ...]
+    hook: Hook | None
+    command: tuple[str, ...]
+
+    @property
+    def backend_names(self) -> str:
+        """Names of the backends as ``-b`` takes them."""
+        return "+".join(backend.name for backend in self.backends)
+
+    @property
+    def records_wall(self) -> bool:
+        """Whether scopes carry ``wall (ns)``."""
+        return any(backend.records_wall for backend in self.backends)
+
+
+def session_path(name: object) -> str:
+    """Return the absolute output path of a name, or "-" for stdout.
+
+    Raises:
+        UsageError: The name is no path.
+    """
+    path = os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
+    if not isinstance(path, str) or "\0" in path:
+        raise UsageError(f"session name {name!r} is no path: give a text without NUL characters")
+    return STDOUT if path in ("", STDOUT) else os.path.abspath(path)
+
+
+def plan_capture(options: SessionOptions) -> CapturePlan:
+    """Resolve and check all options of a session; nothing is switched on.
+
+    Raises:
+        UsageError: Something is unknown or does not fit; the message names the choices.
+        BackendUnavailableError: A backend cannot run here.
+    """
+    path = session_path(options.name)
+    context = _choice("context source", options.context, _CONTEXTS)
+    data = _choice("data", options.data, _DATA)
+    hook = _resolve_hook(options.hook)
+    from proton_bench.plugin.manager import resolve_backend
+
+    backends = resolve_backend(_backend_text(options.backend))
+    _check_data(data, backends)
+    return CapturePlan(
+        path=path,
+        context=cast('Literal["shadow", "python"]', context),
+        backends=backends,
+        modes=assign_modes(backends, None if options.mode is None else str(options.mode)),
+        hook=hook,
+        command=tuple(sys.orig_argv) if options.command is None else options.command,
+    )
+
+
+def launch_hooks() -> dict[str, Callable[[], Any]]:
+    """Return the launch hooks that plugins offer: factories by the name that ``hook=`` takes."""
+    from proton_bench.plugin.manager import get_plugin_manager
+
+    offered: dict[str, Callable[[], Any]] = {}
+    for _, factories in get_plugin_manager().call("proton_launch_hooks"):
+        if isinstance(factories, Mapping):
+            for name, factory in factories.items():
+                offered.setdefault(name, factory)
+    return offered
+
+
+def _choice(what: str, value: object, choices: Sequence[str]) -> str:
+    text = value.lower() if isinstance(value, str) else value
+    if text not in choices:
+        raise UsageError(f"Unknown {what}: {value}; choose from: {', '.join(choices)}")
+    return str(text)
+
+
+def _backend_text(backend: object) -> str | None:
+    if backend is not None and not isinstance(backend, str):
+        raise UsageError(f"backend {backend!r} is no text: write names joined by '+'")
+    return backend.lower() if backend else None
+
+
+def _check_data(data: str, backends: Sequence[Backend]) -> None:
+    for backend in backends:
+        if data not in backend.data:
+            raise UsageError(
+                f"backend {backend.name!r} does not record data={data!r}; "
+                f"choose from: {', '.join(backend.data)}"
+            )
+
+
+def _resolve_hook(hook: object) -> Hook | None:
+    if hook is None or isinstance(hook, Hook):
+        return hook
+    offered = launch_hooks()
+    factory = offered.get(hook) if isinstance(hook, str) else None
+    if factory is None:
+        known = ", ".join(sorted(offered)) or "none"
+        raise UsageError(
+            f"Unsupported hook: {hook!r}; choose from: {known}, or pass a proton_bench.hooks.Hook"
+        )
+    made = factory()
+    if not isinstance(made, Hook):
+        raise UsageError(
+            f"Unsupported hook: {hook!r} made a {type(made).__name__}, which is no "
+            "proton_bench.hooks.Hook; see `proton plugins` for who offers it"
+        )
+    return made

@@ -1,0 +1,147 @@
+"""Where a session's files go, and whether they can be written at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from proton_bench.capture.native import native
+from proton_bench.capture.options import STDOUT
+from proton_bench.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from proton_bench.profile.profile import Profile
+
+__all__ = ["FORMATS", "check_formats", "check_writable", "library_formats", "write_session"]
+
+# Written by the native module; the other one goes through a Profile.
+_NATIVE = ("hatchet", "hatchet_msgpack", "proton")
+FORMATS = (*_NATIVE, "json")
+_TRUE = ("1", "on", "true")
+
+
+class Phases(Protocol):
+    """What writing needs of a session."""
+
+    @property
+    def id(self) -> int:
+        """Number of the session."""
+
+    @property
+    def path(self) -> str:
+        """Absolute output path without a suffix, or "-"."""
+
+    def profile(self, phase: int | None = None) -> Profile:
+        """Return what a phase recorded."""
+
+
+def library_formats(output_format: str) -> tuple[str, ...]:
+    """Return what ``finalize(output_format=...)`` writes.
+
+    Args:
+        output_format: A format, or "" for upstream's default, ``hatchet``.
+
+    Raises:
+        UsageError: The format is unknown.
+    """
+    formats = [output_format or "hatchet"]
+    check_formats(formats)
+    if os.environ.get("PROTON_BENCH_NATIVE", "").lower() in _TRUE and "proton" not in formats:
+        formats.append("proton")
+    return tuple(formats)
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Refuse a format that no session can write.
+
+    Raises:
+        UsageError: A format is unknown; the message names the choices.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise UsageError(f"Unknown output format: {name}; choose from: {', '.join(FORMATS)}")
+
+
+def check_writable(path: str) -> None:
+    """Try whether a file can be made beside the later output.
+
+    Args:
+        path: Absolute output path without a suffix, or "-" for stdout.
+
+    Raises:
+        OutputError: The folder is missing or read-only, or the name is too long.
+    """
+    if path == STDOUT:
+        return
+    probe = f"{path}.{os.getpid()}.partial"  # about as long as the names that will be written
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise OutputError(
+            f"cannot write profile {path!r}: {reason}; "
+            "make the folder, or name another one with name=, -n or -o"
+        ) from None
+    with contextlib.suppress(OSError):
+        os.unlink(probe)
+
+
+def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
+    """Write every live phase in every format.
+
+    Args:
+        session: Session whose records were all consumed.
+        formats: Formats to write, each beside the others.
+
+    Returns:
+        The files; none for stdout.
+
+    Raises:
+        OutputError: A file could not be written; nothing of it is left behind.
+    """
+    paths: list[Path] = []
+    phased = native.current_phase(session.id) > 0
+    for phase in native.live_phases(session.id):
+        part = f".part_{phase}" if phased else ""
+        for name in formats:
+            if session.path == STDOUT:
+                _print(session, phase, name)
+                continue
+            path = Path(f"{session.path}{part}.{name}")
+            _write(session, phase, path)
+            paths.append(path)
+    return paths
+
+
+def _write(session: Phases, phase: int, path: Path) -> None:
+    name = path.suffix[1:]
+    if name in _NATIVE:
+        native.write_phase(session.id, phase, str(path), name)
+        return
+    from proton_bench.formats.registry import write_profile
+
+    write_profile(session.profile(phase), path, format=name)
+
+
+def _print(session: Phases, phase: int, name: str) -> None:
+    if name == "json":
+        from proton_bench.formats.registry import find_format
+
+        encoded = find_format(name).encode(session.profile(phase))
+    else:
+        encoded = native.encode_phase(session.id, phase, name)  # type: ignore[arg-type]
+    try:
+        sys.stdout.flush()
+        if hasattr(sys.stdout, "buffer"):
+            sys.stdout.buffer.write(encoded)
+        else:  # replaced by something that takes text only
+            sys.stdout.write(encoded.decode("utf-8", "replace"))
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputError(f"cannot write the profile to stdout: {error.strerror}") from None

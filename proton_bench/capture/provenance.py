@@ -1,0 +1,147 @@
+"""Facts about this run that a later reader of its profile will ask for; only cheap ones."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from proton_bench.capture.native import native
+from proton_bench.capture.nvidia import gpu_facts
+from proton_bench.capture.options import CapturePlan
+
+__all__ = ["end_facts", "git_facts", "start_facts"]
+
+_GIT_TIMEOUT_S = 2.0
+# First one that is set wins; torchrun's come first: inside a Slurm or MPI job they are finer.
+_RANKS = {
+    "rank": ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"),
+    "local_rank": (
+        "LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "MPI_LOCALRANKID",
+        "SLURM_LOCALID",
+    ),
+    "world_size": ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"),
+}
+_LIBRARIES = ("torch", "triton", "numpy")
+
+
+def start_facts(plan: CapturePlan) -> dict[str, Any]:
+    """Return what is known when a session starts.
+
+    Times are int64 nanoseconds: ``start_time_ns`` of the real-time clock, and
+    ``realtime_base_ns`` is what to add to the profile's CLOCK_MONOTONIC times to get it.
+    """
+    now_ns = time.time_ns()
+    facts: dict[str, Any] = {
+        "proton_bench": native.version,
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "backend": plan.backend_names,
+        "mode": "+".join(dict.fromkeys(mode.text for mode in plan.modes if mode.text)),
+        "context": plan.context,
+        "hook": type(plan.hook).__name__ if plan.hook is not None else None,
+        "command": list(plan.command),
+        "directory": _directory(),
+        "host": os.uname().nodename,
+        "system": f"{os.uname().sysname} {os.uname().release} {os.uname().machine}",
+        "pid": os.getpid(),
+        "start_time_ns": now_ns,
+        "realtime_base_ns": now_ns - time.monotonic_ns(),
+    }
+    facts.update(_ranks(os.environ))
+    gpus = gpu_facts()
+    if gpus:
+        facts["gpus_at_start"] = gpus
+    return facts
+
+
+def end_facts(started: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of the start and what became known until now.
+
+    Args:
+        started: What ``start_facts`` returned.
+    """
+    facts = {**started, "end_time_ns": time.time_ns(), **_library_versions()}
+    if "gpus_at_start" in started:
+        facts["gpus_at_end"] = gpu_facts()
+    git = git_facts(str(started["directory"]))
+    if git:
+        facts["git"] = git
+    return facts
+
+
+@functools.lru_cache(maxsize=8)
+def git_facts(directory: str) -> dict[str, Any]:
+    """Return ``revision`` and ``dirty`` of the work tree around a folder, {} outside of one.
+
+    Args:
+        directory: Absolute path. Asked once per process; git gets two seconds.
+    """
+    if not _is_in_work_tree(directory):
+        return {}
+    import subprocess
+
+    command = ["git", "-C", directory, "status", "--porcelain=v2", "--branch"]
+    command.append("--untracked-files=no")
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            check=True,
+            timeout=_GIT_TIMEOUT_S,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    oids = [line.rpartition(" ")[2] for line in lines if line.startswith("# branch.oid ")]
+    if not oids:
+        return {}
+    return {"revision": oids[0], "dirty": any(not line.startswith("#") for line in lines)}
+
+
+def _is_in_work_tree(directory: str) -> bool:
+    while True:
+        if os.path.exists(os.path.join(directory, ".git")):
+            return True
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return False
+        directory = parent
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return "/"
+
+
+def _ranks(environ: Mapping[str, str]) -> dict[str, int]:
+    ranks: dict[str, int] = {}
+    for fact, variables in _RANKS.items():
+        value = next((environ[name] for name in variables if name in environ), "")
+        if value.isdecimal():
+            ranks[fact] = int(value)
+    return ranks
+
+
+def _library_versions() -> dict[str, str]:
+    """Versions of what the target imported; nothing is imported for it."""
+    versions: dict[str, str] = {}
+    for name in _LIBRARIES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            versions[name] = str(version)
+    torch_version = sys.modules.get("torch.version")
+    for name in ("cuda", "hip"):
+        version = getattr(torch_version, name, None)
+        if version:
+            versions[name] = str(version)
+    return versions

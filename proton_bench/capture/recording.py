@@ -1,0 +1,264 @@
+"""Sessions: what is recorded, by which collectors, and where it is written in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proton_bench.capture import hooks as launch_hooks
+from proton_bench.capture.collectors import CollectorLease, forget_after_fork, lease_collectors
+from proton_bench.capture.hooks import HookManager
+from proton_bench.capture.messagepack import encode_facts
+from proton_bench.capture.native import native
+from proton_bench.capture.options import CapturePlan, SessionOptions, plan_capture, session_path
+from proton_bench.capture.output import check_formats, check_writable, write_session
+from proton_bench.capture.provenance import end_facts, start_facts
+from proton_bench.errors import SessionError
+from proton_bench.flags import flags
+
+if TYPE_CHECKING:
+    from proton_bench.profile.profile import Profile
+
+__all__ = ["Session", "find_session", "known_session", "live_sessions", "open_session"]
+
+# Serialises every change of which sessions live and what they switched on.
+_lock = threading.RLock()
+_live: dict[int, Session] = {}
+_highest_id = -1
+
+
+class Session:
+    """A live session. Made by ``open_session``; every method may be called on any thread.
+
+    Attributes:
+        id: Number of the session in this process.
+        path: Absolute output path without a suffix, or "-" for stdout.
+        plan: What the session records and how.
+    """
+
+    def __init__(self, identifier: int, plan: CapturePlan, lease: CollectorLease) -> None:
+        self.id = identifier
+        self.path = plan.path
+        self.plan = plan
+        self._lease = lease
+        self._started = start_facts(plan)
+        native.set_provenance(identifier, encode_facts(self._started))
+
+    @property
+    def name(self) -> str:
+        """Output path without a suffix, or "-" for stdout."""
+        return self.path
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the session was not finalized yet."""
+        return _live.get(self.id) is self
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the session records at the moment."""
+        return self.is_live and native.session_active(self.id)
+
+    def activate(self) -> None:
+        """Go on recording; does nothing while the session is active.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            with contextlib.ExitStack() as undo:
+                self._lease.start()
+                undo.callback(self._lease.stop)
+                HookManager.activate(self.id)
+                undo.callback(HookManager.deactivate, self.id)
+                native.activate_session(self.id)
+                undo.pop_all()
+
+    def deactivate(self, *, flushing: bool = False) -> None:
+        """Stop recording and keep what was recorded; does nothing while it is not active.
+
+        Args:
+            flushing: Wait until the work submitted so far is recorded.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            with contextlib.ExitStack() as steps:  # last in, first out, whatever fails
+                steps.callback(self._lease.stop)
+                steps.callback(HookManager.deactivate, self.id)
+                steps.callback(native.deactivate_session, self.id)
+                if flushing:
+                    self._lease.flush()
+                    native.drain()
+
+    def profile(self, phase: int | None = None) -> Profile:
+        """Return what was recorded so far, the way a reader of the file would see it.
+
+        Args:
+            phase: Number of the phase; None is the current one.
+
+        Raises:
+            SessionError: The session was finalized, or has no such phase.
+        """
+        with _lock:
+            self._require_live()
+            self._lease.flush()
+            native.drain()
+            number = native.current_phase(self.id) if phase is None else phase
+            encoded = native.encode_phase(self.id, number, "proton")
+        from proton_bench.formats.registry import find_format
+
+        return find_format("proton").decode(encoded, f"session {self.id}")
+
+    def counts(self) -> dict[str, int]:
+        """Return how many records of each kind came and how many were lost, by name."""
+        with _lock:
+            self._require_live()
+            return native.session_counts(self.id)
+
+    def finalize(self, formats: Sequence[str] = ("proton", "hatchet")) -> list[Path]:
+        """Stop recording, write the files and forget the session, also when writing fails.
+
+        Args:
+            formats: Suffixes without the dot of the files to write; none writes nothing.
+
+        Returns:
+            The files; none for stdout. A session that was finalized before writes nothing.
+
+        Raises:
+            UsageError: A format is unknown; the session stays as it is.
+            OutputError: A file cannot be written.
+        """
+        check_formats(formats)
+        with _lock:
+            if not self.is_live:
+                return []
+            with contextlib.ExitStack() as steps:
+                steps.callback(self._forget)
+                steps.callback(self._lease.release)
+                steps.callback(HookManager.unregister, self.id)
+                self.deactivate(flushing=True)
+                facts = encode_facts(end_facts(self._started))
+                native.set_provenance(self.id, facts)
+                paths = write_session(self, formats)
+        _call_plugins("proton_session_finished", session=self, paths=paths)
+        return paths
+
+    def _forget(self) -> None:
+        _live.pop(self.id, None)
+        flags.profiling_on = bool(_live)
+        native.remove_session(self.id)
+
+    def _require_live(self) -> None:
+        if not self.is_live:
+            raise unknown_session(self.id)
+
+
+def open_session(options: SessionOptions) -> Session:
+    """Start a session; on any error nothing is left switched on and no number is used up.
+
+    A live session with the same output path is activated again and returned; the other options
+    are not looked at then.
+
+    Raises:
+        UsageError: An option is wrong, or does not fit the other sessions.
+        BackendUnavailableError: A backend cannot run here.
+        OutputError: The output cannot be written.
+    """
+    with _lock:
+        path = session_path(options.name)
+        for session in _live.values():
+            if session.path == path:
+                session.activate()
+                return session
+        plan = plan_capture(options)
+        check_writable(plan.path)
+        session = _start(plan)
+    _call_plugins("proton_session_started", session=session)
+    return session
+
+
+def find_session(identifier: int) -> Session | None:
+    """Return a live session by its number, or None."""
+    return _live.get(identifier)
+
+
+def known_session(identifier: int) -> Session:
+    """Return a live session by its number.
+
+    Raises:
+        SessionError: There is none; the message names the live ones.
+    """
+    session = _live.get(identifier)
+    if session is None:
+        raise unknown_session(identifier)
+    return session
+
+
+def was_finalized(identifier: object) -> bool:
+    """Whether a session with this number existed and is over."""
+    return (
+        isinstance(identifier, int) and 0 <= identifier <= _highest_id and identifier not in _live
+    )
+
+
+def live_sessions() -> list[Session]:
+    """Return the sessions that were not finalized yet, oldest first."""
+    with _lock:
+        return list(_live.values())
+
+
+def unknown_session(identifier: object) -> SessionError:
+    """Return the error for a number that no live session has."""
+    known = ", ".join(str(number) for number in _live) or "none"
+    return SessionError(f"Session has not been initialized: {identifier}; live sessions: {known}")
+
+
+def _start(plan: CapturePlan) -> Session:
+    global _highest_id
+    with contextlib.ExitStack() as undo:
+        lease = lease_collectors(f"session {plan.path!r}", plan.backends, plan.modes)
+        undo.callback(lease.release)
+        lease.start()
+        if plan.hook is not None:
+            launch_hooks.switch_on(plan.hook)
+            undo.callback(launch_hooks.switch_off_unused, [plan.hook])
+        identifier = native.add_session(plan.path, plan.context, plan.records_wall)
+        undo.callback(native.remove_session, identifier)
+        session = Session(identifier, plan, lease)
+        native.activate_session(identifier)
+        if plan.hook is not None:
+            HookManager.register(plan.hook, identifier)
+        undo.pop_all()
+    _live[identifier] = session
+    _highest_id = identifier
+    flags.profiling_on = True
+    return session
+
+
+def _call_plugins(hook: str, **arguments: object) -> None:
+    from proton_bench.plugin.manager import get_plugin_manager
+
+    get_plugin_manager().call(hook, **arguments)
+
+
+def _after_fork_in_child() -> None:
+    """A child records nothing until it starts a session of its own."""
+    global _lock
+    _lock = threading.RLock()  # the forking thread's siblings may have held the old one
+    _live.clear()
+    HookManager.active_hooks = []
+    HookManager.session_hooks.clear()
+    forget_after_fork()
+    flags.profiling_on = False
+    native.reset_after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,253 @@
+"""Starting, pausing and ending sessions by their numbers: the face that scripts use."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, cast, overload
+
+from proton_bench.capture.hooks import Hook
+from proton_bench.capture.options import SessionOptions
+from proton_bench.capture.output import library_formats
+from proton_bench.capture.recording import (
+    Session,
+    find_session,
+    known_session,
+    live_sessions,
+    open_session,
+    unknown_session,
+    was_finalized,
+)
+from proton_bench.errors import UsageError
+from proton_bench.flags import flags
+
+__all__ = [
+    "DEFAULT_PROFILE_NAME",
+    "Session",
+    "SessionOptions",
+    "activate",
+    "deactivate",
+    "finalize",
+    "find_session",
+    "numbered_session",
+    "open_session",
+    "profile",
+    "start",
+]
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+DEFAULT_PROFILE_NAME = "proton"
+# The session that the ``proton`` command opens before the script runs.
+_COMMAND_LINE_SESSION = 0
+_TRUE = ("on", "true", "1")
+
+
+def start(
+    name: str | os.PathLike[str] | None = None,
+    *,
+    context: str = "shadow",
+    data: str = "tree",
+    backend: str | None = None,
+    mode: object = None,
+    hook: Hook | str | None = None,
+) -> int | None:
+    """Start a session, or activate the live one with the same name again.
+
+    Args:
+        name: Output path without a suffix, ``proton`` in the current folder by default; "" and
+            "-" mean stdout.
+        context: Where call paths come from: ``shadow`` (scopes) or ``python`` (Python frames).
+        data: Kind of data, ``tree``.
+        backend: Names joined by ``+``, e.g. ``cpu``; None asks the plugins for their default.
+        mode: Mode text or object for the backend that declares it.
+        hook: ``triton`` or a ``Hook``: be told of launches and read launch metadata.
+
+    Returns:
+        The session's number; 0 under the ``proton`` command, whose session it is; None where
+        profiling is disabled.
+
+    Raises:
+        UsageError: An option is unknown or does not fit.
+        BackendUnavailableError: A backend cannot run here.
+        OutputError: The output cannot be written. Nothing is left switched on in any case.
+    """
+    if flags.command_line:
+        return _COMMAND_LINE_SESSION
+    if _is_disabled():
+        return None
+    options = SessionOptions(
+        name=DEFAULT_PROFILE_NAME if name is None else name,
+        context=context,
+        data=data,
+        backend=backend,
+        mode=mode,
+        hook=hook,
+    )
+    return open_session(options).id
+
+
+def activate(session: int | None = None) -> None:
+    """Go on recording.
+
+    Args:
+        session: Session number; None means all sessions.
+
+    Raises:
+        SessionError: There is no such session.
+    """
+    for each in _chosen(session):
+        each.activate()
+
+
+def deactivate(session: int | None = None, flushing: bool = False) -> None:  # noqa: FBT001, FBT002
+    """Stop recording and keep what was recorded.
+
+    Args:
+        session: Session number; None means all sessions.
+        flushing: Wait until the work submitted so far is recorded.
+
+    Raises:
+        SessionError: There is no such session.
+    """
+    for each in _chosen(session):
+        each.deactivate(flushing=flushing)
+
+
+def finalize(session: int | None = None, output_format: str = "") -> None:
+    """Stop recording, write the files and forget the session.
+
+    Ignored under the ``proton`` command, which writes when the script is over, and for a session
+    that was finalized before.
+
+    Args:
+        session: Session number; None means all sessions.
+        output_format: ``hatchet`` (also for ""), ``hatchet_msgpack``, ``proton`` or ``json``.
+
+    Raises:
+        SessionError: There was never such a session.
+        UsageError: The format is unknown.
+        OutputError: A file cannot be written; the other sessions are written all the same.
+    """
+    formats = library_formats(output_format)
+    if was_finalized(session):
+        return
+    chosen = _chosen(session)
+    if flags.command_line:
+        return
+    first_error: Exception | None = None
+    for each in chosen:
+        try:
+            each.finalize(formats)
+        except Exception as error:  # noqa: BLE001 - raised below, after the other sessions
+            first_error = first_error or error
+    if first_error is not None:
+        raise first_error
+
+
+@overload
+def profile(func: _F) -> _F: ...
+@overload
+def profile(
+    func: None = None,
+    *,
+    name: str | os.PathLike[str] | None = None,
+    context: str = "shadow",
+    data: str = "tree",
+    backend: str | None = None,
+    mode: object = None,
+    hook: Hook | str | None = None,
+) -> Callable[[_F], _F]: ...
+def profile(func: Any = None, **options: Any) -> Any:
+    """Decorate a function so that a session is active during its calls.
+
+    The session is deactivated after the outermost call, also one that raises, and stays live until
+    ``finalize``; the next call activates it again.
+
+    Args:
+        func: Function or coroutine function; None where options are given.
+        **options: Those of ``start``.
+    """
+    unknown = options.keys() - inspect.signature(start).parameters.keys()
+    if unknown:
+        choices = ", ".join(inspect.signature(start).parameters)
+        raise TypeError(f"profile() has no option {min(unknown)!r}; choose from: {choices}")
+    if func is None:
+        return functools.partial(_decorate, options=options)
+    return _decorate(func, options=options)
+
+
+def _decorate(func: _F, *, options: dict[str, Any]) -> _F:
+    calls = _Calls(options)
+    if inspect.iscoroutinefunction(func):
+
+        @functools.wraps(func)
+        async def run_coroutine(*args: object, **kwargs: object) -> object:
+            with calls:
+                return await func(*args, **kwargs)
+
+        return cast("_F", run_coroutine)
+
+    @functools.wraps(func)
+    def run(*args: object, **kwargs: object) -> object:
+        with calls:
+            return func(*args, **kwargs)
+
+    return cast("_F", run)
+
+
+class _Calls:
+    """The calls of a decorated function that are under way, also recursive and concurrent ones."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._count = 0
+        self._session: int | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._session = start(**self._options)
+            self._count += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._count -= 1
+            # The command line's session goes on; one that the function finalized is gone.
+            session = None if self._session is None else find_session(self._session)
+            if self._count == 0 and session is not None and not flags.command_line:
+                session.deactivate()
+
+
+def numbered_session(session: int) -> Session:
+    """Return the live session that a script means by a number.
+
+    Raises:
+        SessionError: There is none; the message names the live ones.
+        UsageError: Under the ``proton`` command the number is not that of its session.
+    """
+    if not isinstance(session, int):
+        raise unknown_session(session)
+    if flags.command_line and session != _COMMAND_LINE_SESSION:
+        raise UsageError(
+            f"session {session} does not exist: under the proton command there is only session "
+            f"{_COMMAND_LINE_SESSION}"
+        )
+    return known_session(session)
+
+
+def _chosen(session: int | None) -> list[Session]:
+    return live_sessions() if session is None else [numbered_session(session)]
+
+
+def _is_disabled() -> bool:
+    if os.environ.get("PROTON_BENCH_DISABLE", "").lower() in _TRUE:
+        return True
+    knobs = getattr(sys.modules.get("triton.knobs"), "proton", None)
+    if knobs is not None:  # reads the variable itself, and may be set by the script
+        return bool(getattr(knobs, "disable", False))
+    return os.environ.get("TRITON_PROTON_DISABLE", "").lower() in _TRUE

@@ -1,0 +1,79 @@
+"""States: a frame that stands below whatever the thread launches, until the state is left."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar, cast
+
+from proton_bench.capture.native import native
+
+__all__ = ["METADATA_STATE", "enter_state", "exit_state", "metadata_state", "state"]
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+# The native module makes two frames of "<this>:<kernel>".
+METADATA_STATE = "__proton_launch_metadata"
+
+
+def enter_state(name: str) -> None:
+    """Put the calling thread into a state; the one it was in comes back with ``exit_state``.
+
+    Args:
+        name: Name of the frame.
+    """
+    native.enter_state(name)
+
+
+def exit_state() -> None:
+    """Leave the innermost state of the calling thread.
+
+    Raises:
+        ScopeError: The thread is in no state.
+    """
+    native.exit_state()
+
+
+class state:
+    """Context manager and decorator around ``enter_state`` and ``exit_state``.
+
+    Args:
+        name: Name of the frame.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> state:
+        enter_state(self.name)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        exit_state()
+
+    def __call__(self, func: _F) -> _F:
+        """Run every call of ``func`` in the state, which is left on an exception too."""
+
+        @functools.wraps(func)
+        def run(*args: object, **kwargs: object) -> object:
+            with self:
+                return func(*args, **kwargs)
+
+        return cast("_F", run)
+
+
+class metadata_state(state):
+    """State in which launch metadata is computed, so that its kernels are told from the target's.
+
+    Args:
+        kernel_name: Kernel whose launch metadata it is; gives a frame of its own.
+    """
+
+    def __init__(self, kernel_name: str | None = None) -> None:
+        super().__init__(METADATA_STATE if not kernel_name else f"{METADATA_STATE}:{kernel_name}")

@@ -1,0 +1,26 @@
+"""The calling thread's context, under upstream's submodule name."""
+
+from __future__ import annotations
+
+from proton_bench.capture.native import native
+from proton_bench.capture.session import numbered_session
+from proton_bench.flags import flags
+
+__all__ = ["depth"]
+
+
+def depth(session: int | None = 0) -> int | None:
+    """Return how many frames the calling thread has open in a session.
+
+    Args:
+        session: Session number. States do not count.
+
+    Returns:
+        Scopes (with ``context="python"`` also Python frames), or None while no session is live.
+
+    Raises:
+        SessionError: There is no such session.
+    """
+    if session is None or not flags.profiling_on:
+        return None
+    return native.context_depth(numbered_session(session).id)

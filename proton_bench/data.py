@@ -1,0 +1,104 @@
+"""What a running session recorded, phase by phase, under upstream's submodule name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from proton_bench.capture.native import native
+from proton_bench.capture.session import numbered_session
+
+__all__ = ["advance_phase", "clear", "get", "get_msgpack", "is_phase_complete"]
+
+
+def get(session: int | None = 0, phase: int = 0) -> Any:
+    """Return a phase as the nested lists and dicts of a ``.hatchet`` file.
+
+    Nothing is flushed: call ``deactivate(session, flushing=True)`` first for work still running.
+
+    Args:
+        session: Session number; None returns None.
+        phase: Number of the phase.
+
+    Raises:
+        SessionError: There is no such session or phase.
+    """
+    encoded = _encoded(session, phase, "hatchet_compact")
+    return None if encoded is None else json.loads(encoded)
+
+
+def get_msgpack(session: int | None = 0, phase: int = 0) -> bytes | None:
+    """Return a phase as the bytes of a ``.hatchet_msgpack`` file.
+
+    Args:
+        session: Session number; None returns None.
+        phase: Number of the phase.
+
+    Raises:
+        SessionError: There is no such session or phase.
+    """
+    return _encoded(session, phase, "hatchet_msgpack")
+
+
+def advance_phase(session: int | None = 0) -> int | None:
+    """Begin a new phase; what is launched from now on belongs to it.
+
+    Args:
+        session: Session number; None returns None.
+
+    Returns:
+        Number of the new phase.
+
+    Raises:
+        SessionError: There is no such session.
+    """
+    number = _number(session)
+    return None if number is None else native.advance_phase(number)
+
+
+def is_phase_complete(session: int | None = 0, phase: int = 0) -> bool:
+    """Tell whether every record of a phase has arrived; never so for the current phase.
+
+    Args:
+        session: Session number; None returns False.
+        phase: Number of the phase.
+
+    Raises:
+        SessionError: There is no such session.
+    """
+    number = _number(session)
+    return False if number is None else native.is_phase_complete(number, phase)
+
+
+def clear(
+    session: int | None = 0,
+    phase: int = 0,
+    clear_up_to_phase: bool = False,  # noqa: FBT001, FBT002 - upstream's signature
+) -> None:
+    """Forget what a phase recorded; the current one goes on, empty.
+
+    Args:
+        session: Session number; None does nothing.
+        phase: Number of the phase.
+        clear_up_to_phase: Forget all earlier phases too.
+
+    Raises:
+        SessionError: There is no such session or phase.
+    """
+    number = _number(session)
+    if number is not None:
+        native.clear_phase(number, phase, clear_up_to_phase)
+
+
+def _encoded(
+    session: int | None, phase: int, form: Literal["hatchet_compact", "hatchet_msgpack"]
+) -> bytes | None:
+    number = _number(session)
+    if number is None:
+        return None
+    native.drain()
+    return native.encode_phase(number, phase, form)
+
+
+def _number(session: int | None) -> int | None:
+    return None if session is None else numbered_session(session).id

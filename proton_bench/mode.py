@@ -1,0 +1,131 @@
+"""Modes as objects, under upstream's submodule name; ``str()`` of one is the mode text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton_bench.errors import UsageError
+
+__all__ = ["MMA", "BaseMode", "Default", "InstrumentationMode", "PCSampling"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "metric_type": ("cycle",),
+    "sampling_strategy": ("none", "selective"),
+    "granularity": (
+        "cta",
+        "warp",
+        "warp_2",
+        "warp_4",
+        "warp_8",
+        "warp_group",
+        "warp_group_2",
+        "warp_group_4",
+        "warp_group_8",
+    ),
+    "buffer_strategy": ("circular", "flush"),
+    "buffer_type": ("shared", "global"),
+}
+_OPTIMIZATIONS = ("time_shift", "sched_stores", "sched_barriers", "clock32")
+
+
+@dataclass(frozen=True)
+class BaseMode:
+    """A mode without options."""
+
+    name: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class PCSampling(BaseMode):
+    """Samples of program counters.
+
+    Attributes:
+        interval: Cycles between two samples of a multiprocessor.
+    """
+
+    name: ClassVar[str] = "pcsampling"
+    interval: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.interval <= 0:
+            raise UsageError(f"interval {self.interval} must be a positive number of cycles")
+
+    def __str__(self) -> str:
+        return f"{self.name}:interval={self.interval}"
+
+
+@dataclass(frozen=True)
+class InstrumentationMode(BaseMode):
+    """Options of kernels that are compiled with instrumentation.
+
+    Attributes:
+        metric_type: What a scope in a kernel measures, ``cycle``.
+        sampling_strategy: ``none`` records every warp, ``selective`` those of the options.
+        sampling_options: Warps to record, as in ``"0,2"``.
+        granularity: Who records, ``warp`` by default.
+        buffer_strategy: ``circular`` keeps the last records, ``flush`` all.
+        buffer_type: Memory the records go to first, ``shared`` or ``global``.
+        buffer_size: Bytes per program; 0 chooses.
+        optimizations: Names from ``time_shift``, ``sched_stores``, ``sched_barriers`` and
+            ``clock32``; a list, or one text with commas.
+    """
+
+    metric_type: str = "cycle"
+    sampling_strategy: str = "none"
+    sampling_options: str = ""
+    granularity: str = "warp"
+    buffer_strategy: str = "circular"
+    buffer_type: str = "shared"
+    buffer_size: int = 0
+    optimizations: str | tuple[str, ...] | list[str] = ()
+
+    def __post_init__(self) -> None:
+        for field, choices in _CHOICES.items():
+            value = str(getattr(self, field)).rpartition(".")[2].lower()
+            if value not in choices:
+                raise UsageError(f"Unknown {field}: {value}; choose from: {', '.join(choices)}")
+            object.__setattr__(self, field, value)
+        object.__setattr__(self, "optimizations", _optimizations(self.optimizations))
+
+    def __str__(self) -> str:
+        parts = [self.name, *(f"{field}={getattr(self, field)}" for field in _FIELDS)]
+        return ":".join([*parts, f"optimizations={','.join(self.optimizations)}"])
+
+
+_FIELDS = (
+    "metric_type",
+    "sampling_strategy",
+    "sampling_options",
+    "granularity",
+    "buffer_strategy",
+    "buffer_type",
+    "buffer_size",
+)
+
+
+@dataclass(frozen=True)
+class Default(InstrumentationMode):
+    """Records the scopes of a kernel as they stand in its source."""
+
+    name: ClassVar[str] = "default"
+
+
+@dataclass(frozen=True)
+class MMA(InstrumentationMode):
+    """Records the scopes around matrix instructions."""
+
+    name: ClassVar[str] = "mma"
+
+
+def _optimizations(value: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else [str(each) for each in value]
+    stripped = tuple(name.strip() for name in names if name.strip())
+    for name in stripped:
+        if name not in _OPTIMIZATIONS:
+            known = ", ".join(_OPTIMIZATIONS)
+            raise UsageError(f"Unknown optimization: {name}; choose from: {known}")
+    return stripped

@@ -1,0 +1,18 @@
+"""Every test starts from a clean environment, so that the caller's shell cannot change a result."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+_PREFIXES = ("PROTON_", "TRITON_PROTON_")
+_NAMES = ("TRITON_INTERPRET", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unset what this package, Triton's interpreter and terminal output read."""
+    for name in list(os.environ):
+        if name.startswith(_PREFIXES) or name in _NAMES:
+            monkeypatch.delenv(name)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proton_bench.formats.registry import read_profile
+from proton_bench.profile import Profile
+
+pytest.importorskip("proton_bench._native")
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = ["softmax", "layer_norm", "matmul", "attention", "transformer"]
+
+# Every test runs programs that import torch and Triton.
+pytestmark = pytest.mark.slow
+
+
+def proton(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "proton_bench", *arguments],
+        cwd=folder,
+        env=os.environ | {"EXAMPLES_SIZE": "small", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+
+
+def totals(profile: Profile, metric: str) -> dict[tuple[str, ...], float]:
+    """Return the inclusive value of every path, siblings of one name summed."""
+    folded = profile.fold_variants()
+    values = folded.inclusive(metric)
+    return {folded.path(row): float(values[row]) for row in range(len(folded))}
+
+
+@pytest.fixture(scope="module")
+def tested(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    """Profile of ``proton pytest examples/``."""
+    folder = tmp_path_factory.mktemp("examples")
+    result = proton(folder, "-n", "all", "pytest", str(EXAMPLES), "-q", "-p", "no:cacheprovider")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "skipped" not in result.stdout
+    return read_profile(folder / "all.proton")
+
+
+def leaves(profile: Profile, file: str) -> set[str]:
+    return {
+        profile.name(row)
+        for row in range(1, len(profile))
+        if profile.path(row)[1:2] and profile.path(row)[1].endswith(file)
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("test_softmax.py", {"softmax_kernel", "aten::softmax"}),
+        ("test_layer_norm.py", {"forward_kernel", "backward_kernel", "aten::layer_norm"}),
+        ("test_matmul.py", {"matmul_kernel", "<autotune>", "aten::matmul"}),
+        ("test_attention.py", {"attention_kernel", "aten::scaled_dot_product_attention"}),
+        ("test_transformer.py", {"forward", "backward", "block_0", "aten::linear"}),
+    ],
+)
+def test_each_example_shows_its_kernels_and_operators(
+    tested: Profile, file: str, expected: set[str]
+) -> None:
+    assert expected <= leaves(tested, file)
+
+
+def test_all_time_of_the_examples_stands_below_tests(tested: Profile) -> None:
+    times = totals(tested, "time (ns)")
+
+    in_tests = sum(value for path, value in times.items() if len(path) == 2)
+    assert 0 < in_tests <= times[()]
+    assert times["session",] == times[()]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_script_runs_under_the_command_line(tmp_path: Path, name: str) -> None:
+    result = proton(tmp_path, "-n", name, "-k", "triton", str(EXAMPLES / f"{name}.py"))
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"{name}: ")
+    assert totals(read_profile(tmp_path / f"{name}.proton"), "time (ns)")[()] > 0
+    assert (tmp_path / f"{name}.hatchet").exists()
+
+
+def test_launch_metadata_of_an_example_becomes_metrics(tmp_path: Path) -> None:
+    proton(tmp_path, "-n", "softmax", "-k", "triton", str(EXAMPLES / "softmax.py"))
+
+    profile = read_profile(tmp_path / "softmax.proton")
+
+    assert totals(profile, "bytes")[()] == sum(2 * 16 * columns * 4 for columns in (64, 200, 512))
+    assert "softmax_16x200" in {profile.name(row) for row in range(len(profile))}
+
+
+def test_a_script_opens_its_own_session_without_the_command_line(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, str(EXAMPLES / "matmul.py")],
+        cwd=tmp_path,
+        env=os.environ | {"EXAMPLES_SIZE": "small", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "matmul.hatchet").exists()

@@ -1,0 +1,404 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proton_bench.formats.registry import read_profile
+from proton_bench.profile import FrameKind, Profile, ProfileBuilder
+from proton_bench.pytest_plugin import hottest_paths
+
+pytest.importorskip("proton_bench._native")
+
+RunPytest = Callable[..., pytest.RunResult]
+
+SCOPED = """
+    import proton_bench as proton
+    import pytest
+
+    @pytest.fixture
+    def resource():
+        with proton.scope("acquire"):
+            pass
+        yield
+        with proton.scope("release"):
+            pass
+
+    class TestGroup:
+        @pytest.mark.parametrize("size", [1, 2])
+        def test_sized(self, size):
+            with proton.scope(f"size_{size}"):
+                pass
+
+    def test_with_resource(resource):
+        with proton.scope("work"):
+            pass
+"""
+
+
+@pytest.fixture
+def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> RunPytest:
+    """Run pytest in a process of its own, in a fresh folder, without a GPU."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+    def run(*arguments: str) -> pytest.RunResult:
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+
+    return run
+
+
+def paths(file: Path) -> list[tuple[str, ...]]:
+    profile = read_profile(file)
+    return [profile.path(row) for row in range(1, len(profile))]
+
+
+def below_file(file: Path) -> set[tuple[str, ...]]:
+    """Return the paths below the only test file, without the nodes above it."""
+    return {path[2:] for path in paths(file) if len(path) > 2}
+
+
+# -- the tree ------------------------------------------------------------------------------------
+def test_tests_are_nodes_of_file_class_and_phase(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(test_scoped=SCOPED)
+
+    result = run_pytest("--proton")
+
+    found = paths(pytester.path / "proton.proton")
+    root = ("session", "test_scoped.py")
+    assert result.ret == 0
+    assert (*root, "TestGroup", "test_sized[1]", "call", "size_1") in found
+    assert (*root, "TestGroup", "test_sized[2]", "call", "size_2") in found
+    assert (*root, "test_with_resource", "setup", "acquire") in found
+    assert (*root, "test_with_resource", "call", "work") in found
+    assert (*root, "test_with_resource", "teardown", "release") in found
+    assert (pytester.path / "proton.hatchet").exists()
+
+
+def test_nodes_have_the_kind_test_and_carry_wall_time(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(test_scoped=SCOPED)
+
+    run_pytest("--proton", "--proton-backend", "cpu")
+
+    profile = read_profile(pytester.path / "proton.proton")
+    rows = {profile.path(row)[-1:]: row for row in range(1, len(profile))}
+    assert profile.kind(rows["test_with_resource",]) is FrameKind.TEST
+    assert profile.kind(rows["work",]) is FrameKind.SCOPE
+    assert profile.column("wall (ns)").get(rows["test_with_resource",]) > 0
+
+
+def test_failures_and_x_keep_their_exit_code_and_their_nodes(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        """
+        def test_first(): pass
+        def test_second(): assert False
+        def test_third(): pass
+        """
+    )
+
+    result = run_pytest("--proton", "-x")
+
+    found = {path[0] for path in below_file(pytester.path / "proton.proton")}
+    assert result.ret == 1
+    assert found == {"test_first", "test_second"}
+
+
+def test_async_tests_keep_their_scopes_below_call(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytest.importorskip("pytest_asyncio")
+    pytester.makepyfile(
+        """
+        import asyncio
+        import proton_bench as proton
+        import pytest
+
+        @pytest.mark.asyncio
+        async def test_waits():
+            with proton.scope("inside"):
+                await asyncio.sleep(0)
+        """
+    )
+
+    result = run_pytest("--proton")
+
+    assert result.ret == 0
+    assert ("test_waits", "call", "inside") in below_file(pytester.path / "proton.proton")
+
+
+def test_scopes_left_open_or_closed_twice_do_not_shift_later_tests(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        """
+        import proton_bench as proton
+
+        def test_leaves_open(): proton.enter_scope("left")
+        def test_closes_too_many(): proton.exit_scope()
+        def test_last():
+            with proton.scope("inside"): pass
+        """
+    )
+
+    result = run_pytest("--proton")
+
+    found = below_file(pytester.path / "proton.proton")
+    assert result.ret == 0
+    assert ("test_leaves_open", "call", "left") in found
+    assert ("test_last", "call", "inside") in found
+
+
+# -- files ---------------------------------------------------------------------------------------
+def test_a_test_that_changes_the_folder_does_not_move_the_output(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        """
+        import os
+
+        def test_moves(tmp_path): os.chdir(tmp_path)
+        """
+    )
+
+    result = run_pytest("--proton", "--proton-name", "moved")
+
+    assert result.ret == 0
+    assert (pytester.path / "moved.proton").exists()
+    assert (pytester.path / "moved.hatchet").exists()
+
+
+def test_a_known_suffix_in_the_name_writes_only_that_file(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+
+    run_pytest("--proton", "--proton-name", "only.hatchet")
+
+    assert [path.name for path in pytester.path.glob("only*")] == ["only.hatchet"]
+
+
+def test_nothing_is_recorded_or_written_without_the_option(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_no_heavy_import():
+            assert not {"torch", "triton", "numpy", "rich"} & set(sys.modules)
+        """
+    )
+
+    result = run_pytest()
+
+    result.stdout.no_fnmatch_line("*proton: hottest paths*")
+    assert result.ret == 0
+    assert list(pytester.path.glob("*.proton")) == []
+
+
+def test_a_run_without_tests_keeps_its_exit_code(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    result = run_pytest("--proton")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert (pytester.path / "proton.proton").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--proton-backend", "nonsense"),
+        ("--proton-context", "nonsense"),
+        ("--proton-mode", "nonsense"),
+        ("--proton-hook", "nonsense"),
+        ("--proton-name", "/proc/nonsense/run"),
+    ],
+)
+def test_a_wrong_option_ends_the_run_with_a_clear_message(
+    pytester: pytest.Pytester, run_pytest: RunPytest, option: str, value: str
+) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+
+    result = run_pytest("--proton", option, value)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: proton: *nonsense*"])
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_each_worker_of_xdist_writes_its_own_file(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytest.importorskip("xdist")
+    pytester.makepyfile(test_scoped=SCOPED)
+
+    result = run_pytest("--proton", "-n", "2")
+
+    names = sorted(path.name for path in pytester.path.glob("*.proton"))
+    assert result.ret == 0
+    assert names == ["proton.gw0.proton", "proton.gw1.proton"]
+    result.stdout.fnmatch_lines(["*each worker wrote its own profile: *proton.gw*"])
+
+
+def test_the_plugin_can_be_named_as_a_module_beside_its_entry_point(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+
+    result = run_pytest("-p", "proton_bench.pytest_plugin", "--proton")
+
+    assert result.ret == 0
+    assert (pytester.path / "proton.proton").exists()
+
+
+def test_a_test_that_finalizes_every_session_does_not_break_the_run(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        """
+        import proton_bench as proton
+
+        def test_own_session(tmp_path):
+            own = proton.start(tmp_path / "own", backend="cpu")
+            proton.finalize(own)
+
+        def test_all(): proton.finalize()
+        def test_last(): pass
+        """
+    )
+
+    result = run_pytest("--proton")
+
+    found = {path[0] for path in below_file(pytester.path / "proton.hatchet")}
+    assert result.ret == 0
+    assert {"test_own_session", "test_all"} <= found
+    result.stdout.fnmatch_lines(["a test finalized the session of this run: *"])
+
+
+def test_a_profile_that_cannot_be_written_is_reported_and_keeps_the_exit_code(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.mkdir("out")
+    pytester.makepyfile(
+        """
+        import shutil
+        def test_removes_the_folder(): shutil.rmtree("out")
+        """
+    )
+
+    result = run_pytest("--proton", "--proton-name", "out/run")
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["error: *out/run*"])
+
+
+# -- the interpreter -----------------------------------------------------------------------------
+def test_the_interpreter_is_on_before_a_conftest_can_import_triton(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makeconftest("import os; value = os.environ.get('TRITON_INTERPRET')")
+    pytester.makepyfile(
+        """
+        import conftest
+        def test_value(): assert conftest.value == "1"
+        """
+    )
+
+    result = run_pytest("--proton")
+
+    assert result.ret == 0
+    result.stderr.fnmatch_lines(["proton: no GPU driver found: *"])
+
+
+def test_the_interpreter_can_be_refused(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
+    pytester.makepyfile(
+        """
+        import os
+        def test_value(): assert "TRITON_INTERPRET" not in os.environ
+        """
+    )
+
+    result = run_pytest("--proton", "--proton-no-interpret")
+
+    assert result.ret == 0
+
+
+# -- under the command line ----------------------------------------------------------------------
+def test_the_command_line_session_gets_nodes_and_a_summary(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_scoped=SCOPED)
+
+    result = subprocess.run(
+        [sys.executable, "-m", "proton_bench", "-n", "cli", "pytest", "-q", "--proton"],
+        cwd=pytester.path,
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+
+    found = below_file(pytester.path / "cli.proton")
+    assert result.returncode == 0
+    assert ("test_with_resource", "call", "work") in found
+    assert "proton: hottest paths" in result.stdout
+    assert not (pytester.path / "proton.proton").exists()
+
+
+# -- summary -------------------------------------------------------------------------------------
+def test_the_summary_shows_operators_of_torch(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytest.importorskip("torch")
+    pytester.makepyfile(
+        test_ops="""
+        def test_product():
+            import torch
+            torch.ones(64, 64) @ torch.ones(64, 64)
+        """
+    )
+
+    result = run_pytest("--proton")
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["*proton: hottest paths*", "* ms *% * x  test_ops.py > test_product > call > aten::*"]
+    )
+    result.stdout.fnmatch_lines([f"wrote {pytester.path / 'proton.proton'}"])
+
+
+def profile_of(times: dict[str, int]) -> Profile:
+    builder = ProfileBuilder()
+    test = builder.add(0, "test_a", FrameKind.TEST)
+    for name, time_ns in times.items():
+        builder.add(test, name, FrameKind.KERNEL, metrics={"time (ns)": time_ns, "count": 2})
+    return builder.build()
+
+
+def test_hottest_paths_come_first_and_are_limited() -> None:
+    profile = profile_of({"cold": 1_000_000, "hot": 3_000_000, "none": 0})
+
+    lines = hottest_paths(profile, limit=2)
+
+    assert [line.split() for line in lines] == [
+        ["3.000", "ms", "75.0%", "2", "x", "test_a", ">", "hot"],
+        ["1.000", "ms", "25.0%", "2", "x", "test_a", ">", "cold"],
+    ]
+
+
+def test_hottest_paths_escape_hostile_names() -> None:
+    (line,) = hottest_paths(profile_of({"a\nb\x1b[31m" + "x" * 1000: 10}))
+
+    assert "a\\nb\\x1b[31mxxx" in line
+    assert len(line) < 300
+
+
+def test_a_profile_without_times_says_so() -> None:
+    assert hottest_paths(ProfileBuilder().build()) == ["no operator, kernel or copy was recorded"]

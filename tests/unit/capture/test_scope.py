@@ -1,0 +1,158 @@
+"""Scopes of the calling thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from capture_fixtures import FakeBackends, child, names
+
+import proton_bench as proton
+from proton_bench.capture.native import native
+from proton_bench.errors import MetricError, ScopeError
+
+Tree = Callable[[], dict[str, Any]]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, fakes: FakeBackends) -> Tree:
+    """Start a session and return a function that reads its tree so far."""
+    session = proton.start(tmp_path / "scopes")
+    return lambda: proton.data.get(session)[0]
+
+
+def test_all_forms_open_the_same_node(tree: Tree) -> None:
+    @proton.scope("test")
+    def decorated() -> int:
+        return 7
+
+    with proton.scope("test", {"a": 1}):
+        pass
+    result = decorated()
+    proton.enter_scope("test", metrics={"a": 2})
+    proton.exit_scope("test", metrics={"b": 1.5})
+
+    assert result == 7
+    assert names(tree()) == ["test"]
+    assert child(tree(), "test")["metrics"] == {"a": 3, "b": 1.5}
+
+
+def test_scopes_can_be_used_while_nothing_records() -> None:
+    with proton.scope("x", {"a": 1}), proton.cpu_timed_scope("y"):
+        identifier = proton.enter_scope("z", metrics={"a": 1})
+        proton.exit_scope("z", metrics={"a": 1})
+
+    assert identifier is None
+
+
+def test_ids_are_handed_out_in_rising_order(tree: Tree) -> None:
+    first = proton.enter_scope("a")
+    second = proton.enter_scope("b")
+
+    assert first is not None
+    assert second is not None
+    assert first < second
+    assert proton.exit_scope() == second
+    assert proton.exit_scope() == first
+
+
+def test_wrong_name_is_refused_and_the_scope_stays_open(tree: Tree) -> None:
+    proton.enter_scope("a")
+
+    with pytest.raises(ScopeError, match="Scope name mismatch: a != b"):
+        proton.exit_scope("b")
+
+    assert proton.exit_scope("a") is not None
+
+
+def test_exit_without_enter_is_refused(tree: Tree) -> None:
+    with pytest.raises(ScopeError, match="without a matching enter"):
+        proton.exit_scope()
+
+
+@pytest.mark.parametrize("open_scope", [proton.scope, proton.cpu_timed_scope])
+def test_bad_metric_leaves_no_scope_open(tree: Tree, open_scope: Any) -> None:
+    with pytest.raises(MetricError), open_scope("x", {"a": "text"}):
+        pass
+
+    assert native.thread_depth() == 0
+
+
+def test_bad_metric_of_enter_scope_closes_it_again(tree: Tree) -> None:
+    with pytest.raises(MetricError):
+        proton.enter_scope("x", metrics={"a": "text"})
+
+    assert native.thread_depth() == 0
+
+
+def test_bad_metric_of_exit_scope_still_closes_it(tree: Tree) -> None:
+    proton.enter_scope("x")
+
+    with pytest.raises(MetricError):
+        proton.exit_scope(metrics={"a": "text"})
+
+    assert native.thread_depth() == 0
+
+
+def test_timed_scope_records_its_own_time_exclusively(tree: Tree) -> None:
+    with proton.cpu_timed_scope("outer", {"a": 1}), proton.cpu_timed_scope("inner"):
+        pass
+
+    outer = child(tree(), "outer")["metrics"]
+    inner = child(tree(), "outer", "inner")["metrics"]
+    assert outer["a"] == 1
+    assert outer["cpu_time (ns)"] >= inner["cpu_time (ns)"] > 0
+    assert "cpu_time (ns)" not in tree()["metrics"]
+
+
+@pytest.mark.parametrize("key", ["cpu_time", "cpu_time (ns)", "cpu_time (exc)"])
+def test_timed_scope_refuses_a_cpu_time_of_the_user(key: str) -> None:
+    with pytest.raises(ValueError, match="measured by the scope itself"):
+        proton.cpu_timed_scope("x", {key: 1})
+
+
+def test_timed_scope_survives_scopes_left_open_inside(tree: Tree) -> None:
+    with proton.cpu_timed_scope("outer"):
+        proton.enter_scope("forgotten", metrics={"a": 1})
+
+    assert native.thread_depth() == 0
+    assert "cpu_time (ns)" in child(tree(), "outer")["metrics"]
+    assert child(tree(), "outer", "forgotten")["metrics"] == {"a": 1}
+
+
+@pytest.mark.parametrize("open_scope", [proton.scope, proton.cpu_timed_scope])
+def test_decorated_function_may_recurse_and_raise(tree: Tree, open_scope: Any) -> None:
+    @open_scope("level", {"calls": 1})  # type: ignore[untyped-decorator]
+    def descend(levels: int) -> None:
+        if levels == 0:
+            raise KeyError("bottom")
+        descend(levels - 1)
+
+    with pytest.raises(KeyError):
+        descend(2)
+
+    assert native.thread_depth() == 0
+    assert child(tree(), "level", "level", "level")["metrics"]["calls"] == 1
+
+
+def test_decorated_coroutine_is_open_until_it_returns(tree: Tree) -> None:
+    @proton.scope("task")
+    async def work() -> str:
+        await asyncio.sleep(0)
+        with proton.scope("inside", {"a": 1}):
+            return "done"
+
+    assert asyncio.run(work()) == "done"
+
+    assert names(child(tree(), "task")) == ["inside"]
+
+
+def test_decorator_keeps_name_and_docstring() -> None:
+    @proton.scope("x")
+    def documented() -> None:
+        """Say something."""
+
+    assert (documented.__name__, documented.__doc__) == ("documented", "Say something.")
