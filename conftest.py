@@ -1,0 +1,56 @@
+"""Settings of every test run: what a test may require of the machine.
+
+A test that needs something the machine may lack says so through the ``gpu`` marker or the
+``require`` fixture and is skipped with the reason. ``PROTON_BENCH_REQUIRE=browser,go,node,gpu``
+turns those skips into failures, so that a CI machine cannot lose coverage in silence.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+REQUIRED = frozenset(filter(None, os.environ.get("PROTON_BENCH_REQUIRE", "").split(",")))
+
+
+def _require(what: str, available: bool, reason: str) -> None:  # noqa: FBT001
+    if available:
+        return
+    if what in REQUIRED:
+        pytest.fail(f"PROTON_BENCH_REQUIRE names {what!r}, but {reason}", pytrace=False)
+    pytest.skip(f"needs {what}: {reason}")
+
+
+@pytest.fixture
+def require() -> Callable[[str, bool, str], None]:
+    """Return ``require(what, available, reason)``: skips, or fails, where ``what`` is missing."""
+    return _require
+
+
+@functools.cache
+def _missing_gpu() -> str:
+    """Return why there is no usable GPU, or an empty string."""
+    if Path("/dev/kfd").exists():
+        return ""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        pynvml.nvmlShutdown()
+    except pynvml.NVMLError as error:
+        return f"no GPU driver was found ({error})"
+    return "" if count else "the GPU driver reports no device"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests with the ``gpu`` marker where no GPU is found."""
+    if item.get_closest_marker("gpu") is not None:
+        reason = _missing_gpu()
+        _require("gpu", not reason, reason)
