@@ -1,6 +1,9 @@
 """proton_bench: a call-path profiler, its viewer, and the gate that compares two runs.
 
 Importing this package loads nothing but the errors; every other name is looked up on first use.
+
+The next word keeps pytest from warning that it came too late to rewrite asserts, of which this
+package has none: PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,14 +23,13 @@ import pytest
 from proton_bench.errors import ProtonError
 
 if TYPE_CHECKING:
+    from proton_bench.capture.output_name import OutputName
     from proton_bench.capture.session import Session
     from proton_bench.profile.profile import Profile
 
 __all__ = ["hottest_paths"]
 
 _ENTRY_POINT = "proton_bench"
-_FORMATS = ("proton", "hatchet")
-_SUFFIXES = (".proton", ".hatchet", ".hatchet_msgpack")
 _SESSION = "session"
 _TIME = "time (ns)"
 _COUNT = "count"
@@ -73,6 +71,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     options = early_config.known_args_namespace
     if not options.proton or options.proton_no_interpret or _under_command_line():
         return
+    if _is_disabled():
+        return
     from proton_bench.plugin.manager import resolve_backend
 
     # What is wrong with the backend is reported when the session is opened.
@@ -97,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if _under_command_line():
         workers = "tests in workers are not profiled; `pytest --proton -n ...` profiles each worker"
         recorder = WorkersNote(workers) if _is_xdist_controller(config) else TestRecorder(None)
-    elif not config.getoption("proton"):
+    elif not config.getoption("proton") or _is_disabled():
         return
     elif _is_xdist_controller(config):
         recorder = WorkersNote(f"each worker wrote its own profile: {_output(config).name}.gw*")
@@ -114,19 +114,17 @@ def _under_command_line() -> bool:
     return flags is not None and bool(flags.flags.command_line)
 
 
+def _is_disabled() -> bool:
+    from proton_bench.capture.session import is_disabled
+
+    return is_disabled()
+
+
 def _is_xdist_controller(config: pytest.Config) -> bool:
     return not hasattr(config, "workerinput") and str(config.getoption("dist", "no")) != "no"
 
 
 # -- where the profile goes ----------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """Absolute name without a suffix, and the formats to write."""
-
-    name: str
-    formats: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class _OwnSession:
     """A session that this plugin opened and has to finish."""
@@ -135,20 +133,15 @@ class _OwnSession:
     formats: tuple[str, ...]
 
 
-def _output(config: pytest.Config) -> _Output:
-    from proton_bench.capture.template import expand_name
+def _output(config: pytest.Config) -> OutputName:
+    from proton_bench.capture.output_name import read_name
 
-    text = str(config.getoption("proton_name"))
-    if text in ("", "-"):
-        return _Output(text, ("hatchet",))
-    suffix = next((one for one in _SUFFIXES if text.endswith(one) and text != one), "")
-    name = expand_name(text.removesuffix(suffix))
     worker = getattr(config, "workerinput", {}).get("workerid")
-    if worker:
-        name += f".{worker}"
-    # Made absolute now: a test may change the current folder.
-    path = os.path.abspath(os.path.join(config.invocation_params.dir, name))
-    return _Output(path, (suffix[1:],) if suffix else _FORMATS)
+    return read_name(
+        str(config.getoption("proton_name")),
+        tag=f".{worker}" if worker else "",
+        folder=str(config.invocation_params.dir),
+    )
 
 
 def _open_session(config: pytest.Config) -> _OwnSession:

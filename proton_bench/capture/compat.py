@@ -7,11 +7,11 @@ object of ours, so both names stand for one state. Upstream's package is never i
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 import types
 from collections.abc import Sequence
+from typing import Any
 
 __all__ = ["ALIASES", "CompatFinder", "install", "uninstall"]
 
@@ -38,7 +38,7 @@ ALIASES = {
 }
 
 
-class _AliasLoader(importlib.abc.Loader):
+class _AliasLoader:
     """Hands out a module that is loaded already, and keeps its own spec on it."""
 
     def __init__(self, target: str) -> None:
@@ -55,7 +55,7 @@ class _AliasLoader(importlib.abc.Loader):
         module.__spec__ = self._spec
 
 
-class CompatFinder(importlib.abc.MetaPathFinder):
+class CompatFinder:
     """Answers for ``triton.profiler`` and everything below it, and for nothing else."""
 
     def find_spec(
@@ -79,7 +79,8 @@ class CompatFinder(importlib.abc.MetaPathFinder):
                 "(--no-compat turns this off) and has no such module",
                 name=fullname,
             )
-        spec = importlib.machinery.ModuleSpec(fullname, _AliasLoader(ours), is_package=True)
+        loader: Any = _AliasLoader(ours)  # by duck typing: importlib.abc loads much else
+        spec = importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
         spec.submodule_search_locations = []
         return spec
 

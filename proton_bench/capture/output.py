@@ -122,7 +122,12 @@ def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
 def _write(session: Phases, phase: int, path: Path) -> None:
     name = path.suffix[1:]
     if name in _NATIVE:
-        native.write_phase(session.id, phase, str(path), name)
+        native.write_phase(session.id, phase, path, name)
+        if name.startswith("hatchet") and native.folds_in_hatchet(session.id, phase):
+            sys.stderr.write(
+                f"proton: warning: {path.name} holds 480 levels; what is deeper was added to the "
+                "row there (.proton has no such limit)\n"
+            )
         return
     from proton_bench.formats.registry import write_profile
 

@@ -12,21 +12,11 @@ from typing import Any
 from proton_bench.capture.native import native
 from proton_bench.capture.nvidia import gpu_facts
 from proton_bench.capture.options import CapturePlan
+from proton_bench.capture.template import rank_facts
 
-__all__ = ["end_facts", "git_facts", "start_facts"]
+__all__ = ["end_facts", "estimated_cost_ns", "git_facts", "start_facts"]
 
 _GIT_TIMEOUT_S = 2.0
-# First one that is set wins; torchrun's come first: inside a Slurm or MPI job they are finer.
-_RANKS = {
-    "rank": ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"),
-    "local_rank": (
-        "LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        "MPI_LOCALRANKID",
-        "SLURM_LOCALID",
-    ),
-    "world_size": ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"),
-}
 _LIBRARIES = ("torch", "triton", "numpy")
 
 
@@ -52,26 +42,37 @@ def start_facts(plan: CapturePlan) -> dict[str, Any]:
         "start_time_ns": now_ns,
         "realtime_base_ns": now_ns - time.monotonic_ns(),
     }
-    facts.update(_ranks(os.environ))
+    facts.update(rank_facts(os.environ))
     gpus = gpu_facts()
     if gpus:
         facts["gpus_at_start"] = gpus
     return facts
 
 
-def end_facts(started: Mapping[str, Any]) -> dict[str, Any]:
+def end_facts(started: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
     """Return the facts of the start and what became known until now.
 
     Args:
         started: What ``start_facts`` returned.
+        counts: The session's counts of records; they give the profiler's own estimated cost.
     """
     facts = {**started, "end_time_ns": time.time_ns(), **_library_versions()}
+    facts["estimated_cost_ns"] = estimated_cost_ns(counts)
     if "gpus_at_start" in started:
         facts["gpus_at_end"] = gpu_facts()
     git = git_facts(str(started["directory"]))
     if git:
         facts["git"] = git
     return facts
+
+
+def estimated_cost_ns(counts: Mapping[str, int]) -> int:
+    """Estimate what recording took from the target: events at their cost here, and consuming them.
+
+    The cost of one event is measured now, on this machine, by ``_native.event_cost_ns``.
+    """
+    events = counts["ranges"] + counts["launches"] + counts["metrics"]
+    return round(events * native.event_cost_ns()) + counts["drain_ns"]
 
 
 @functools.lru_cache(maxsize=8)
@@ -121,15 +122,6 @@ def _directory() -> str:
         return os.getcwd()
     except OSError:  # it was removed
         return "/"
-
-
-def _ranks(environ: Mapping[str, str]) -> dict[str, int]:
-    ranks: dict[str, int] = {}
-    for fact, variables in _RANKS.items():
-        value = next((environ[name] for name in variables if name in environ), "")
-        if value.isdecimal():
-            ranks[fact] = int(value)
-    return ranks
 
 
 def _library_versions() -> dict[str, str]:

@@ -145,7 +145,7 @@ class Session:
                 steps.callback(self._lease.release)
                 steps.callback(HookManager.unregister, self.id)
                 self.deactivate(flushing=True)
-                facts = encode_facts(end_facts(self._started))
+                facts = encode_facts(end_facts(self._started, self.counts()))
                 native.set_provenance(self.id, facts)
                 paths = write_session(self, formats)
         _call_plugins("proton_session_finished", session=self, paths=paths)

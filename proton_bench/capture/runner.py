@@ -32,6 +32,12 @@ __all__ = ["RunOptions", "main", "report_error", "runner_command"]
 
 _BOOTSTRAP = os.path.join(os.path.dirname(__file__), "bootstrap.py")
 _EXIT_STRICT = 70
+# Counts of a session that stand for something in its profile.
+_FACTS = ("ranges", "records", "metrics")
+_EMPTY = (
+    "the profile is empty: the target ran nothing that the backend records "
+    "(see `proton plugins`, and -b for another backend)"
+)
 _SIGNAL_BASE = 128
 
 
@@ -52,6 +58,7 @@ class RunOptions:
         compat: ``triton.profiler`` resolves to this package.
         interpret: Backends may prepare the process, e.g. switch Triton to its interpreter.
         strict: A profile that cannot be written changes the exit code.
+        command: Command line for the provenance.
     """
 
     kind: TargetKind
@@ -66,6 +73,7 @@ class RunOptions:
     compat: bool = True
     interpret: bool = True
     strict: bool = False
+    command: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Encode as one ASCII line; undecodable bytes of file names survive."""
@@ -77,6 +85,7 @@ class RunOptions:
         fields = json.loads(text)
         fields["kind"] = TargetKind(fields["kind"])
         fields["formats"] = tuple(fields["formats"])
+        fields["command"] = tuple(fields["command"])
         return cls(**fields)
 
 
@@ -126,7 +135,7 @@ def _prepare(options: RunOptions) -> list[str]:
         from proton_bench.capture import compat
 
         compat.install()
-    if not options.interpret:
+    if not options.interpret or _is_disabled():
         return []
     from proton_bench.plugin.manager import resolve_backend
 
@@ -163,29 +172,40 @@ def _show_traceback(error: BaseException) -> int:
     return 1
 
 
-class _Recording:
-    """The session of the command line, from before the target until after its exit handlers."""
+def _is_disabled() -> bool:
+    from proton_bench.capture.session import is_disabled
 
-    def __init__(self, options: RunOptions) -> None:
-        from proton_bench.capture.session import find_session, start
-        from proton_bench.flags import flags
+    return is_disabled()
 
-        self._options = options
-        self._progress = Progress(f"writing {os.path.basename(options.name) or 'the profile'}")
-        self._process_id = os.getpid()
-        identifier = start(
-            options.name,
+
+def _open_session(options: RunOptions) -> Session:
+    from proton_bench.capture.session import SessionOptions, open_session
+
+    return open_session(
+        SessionOptions(
+            name=options.name,
             context=options.context,
             data=options.data,
             backend=options.backend,
             mode=options.mode,
             hook=options.hook,
+            command=options.command,
         )
-        self._session: Session | None = None
+    )
+
+
+class _Recording:
+    """The session of the command line, from before the target until after its exit handlers."""
+
+    def __init__(self, options: RunOptions) -> None:
+        from proton_bench.flags import flags
+
+        self._options = options
+        self._progress = Progress(f"writing {os.path.basename(options.name) or 'the profile'}")
+        self._process_id = os.getpid()
         # None where profiling is disabled: the target then runs as if it were alone.
-        if identifier is not None:
-            self._session = find_session(identifier)
-            flags.command_line = True
+        self._session: Session | None = None if _is_disabled() else _open_session(options)
+        flags.command_line = True
 
     def discard(self) -> None:
         """Close the session without writing a file."""
@@ -225,7 +245,7 @@ class _Recording:
         try:
             with self._progress:
                 session.deactivate(flushing=True)
-                dropped = session.counts().get("dropped", 0)
+                counts = session.counts()
                 paths = session.finalize(formats=self._options.formats)
         except ProtonError as error:
             _say(f"error: {error}")
@@ -233,11 +253,13 @@ class _Recording:
             if self._options.strict:
                 _leave(_EXIT_STRICT)
             return
+        if not any(counts[kind] for kind in _FACTS):
+            _say(f"warning: {_EMPTY}")
         if paths:
             names = ", ".join(_from_here(str(path)) for path in paths)
             _say(f"wrote {names}")
-        if dropped:
-            _say(f"warning: {dropped} records were lost; the profile says why")
+        if counts["dropped"]:
+            _say(f"warning: {counts['dropped']} records were lost; the profile says why")
 
 
 def _say(text: str) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "deactivate",
     "finalize",
     "find_session",
+    "is_disabled",
     "numbered_session",
     "open_session",
     "profile",
@@ -76,10 +77,10 @@ def start(
         BackendUnavailableError: A backend cannot run here.
         OutputError: The output cannot be written. Nothing is left switched on in any case.
     """
+    if is_disabled():
+        return None
     if flags.command_line:
         return _COMMAND_LINE_SESSION
-    if _is_disabled():
-        return None
     options = SessionOptions(
         name=DEFAULT_PROFILE_NAME if name is None else name,
         context=context,
@@ -244,7 +245,8 @@ def _chosen(session: int | None) -> list[Session]:
     return live_sessions() if session is None else [numbered_session(session)]
 
 
-def _is_disabled() -> bool:
+def is_disabled() -> bool:
+    """Whether ``PROTON_BENCH_DISABLE`` or upstream's knob switches profiling off."""
     if os.environ.get("PROTON_BENCH_DISABLE", "").lower() in _TRUE:
         return True
     knobs = getattr(sys.modules.get("triton.knobs"), "proton", None)

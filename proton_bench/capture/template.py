@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
 
-__all__ = ["FIELDS", "expand_name"]
+__all__ = ["FIELDS", "expand_name", "rank_facts"]
 
 FIELDS = ("rank", "local_rank", "host", "pid", "date", "%ENV")
 
@@ -52,7 +52,7 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
     if name in ("", "-"):
         return name
     environ = os.environ if environ is None else environ
-    launcher = next((one for one in _LAUNCHERS if one.rank in environ), _LAUNCHERS[0])
+    launcher = _launcher(environ)
     fields: dict[str, Callable[[], str]] = {
         "rank": lambda: environ.get(launcher.rank, "0"),
         "local_rank": lambda: environ.get(launcher.local_rank, "0"),
@@ -78,6 +78,21 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
     if several and not used & {"rank", f"%{launcher.rank}"}:
         expanded += f".rank{fields['rank']()}"
     return expanded
+
+
+def rank_facts(environ: Mapping[str, str]) -> dict[str, int]:
+    """Return ``rank``, ``local_rank`` and ``world_size``, as far as a launcher told them."""
+    launcher = _launcher(environ)
+    facts: dict[str, int] = {}
+    for field in ("rank", "local_rank", "world_size"):
+        value = environ.get(getattr(launcher, field), "")
+        if value.isdecimal():
+            facts[field] = int(value)
+    return facts
+
+
+def _launcher(environ: Mapping[str, str]) -> _Launcher:
+    return next((one for one in _LAUNCHERS if one.rank in environ), _LAUNCHERS[0])
 
 
 def _variable(variable: str, name: str, environ: Mapping[str, str]) -> str:

@@ -69,6 +69,7 @@ def command(
         compat=compat,
         interpret=interpret,
         strict=strict,
+        command=("proton", *sys.argv[1:]),
     )
     _become(options, words)
 

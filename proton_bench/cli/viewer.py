@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
-from proton_bench.capture.runner import report_error
+from proton_bench.cli.boundary import exit_code
 from proton_bench.cli.show import ViewRequest, first_file, list_metrics, read_metric_names, show
-from proton_bench.errors import ProtonError
+from proton_bench.plugin.manager import get_plugin_manager
 from proton_bench.report.names import FrameFormat
 
 __all__ = ["main"]
 
-_EXIT_BROKEN_PIPE = 141
 _LIST_HELP = """List available metrics. Names are case insensitive and need no unit.
 Derived metrics exist when their sources were recorded:
 - time/s, time/ms, time/us, time/ns: time
@@ -33,20 +31,14 @@ def main(argv: list[str] | None = None) -> int:
     Args:
         argv: Arguments without the program name; those of the process by default.
     """
-    try:
-        return _run(sys.argv[1:] if argv is None else argv)
-    except ProtonError as error:
-        return report_error(error)
-    except BrokenPipeError:
-        # The reader of a pipe went away; the interpreter must not fail again when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _EXIT_BROKEN_PIPE
+    return exit_code(lambda: _run(sys.argv[1:] if argv is None else argv))
 
 
 def _run(arguments: Sequence[str]) -> int:
     parser = _parser()
     options, files = parser.parse_known_args(arguments)
     selection = Selection(options.include, options.exclude, options.threshold, options.depth)
+    get_plugin_manager().register_formats()
     file = first_file(files)
     if options.list:
         list_metrics(file)

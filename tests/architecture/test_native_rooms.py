@@ -28,7 +28,8 @@ ORDER = (
     "bindings",
 )
 COLLECTOR_SEES = ("support", "record", "driver")
-# host_range.h lets a collector of host work open frames; it shows no more than current.h does.
+# host_range.h lets a collector of host work open and close frames of its own on the calling
+# thread: operators, and ranges such as NVTX, are part of the path of what they launch.
 COLLECTOR_SEES_FILES = ("context/current.h", "context/host_range.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 PUBLIC_PREFIX = "proton_bench/"

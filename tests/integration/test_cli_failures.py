@@ -25,6 +25,31 @@ def test_lost_records_are_reported(
     assert "proton: warning: 3 records were lost" in done.stderr
 
 
+def test_an_empty_profile_is_warned_about(proton: Run, script: Callable[[str], str]) -> None:
+    empty = proton("-n", "x", script("pass"))
+    full = proton("-n", "y", script(SCOPED))
+
+    assert "proton: warning: the profile is empty" in empty.stderr
+    assert "empty" not in full.stderr
+
+
+def test_levels_folded_in_hatchet_are_warned_about(
+    proton: Run, script: Callable[[str], str]
+) -> None:
+    target = script(
+        """
+        import proton_bench as proton
+        for level in range(600):
+            proton.enter_scope(f"level_{level}")
+        """
+    )
+
+    done = proton("-n", "x", target)
+
+    assert "proton: warning: x.hatchet holds 480 levels" in done.stderr
+    assert "x.proton holds" not in done.stderr
+
+
 def test_a_disabled_profiler_leaves_the_target_alone(
     proton: Run, script: Callable[[str], str], tmp_path: Path
 ) -> None:

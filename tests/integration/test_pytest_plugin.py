@@ -94,6 +94,42 @@ def test_nodes_have_the_kind_test_and_carry_wall_time(
     assert profile.column("wall (ns)").get(rows["test_with_resource",]) > 0
 
 
+def test_python_frames_stand_below_the_nodes_of_their_test(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile(
+        test_frames="""
+        from proton_bench import _native
+
+        def launch():
+            launched = _native.emit_launch()
+            _native.emit_kernel(launched, "fill", 0, 10, "CUDA", 0, 0)
+
+        def test_launches():
+            launch()
+        """
+    )
+
+    result = run_pytest("--proton", "--proton-context", "python")
+
+    assert result.ret == 0
+    kernel = next(path for path in paths(pytester.path / "proton.proton") if path[-1] == "fill")
+    assert kernel[:4] == ("session", "test_frames.py", "test_launches", "call")
+    assert [name.rpartition("@")[2] for name in kernel[-3:-1]] == ["test_launches", "launch"]
+
+
+def test_the_disable_knob_switches_the_option_off(
+    pytester: pytest.Pytester, run_pytest: RunPytest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROTON_BENCH_DISABLE", "1")
+    pytester.makepyfile(test_scoped=SCOPED)
+
+    result = run_pytest("--proton")
+
+    assert result.ret == 0
+    assert not list(pytester.path.glob("*.proton"))
+
+
 def test_failures_and_x_keep_their_exit_code_and_their_nodes(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:

@@ -12,6 +12,7 @@ void RecordCounts::add(const RecordCounts &other) {
   failed += other.failed;
   dropped += other.dropped;
   ranges += other.ranges;
+  metrics += other.metrics;
   drain_ns += other.drain_ns;
 }
 
@@ -113,7 +114,7 @@ void Aggregator::add_range(const RangeRecord &record) {
   Epoch *epoch = find_epoch(record.at.epoch);
   if (!epoch)
     return;
-  ++epoch->counts.ranges;
+  epoch->counts.ranges += record.kind == RangeKind::kSeen ? 0 : 1;
   for (const EpochMember &member : epoch->members)
     member.tree->add_range(member.phase, record);
 }

@@ -19,7 +19,8 @@ struct RecordCounts {
   uint64_t records = 0;
   uint64_t failed = 0;
   uint64_t dropped = 0; ///< launches whose record was lost
-  uint64_t ranges = 0;
+  uint64_t ranges = 0;  ///< that ended, without those that only say "seen"
+  uint64_t metrics = 0; ///< values that users added
   int64_t drain_ns = 0; ///< time spent here on behalf of the epoch's sessions
 
   bool is_complete() const { return launches == records + failed + dropped; }

@@ -5,6 +5,7 @@
 #include "bindings/python_text.h"
 #include "calltree/context_tree.h"
 #include "context/python_stack.h"
+#include "context/self_cost.h"
 #include "session/session_registry.h"
 #include "support/error.h"
 #include "support/name.h"
@@ -54,6 +55,7 @@ std::map<std::string, uint64_t> session_counts(int session) {
           {"records", counts.records},
           {"failed", counts.failed},
           {"ranges", counts.ranges},
+          {"metrics", counts.metrics},
           {"dropped", lost},
           {"drain_ns", static_cast<uint64_t>(counts.drain_ns)}};
 }
@@ -111,6 +113,7 @@ void bind_session(py::module_ &module) {
   module.def(
       "folds_in_hatchet",
       [](int id, uint32_t phase) { return sessions().folds_in_hatchet(id, phase); }, Unlocked());
+  module.def("event_cost_ns", &event_cost_ns, Unlocked());
   module.def("live_context_count", [] { return ContextTree::instance().live_count(); });
   module.def("live_name_count", &live_name_count);
 }

@@ -27,6 +27,11 @@ HashedName hashed(std::string_view text) noexcept {
   return {text, std::hash<std::string_view>{}(text)};
 }
 
+ShadowStack::~ShadowStack() {
+  for (auto &block : blocks_)
+    delete[] block.load(std::memory_order_relaxed);
+}
+
 StackEntry &ShadowStack::entry(uint32_t index) noexcept {
   return blocks_[index / kBlockEntries].load(std::memory_order_acquire)[index % kBlockEntries];
 }

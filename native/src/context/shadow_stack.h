@@ -36,6 +36,7 @@ struct StackEntry {
 class ShadowStack {
 public:
   ShadowStack() = default;
+  ~ShadowStack();
   ShadowStack(const ShadowStack &) = delete;
   ShadowStack &operator=(const ShadowStack &) = delete;
 

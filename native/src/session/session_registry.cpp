@@ -162,6 +162,7 @@ void SessionRegistry::add_metrics(const Capture &at, const std::vector<UserMetri
   auto found = Aggregator::instance().epochs.find(at.epoch);
   if (found == Aggregator::instance().epochs.end())
     return; // no session listens any more
+  found->second.counts.metrics += metrics.size();
   for (const EpochMember &member : found->second.members)
     for (const UserMetric &metric : metrics)
       member.tree->add_metric(member.phase, at, metric.name, metric.aggregation, metric.value);

@@ -16,7 +16,12 @@ from capture_fixtures import FakeBackends
 import proton_bench as proton
 from proton_bench.capture.nvidia import gpu_facts
 from proton_bench.capture.options import SessionOptions, plan_capture
-from proton_bench.capture.provenance import end_facts, git_facts, start_facts
+from proton_bench.capture.provenance import (
+    end_facts,
+    estimated_cost_ns,
+    git_facts,
+    start_facts,
+)
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -50,6 +55,17 @@ def test_command_line_may_be_told(fakes: FakeBackends) -> None:
     assert start_facts(plan)["command"] == ["proton", "train.py"]
 
 
+_COUNTS = {"ranges": 10, "launches": 5, "metrics": 0, "drain_ns": 1_000}
+
+
+def test_cost_of_recording_grows_with_the_events(fakes: FakeBackends) -> None:
+    none = estimated_cost_ns({"ranges": 0, "launches": 0, "metrics": 0, "drain_ns": 70})
+    many = estimated_cost_ns({"ranges": 10**9, "launches": 0, "metrics": 0, "drain_ns": 70})
+
+    assert none == 70
+    assert many > 10**9  # one event takes more than a nanosecond
+
+
 def test_end_knows_what_the_target_imported(
     fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,7 +79,7 @@ def test_end_knows_what_the_target_imported(
     )
     started = start_facts(plan_capture(SessionOptions(name="x")))
 
-    facts = end_facts(started)
+    facts = end_facts(started, _COUNTS)
 
     assert facts["torch"] == "9.9"
     assert facts["cuda"] == "13.0"
