@@ -69,18 +69,18 @@ std::string utf8(PyObject *text) {
   return result;
 }
 
-/// Frames of the profiler itself, and of Triton's hook chain that calls it, are not part of the
-/// target's path.
-bool is_own_frame(const std::string &file) {
+/// Frames that are not part of the target's path: the profiler's own, those of the hook chain and
+/// of the test runner that call it, and the start of the program.
+bool is_hidden_frame(const std::string &file) {
   for (const char *part :
        {"/proton_bench/capture/", "/proton_bench_plugins/", "/proton_bench/pytest_plugin.py",
-        "/proton_bench/__main__.py", "/triton/knobs.py", "<frozen runpy>"})
+        "/proton_bench/__main__.py", "/triton/knobs.py", "/_pytest/", "/pluggy/", "<frozen runpy>"})
     if (file.find(part) != std::string::npos)
       return true;
   return false;
 }
 
-/// "file:line@function", or empty for a frame of our own.
+/// "file:line@function", or empty for a hidden frame.
 std::string name_of(const Site &site) {
   SiteNames &table = sites();
   std::lock_guard lock(table.mutex);
@@ -89,7 +89,7 @@ std::string name_of(const Site &site) {
     return found->second;
   std::string file = utf8(site.code->co_filename);
   std::string name;
-  if (!is_own_frame(file))
+  if (!is_hidden_frame(file))
     name = file + ':' + std::to_string(PyCode_Addr2Line(site.code, site.instruction)) + '@' +
            utf8(site.code->co_name);
   Py_INCREF(site.code);
