@@ -42,7 +42,8 @@ def test_inclusive_sums_are_right_in_upstreams_viewer(tmp_path: Path) -> None:
 
     lines = upstream_view("-m", "time/ms,count", tmp_path / "x.hatchet")
 
-    values = {line[-1]: [float(number) for number in line[-3:-1]] for line in lines if len(line) > 2}
+    rows = [line for line in lines if len(line) > 2]
+    values = {line[-1]: [float(number) for number in line[-3:-1]] for line in rows}
     assert values["ROOT"] == [3.5, 4]
     assert values["step"] == [3.5, 4]
     assert values["second"] == [2.5, 2]
