@@ -32,6 +32,7 @@ _RATE = re.compile(r"(?P<prefix>[gt]?)(?:flop(?P<width>8|16|32|64)?|(?P<byte>byt
 _AVERAGE = "avg_"
 # `count` counts kernels and operators, so an average over it says nothing about other times.
 _AVERAGED = ("time", "cpu_time")
+_MAX_SHOWN = 80  # characters of a name in a message
 
 
 class Divisor(StrEnum):
@@ -109,10 +110,17 @@ def find_metric(name: str, recorded: Iterable[str]) -> str | None:
 def unknown_metric(name: str, recorded: Iterable[str]) -> MetricError:
     """Return the error to raise for a metric that a profile does not have."""
     bases = sorted({MetricSpec(full).base.lower() for full in recorded})
-    known = f"recorded are {', '.join(bases)}" if bases else "nothing is recorded"
+    known = f"recorded are {', '.join(map(_plain, bases))}" if bases else "nothing is recorded"
     return MetricError(
-        f"Metric {name} is not found: {known}. Use the --list flag to list available metrics"
+        f"Metric {_plain(name)} is not found: {known}. "
+        "Use the --list flag to list available metrics"
     )
+
+
+def _plain(name: str) -> str:
+    """Return a name for a message of one line, whatever the recorded program called it."""
+    shown = name if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]}..."
+    return shown if shown.isprintable() else ascii(shown)[1:-1]
 
 
 def derivable_names(recorded: Iterable[str]) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Callable
 
 from proton_bench.capture.runner import report_error
-from proton_bench.errors import ProtonError
+from proton_bench.errors import OutputError, ProtonError
 
 __all__ = ["exit_code"]
 
@@ -22,17 +23,39 @@ def exit_code(command: Callable[[], int]) -> int:
     try:
         code = command()
         # Here, where a reader that went away still can be told from a bug.
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by whoever started us, as `>&-` does
+            sys.stdout.flush()
     except ProtonError as error:
         return report_error(error)
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The interpreter must not fail again when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return _EXIT_BROKEN_PIPE
-    except Exception:  # noqa: BLE001 - a bug of ours; 1 would read as a regression in a gate
+    except Exception as error:  # noqa: BLE001 - a bug of ours; 1 would read as a gate's regression
+        if _is_full(error):
+            _drop_stdout()
+            return report_error(OutputError(_full_message(error)))
         traceback.print_exc()
         sys.stderr.write("proton: internal error; please report the lines above\n")
         return _EXIT_INTERNAL
     return code
+
+
+def _is_full(error: Exception) -> bool:
+    # Errors of files are ours by now; one without a file name comes from a standard stream.
+    return (
+        isinstance(error, OSError)
+        and error.filename is None
+        and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+    )
+
+
+def _full_message(error: Exception) -> str:
+    reason = getattr(error, "strerror", None)
+    return f"cannot write to standard output: {reason}; free space there or write to another file"
+
+
+def _drop_stdout() -> None:
+    """Keep the interpreter from failing again when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -36,10 +36,11 @@ def command(
 ) -> None:
     """Write a profile in another format, whole or not at all."""
     suffix = find_format(to).suffixes[0]
+    profile = read_profile(file)  # first: what is no file has no other suffix either
     target = output if output is not None else _stem(file).with_name(_stem(file).name + suffix)
     if str(target) != "-" and _is_same(file, target):
         raise UsageError(f"{target} is the file to read: name another one with -o")
-    for note in write_profile(read_profile(file), target, format=to):
+    for note in write_profile(profile, target, format=to):
         warn(note)
 
 

@@ -110,7 +110,8 @@ def write_profile(
 
     Args:
         profile: What to write.
-        path: File to replace; "-" writes to standard output.
+        path: File to replace; "-" writes to standard output. A link stays a link, and a device or
+            pipe is written to, not replaced.
         format: Name of the format; None takes it from the suffix.
 
     Raises:
@@ -181,16 +182,34 @@ def _format_of(file: Path, content: bytes, source: str) -> Format:
 
 
 def _replace(file: Path, content: bytes) -> None:
+    try:
+        if _is_device(file):
+            # Replaced, /dev/null would be an ordinary file from then on.
+            file.write_bytes(content)
+        else:
+            _write_beside(Path(os.path.realpath(file)), content)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputError(
+            f"cannot write {display_name(file)}: {reason}; choose another place with -o"
+        ) from None
+
+
+def _is_device(file: Path) -> bool:
+    """Whether the name stands for a device, pipe or socket, maybe through a link."""
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _write_beside(file: Path, content: bytes) -> None:
     partial = file.with_name(f"{file.stem}{PARTIAL}{file.suffix}")
     try:
         with partial.open("wb") as stream:
             stream.write(content)
         os.replace(partial, file)
-    except (OSError, ValueError) as error:
-        # ValueError: a NUL in the name, with which nothing was opened.
-        if not isinstance(error, ValueError):
-            partial.unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or str(error)
-        raise OutputError(
-            f"cannot write {display_name(file)}: {reason}; choose another place with -o"
-        ) from None
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise

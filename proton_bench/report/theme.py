@@ -46,7 +46,9 @@ def bands_of(values: npt.NDArray[Any], largest: float) -> list[int]:
     """Return for each value the position of its band in `BANDS`; signs are ignored."""
     if not largest > 0:
         return [len(BANDS) - 1] * len(values)
-    shares = np.abs(values.astype(np.float64)) / largest
+    sizes = np.abs(values.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # an overflow makes the largest one infinite
+        shares = np.where(sizes == largest, 1.0, sizes / largest)
     lows = np.array([band.low for band in reversed(BANDS)])
     place = np.searchsorted(lows, np.nan_to_num(shares), side="right")
     found: list[int] = np.clip(len(BANDS) - place, 0, len(BANDS) - 1).tolist()

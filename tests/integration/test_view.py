@@ -354,6 +354,10 @@ def test_export_warns_of_what_is_lost(proton: Run, tmp_path: Path) -> None:
     assert read_profile(tmp_path / "deep.hatchet").inclusive("time (ns)")[0] == 2000
 
 
+def test_export_of_a_folder_is_refused_by_name(proton: Run) -> None:
+    assert ". is no file" in refused(proton("export", ".", "--to", "json"))
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

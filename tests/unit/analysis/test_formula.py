@@ -62,6 +62,15 @@ def test_unknown_metric_names_what_there_is() -> None:
     assert "recorded are count, time" in str(error)
 
 
+def test_hostile_metric_names_stay_on_one_short_line() -> None:
+    error = unknown_metric("no\npe", ["x\x1b[31my\x00 (ns)", "m" * 5000])
+
+    assert "Metric no\\npe is not found" in str(error)
+    assert "x\\x1b[31my\\x00" in str(error)
+    assert str(error).isprintable()
+    assert len(str(error)) < 300
+
+
 def test_derivable_names_follow_from_what_was_recorded() -> None:
     assert "util" not in derivable_names(["time (ns)", "count"])
     assert derivable_names(["cycles"]) == ()

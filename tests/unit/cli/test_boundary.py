@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,38 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 def test_system_exit_passes() -> None:
     with pytest.raises(SystemExit):
         exit_code(lambda: raising(SystemExit(4)))
+
+
+def test_output_that_was_closed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+
+    assert exit_code(lambda: 0) == 0
+
+
+@pytest.mark.parametrize(
+    "command", ["sys.stdout.write('x') and 0", "sys.stdout.write('x' * 10**6)"]
+)
+def test_a_full_device_is_an_output_error(command: str) -> None:
+    program = (
+        "import sys\n"
+        "from proton_bench.cli.boundary import exit_code\n"
+        f"sys.exit(exit_code(lambda: {command}))\n"
+    )
+
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+
+    assert done.returncode == 74
+    assert done.stderr.startswith(b"proton: error: cannot write to standard output: No space left")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_an_error_of_a_file_that_is_not_ours_stays_a_bug(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = exit_code(lambda: raising(FileNotFoundError(2, "No such file", "x")))
+
+    assert code == 70
+    assert "internal error" in capsys.readouterr().err

@@ -165,6 +165,44 @@ def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["x.proton"]
 
 
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "x.json"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_profile(golden_profile(), pipe)
+        content = os.read(reader, 1 << 20)
+    finally:
+        os.close(reader)
+
+    assert content == (GOLDEN / "profile.json").read_bytes()
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["x.json"]
+
+
+def test_a_link_to_a_device_is_left_alone(tmp_path: Path) -> None:
+    link = tmp_path / "x.json"
+    link.symlink_to(os.devnull)
+
+    write_profile(golden_profile(), link)
+
+    assert link.is_symlink()
+    assert Path(os.devnull).is_char_device()
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.json").write_bytes(b"old")
+    (tmp_path / "latest.json").symlink_to("runs/a.json")
+
+    write_profile(golden_profile(), tmp_path / "latest.json")
+
+    assert (tmp_path / "latest.json").is_symlink()
+    content = (tmp_path / "runs" / "a.json").read_bytes()
+    assert content == (GOLDEN / "profile.json").read_bytes()
+    assert os.listdir(tmp_path / "runs") == ["a.json"]
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x.proton"
     path.write_bytes(b"old")

@@ -22,6 +22,10 @@ def test_without_a_largest_value_everything_is_in_the_last_band() -> None:
     assert bands_of(np.zeros(3), 0.0) == [len(BANDS) - 1] * 3
 
 
+def test_a_sum_that_overflowed_is_the_largest_value() -> None:
+    assert bands_of(np.array([np.inf, 1e308, np.nan]), np.inf) == [0, 5, 5]
+
+
 def test_console_reads_no_markup_and_writes_no_colours_to_a_file() -> None:
     file = io.StringIO()
 
