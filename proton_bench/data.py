@@ -7,8 +7,11 @@ from typing import Any, Literal
 
 from proton_bench.capture.native import native
 from proton_bench.capture.session import numbered_session
+from proton_bench.errors import SessionError
 
 __all__ = ["advance_phase", "clear", "get", "get_msgpack", "is_phase_complete"]
+
+_MAX_PHASES = 2**32
 
 
 def get(session: int | None = 0, phase: int = 0) -> Any:
@@ -67,7 +70,7 @@ def is_phase_complete(session: int | None = 0, phase: int = 0) -> bool:
         SessionError: There is no such session.
     """
     number = _number(session)
-    return False if number is None else native.is_phase_complete(number, phase)
+    return False if number is None else native.is_phase_complete(number, _phase(phase))
 
 
 def clear(
@@ -87,7 +90,7 @@ def clear(
     """
     number = _number(session)
     if number is not None:
-        native.clear_phase(number, phase, clear_up_to_phase)
+        native.clear_phase(number, _phase(phase), clear_up_to_phase)
 
 
 def _encoded(
@@ -97,8 +100,14 @@ def _encoded(
     if number is None:
         return None
     native.drain()
-    return native.encode_phase(number, phase, form)
+    return native.encode_phase(number, _phase(phase), form)
 
 
 def _number(session: int | None) -> int | None:
     return None if session is None else numbered_session(session).id
+
+
+def _phase(phase: object) -> int:
+    if not isinstance(phase, int) or not 0 <= phase < _MAX_PHASES:
+        raise SessionError(f"Phase {phase!r} does not exist: phases count from 0")
+    return phase

@@ -258,23 +258,18 @@ class WorkersNote:
 def _node(name: str) -> Iterator[None]:
     from proton_bench import _native
 
-    depth = _native.thread_depth()
+    depth, states = _native.thread_depth(), _native.state_depth()
     _native.enter_scope(name, _native.KIND_TEST)
     try:
         yield
     finally:
-        # A test may leave scopes open, or close one too many; neither may shift later tests.
-        for _ in range(_native.thread_depth() - depth):
-            _close_top()
-
-
-def _close_top() -> None:
-    from proton_bench import _native
-
-    try:
-        _native.exit_scope()
-    except ProtonError:
-        _native.exit_op()
+        # A test may leave scopes and states open; neither may shift later tests.
+        for _ in range(_native.state_depth() - states):
+            _native.exit_state()
+        for _ in range(_native.thread_depth() - depth - 1):
+            _native.exit_op()
+        if _native.thread_depth() > depth:
+            _native.exit_scope(name)
 
 
 def _names(item: pytest.Item) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -104,11 +105,14 @@ def _plain(name: str, value: object) -> Any:
 
 
 def _from_array(name: str, array: Any) -> Any:
+    native.mute_ops()  # reading a tensor runs operators, which are not the target's
     try:
         plain = array.tolist()
     except Exception as error:
         # Tensor libraries raise their own types, e.g. while a CUDA graph is captured.
         raise MetricError(f"metric {name!r}: its tensor cannot be read now: {error}") from error
+    finally:
+        native.unmute_ops()
     return _vector(name, plain) if isinstance(plain, list) else _scalar(name, plain)
 
 
@@ -126,8 +130,8 @@ def _scalar(name: str, value: Any) -> Any:
         return float(value)
     if isinstance(value, (str, bytes)) or value is None:
         raise _unusable(name, value)
-    if hasattr(value, "__index__"):
-        number = int(value)
+    if hasattr(value, "__index__") and not isinstance(value, type):
+        number = _integer(name, value)
         if not -_INT64_LIMIT <= number < _INT64_LIMIT:
             raise MetricError(f"metric {name!r} is {number}, too large for int64: pass a float")
         return number
@@ -138,6 +142,13 @@ def _scalar(name: str, value: Any) -> Any:
         except (TypeError, ValueError, OverflowError):
             pass
     raise _unusable(name, value)
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except Exception as error:
+        raise MetricError(f"metric {name!r} cannot be read as an integer: {error}") from error
 
 
 def _unusable(name: str, value: object) -> MetricError:

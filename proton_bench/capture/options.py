@@ -82,6 +82,8 @@ def session_path(name: object) -> str:
     path = os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
     if not isinstance(path, str) or "\0" in path:
         raise UsageError(f"session name {name!r} is no path: give a text without NUL characters")
+    if path and os.path.basename(path) in ("", ".", ".."):
+        raise UsageError(f"session name {name!r} is a folder: add a file name")
     return STDOUT if path in ("", STDOUT) else os.path.abspath(path)
 
 

@@ -77,6 +77,12 @@ def check_writable(path: str) -> None:
     """
     if path == STDOUT:
         return
+    for name in _NATIVE:
+        if os.path.isdir(f"{path}.{name}"):
+            raise OutputError(
+                f"cannot write profile {path!r}: {path}.{name} is a folder; remove it, or name "
+                "another file with name=, -n or -o"
+            )
     probe = f"{path}.{os.getpid()}.partial"  # about as long as the names that will be written
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -42,19 +42,19 @@ class Progress:
         self._watcher: threading.Thread | None = None
 
     def arm(self) -> None:
-        """Start the watching thread early; from Python 3.12 on none starts during shutdown."""
+        """Start the watching thread early; from Python 3.12 on none starts during shutdown.
+
+        Where no thread can be started, the work goes on without notices.
+        """
         if self._watcher is None:
             watcher = threading.Thread(target=self._watch, name="proton-progress", daemon=True)
-            self._watcher = watcher
-            watcher.start()
+            with contextlib.suppress(RuntimeError):
+                watcher.start()
+                self._watcher = watcher
 
     def __enter__(self) -> Progress:
         """Begin the work."""
-        try:
-            self.arm()
-        except RuntimeError:
-            # The interpreter is shutting down already: the work goes on without notices.
-            self._watcher = None
+        self.arm()
         self._begun.set()
         return self
 

@@ -203,6 +203,7 @@ class _Recording:
         self._options = options
         self._progress = Progress(f"writing {os.path.basename(options.name) or 'the profile'}")
         self._process_id = os.getpid()
+        self._folder = _current_folder()
         # None where profiling is disabled: the target then runs as if it were alone.
         self._session: Session | None = None if _is_disabled() else _open_session(options)
         flags.command_line = True
@@ -249,14 +250,14 @@ class _Recording:
                 paths = session.finalize(formats=self._options.formats)
         except ProtonError as error:
             _say(f"error: {error}")
-            _say("warning: the profile was not written")
+            _say("warning: the profile was not written, or not in every format")
             if self._options.strict:
                 _leave(_EXIT_STRICT)
             return
         if not any(counts[kind] for kind in _FACTS):
             _say(f"warning: {_EMPTY}")
         if paths:
-            names = ", ".join(_from_here(str(path)) for path in paths)
+            names = ", ".join(_seen_from(self._folder, str(path)) for path in paths)
             _say(f"wrote {names}")
         if counts["dropped"]:
             _say(f"warning: {counts['dropped']} records were lost; the profile says why")
@@ -271,10 +272,16 @@ def _say(text: str) -> None:
             stream.flush()
 
 
-def _from_here(path: str) -> str:
-    with contextlib.suppress(OSError):
-        return min(os.path.relpath(path), path, key=len)
-    return path
+def _seen_from(folder: str, path: str) -> str:
+    """Shorten a path for someone in the folder where the command was given."""
+    return min(os.path.relpath(path, folder), path, key=len) if folder else path
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
 
 
 def _leave(code: int) -> None:

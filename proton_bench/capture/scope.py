@@ -124,7 +124,8 @@ def decorate(template: Any, func: _F) -> _F:
     """Wrap a function so that every call runs in a scope of its own.
 
     Recursive and concurrent calls do not share a scope object. A coroutine function is timed until
-    it returns; run one such coroutine at a time per thread, as scopes nest.
+    it returns; run one such coroutine at a time per thread, as scopes nest. A generator function is
+    timed until it has made its generator; open a scope in its body to time that.
 
     Args:
         template: A ``scope`` or ``cpu_timed_scope`` whose name and metrics are used.

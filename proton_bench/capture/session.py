@@ -242,6 +242,8 @@ def numbered_session(session: int) -> Session:
 
 
 def _chosen(session: int | None) -> list[Session]:
+    if session == _COMMAND_LINE_SESSION and flags.command_line and not live_sessions():
+        return []  # a forked child of the target: the session is its parent's
     return live_sessions() if session is None else [numbered_session(session)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar, cast
@@ -58,7 +59,18 @@ class state:
         exit_state()
 
     def __call__(self, func: _F) -> _F:
-        """Run every call of ``func`` in the state, which is left on an exception too."""
+        """Run every call of ``func`` in the state, which is left on an exception too.
+
+        A coroutine function is in the state until it returns.
+        """
+        if inspect.iscoroutinefunction(func):
+
+            @functools.wraps(func)
+            async def run_coroutine(*args: object, **kwargs: object) -> object:
+                with self:
+                    return await func(*args, **kwargs)
+
+            return cast("_F", run_coroutine)
 
         @functools.wraps(func)
         def run(*args: object, **kwargs: object) -> object:

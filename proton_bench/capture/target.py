@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
@@ -92,6 +92,7 @@ def _load_script(path: str) -> tuple[types.CodeType, types.ModuleType]:
     if os.path.isdir(path) or path.endswith((".zip", ".pyz", ".egg")):
         return _load_archive(path)
     _put_in_front(os.path.dirname(os.path.realpath(path)))
+    argument, path = path, os.path.abspath(path)  # as Python does: the target may change folder
     if path.endswith(".pyc"):
         loader = importlib.machinery.SourcelessFileLoader("__main__", path)
         code = loader.get_code("__main__")
@@ -102,7 +103,7 @@ def _load_script(path: str) -> tuple[types.CodeType, types.ModuleType]:
         with open(path, "rb") as file:
             source = file.read()
     except OSError as error:
-        raise UsageError(f"cannot read the script {path!r}: {error.strerror}") from None
+        raise UsageError(f"cannot read the script {argument!r}: {error.strerror}") from None
     code = compile(source, path, "exec", dont_inherit=True)
     loader_of_source = importlib.machinery.SourceFileLoader("__main__", path)
     return code, _new_main(__file__=path, __loader__=loader_of_source, __cached__=None)
@@ -183,13 +184,15 @@ def _run_pytest(target: Target) -> None:
     import pytest
 
     sys.argv = ["pytest", *target.arguments]
-    raise SystemExit(int(pytest.main(["-p", _pytest_plugin_name(), *target.arguments])))
+    raise SystemExit(int(pytest.main([*_plugin_option(target.arguments), *target.arguments])))
 
 
-def _pytest_plugin_name() -> str:
-    """Name under which pytest knows our plugin; the module's own name would register it twice."""
+def _plugin_option(arguments: Sequence[str]) -> list[str]:
+    """Name our plugin to pytest, once: by its entry point, and not where the user names it."""
     import importlib.metadata
 
     module = "proton_bench.pytest_plugin"
+    if any(argument.removeprefix("-p") == module for argument in arguments):
+        return []
     points = importlib.metadata.entry_points(group="pytest11")
-    return next((point.name for point in points if point.value == module), module)
+    return ["-p", next((point.name for point in points if point.value == module), module)]

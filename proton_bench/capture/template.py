@@ -68,15 +68,15 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
             return match[0][0]
         used.add(field)
         if field.startswith("%"):
-            return _variable(field[1:], name, environ)
+            return _variable(field[1:], name, environ).replace("/", "_")
         if field not in fields:
             raise UsageError(_unknown_field(field, name))
-        return fields[field]()
+        return fields[field]().replace("/", "_")  # no value may name another folder
 
     expanded = _FIELD.sub(fill, name)
     several = _world_size(environ.get(launcher.world_size, "1")) > 1
     if several and not used & {"rank", f"%{launcher.rank}"}:
-        expanded += f".rank{fields['rank']()}"
+        expanded += f".rank{fields['rank']()}".replace("/", "_")
     return expanded
 
 
@@ -98,8 +98,7 @@ def _launcher(environ: Mapping[str, str]) -> _Launcher:
 def _variable(variable: str, name: str, environ: Mapping[str, str]) -> str:
     if not environ.get(variable):
         raise UsageError(f"name {name!r}: environment variable {variable!r} is not set; set it")
-    # A slash in a value must not send the output to another folder.
-    return environ[variable].replace("/", "_")
+    return environ[variable]
 
 
 def _unknown_field(field: str, name: str) -> str:

@@ -48,7 +48,7 @@ def test_python_call_paths_begin_in_the_target(
     done = proton("-n", "x", "-c", "python", script(SCOPED))
 
     assert done.returncode == 0, done.stderr
-    assert frame_names(tmp_path / "x.hatchet") == ["ROOT", "x.py:4@<module>"]
+    assert frame_names(tmp_path / "x.hatchet") == ["ROOT", f"{tmp_path}/x.py:4@<module>"]
 
 
 def test_no_heavy_library_lives_in_the_targets_process(
@@ -132,16 +132,16 @@ def test_an_uncaught_exception_looks_as_without_the_profiler(
     done = proton("-o", "x.proton", target)
 
     assert done.returncode == plain.returncode == 1
-    assert stderr_of_target(done) == plain.stderr.replace(str(tmp_path) + "/", "")
+    assert stderr_of_target(done) == plain.stderr
 
 
 def test_a_syntax_error_looks_as_without_the_profiler(
-    proton: Run, script: Callable[[str], str]
+    proton: Run, script: Callable[[str], str], tmp_path: Path
 ) -> None:
     done = proton(script("def f(:\n"))
 
     assert done.returncode == 1
-    assert stderr_of_target(done).startswith('  File "x.py", line 1\n')
+    assert stderr_of_target(done).startswith(f'  File "{tmp_path}/x.py", line 1\n')
     assert "SyntaxError" in done.stderr
 
 

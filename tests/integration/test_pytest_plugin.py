@@ -178,10 +178,17 @@ def test_scopes_left_open_or_closed_twice_do_not_shift_later_tests(
         """
         import proton_bench as proton
 
-        def test_leaves_open(): proton.enter_scope("left")
-        def test_closes_too_many(): proton.exit_scope()
+        import pytest
+        from proton_bench.errors import ScopeError
+
+        def test_leaves_open():
+            proton.enter_scope("left")
+            proton.enter_state("left")
+        def test_closes_too_many():
+            with pytest.raises(ScopeError, match="in this test"):
+                proton.exit_scope()
         def test_last():
-            with proton.scope("inside"): pass
+            with proton.scope("inside"): proton.enter_scope("deeper", metrics={"a": 1})
         """
     )
 
@@ -189,6 +196,7 @@ def test_scopes_left_open_or_closed_twice_do_not_shift_later_tests(
 
     found = below_file(pytester.path / "proton.proton")
     assert result.ret == 0
+    assert ("test_last", "call", "inside", "deeper") in found
     assert ("test_leaves_open", "call", "left") in found
     assert ("test_last", "call", "inside") in found
 

@@ -173,6 +173,8 @@ void bind_collectors(py::module_ &module) {
       .def("stop", &ReplayCollector::stop, Unlocked())
       .def("launch", &ReplayCollector::launch, py::arg("count") = 1)
       .def_property_readonly("remaining", &ReplayCollector::remaining);
+  module.def("mute_ops", &mute_ops);
+  module.def("unmute_ops", &unmute_ops);
   module.def("write_recording", &write_recording);
   module.def("read_recording", &list_recording);
 }

@@ -45,7 +45,12 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
                                          "each exit needs one enter before it");
     }
     StackEntry &entry = thread.stack.top();
-    if (name_object && name_object != Py_None) {
+    bool is_named = name_object && name_object != Py_None;
+    if (entry.kind == FrameKind::kTest && !is_named)
+      throw Error(ErrorCode::kScope, std::string(function) +
+                                         " without a matching enter in this test; the frame of "
+                                         "the test itself is left by the test runner");
+    if (is_named) {
       PythonText name(name_object, "name");
       if (name.name().hash != entry.name_hash)
         throw Error(ErrorCode::kScope, "Scope name mismatch: " + name_of(entry) +
@@ -121,6 +126,10 @@ PyCFunction fastcall(PyObject *(*function)(PyObject *, PyObject *const *, Py_ssi
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(function));
 }
 
+PyObject *state_depth(PyObject *, PyObject *) {
+  return PyLong_FromUnsignedLong(this_thread().stack.state_depth());
+}
+
 PyMethodDef kFunctions[] = {
     {"enter_scope", fastcall(enter_scope), METH_FASTCALL, "Opens a scope on this thread."},
     {"exit_scope", fastcall(exit_scope), METH_FASTCALL, "Closes the newest scope of this thread."},
@@ -128,6 +137,7 @@ PyMethodDef kFunctions[] = {
     {"exit_op", fastcall(exit_op), METH_FASTCALL, "Closes the frame of enter_op."},
     {"enter_state", enter_state, METH_O, "Sets the state of this thread."},
     {"exit_state", exit_state, METH_NOARGS, "Restores the outer state of this thread."},
+    {"state_depth", state_depth, METH_NOARGS, "Number of nested states of this thread."},
     {"thread_depth", thread_depth, METH_NOARGS, "Number of open frames of this thread."},
     {nullptr, nullptr, 0, nullptr}};
 

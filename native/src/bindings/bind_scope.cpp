@@ -17,8 +17,9 @@ struct ScopeObject {
   PyObject_HEAD;
   PyObject *name;
   PyObject *metrics;
-  uint64_t scope_id; ///< 0: not open
-  uint32_t depth;    ///< of the stack before the scope was opened
+  uint64_t scope_id;   ///< of the newest enter; 0: not open
+  uint32_t depth;      ///< of the stack before that enter
+  uint32_t open_count; ///< enters that were not left: the object may nest, also across threads
 };
 
 ScopeObject *as_scope(PyObject *object) { return reinterpret_cast<ScopeObject *>(object); }
@@ -92,15 +93,33 @@ void scope_dealloc(PyObject *object) {
   Py_DECREF(type);
 }
 
+/// Position of the innermost frame of this thread that an enter of this object opened, by its name
+/// when the object was entered again meanwhile; the depth of the stack when there is none.
+uint32_t find_frame(const ScopeObject *scope, ShadowStack &stack) {
+  if (stack.depth() > scope->depth && stack.entry(scope->depth).scope_id == scope->scope_id)
+    return scope->depth;
+  auto hash = static_cast<uint64_t>(PyObject_Hash(scope->name)); // cached: the name is a str
+  for (uint32_t i = stack.depth(); i-- != 0;) {
+    StackEntry &entry = stack.entry(i);
+    if (entry.kind == FrameKind::kScope && !entry.is_noop && entry.name_hash == hash)
+      return i;
+  }
+  return stack.depth();
+}
+
 /// Closes the scope, and whatever was left open inside it.
 void close_scope(ScopeObject *scope) {
-  ThreadState &thread = this_thread();
-  uint64_t id = std::exchange(scope->scope_id, 0);
-  if (id == 0 || thread.stack.depth() <= scope->depth ||
-      thread.stack.entry(scope->depth).scope_id != id)
-    return; // opened while nobody listened, on another thread, or already closed
+  if (scope->open_count == 0)
+    return; // opened while nobody listened
+  --scope->open_count;
+  ShadowStack &stack = this_thread().stack;
+  uint32_t frame = find_frame(scope, stack);
+  if (frame == stack.depth())
+    return; // closed already, by exit_scope or by an enclosing scope
+  if (stack.entry(frame).scope_id == scope->scope_id)
+    scope->scope_id = 0;
   Situation now = situation();
-  thread.stack.pop_to(scope->depth + 1, now);
+  stack.pop_to(frame + 1, now);
   close_top(now);
 }
 
@@ -119,15 +138,14 @@ bool add_scope_metrics(PyObject *metrics) {
 PyObject *scope_enter(PyObject *object, PyObject *) {
   ScopeObject *scope = as_scope(object);
   Situation now = situation();
-  if (!now.active) {
-    scope->scope_id = 0;
+  if (!now.active)
     return Py_NewRef(object);
-  }
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     PythonText name(scope->name, "the name of a scope");
-    ShadowStack &stack = this_thread().stack;
-    scope->depth = stack.depth();
+    uint32_t depth = this_thread().stack.depth();
     scope->scope_id = open_scope(name.name(), FrameKind::kScope, now).scope_id;
+    scope->depth = depth;
+    ++scope->open_count;
     if (scope->metrics != Py_None && !add_scope_metrics(scope->metrics)) {
       close_scope(scope); // __exit__ is not called when __enter__ raises
       return nullptr;

@@ -54,6 +54,7 @@ public:
   /// Restores the outer state. Throws Error(kScope) when there is none.
   void exit_state(const Situation &now);
 
+  uint32_t state_depth() const noexcept { return static_cast<uint32_t>(states_.size()); }
   uint32_t depth() const noexcept { return depth_.load(std::memory_order_relaxed); }
   StackEntry &entry(uint32_t index) noexcept;
   StackEntry &top() noexcept { return entry(depth() - 1); }

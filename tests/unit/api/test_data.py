@@ -94,6 +94,12 @@ def test_clearing_up_to_a_phase_clears_all_before_it(session: int) -> None:
     assert native.live_phases(session) == [2, 3]
 
 
+@pytest.mark.parametrize("phase", [-1, 2**70, "0"])
+def test_phase_that_cannot_be_is_refused(session: int, phase: Any) -> None:
+    with pytest.raises(SessionError, match="phases count from 0"):
+        proton.data.get(session, phase)
+
+
 def test_phase_that_never_was_is_named(session: int) -> None:
     with pytest.raises(IndexError, match="Phase 5 has no data"):
         proton.data.get(session, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,38 @@ def test_decorated_function_may_recurse_and_raise(tree: Tree, open_scope: Any) -
 
     assert native.thread_depth() == 0
     assert child(tree(), "level", "level", "level")["metrics"]["calls"] == 1
+
+
+def test_one_scope_object_may_be_entered_again(tree: Tree) -> None:
+    again = proton.scope("again")
+
+    with again, again:
+        depth_inside = native.thread_depth()
+
+    assert (depth_inside, native.thread_depth()) == (2, 0)
+    assert names(child(tree(), "again")) == ["again"]
+
+
+def test_one_scope_object_may_be_entered_on_two_threads(tree: Tree) -> None:
+    shared = proton.scope("shared")
+    entered, leave = threading.Event(), threading.Event()
+    depths: list[int] = []
+
+    def work() -> None:
+        with shared:
+            entered.set()
+            leave.wait()
+        depths.append(native.thread_depth())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    entered.wait()
+    with shared:
+        leave.set()
+        thread.join()
+    depths.append(native.thread_depth())
+
+    assert depths == [0, 0]
 
 
 def test_decorated_coroutine_is_open_until_it_returns(tree: Tree) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from capture_fixtures import FakeBackends, child, names
 
 import proton_bench as proton
 from proton_bench.capture.metric import add_scope_metrics
+from proton_bench.capture.native import native
 from proton_bench.errors import ScopeError
 
 Tree = Callable[[], dict[str, Any]]
@@ -67,3 +69,15 @@ def test_metadata_state_of_a_kernel_makes_two_frames(tree: Tree) -> None:
 
     assert child(tree(), "__proton_launch_metadata")["metrics"] == {"a": 2}
     assert child(tree(), "__proton_launch_metadata", "matmul")["metrics"] == {"a": 1}
+
+
+def test_decorated_coroutine_is_in_the_state_until_it_returns(tree: Tree) -> None:
+    depths: list[int] = []
+
+    @proton.state("waiting")
+    async def wait() -> None:
+        depths.append(native.state_depth())
+
+    asyncio.run(wait())
+
+    assert [*depths, native.state_depth()] == [1, 0]

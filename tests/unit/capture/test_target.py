@@ -35,7 +35,7 @@ def test_a_script_is_main_with_its_own_arguments_and_folder(tmp_path: Path) -> N
     assert main["name"] == "__main__"
     assert main["argv"] == ["sub/x.py", "-n", "a"]
     assert main["first"] == str(script.parent.resolve())
-    assert main["__file__"] == "sub/x.py"
+    assert main["__file__"] == str(script.absolute())
     assert main["__spec__"] is None
 
 
@@ -110,6 +110,6 @@ def test_tracebacks_begin_in_the_target(tmp_path: Path) -> None:
     frames = traceback.extract_tb(own_traceback(error.with_traceback(error.__traceback__.tb_next)))
 
     assert [(frame.filename, frame.name) for frame in frames] == [
-        ("x.py", "<module>"),
-        ("x.py", "f"),
+        (str(tmp_path / "x.py"), "<module>"),
+        (str(tmp_path / "x.py"), "f"),
     ]
