@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +16,20 @@ from proton_bench.profile.distribution import Distribution
 from proton_bench.profile.frame import StringTable
 from proton_bench.profile.metric import MetricColumn, ValueKind
 from proton_bench.profile.profile import Profile
+from proton_bench.profile.provenance import Provenance
 from proton_bench.profile.regroup import Stack, group_equal_rows, regroup
 
 __all__ = ["merge"]
+
+_PARTS = "parts"
+# What tells one process from another; of a merged profile these are the first one's.
+_OF_ONE_PROCESS = ("host", "pid", "worker", "rank", "local_rank")
+_PART_FACTS = (*_OF_ONE_PROCESS, "start_time_ns", "end_time_ns")
+_COMBINED: dict[str, Callable[[list[Any]], Any]] = {
+    "start_time_ns": min,
+    "end_time_ns": max,
+    "estimated_cost_ns": sum,
+}
 
 
 def merge(profiles: Sequence[Profile]) -> Profile:
@@ -30,8 +41,39 @@ def merge(profiles: Sequence[Profile]) -> Profile:
     for profile in profiles:
         dropped.update(profile.dropped)
     merged = regroup(stack, group_equal_rows(stack), profiles[0])
-    partial = any(profile.partial for profile in profiles)
-    return replace(merged, dropped=dict(dropped), partial=partial)
+    return replace(
+        merged,
+        dropped=dict(dropped),
+        partial=any(profile.partial for profile in profiles),
+        provenance=_joined_provenance(profiles),
+    )
+
+
+def _joined_provenance(profiles: Sequence[Profile]) -> Provenance:
+    """Return the facts of the first, then what only others know, and a list of all parts."""
+    first = profiles[0].provenance
+    if len(profiles) == 1:
+        return first
+    facts: dict[str, Any] = {}
+    for profile in profiles:
+        for key, value in profile.provenance.items():
+            if key not in _OF_ONE_PROCESS or profile is profiles[0]:
+                facts.setdefault(key, value)
+    for key, combine in _COMBINED.items():
+        found = [profile.provenance.get(key) for profile in profiles]
+        numbers = [value for value in found if isinstance(value, int | float)]
+        if numbers:
+            facts[key] = combine(numbers)
+    facts[_PARTS] = [part for profile in profiles for part in _parts(profile)]
+    return Provenance(facts)
+
+
+def _parts(profile: Profile) -> list[Any]:
+    known = profile.provenance.get(_PARTS)
+    if isinstance(known, tuple):
+        return list(known)
+    part = {key: profile.provenance[key] for key in _PART_FACTS if key in profile.provenance}
+    return [{**part, "partial": True} if profile.partial else part]
 
 
 def _stacked(profiles: Sequence[Profile]) -> Stack:

@@ -192,7 +192,8 @@ class Profile:
         """Return one profile with the rows of all: equal paths are summed.
 
         Inclusive and exclusive metrics add, the last property wins, distributions merge, lost
-        records add. Provenance is that of the first profile.
+        records add. Provenance is that of the first profile with what only others know, from the
+        first start to the last end; its ``parts`` name the process of each profile.
 
         Raises:
             UsageError: There is no profile.

@@ -16,7 +16,14 @@ from proton_bench.profile.distribution_table import DistributionTable
 from proton_bench.profile.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.profile.profile import Profile
 
-__all__ = ["Stack", "fold_below", "fold_variants", "group_equal_rows", "regroup"]
+__all__ = [
+    "Stack",
+    "fold_below",
+    "fold_variants",
+    "group_equal_rows",
+    "order_siblings",
+    "regroup",
+]
 
 Rows = npt.NDArray[np.int32]
 
@@ -71,6 +78,20 @@ def fold_below(profile: Profile, depth: int) -> Profile:
     kept = np.cumsum(~deep) - 1
     # Pre-order: the row kept last before a deep row is its ancestor.
     return regroup(Stack.of(profile), kept.astype("<i4"), profile)
+
+
+def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:
+    """Sort the rows below each parent by their keys, equal ones in the order they have.
+
+    Args:
+        profile: Profile to sort.
+        keys: One number per row.
+    """
+    rows = np.arange(len(profile))
+    order = np.lexsort((rows, keys, profile.depths()))
+    groups = np.empty(len(profile), dtype="<i4")
+    groups[order] = rows
+    return regroup(Stack.of(profile), groups, profile)
 
 
 def group_equal_rows(stack: Stack) -> Rows:

@@ -33,6 +33,57 @@ def test_facts_come_from_the_first_and_losses_add() -> None:
     assert merged.dropped == {"full": 2}
 
 
+def recorded(**facts: object) -> Profile:
+    return ProfileBuilder().build(provenance=facts)
+
+
+def test_provenance_lists_the_process_of_each_part() -> None:
+    controller = recorded(host="h", pid=1, start_time_ns=5, end_time_ns=9, estimated_cost_ns=1)
+    worker = recorded(
+        host="h", pid=2, worker="gw0", start_time_ns=6, end_time_ns=12, estimated_cost_ns=3,
+        torch="2.13",
+    )  # fmt: skip
+
+    facts = Profile.merge([controller, worker]).provenance.to_plain()
+
+    assert facts == {
+        "host": "h",
+        "pid": 1,
+        "start_time_ns": 5,
+        "end_time_ns": 12,
+        "estimated_cost_ns": 4,
+        "torch": "2.13",
+        "parts": [
+            {"host": "h", "pid": 1, "start_time_ns": 5, "end_time_ns": 9},
+            {"host": "h", "pid": 2, "worker": "gw0", "start_time_ns": 6, "end_time_ns": 12},
+        ],
+    }
+
+
+def test_merging_in_steps_lists_the_same_parts() -> None:
+    parts = [recorded(pid=pid) for pid in (1, 2, 3)]
+
+    at_once = Profile.merge(parts)
+    in_steps = Profile.merge([parts[0], Profile.merge(parts[1:])])
+
+    assert in_steps.provenance == at_once.provenance
+
+
+def test_provenance_says_which_part_is_partial() -> None:
+    died = ProfileBuilder().build(provenance={"pid": 2}, partial=True)
+
+    merged = Profile.merge([recorded(pid=1), died])
+
+    assert merged.partial
+    assert merged.provenance.to_plain()["parts"] == [{"pid": 1}, {"pid": 2, "partial": True}]
+
+
+def test_a_single_profile_keeps_its_provenance() -> None:
+    alone = recorded(pid=1, start_time_ns=5)
+
+    assert Profile.merge([alone]).provenance == alone.provenance
+
+
 def test_integers_and_floats_merge_to_floats() -> None:
     merged = Profile.merge([one("a", x=1, v=[1]), one("a", x=0.5, v=[0.5])])
 

@@ -15,6 +15,7 @@ from proton_bench.profile import (
     ProfileBuilder,
     Variant,
 )
+from proton_bench.profile.regroup import order_siblings
 
 
 def with_variants() -> Profile:
@@ -125,6 +126,34 @@ def test_folding_twice_changes_nothing(profile: Profile) -> None:
     once = profile.fold_variants()
 
     assert view(once.fold_variants()) == view(once)
+
+
+def test_siblings_are_sorted_by_key_with_everything_below_them() -> None:
+    builder = ProfileBuilder()
+    late = builder.add(0, "late", metrics={"x": 1, "v": [1]})
+    builder.add(late, "child", metrics={"x": 2, "note": "text"})
+    early = builder.add(0, "early", metrics={"x": 4, "v": [2, 3]})
+    builder.add(0, "also early", metrics={"x": 8})
+    builder.set_distribution(early, "x", Distribution.from_samples([4.0]))
+    profile = builder.build()
+
+    ordered = order_siblings(profile, np.array([0, 9, 0, 1, 1]))
+
+    ordered.self_check()
+    assert [ordered.path(row) for row in range(5)] == [
+        (), ("early",), ("also early",), ("late",), ("late", "child"),
+    ]  # fmt: skip
+    assert ordered.column("x").to_list() == [None, 4, 8, 1, 2]
+    assert ordered.column("v").to_list() == [None, (2, 3), None, (1,), None]
+    assert ordered.column("note").get(4) == "text"
+    assert [row for row, _ in ordered.distributions["x"]] == [1]
+
+
+@given(profile=profiles())
+def test_sorting_by_equal_keys_changes_nothing(profile: Profile) -> None:
+    ordered = order_siblings(profile, np.zeros(len(profile), dtype=np.int64))
+
+    assert view(ordered) == view(profile)
 
 
 entries = st.lists(
