@@ -53,6 +53,7 @@ class CapturePlan:
         modes: One mode per backend.
         hook: Launch hook, not switched on yet.
         command: Command line for the provenance.
+        asked: The options as they were given, for another process that is to record the same way.
     """
 
     path: str
@@ -61,6 +62,7 @@ class CapturePlan:
     modes: tuple[Mode, ...]
     hook: Hook | None
     command: tuple[str, ...]
+    asked: SessionOptions
 
     @property
     def backend_names(self) -> str:
@@ -109,6 +111,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
         modes=assign_modes(backends, None if options.mode is None else str(options.mode)),
         hook=hook,
         command=tuple(sys.orig_argv) if options.command is None else options.command,
+        asked=options,
     )
 
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from proton_bench.capture.adopted import AdoptedProfile
 from proton_bench.capture.native import native
 from proton_bench.capture.options import STDOUT
-from proton_bench.errors import OutputError, UsageError
+from proton_bench.errors import OutputError, ProtonError, UsageError
 
 if TYPE_CHECKING:
     from proton_bench.profile.profile import Profile
@@ -34,6 +35,10 @@ class Phases(Protocol):
     @property
     def path(self) -> str:
         """Absolute output path without a suffix, or "-"."""
+
+    @property
+    def adopted(self) -> Sequence[AdoptedProfile]:
+        """What other processes recorded for the current phase."""
 
     def profile(self, phase: int | None = None) -> Profile:
         """Return what a phase recorded."""
@@ -111,16 +116,34 @@ def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
     Raises:
         OutputError: A file could not be written; nothing of it is left behind.
     """
+    try:
+        paths = _write_phases(session, formats)
+    except ProtonError as error:
+        if not session.adopted:
+            raise
+        kept = ", ".join(each.kept for each in session.adopted)
+        raise OutputError(f"{error}; the profiles of other processes are kept: {kept}") from None
+    if formats:
+        for each in session.adopted:
+            each.release()
+    return paths
+
+
+def _write_phases(session: Phases, formats: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
-    phased = native.current_phase(session.id) > 0
+    current = native.current_phase(session.id)
     for phase in native.live_phases(session.id):
-        part = f".part_{phase}" if phased else ""
+        part = f".part_{phase}" if current > 0 else ""
+        merged = session.profile(phase) if session.adopted and phase == current else None
         for name in formats:
             if session.path == STDOUT:
-                _print(session, phase, name)
+                _print(_encoded(session, phase, name) if merged is None else _encode(merged, name))
                 continue
             path = Path(f"{session.path}{part}.{name}")
-            _write(session, phase, path)
+            if merged is None:
+                _write(session, phase, path)
+            else:
+                _write_profile(merged, path)
             paths.append(path)
     return paths
 
@@ -135,18 +158,29 @@ def _write(session: Phases, phase: int, path: Path) -> None:
                 "row there (.proton has no such limit)\n"
             )
         return
+    _write_profile(session.profile(phase), path)
+
+
+def _write_profile(profile: Profile, path: Path) -> None:
     from proton_bench.formats.registry import write_profile
 
-    write_profile(session.profile(phase), path, format=name)
+    for note in write_profile(profile, path, format=path.suffix[1:]):
+        sys.stderr.write(f"proton: warning: {path.name}: {note}\n")
 
 
-def _print(session: Phases, phase: int, name: str) -> None:
-    if name == "json":
-        from proton_bench.formats.registry import find_format
+def _encoded(session: Phases, phase: int, name: str) -> bytes:
+    if name in _NATIVE:
+        return native.encode_phase(session.id, phase, name)  # type: ignore[arg-type]
+    return _encode(session.profile(phase), name)
 
-        encoded = find_format(name).encode(session.profile(phase))
-    else:
-        encoded = native.encode_phase(session.id, phase, name)  # type: ignore[arg-type]
+
+def _encode(profile: Profile, name: str) -> bytes:
+    from proton_bench.formats.registry import find_format
+
+    return find_format(name).encode(profile)
+
+
+def _print(encoded: bytes) -> None:
     try:
         sys.stdout.flush()
         if hasattr(sys.stdout, "buffer"):

@@ -43,6 +43,8 @@ def start_facts(plan: CapturePlan) -> dict[str, Any]:
         "realtime_base_ns": now_ns - time.monotonic_ns(),
     }
     facts.update(rank_facts(os.environ))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        facts["worker"] = os.environ["PYTEST_XDIST_WORKER"]
     gpus = gpu_facts()
     if gpus:
         facts["gpus_at_start"] = gpus

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proton_bench.capture import hooks as launch_hooks
+from proton_bench.capture.adopted import AdoptedProfile, add_counts, merge_adopted
 from proton_bench.capture.collectors import CollectorLease, forget_after_fork, lease_collectors
 from proton_bench.capture.hooks import HookManager
 from proton_bench.capture.messagepack import encode_facts
@@ -38,12 +39,14 @@ class Session:
         id: Number of the session in this process.
         path: Absolute output path without a suffix, or "-" for stdout.
         plan: What the session records and how.
+        adopted: What other processes recorded for it.
     """
 
     def __init__(self, identifier: int, plan: CapturePlan, lease: CollectorLease) -> None:
         self.id = identifier
         self.path = plan.path
         self.plan = plan
+        self.adopted: list[AdoptedProfile] = []
         self._lease = lease
         self._started = start_facts(plan)
         native.set_provenance(identifier, encode_facts(self._started))
@@ -98,6 +101,16 @@ class Session:
                     self._lease.flush()
                     native.drain()
 
+    def adopt(self, adopted: AdoptedProfile) -> None:
+        """Make what other processes recorded part of this session's current phase and files.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            self.adopted.append(adopted)
+
     def profile(self, phase: int | None = None) -> Profile:
         """Return what was recorded so far, the way a reader of the file would see it.
 
@@ -111,17 +124,20 @@ class Session:
             self._require_live()
             self._lease.flush()
             native.drain()
-            number = native.current_phase(self.id) if phase is None else phase
+            current = native.current_phase(self.id)
+            number = current if phase is None else phase
             encoded = native.encode_phase(self.id, number, "proton")
+            adopted = list(self.adopted) if number == current else []
         from proton_bench.formats.registry import find_format
 
-        return find_format("proton").decode(encoded, f"session {self.id}")
+        own = find_format("proton").decode(encoded, f"session {self.id}")
+        return merge_adopted(own, adopted)
 
     def counts(self) -> dict[str, int]:
         """Return how many records of each kind came and how many were lost, by name."""
         with _lock:
             self._require_live()
-            return native.session_counts(self.id)
+            return add_counts(native.session_counts(self.id), self.adopted)
 
     def finalize(self, formats: Sequence[str] = ("proton", "hatchet")) -> list[Path]:
         """Stop recording, write the files and forget the session, also when writing fails.
@@ -145,7 +161,7 @@ class Session:
                 steps.callback(self._lease.release)
                 steps.callback(HookManager.unregister, self.id)
                 self.deactivate(flushing=True)
-                facts = encode_facts(end_facts(self._started, self.counts()))
+                facts = encode_facts(end_facts(self._started, native.session_counts(self.id)))
                 native.set_provenance(self.id, facts)
                 paths = write_session(self, formats)
         _call_plugins("proton_session_finished", session=self, paths=paths)
