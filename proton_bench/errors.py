@@ -16,7 +16,8 @@
 
 Each class doubles as the built-in exception that upstream's API raises in the same place, so
 ``except ValueError`` in existing scripts keeps working. ``exit_code`` is what the command line
-returns when the error ends a command. Only ``cli`` and ``pytest_plugin`` catch ``ProtonError``.
+returns when the error ends a command. Only ``cli``, ``pytest_plugin`` and its ``testrun`` catch
+``ProtonError``.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from integration.outputs import RunPytest
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -38,3 +39,21 @@ def script(tmp_path: Path) -> Callable[[str], str]:
         return "x.py"
 
     return write
+
+
+@pytest.fixture
+def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> RunPytest:
+    """Run pytest in a process of its own, in a fresh folder, without a GPU."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def run(*arguments: str) -> pytest.RunResult:
+        # Plugins that these tests do not need cost most of the time of each process.
+        unused = ["cacheprovider", "hypothesispytest", "syrupy"]
+        if not any(argument.startswith("--asyncio") for argument in arguments):
+            unused.append("asyncio")
+        without = [word for name in unused for word in ("-p", f"no:{name}")]
+        return pytester.runpytest_subprocess(*without, *arguments)
+
+    return run

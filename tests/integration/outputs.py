@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from proton_bench.formats.registry import read_profile
+from proton_bench.profile import FrameKind
+
+RunPytest = Callable[..., pytest.RunResult]
 
 SCOPED = """
     import proton_bench as proton
@@ -32,3 +40,21 @@ def frame_names(path: Path) -> list[str]:
         names.append(node["frame"]["name"])
         stack += reversed(node["children"])
     return names
+
+
+def paths(file: Path) -> list[tuple[str, ...]]:
+    """Paths of all rows of a profile, in pre-order."""
+    profile = read_profile(file)
+    return [profile.path(row) for row in range(1, len(profile))]
+
+
+def below_file(file: Path) -> set[tuple[str, ...]]:
+    """Paths below the only test file, without the nodes above it."""
+    return {path[2:] for path in paths(file) if len(path) > 2}
+
+
+def nodes_of_tests(file: Path) -> list[tuple[str, ...]]:
+    """Paths of the nodes of a test run, in pre-order."""
+    profile = read_profile(file)
+    rows = range(1, len(profile))
+    return [profile.path(row) for row in rows if profile.kind(row) is FrameKind.TEST]

@@ -3,18 +3,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from integration.outputs import RunPytest, below_file, paths
 
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import FrameKind, Profile, ProfileBuilder
-from proton_bench.pytest_plugin import hottest_paths
+from proton_bench.testrun.summary import hottest_paths
 
 pytest.importorskip("proton_bench._native")
-
-RunPytest = Callable[..., pytest.RunResult]
 
 SCOPED = """
     import proton_bench as proton
@@ -38,27 +35,6 @@ SCOPED = """
         with proton.scope("work"):
             pass
 """
-
-
-@pytest.fixture
-def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> RunPytest:
-    """Run pytest in a process of its own, in a fresh folder, without a GPU."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-
-    def run(*arguments: str) -> pytest.RunResult:
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
-
-    return run
-
-
-def paths(file: Path) -> list[tuple[str, ...]]:
-    profile = read_profile(file)
-    return [profile.path(row) for row in range(1, len(profile))]
-
-
-def below_file(file: Path) -> set[tuple[str, ...]]:
-    """Return the paths below the only test file, without the nodes above it."""
-    return {path[2:] for path in paths(file) if len(path) > 2}
 
 
 # -- the tree ------------------------------------------------------------------------------------
@@ -146,29 +122,6 @@ def test_failures_and_x_keep_their_exit_code_and_their_nodes(
     found = {path[0] for path in below_file(pytester.path / "proton.proton")}
     assert result.ret == 1
     assert found == {"test_first", "test_second"}
-
-
-def test_async_tests_keep_their_scopes_below_call(
-    pytester: pytest.Pytester, run_pytest: RunPytest
-) -> None:
-    pytest.importorskip("pytest_asyncio")
-    pytester.makepyfile(
-        """
-        import asyncio
-        import proton_bench as proton
-        import pytest
-
-        @pytest.mark.asyncio
-        async def test_waits():
-            with proton.scope("inside"):
-                await asyncio.sleep(0)
-        """
-    )
-
-    result = run_pytest("--proton")
-
-    assert result.ret == 0
-    assert ("test_waits", "call", "inside") in below_file(pytester.path / "proton.proton")
 
 
 def test_scopes_left_open_or_closed_twice_do_not_shift_later_tests(
@@ -278,20 +231,6 @@ def test_a_wrong_option_ends_the_run_with_a_clear_message(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: proton: *nonsense*"])
     result.stderr.no_fnmatch_line("*Traceback*")
-
-
-def test_each_worker_of_xdist_writes_its_own_file(
-    pytester: pytest.Pytester, run_pytest: RunPytest
-) -> None:
-    pytest.importorskip("xdist")
-    pytester.makepyfile(test_scoped=SCOPED)
-
-    result = run_pytest("--proton", "-n", "2")
-
-    names = sorted(path.name for path in pytester.path.glob("*.proton"))
-    assert result.ret == 0
-    assert names == ["proton.gw0.proton", "proton.gw1.proton"]
-    result.stdout.fnmatch_lines(["*each worker wrote its own profile: *proton.gw*"])
 
 
 def test_the_plugin_can_be_named_as_a_module_beside_its_entry_point(

@@ -1,0 +1,110 @@
+"""The end of a recorded test run: the summary is taken, the files are written, pytest tells it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from proton_bench.errors import ProtonError
+from proton_bench.testrun.summary import hottest_paths, shortened
+
+if TYPE_CHECKING:
+    from proton_bench.capture.session import Session
+
+__all__ = ["ProfileReport", "RunSession", "reported"]
+
+_PIPED_WIDTH = 200  # paths of Python frames have thousands of characters
+
+
+@dataclass(frozen=True, slots=True)
+class RunSession:
+    """The session that a test run records into.
+
+    Attributes:
+        session: The session.
+        formats: What to write at the end of the run; None where someone else ends the session.
+    """
+
+    session: Session
+    formats: tuple[str, ...] | None
+
+
+class ProfileReport:
+    """Hooks that end the recording of a whole run and show what it found.
+
+    Args:
+        run: The session of the run.
+        gather: Called first, after all tests; returns lines on what is missing.
+    """
+
+    def __init__(self, run: RunSession, gather: Callable[[], Sequence[str]]) -> None:
+        self._run = run
+        self._gather = gather
+        self._is_over = False
+        self._paths: list[str] = []
+        self._notes: list[str] = []
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self) -> Iterator[None]:
+        """End the recording when everything that belongs to the run has happened."""
+        # Inside of the wrapper that prints pytest's summary, around all that is no wrapper:
+        # fixtures that outlived the tests, and workers that are still at work.
+        try:
+            return (yield)
+        finally:
+            self._end()
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Show the hottest paths, the files, and what is missing."""
+        lines = [*self._paths, *self._notes]
+        if not lines:
+            return
+        width = terminalreporter._tw.fullwidth if terminalreporter.isatty else _PIPED_WIDTH
+        terminalreporter.section("proton: hottest paths")
+        for line in self._paths:
+            terminalreporter.write_line(shortened(line, width))
+        for line in self._notes:
+            terminalreporter.write_line(line)
+        self._paths, self._notes = [], []
+
+    def pytest_unconfigure(self) -> None:
+        """Write the files of a run that ended early; tell what pytest did not ask for."""
+        self._end()
+        for line in self._notes:
+            sys.stderr.write(f"proton: {line}\n")
+        self._notes = []
+
+    def _end(self) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        self._notes = reported(self._gather)
+        self._paths = reported(self._summary)
+        self._notes += reported(self._write)
+
+    def _summary(self) -> list[str]:
+        if not self._run.session.is_live:
+            return ["a test finalized the session of this run: the profile ends there"]
+        return hottest_paths(self._run.session.profile())
+
+    def _write(self) -> list[str]:
+        if self._run.formats is None:
+            return []
+        paths: Sequence[Path] = self._run.session.finalize(formats=self._run.formats)
+        return [f"wrote {path}" for path in paths]
+
+
+def reported(step: Callable[[], Sequence[str]]) -> list[str]:
+    """Return the lines of a step, or its error as a line.
+
+    A profile that cannot be read or written must not change what pytest says of the tests.
+    """
+    try:
+        return list(step())
+    except (ProtonError, ImportError) as error:
+        return [f"error: {error}"]

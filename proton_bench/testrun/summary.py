@@ -1,0 +1,85 @@
+"""The summary of a test run: its hottest call paths as plain text."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from proton_bench.testrun.nodes import SESSION
+
+if TYPE_CHECKING:
+    from proton_bench.profile.profile import Profile
+
+__all__ = ["hottest_paths", "shortened"]
+
+_TIME = "time (ns)"
+_COUNT = "count"
+_SUMMARY_ROWS = 10
+_MAX_NAME = 200
+_SEPARATOR = " > "
+
+
+def hottest_paths(profile: Profile, limit: int = _SUMMARY_ROWS) -> list[str]:
+    """Render the call paths with the most time of their own as plain text.
+
+    Args:
+        profile: Profile of a test run; ``time (ns)`` counts for the node that has it.
+        limit: Lines at most.
+
+    Returns:
+        One line per path: time, share of the total, calls, path; a sentence when there is none.
+    """
+    folded = profile.fold_variants()
+    times, counts = _own_values(folded, _TIME), _own_values(folded, _COUNT)
+    total = sum(times)
+    if not total:
+        return ["no operator, kernel or copy was recorded"]
+    hottest = heapq.nlargest(limit, range(len(times)), key=times.__getitem__)
+    return [
+        f"{times[row] / 1e6:>11.3f} ms {times[row] / total:>6.1%} {counts[row]:>7} x  "
+        + _SEPARATOR.join(_shown_path(folded, row))
+        for row in hottest
+        if times[row]
+    ]
+
+
+def _shown_path(profile: Profile, row: int) -> list[str]:
+    from proton_bench.profile.frame import FrameKind
+
+    names: list[str] = []
+    while row > 0:
+        name = profile.name(row)
+        # Of Python frames, "folder/file.py:line@function", the folder only takes room.
+        is_python = profile.kind(row) is FrameKind.PYTHON
+        names.append(_printable(name.rpartition("/")[2] if is_python else name))
+        row = int(profile.parents[row])
+    if len(names) > 1 and names[-1] == SESSION:
+        names.pop()
+    return names[::-1]
+
+
+def _own_values(profile: Profile, metric: str) -> list[int]:
+    column = profile.columns.get(metric)
+    if column is None or not column.kind.is_number:
+        return [0] * len(profile)
+    values: list[int] = column.values.tolist()
+    return values
+
+
+def _printable(name: str) -> str:
+    shown = name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..."
+    if shown.isprintable():
+        return shown
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in shown
+    )
+
+
+def shortened(line: str, width: int) -> str:
+    """Leave out frames after the first until a line fits; the end of a path says what is hot."""
+    head, mark, path = line.partition(" x  ")
+    first, *parts = path.split(_SEPARATOR)
+    while len(parts) > 1 and len(line) > width:
+        parts.pop(0)
+        line = head + mark + _SEPARATOR.join((first, "...", *parts))
+    return line
