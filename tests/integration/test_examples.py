@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.profile import FrameKind, Profile
 
 pytest.importorskip("proton_bench._native")
 pytest.importorskip("torch")
@@ -36,6 +36,11 @@ def totals(profile: Profile, metric: str) -> dict[tuple[str, ...], float]:
     folded = profile.fold_variants()
     values = folded.inclusive(metric)
     return {folded.path(row): float(values[row]) for row in range(len(folded))}
+
+
+def nodes_of_tests(profile: Profile) -> set[tuple[str, ...]]:
+    rows = range(1, len(profile))
+    return {profile.path(row) for row in rows if profile.kind(row) is FrameKind.TEST}
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +83,34 @@ def test_all_time_of_the_examples_stands_below_tests(tested: Profile) -> None:
     in_tests = sum(value for path, value in times.items() if len(path) == 2)
     assert 0 < in_tests <= times[()]
     assert times["session",] == times[()]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-m", "proton_bench", "-n", "two", "pytest"],
+        ["-m", "pytest", "--proton", "--proton-name", "two"],
+    ],
+    ids=["proton pytest", "pytest --proton"],
+)
+def test_two_workers_give_the_test_nodes_of_one_process(
+    tested: Profile, tmp_path: Path, words: list[str]
+) -> None:
+    pytest.importorskip("xdist")
+
+    result = subprocess.run(
+        [sys.executable, *words, str(EXAMPLES), "-q", "-n", "2", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        env=os.environ | {"EXAMPLES_SIZE": "small", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["two.hatchet", "two.proton"]
+    merged = read_profile(tmp_path / "two.proton")
+    assert nodes_of_tests(merged) == nodes_of_tests(tested)
+    assert totals(merged, "time (ns)")[()] > 0
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
