@@ -16,3 +16,5 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(_PREFIXES) or name in _NAMES:
             monkeypatch.delenv(name)
+    # The choice that every release made so far; Triton 3.9 warns where it is left open.
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")

@@ -189,6 +189,9 @@ def _profile(layout: _Layout, extra: dict[str, Any], source: str) -> Profile:
     frames = np.array(layout.frames, dtype="<i4")
     if rows and not (frames.min() >= 0 and frames.max() < len(layout.strings)):
         raise ProfileFormatError("a row has a name that does not exist")
+    # JSON has integers of any size, MessagePack has not.
+    counted = {"devices": layout.devices, "variants": layout.variants, "dropped": layout.dropped}
+    plain_map(msgspec.to_builtins(counted), source)
     return Profile(
         strings=strings,
         parents=np.array(layout.parents, dtype="<i4"),

@@ -41,6 +41,13 @@ def double(x, n, BLOCK: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
+def add_rows(x, n, BLOCK: tl.constexpr):  # noqa: N803
+    for start in range(tl.program_id(0), n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(x + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
+
+
+@triton.jit
 def broken(x, BLOCK: tl.constexpr):  # noqa: N803
     tl.store(x + tl.arange(0, BLOCK), missing_name)  # noqa: F821
 
@@ -77,6 +84,10 @@ FACTS["plain"] = x[:2].tolist()
 with proton.scope("variants"):
     add_one[(5,)](x, 20, BLOCK=4)
     add_one[(2,)](x, 20, BLOCK=16)
+with proton.scope("looped"):
+    before_loop = x.clone()
+    add_rows[(1,)](x, 20, BLOCK=8)
+FACTS["looped"] = (x - before_loop).tolist()
 with proton.scope("tuned"):
     tuned[grid](x, 20)
 with proton.scope("benchmarked"):

@@ -3,7 +3,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from proton_bench.plugin import Mode
@@ -11,6 +13,7 @@ from proton_bench_plugins import cpu
 from proton_bench_plugins.cpu import gpu_driver
 from proton_bench_plugins.cpu.dispatch_observer import DispatchObserver
 from proton_bench_plugins.cpu.interpreter_driver import HostEvent, InterpreterDriver
+from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
 from proton_bench_plugins.cpu.launch import describe_launch
 from proton_bench_plugins.cpu.patch import Patch
 
@@ -227,6 +230,45 @@ def test_the_autotuner_gets_the_quantiles_it_asks_for() -> None:
     assert len(times) == 3
     assert times[1] <= times[0] <= times[2]
     assert len(calls) == 4
+
+
+# -- loop bounds of the interpreter --------------------------------------------------------------
+class InterpretedScalar:
+    """Takes the place of Triton's tensor."""
+
+    def __init__(self, value: int) -> None:
+        self.handle = SimpleNamespace(data=np.full(1, value, dtype=np.int32))
+
+
+def interpreter(index: Any) -> ModuleType:
+    module = ModuleType("triton.runtime.interpreter")
+    vars(module)["_patch_lang_tensor"] = lambda tensor, scope: scope.set_attr(
+        tensor, "__index__", index
+    )
+    return module
+
+
+def test_an_interpreter_that_cannot_use_a_scalar_as_a_bound_is_mended() -> None:
+    module = interpreter(lambda scalar: int(scalar.handle.data))
+
+    mended = mend_loop_bounds(module)
+    again = mend_loop_bounds(module)
+    module._patch_lang_tensor(InterpretedScalar, SimpleNamespace(set_attr=setattr))
+
+    assert (mended, again) == (True, False)
+    assert list(range(InterpretedScalar(3))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "module",
+    [interpreter(lambda scalar: int(scalar.handle.data.squeeze())), ModuleType("unlike any other")],
+    ids=["takes the element out", "of another build"],
+)
+def test_an_interpreter_that_can_loop_is_left_alone(module: ModuleType) -> None:
+    before = dict(vars(module))
+
+    assert not mend_loop_bounds(module)
+    assert vars(module) == before
 
 
 # -- torch without a native observer -------------------------------------------------------------

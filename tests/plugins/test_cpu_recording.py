@@ -103,6 +103,11 @@ def test_argument_copies_of_the_interpreter_are_not_recorded(recorded: Recorded)
     assert recorded.below("plain") == {("add_one",)}
 
 
+def test_a_kernel_loops_to_a_bound_of_run_time(recorded: Recorded, facts: dict[str, Any]) -> None:
+    assert recorded.value("count", "looped", "add_rows") == 1
+    assert facts["looped"] == [1.0] * 20
+
+
 def test_launches_with_other_grids_are_variants(recorded: Recorded) -> None:
     profile = recorded.profile
     rows = [row for row in range(len(profile)) if profile.path(row) == ("variants", "add_one")]

@@ -13,6 +13,7 @@ from proton_bench_plugins.cpu.autotune import mark_trials
 from proton_bench_plugins.cpu.dispatch_observer import DispatchObserver
 from proton_bench_plugins.cpu.interpreter import InterpreterObserver
 from proton_bench_plugins.cpu.interpreter_driver import install_driver
+from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
 
 __all__ = ["HostCollector"]
 
@@ -39,6 +40,7 @@ class HostCollector:
                 ("triton.runtime.interpreter", self._attach_interpreter),
                 ("triton.runtime.autotuner", self._attach_autotuner),
                 ("triton.runtime.driver", install_driver),
+                ("triton.runtime.interpreter", mend_loop_bounds),
             ):
                 undo.callback(ImportCallback(name, _contained(attach)).cancel)
             self._undo = undo.pop_all()

@@ -211,6 +211,22 @@ def test_huge_claims_cost_no_memory(case: str) -> None:
     assert peak < 400 << 20 if case == "zip bombs" else peak < 160 << 20
 
 
+@pytest.mark.parametrize("number", [-(2**63) - 1, 2**64])
+@pytest.mark.parametrize(
+    ("table", "key"), [("devices", "num_sms"), ("variants", "shared_bytes"), ("dropped", None)]
+)
+def test_integers_that_other_formats_cannot_hold_are_refused(
+    table: str, key: str | None, number: int
+) -> None:
+    document = json.loads(CONTENT["json"])
+    if key is None:
+        document[table]["buffer full"] = number
+    else:
+        document[table][0][key] = number
+
+    assert survives("json", json.dumps(document).encode()) is None
+
+
 def test_deep_trees_with_a_late_fault_are_refused() -> None:
     levels = 20_000
     node = b'[{"frame":{"name":"x"},"children":'

@@ -1,0 +1,57 @@
+"""Lets the interpreter run loops whose bounds are known at run time only, under every numpy.
+
+The interpreter keeps a scalar in an array of one element. Triton 3.6 hands such a bound to ``int``
+as it is, which numpy warns about and, since 2.4, refuses; later releases take the element out.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+__all__ = ["mend_loop_bounds"]
+
+
+def mend_loop_bounds(module: ModuleType) -> bool:
+    """Make an interpreter that cannot turn a scalar into a loop bound take the element out.
+
+    It stays for the rest of the process: a program that could loop while it was profiled must not
+    fail once profiling is paused.
+
+    Args:
+        module: ``triton.runtime.interpreter``.
+
+    Returns:
+        True if the interpreter needed it.
+    """
+    if _can_loop(module):
+        return False
+    patch_tensor = module._patch_lang_tensor
+
+    def patch_tensor_and_bounds(tensor: type, scope: Any) -> None:
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda scalar: int(scalar.handle.data.item()))
+
+    vars(module)["_patch_lang_tensor"] = patch_tensor_and_bounds
+    return True
+
+
+def _can_loop(module: ModuleType) -> bool:
+    """Give a class of ours what the interpreter gives Triton's tensor, and use it as a bound."""
+    import numpy as np
+
+    class Scalar:
+        handle = SimpleNamespace(data=np.zeros(1, dtype=np.int32))
+
+    try:
+        module._patch_lang_tensor(Scalar, SimpleNamespace(set_attr=setattr))
+    except (AttributeError, TypeError):
+        return True  # unlike every interpreter we know: not ours to mend
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return operator.index(Scalar()) == 0  # type: ignore[arg-type]
+        except (TypeError, DeprecationWarning):
+            return False
