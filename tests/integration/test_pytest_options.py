@@ -13,6 +13,39 @@ from proton_bench.formats.registry import read_profile
 pytest.importorskip("proton_bench._native")
 
 ONE = "def test_one(): pass"
+FIXTURES = """
+    import unittest
+    import proton_bench as proton
+    import pytest
+
+    def make(scope):
+        @pytest.fixture(scope=scope)
+        def resource():
+            with proton.scope(f"{scope} up"): pass
+            yield
+            with proton.scope(f"{scope} down"): pass
+        return resource
+
+    of_session, of_module, of_class = make("session"), make("module"), make("class")
+
+    class TestFirst:
+        def test_a(self, of_session, of_module, of_class): pass
+        def test_b(self, of_class): pass
+
+    class TestUnit(unittest.TestCase):
+        @classmethod
+        def setUpClass(cls):
+            with proton.scope("set up class"): pass
+        @classmethod
+        def tearDownClass(cls):
+            with proton.scope("tear down class"): pass
+        def setUp(self):
+            with proton.scope("set up"): pass
+        def test_c(self):
+            for n in range(2):
+                with self.subTest(n=n), proton.scope("sub"): pass
+        def test_d(self): pass
+"""
 
 
 def profiles(pytester: pytest.Pytester) -> list[str]:
@@ -169,41 +202,7 @@ def test_the_debugger_works(pytester: pytest.Pytester, monkeypatch: pytest.Monke
 def test_fixtures_stand_below_the_test_that_sets_them_up_and_the_one_that_tears_them_down(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
-    pytester.makepyfile(
-        """
-        import unittest
-        import proton_bench as proton
-        import pytest
-
-        def make(scope):
-            @pytest.fixture(scope=scope)
-            def resource():
-                with proton.scope(f"{scope} up"): pass
-                yield
-                with proton.scope(f"{scope} down"): pass
-            return resource
-
-        of_session, of_module, of_class = make("session"), make("module"), make("class")
-
-        class TestFirst:
-            def test_a(self, of_session, of_module, of_class): pass
-            def test_b(self, of_class): pass
-
-        class TestUnit(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls):
-                with proton.scope("set up class"): pass
-            @classmethod
-            def tearDownClass(cls):
-                with proton.scope("tear down class"): pass
-            def setUp(self):
-                with proton.scope("set up"): pass
-            def test_c(self):
-                for n in range(2):
-                    with self.subTest(n=n), proton.scope("sub"): pass
-            def test_d(self): pass
-        """
-    )
+    pytester.makepyfile(FIXTURES)
 
     result = run_pytest("--proton")
 

@@ -43,8 +43,9 @@ def shown(profile: Profile) -> list[str]:
 
 
 def test_adopted_rows_are_part_of_the_profile_and_of_every_file(
-    tmp_path: Path, fakes: FakeBackends
+    tmp_path: Path, fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     session, adopted = opened(tmp_path / "x"), Adopted()
 
     session.adopt(adopted.entry)
