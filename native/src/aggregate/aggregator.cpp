@@ -11,6 +11,7 @@ void RecordCounts::add(const RecordCounts &other) {
   records += other.records;
   failed += other.failed;
   dropped += other.dropped;
+  cleared += other.cleared;
   ranges += other.ranges;
   metrics += other.metrics;
   drain_ns += other.drain_ns;
@@ -42,8 +43,12 @@ void Aggregator::launched(uint64_t correlation_id) noexcept {
   record.at = capture_current();
   if (record.at.epoch == 0)
     return;
-  if (this_thread().launches.append(record))
-    try_drain();
+  try {
+    if (this_thread().launches.append(record))
+      try_drain();
+  } catch (...) { // no memory for this thread's state
+    dropped({"no memory for host records", 1});
+  }
 }
 
 void Aggregator::failed(uint64_t correlation_id) noexcept {
@@ -53,6 +58,8 @@ void Aggregator::failed(uint64_t correlation_id) noexcept {
     std::optional<Capture> at = launches.take(correlation_id);
     if (Epoch *epoch = at ? find_epoch(at->epoch) : nullptr)
       ++epoch->counts.failed;
+    else if (!at)
+      launches.take_forgotten();
   } catch (...) { // out of memory: the launch stays open and its phase incomplete
   }
 }
@@ -89,8 +96,10 @@ void Aggregator::add_kernel(const KernelRecord &record) {
   }
   Epoch *epoch = find_epoch(at->epoch);
   if (!epoch)
-    return; // its phase was cleared
-  if (record.end_ns < record.start_ns) {
+    return;                // its phase was cleared
+  int64_t duration_ns = 0; // the times may be any bytes of a file or a broken collector
+  bool overflows = __builtin_sub_overflow(record.end_ns, record.start_ns, &duration_ns);
+  if (overflows || duration_ns < 0) {
     ++epoch->counts.dropped;
     lose("kernel record with end before start", 1, epoch);
     return;
@@ -107,7 +116,11 @@ void Aggregator::add_launch(const LaunchRecord &record) {
     return;
   }
   ++epoch->counts.launches;
-  launches.add(record);
+  std::optional<Capture> replaced = launches.add(record);
+  if (Epoch *older = replaced ? find_epoch(replaced->epoch) : nullptr) {
+    ++older->counts.dropped;
+    lose("correlation id used again before its record came", 1, older);
+  }
 }
 
 void Aggregator::add_range(const RangeRecord &record) {

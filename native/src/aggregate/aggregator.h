@@ -19,11 +19,13 @@ struct RecordCounts {
   uint64_t records = 0;
   uint64_t failed = 0;
   uint64_t dropped = 0; ///< launches whose record was lost
+  uint64_t cleared = 0; ///< launches whose phase was cleared before their record came
   uint64_t ranges = 0;  ///< that ended, without those that only say "seen"
   uint64_t metrics = 0; ///< values that users added
   int64_t drain_ns = 0; ///< time spent here on behalf of the epoch's sessions
 
-  bool is_complete() const { return launches == records + failed + dropped; }
+  uint64_t outstanding() const { return launches - records - failed - dropped - cleared; }
+  bool is_complete() const { return outstanding() == 0; }
   void add(const RecordCounts &other);
 };
 

@@ -39,7 +39,7 @@ const CallPathTree *SessionTree::find(uint32_t number) const {
 
 NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python) const {
   if (source_ == ContextSource::kShadow)
-    python = 0;
+    return shadow_node(phase, shadow);
   uint64_t key = (uint64_t{shadow} << 32) | python;
   auto cached = phase.paths.find(key);
   if (cached != phase.paths.end())
@@ -50,12 +50,9 @@ NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python
   for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
        id = contexts.node(id).parent) {
     const ContextNode &frame = contexts.node(id);
-    bool is_test = source_ == ContextSource::kPython && frame.kind == FrameKind::kTest;
-    // A kernel inside the frame that a launch hook named for it is the same kernel.
-    bool is_named = frame.kind == FrameKind::kKernel && naming_frame(frame.parent) != nullptr;
-    if (is_test)
+    if (frame.kind == FrameKind::kTest)
       tests.push_back(id);
-    else if (shows(frame.kind) && !is_named)
+    else if (shows(frame))
       frames.push_back(id);
   }
   for (ContextId id = python; id != 0; id = contexts.node(id).parent)
@@ -68,8 +65,37 @@ NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python
   return node;
 }
 
+NodeIndex SessionTree::shadow_node(Phase &phase, ContextId shadow) const {
+  // Each frame's own node is kept, so that a path costs no more than its new frames, however deep.
+  const ContextTree &contexts = ContextTree::instance();
+  std::vector<ContextId> fresh; // innermost first
+  NodeIndex node = kRootNode;
+  for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
+       id = contexts.node(id).parent) {
+    auto cached = phase.paths.find(uint64_t{id} << 32);
+    if (cached != phase.paths.end()) {
+      node = cached->second;
+      break;
+    }
+    fresh.push_back(id);
+  }
+  for (auto id = fresh.rbegin(); id != fresh.rend(); ++id) {
+    const ContextNode &frame = contexts.node(*id);
+    if (shows(frame))
+      node = phase.tree.child(node, frame.name, frame.kind);
+    phase.paths.emplace(uint64_t{*id} << 32, node);
+  }
+  return node;
+}
+
 bool SessionTree::shows(FrameKind kind) const {
   return source_ == ContextSource::kShadow || kind != FrameKind::kScope;
+}
+
+bool SessionTree::shows(const ContextNode &frame) const {
+  // A kernel inside the frame that a launch hook named for it is the same kernel.
+  bool is_named = frame.kind == FrameKind::kKernel && naming_frame(frame.parent) != nullptr;
+  return shows(frame.kind) && !is_named;
 }
 
 void SessionTree::add_range(uint32_t number, const RangeRecord &record) {

@@ -54,10 +54,12 @@ private:
   /// Whether frames of this kind are on the session's paths: Python frames take the place of
   /// scopes, and stand below the tests.
   bool shows(FrameKind kind) const;
+  bool shows(const ContextNode &frame) const;
   /// The frame that a launch hook put around a launch to name its kernel; null without one.
   const ContextNode *naming_frame(ContextId at) const;
   void add_leaf(Phase &phase, const Capture &above, const Leaf &leaf, int64_t duration_ns) const;
   NodeIndex node_for(Phase &phase, ContextId shadow, ContextId python) const;
+  NodeIndex shadow_node(Phase &phase, ContextId shadow) const;
 
   ContextSource source_;
   uint32_t birth_; ///< frames of an earlier birth are not on this session's paths

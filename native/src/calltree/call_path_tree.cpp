@@ -54,9 +54,10 @@ NodeIndex CallPathTree::append(NodeIndex parent, const Name &name, FrameKind kin
 
 NodeIndex CallPathTree::child(NodeIndex parent, const Name &name, FrameKind kind, int32_t device,
                               int32_t variant) {
+  // 8 bits of kind, 24 of device (a tree of 16 million devices is none), 32 of variant.
   uint64_t rest = static_cast<uint64_t>(kind) |
-                  (static_cast<uint64_t>(static_cast<uint16_t>(device)) << 8) |
-                  (static_cast<uint64_t>(static_cast<uint32_t>(variant)) << 24);
+                  (uint64_t{static_cast<uint32_t>(device) & 0xffffff} << 8) |
+                  (uint64_t{static_cast<uint32_t>(variant)} << 32);
   ChildKey key{parent, name.key(), rest};
   auto found = children_.find(key);
   if (found != children_.end())

@@ -14,6 +14,19 @@ uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t
   return hash;
 }
 
+/// Makes the number odd first, and only then the stacks are read: a thread that notes an id too
+/// late to be seen finds another number.
+class Collecting {
+public:
+  explicit Collecting(std::atomic<uint32_t> &number) : number_(number) { number_.fetch_add(1); }
+  ~Collecting() { number_.fetch_add(1); }
+  Collecting(const Collecting &) = delete;
+  Collecting &operator=(const Collecting &) = delete;
+
+private:
+  std::atomic<uint32_t> &number_;
+};
+
 } // namespace
 
 ContextTree &ContextTree::instance() {
@@ -35,21 +48,37 @@ ContextId ContextTree::allocate() {
   if (used_ == kChunkNodes * kMaxChunks)
     throw Error(ErrorCode::kScope, "more than 67 million distinct call paths are alive; "
                                    "use fewer distinct scope names or clear phases");
-  if (used_ % kChunkNodes == 0)
+  if (used_ % kChunkNodes == 0) {
+    free_.reserve(used_ + kChunkNodes); // so that a collection needs no memory for it
     chunks_[used_ / kChunkNodes].store(new ContextNode[kChunkNodes], std::memory_order_release);
+  }
   return used_++;
 }
 
 ContextId ContextTree::child(ContextId parent, std::string_view text, FrameKind kind,
                              uint32_t birth, EpochId epoch) {
-  Name name(text);
-  uint64_t key = lookup_key(parent, name, kind, birth);
+  Name name(text); // before the lock: names have one of their own
   std::lock_guard lock(mutex_);
+  return find_or_add(parent, std::move(name), kind, birth, epoch);
+}
+
+ContextId ContextTree::child_since(uint32_t collection, ContextId parent, std::string_view text,
+                                   FrameKind kind, uint32_t birth, EpochId epoch) {
+  Name name(text);
+  std::lock_guard lock(mutex_);
+  if (collections_.load(std::memory_order_relaxed) != collection)
+    return kStale;
+  return find_or_add(parent, std::move(name), kind, birth, epoch);
+}
+
+ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t birth,
+                                   EpochId epoch) {
+  uint64_t key = lookup_key(parent, name, kind, birth);
   auto [first, last] = lookup_.equal_range(key);
   for (auto candidate = first; candidate != last; ++candidate) {
-    ContextNode &node = slot(candidate->second);
+    const ContextNode &node = slot(candidate->second);
     if (node.parent == parent && node.name == name && node.kind == kind && node.birth == birth) {
-      node.last_used.store(epoch, std::memory_order_relaxed);
+      touch(candidate->second, epoch);
       return candidate->second;
     }
   }
@@ -87,18 +116,16 @@ void ContextTree::release(ContextId id) {
 void ContextTree::collect(EpochId oldest_live,
                           const std::function<void(std::vector<ContextId> &)> &gather_roots) {
   std::lock_guard lock(mutex_);
-  // First the counter, then the stacks: a thread that pushes a cached id after its stack was read
-  // sees the new number and asks again, so no freed id stays on a stack.
-  collections_.fetch_add(1, std::memory_order_seq_cst);
   std::vector<ContextId> roots;
+  std::vector<bool> is_root(used_, false); // what may fail comes before the number changes
+  Collecting collecting(collections_);
   gather_roots(roots);
-  std::vector<bool> is_root(used_, false);
   for (ContextId id : roots)
     is_root[id] = true;
   auto is_dead = [&](ContextId id) {
     const ContextNode &node = slot(id);
     return id != 0 && node.live && node.children == 0 && !is_root[id] &&
-           node.last_used.load(std::memory_order_acquire) < oldest_live;
+           node.last_used.load(std::memory_order_seq_cst) < oldest_live;
   };
   for (ContextId start = 1; start < used_; ++start) {
     // A freed leaf may leave its parent without children, so go up while that lasts.
@@ -108,6 +135,14 @@ void ContextTree::collect(EpochId oldest_live,
       id = parent;
     }
   }
+}
+
+uint32_t ContextTree::settled_collections() const {
+  uint32_t number = collections();
+  if (number % 2 == 0)
+    return number;
+  std::lock_guard lock(mutex_); // a collection holds it from odd to even
+  return collections();
 }
 
 size_t ContextTree::live_count() const {

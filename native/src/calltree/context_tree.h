@@ -30,27 +30,45 @@ struct ContextNode {
 
 /// Interns paths. Nodes are freed by `collect` when no live phase, stack or child needs them.
 ///
-/// Lock order: this mutex is the innermost but for the name table; nothing is called under it.
+/// Who finds an id without a lock, in a cache or on the stack of another thread, reads an even
+/// `collections()` first, then notes the id where `collect` looks (a stack, or the stamp of
+/// `touch`), then compares the number again. An unchanged number says that no collection began in
+/// between and that the next one will see the note; otherwise the search starts over.
+///
+/// Lock order: inside the aggregator's mutex, outside those of the thread list and of names.
 class ContextTree {
 public:
   static ContextTree &instance();
 
-  /// The child of `parent`, made when it is new. [any thread] locks
+  static constexpr ContextId kStale = 0xffffffffu; ///< names no node
+
+  /// The child of `parent`, made when it is new. The caller keeps `parent` alive. [any thread]
+  /// locks
   ContextId child(ContextId parent, std::string_view name, FrameKind kind, uint32_t birth,
                   EpochId epoch);
+  /// Same for a parent that nobody keeps alive: kStale when `collections()` is not `collection`
+  /// any more, because the parent may be gone. [any thread] locks
+  ContextId child_since(uint32_t collection, ContextId parent, std::string_view name,
+                        FrameKind kind, uint32_t birth, EpochId epoch);
   /// The node; valid while the caller keeps it alive (on a stack or by an uncollected epoch).
   const ContextNode &node(ContextId id) const { return slot(id); }
-  /// Notes that a record of `epoch` may name the node; true when nobody had in this epoch.
+  /// Notes that a record of `epoch` may name the node; true when the last note was of another
+  /// epoch. Stamps only grow: a thread that still works in an older epoch takes nothing back.
   /// [any thread]
   bool touch(ContextId id, EpochId epoch) {
     std::atomic<EpochId> &stamp = slot(id).last_used;
-    if (stamp.load(std::memory_order_relaxed) == epoch)
+    EpochId seen = stamp.load(std::memory_order_seq_cst);
+    if (seen == epoch)
       return false;
-    stamp.store(epoch, std::memory_order_release);
+    while (seen < epoch && !stamp.compare_exchange_weak(seen, epoch, std::memory_order_seq_cst)) {
+    }
     return true;
   }
-  /// Number of collections begun; a thread's cache is valid only for the number it saw.
+  /// Number of beginnings and ends of collections: odd while one is at work. A thread's cache is
+  /// valid only for the number it saw.
   uint32_t collections() const { return collections_.load(std::memory_order_seq_cst); }
+  /// Same, always even: waits for the end of a collection that is at work. [any thread]
+  uint32_t settled_collections() const;
   /// Frees nodes last used before `oldest_live` that are neither roots nor above one.
   void collect(EpochId oldest_live, const std::function<void(std::vector<ContextId> &)> &roots);
   size_t live_count() const;
@@ -63,6 +81,8 @@ private:
   ContextNode &slot(ContextId id) const {
     return chunks_[id / kChunkNodes].load(std::memory_order_acquire)[id % kChunkNodes];
   }
+  ContextId find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t birth,
+                        EpochId epoch); ///< [mutex held]
   ContextId allocate();
   void release(ContextId id);
 

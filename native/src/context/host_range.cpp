@@ -74,8 +74,10 @@ void exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns, int
 StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
   ThreadState &thread = this_thread();
   StackEntry &entry = thread.stack.push(name, kind, now);
-  if (entry.is_first_use)
-    thread.ranges.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));
+  bool is_filled = entry.is_first_use &&
+                   thread.ranges.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));
+  if (is_filled) // in a program of ever new names no other record may ever ask
+    request_drain();
   if (now.wants_wall)
     entry.start_ns = monotonic_ns();
   return entry;

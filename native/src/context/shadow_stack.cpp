@@ -11,12 +11,15 @@ namespace {
 
 std::atomic<const ShadowStack *> g_starting_stack{nullptr};
 constexpr std::string_view kMetadataPrefix = "__proton_launch_metadata:";
-std::atomic<uint64_t> g_next_scope_id{1};
+constexpr uint64_t kScopeIdBlock = 1024;
+std::atomic<uint64_t> g_next_scope_ids{1};
 
 } // namespace
 
-void set_starting_stack(const ShadowStack *stack) noexcept {
-  g_starting_stack.store(stack, std::memory_order_release);
+void set_starting_stack(const ThreadStack &thread) noexcept {
+  g_starting_stack.store(thread.get(), std::memory_order_seq_cst);
+  if (!thread.get()) // it ended meanwhile, perhaps before it could see that it leads
+    g_starting_stack.store(nullptr, std::memory_order_seq_cst);
 }
 
 const ShadowStack *starting_stack() noexcept {
@@ -47,22 +50,37 @@ StackEntry &ShadowStack::append() {
   return entry(index);
 }
 
+uint64_t ShadowStack::next_scope_id() noexcept {
+  // In blocks, so that threads do not pass one cache line around at every scope.
+  if (next_scope_id_ == scope_ids_end_) {
+    next_scope_id_ = g_next_scope_ids.fetch_add(kScopeIdBlock, std::memory_order_relaxed);
+    scope_ids_end_ = next_scope_id_ + kScopeIdBlock;
+  }
+  return next_scope_id_++;
+}
+
 ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
                              const Situation &now, uint32_t collection) {
   ContextTree &tree = ContextTree::instance();
-  is_first_use_ = true;
-  if (name.text.size() > kInlineName)
-    return tree.child(parent, name.text, kind, now.birth, now.epoch);
+  if (parent == ContextTree::kStale)
+    return parent;
+  if (name.text.size() > kInlineName) {
+    is_first_use_ = true;
+    return tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
+  }
   uint64_t slot =
       (name.hash ^ (uint64_t{parent} * 0x9E3779B97F4A7C15ull) ^ static_cast<uint64_t>(kind)) >> 7;
   CacheEntry &cached = cache_[slot % kCacheEntries];
   if (cached.collection == collection && cached.hash == name.hash && cached.parent == parent &&
       cached.birth == now.birth && cached.kind == kind && cached.length == name.text.size() &&
       std::memcmp(cached.text.data(), name.text.data(), name.text.size()) == 0) {
-    is_first_use_ = tree.touch(cached.id, now.epoch);
+    is_first_use_ |= tree.touch(cached.id, now.epoch);
     return cached.id;
   }
-  ContextId id = tree.child(parent, name.text, kind, now.birth, now.epoch);
+  is_first_use_ = true;
+  ContextId id = tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
+  if (id == ContextTree::kStale)
+    return id;
   cached.hash = name.hash;
   cached.parent = parent;
   cached.id = id;
@@ -74,26 +92,21 @@ ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
   return id;
 }
 
-ContextId ShadowStack::base(const Situation &now) {
+ContextId ShadowStack::base() noexcept {
   if (depth() != 0)
-    return top().id.load(std::memory_order_relaxed);
+    return own();
   const ShadowStack *starting = starting_stack();
-  if (!starting || starting == this)
-    return 0;
-  ContextId id = starting->published();
-  if (id != 0)
-    ContextTree::instance().touch(id, now.epoch);
-  return id;
+  return starting && starting != this ? starting->published() : 0;
 }
 
-ContextId ShadowStack::with_state(ContextId base, const Situation &now) {
-  if (states_.empty())
+bool ShadowStack::lacks_state() noexcept {
+  return !states_.empty() && (depth() == 0 || top().state_serial != states_.back().serial);
+}
+
+ContextId ShadowStack::with_state(ContextId base, const Situation &now, uint32_t collection) {
+  if (!lacks_state())
     return base;
-  const State &state = states_.back();
-  if (depth() != 0 && top().state_serial == state.serial)
-    return base;
-  uint32_t collection = ContextTree::instance().collections();
-  std::string_view name = state.name;
+  std::string_view name = states_.back().name;
   if (name.starts_with(kMetadataPrefix)) {
     // Two frames, so that metadata of all kernels stands below one node.
     base = child(base, hashed(kMetadataPrefix.substr(0, kMetadataPrefix.size() - 1)),
@@ -103,39 +116,75 @@ ContextId ShadowStack::with_state(ContextId base, const Situation &now) {
   return child(base, hashed(name), FrameKind::kState, now, collection);
 }
 
-ContextId ShadowStack::current(const Situation &now) { return with_state(base(now), now); }
+ContextId ShadowStack::current(const Situation &now) {
+  if (depth() != 0 && !lacks_state())
+    return own(); // this stack keeps it, and `pop` stamps it for records
+  ContextTree &tree = ContextTree::instance();
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    ContextId id = with_state(base(), now, collection);
+    if (id == ContextTree::kStale)
+      continue;
+    if (id != 0)
+      tree.touch(id, now.epoch);
+    if (tree.collections() == collection)
+      return id;
+  }
+}
 
-void ShadowStack::publish(const Situation &now) {
+void ShadowStack::publish(const Situation &now) noexcept {
   // An empty stack publishes the root: it follows the starting thread, it does not lead others.
-  ContextId own = depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed);
-  published_.store(now.active ? with_state(own, now) : own, std::memory_order_seq_cst);
+  ContextId shown = own();
+  if (now.active && lacks_state()) {
+    ContextTree &tree = ContextTree::instance();
+    try {
+      for (;;) {
+        // Held before it is shown, so that who reads it never gets a freed one.
+        uint32_t collection = tree.settled_collections();
+        ContextId id = with_state(own(), now, collection);
+        if (id == ContextTree::kStale)
+          continue;
+        held_.store(id, std::memory_order_seq_cst);
+        if (tree.collections() != collection)
+          continue;
+        shown = id;
+        break;
+      }
+    } catch (...) { // out of memory for the state's node: the bare frame is shown
+    }
+  }
+  published_.store(shown, std::memory_order_release);
+  if (held_.load(std::memory_order_relaxed) != 0)
+    held_.store(0, std::memory_order_release);
 }
 
 StackEntry &ShadowStack::push(HashedName name, FrameKind kind, const Situation &now) {
   ContextTree &tree = ContextTree::instance();
-  uint32_t collection = tree.collections();
-  bool carries_state = kind != FrameKind::kScope && kind != FrameKind::kTest;
-  ContextId parent = carries_state ? current(now) : base(now);
+  const bool carries_state = kind != FrameKind::kScope && kind != FrameKind::kTest;
+  const uint32_t below = depth();
   StackEntry &fresh = append();
-  fresh.state_serial = depth() != 0 ? top().state_serial : 0;
+  fresh.state_serial = below != 0 ? top().state_serial : 0;
   if (carries_state && !states_.empty())
     fresh.state_serial = states_.back().serial;
-  fresh.id.store(child(parent, name, kind, now, collection), std::memory_order_seq_cst);
+  is_first_use_ = false;
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    ContextId parent = carries_state ? with_state(base(), now, collection) : base();
+    ContextId id = child(parent, name, kind, now, collection);
+    if (id == ContextTree::kStale)
+      continue;
+    fresh.id.store(id, std::memory_order_release);
+    depth_.store(below + 1, std::memory_order_seq_cst);
+    if (tree.collections() == collection)
+      break;
+    depth_.store(below, std::memory_order_release);
+  }
   fresh.kind = kind;
   fresh.is_noop = false;
   fresh.is_first_use = is_first_use_;
-  fresh.scope_id = g_next_scope_id.fetch_add(1, std::memory_order_relaxed);
+  fresh.scope_id = next_scope_id();
   fresh.name_hash = name.hash;
   fresh.start_ns = 0;
-  depth_.store(depth() + 1, std::memory_order_seq_cst);
-  if (tree.collections() != collection) {
-    // A collection began meanwhile and may have freed a cached id before it saw our stack.
-    depth_.store(depth() - 1, std::memory_order_relaxed);
-    parent = carries_state ? current(now) : base(now);
-    fresh.id.store(tree.child(parent, name.text, kind, now.birth, now.epoch),
-                   std::memory_order_seq_cst);
-    depth_.store(depth() + 1, std::memory_order_seq_cst);
-  }
   publish(now);
   return fresh;
 }
@@ -157,18 +206,13 @@ StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
 }
 
 bool ShadowStack::pop(const Situation &now) noexcept {
-  // Records of this epoch may name the node after it left the stack.
-  ContextId id = top().id.load(std::memory_order_relaxed);
-  bool is_first_use = id != 0 && ContextTree::instance().touch(id, now.epoch);
-  ContextId shown = published_.load(std::memory_order_relaxed);
-  if (shown != 0 && shown != id)
-    ContextTree::instance().touch(shown, now.epoch);
-  depth_.store(depth() - 1, std::memory_order_seq_cst);
-  try {
-    publish(now);
-  } catch (...) { // out of memory for the state's node: fall back to the bare frame
-    published_.store(depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed));
-  }
+  // Records of this epoch may name the node after it left the stack. That of a frame which stands
+  // for nothing is its parent's, still below.
+  const StackEntry &closed = top();
+  ContextId id = closed.id.load(std::memory_order_relaxed);
+  bool is_first_use = id != 0 && !closed.is_noop && ContextTree::instance().touch(id, now.epoch);
+  depth_.store(depth() - 1, std::memory_order_release);
+  publish(now);
   return is_first_use;
 }
 
@@ -195,14 +239,26 @@ void ShadowStack::append_ids(std::vector<ContextId> &ids) const {
   uint32_t count = depth_.load(std::memory_order_seq_cst);
   for (uint32_t i = 0; i < count; ++i) {
     const StackEntry *block = blocks_[i / kBlockEntries].load(std::memory_order_acquire);
-    ids.push_back(block[i % kBlockEntries].id.load(std::memory_order_seq_cst));
+    ids.push_back(block[i % kBlockEntries].id.load(std::memory_order_acquire));
   }
+  // In this order: what is held no longer is published.
+  ids.push_back(held_.load(std::memory_order_seq_cst));
   ids.push_back(published());
+}
+
+void ShadowStack::leave(const Situation &now) noexcept {
+  states_.clear();
+  pop_to(0, now);
+  publish(now);
+  tenure_.fetch_add(1, std::memory_order_seq_cst);
+  const ShadowStack *self = this;
+  g_starting_stack.compare_exchange_strong(self, nullptr, std::memory_order_seq_cst);
 }
 
 void ShadowStack::clear() noexcept {
   depth_.store(0, std::memory_order_release);
   published_.store(0, std::memory_order_release);
+  held_.store(0, std::memory_order_release);
   states_.clear();
 }
 

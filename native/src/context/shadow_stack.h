@@ -32,7 +32,8 @@ struct StackEntry {
   int64_t start_ns = 0; ///< 0: not timed
 };
 
-/// Owned by one thread; other threads only read `current` and, in a collection, the ids.
+/// Owned by one thread; other threads only read `published` and, in a collection, the ids. How an
+/// id that was found without a lock is kept alive: see ContextTree.
 class ShadowStack {
 public:
   ShadowStack() = default;
@@ -60,11 +61,15 @@ public:
   StackEntry &top() noexcept { return entry(depth() - 1); }
   /// Context for a record of this thread: own stack, else the starting thread's, plus the state.
   ContextId current(const Situation &now);
-  /// What another thread may read. [any thread]
-  ContextId published() const noexcept { return published_.load(std::memory_order_seq_cst); }
+  /// What another thread may read: an id that this stack keeps alive. [any thread]
+  ContextId published() const noexcept { return published_.load(std::memory_order_acquire); }
   /// Ids that a collection must keep. [any thread]
   void append_ids(std::vector<ContextId> &ids) const;
-  /// Forgets every frame and state: the thread ended, or the process forked.
+  /// Closes every frame and state: the thread ends, and another one may get this stack.
+  void leave(const Situation &now) noexcept;
+  /// Number of threads that had this stack and left it. [any thread]
+  uint32_t tenure() const noexcept { return tenure_.load(std::memory_order_seq_cst); }
+  /// Forgets every frame and state: the process forked.
   void clear() noexcept;
 
 private:
@@ -81,31 +86,54 @@ private:
     ContextId parent = 0;
     ContextId id = 0;
     uint32_t birth = 0;
-    uint32_t collection = 0;
+    uint32_t collection = 1; ///< odd: matches no settled number
     FrameKind kind = FrameKind::kUnknown;
     uint8_t length = 0;
     std::array<char, kInlineName> text; ///< own copy: the node may be freed while we compare
   };
 
+  /// kStale when a collection began since the number, or when `parent` is kStale.
   ContextId child(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
                   uint32_t collection);
-  ContextId with_state(ContextId base, const Situation &now);
-  ContextId base(const Situation &now);
-  void publish(const Situation &now);
+  ContextId with_state(ContextId base, const Situation &now, uint32_t collection);
+  ContextId base() noexcept;
+  ContextId own() noexcept { return depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed); }
+  bool lacks_state() noexcept;
+  void publish(const Situation &now) noexcept;
   StackEntry &append();
+  uint64_t next_scope_id() noexcept;
 
   bool is_first_use_ = false; ///< set by `child`
   std::atomic<uint32_t> depth_{0};
+  std::atomic<uint32_t> tenure_{0};
+  std::atomic<ContextId> held_{0}; ///< about to be published
   std::atomic<ContextId> published_{0};
   std::array<std::atomic<StackEntry *>, kMaxBlocks> blocks_{};
   std::vector<State> states_;
   uint32_t next_state_serial_ = 1;
+  uint64_t next_scope_id_ = 0; ///< of a block that only this stack hands out
+  uint64_t scope_ids_end_ = 0;
   std::array<CacheEntry, kCacheEntries> cache_{};
 };
 
+/// A thread by its stack, for as long as the thread lives: stacks are used again by later ones.
+class ThreadStack {
+public:
+  ThreadStack() = default;
+  explicit ThreadStack(const ShadowStack &stack) : stack_(&stack), tenure_(stack.tenure()) {}
+  /// Null once the thread left its stack. [any thread]
+  const ShadowStack *get() const noexcept {
+    return stack_ && stack_->tenure() == tenure_ ? stack_ : nullptr;
+  }
+
+private:
+  const ShadowStack *stack_ = nullptr;
+  uint32_t tenure_ = 0;
+};
+
 /// The stack whose live context a thread with an empty stack uses: that of the thread which
-/// started the newest active session.
-void set_starting_stack(const ShadowStack *stack) noexcept;
+/// started the newest active session. [one thread at a time]
+void set_starting_stack(const ThreadStack &thread) noexcept;
 const ShadowStack *starting_stack() noexcept;
 
 } // namespace proton

@@ -1,5 +1,7 @@
 #include "context/thread_state.h"
 
+#include <pthread.h>
+
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -21,35 +23,42 @@ ThreadList &threads() {
 // Initial-exec: one instruction instead of a call per access; the module needs 8 bytes of it.
 [[gnu::tls_model("initial-exec")]] thread_local ThreadState *t_state = nullptr;
 
-/// Returns the state to the list when its thread ends.
-struct Owner {
-  ~Owner() {
-    ThreadState *state = t_state;
-    t_state = nullptr;
-    if (!state)
-      return;
-    if (starting_stack() == &state->stack)
-      set_starting_stack(nullptr);
-    state->stack.clear();
-    std::lock_guard lock(threads().mutex);
-    threads().unused.push_back(state);
-  }
-  bool armed = false;
-};
-thread_local Owner t_owner;
+/// Returns the state to the list when its thread ends. A destructor of a pthread key, because
+/// those run after the destructors of all thread_local objects, which may still open scopes, and
+/// run again when one of them does so even later.
+void end_thread(void *ended) noexcept {
+  auto *state = static_cast<ThreadState *>(ended);
+  t_state = nullptr;
+  state->stack.leave(situation());
+  ThreadList &list = threads();
+  std::lock_guard lock(list.mutex);
+  list.unused.push_back(state); // `adopt` made room
+}
+
+/// Where the system has no key left, states of ended threads are not used again.
+void at_thread_end(ThreadState *state) noexcept {
+  static pthread_key_t key{};
+  static const bool has_key = pthread_key_create(&key, end_thread) == 0;
+  if (has_key)
+    pthread_setspecific(key, state);
+}
 
 ThreadState &adopt() {
   ThreadList &list = threads();
-  std::lock_guard lock(list.mutex);
-  if (!list.unused.empty()) {
-    t_state = list.unused.back();
+  ThreadState *state = nullptr;
+  {
+    std::lock_guard lock(list.mutex);
+    if (list.unused.empty()) {
+      list.all.push_back(std::make_unique<ThreadState>());
+      list.unused.reserve(list.all.capacity());
+      list.unused.push_back(list.all.back().get());
+    }
+    state = list.unused.back();
     list.unused.pop_back();
-  } else {
-    list.all.push_back(std::make_unique<ThreadState>());
-    t_state = list.all.back().get();
   }
-  t_owner.armed = true; // first access registers the destructor for this thread
-  return *t_state;
+  at_thread_end(state);
+  t_state = state;
+  return *state;
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "record/record.h"
 
@@ -12,7 +13,13 @@ namespace proton {
 /// Correlation id -> where the launch stood. Not synchronised: the aggregator's lock guards it.
 class LaunchTable {
 public:
-  void add(const LaunchRecord &launch) { launches_[launch.correlation_id] = launch.at; }
+  /// Returns the older launch whose id was used again before its record came; empty without one.
+  std::optional<Capture> add(const LaunchRecord &launch) {
+    auto [found, is_new] = launches_.try_emplace(launch.correlation_id, launch.at);
+    if (is_new)
+      return std::nullopt;
+    return std::exchange(found->second, launch.at);
+  }
   /// Removes and returns the launch; empty when it is unknown.
   std::optional<Capture> take(uint64_t correlation_id) {
     auto found = launches_.find(correlation_id);

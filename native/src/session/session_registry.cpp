@@ -13,6 +13,8 @@ namespace {
 
 using Lock = std::lock_guard<std::mutex>;
 
+constexpr uint32_t kMaxBirth = 0xffffff; // what a Situation holds
+
 std::mutex &guard() { return Aggregator::instance().mutex; }
 
 } // namespace
@@ -35,11 +37,14 @@ SessionRegistry::Session &SessionRegistry::find(int id) {
 
 int SessionRegistry::add(const std::string &name, ContextSource source, bool records_wall) {
   Lock lock(guard());
+  if (next_birth_ > kMaxBirth)
+    throw Error(ErrorCode::kSession, "more than 16 777 215 sessions were started in this process; "
+                                     "use phases of one session instead");
   int id = next_id_++;
   Session &session = sessions_[id];
   session.name = name;
   session.tree = std::make_unique<SessionTree>(source, next_birth_++, records_wall);
-  session.starting_stack = &this_thread().stack;
+  session.starting_thread = ThreadStack(this_thread().stack);
   return id;
 }
 
@@ -48,7 +53,7 @@ EpochId SessionRegistry::open_epoch() {
   EpochId id = ++last_epoch_;
   Situation next;
   next.epoch = id;
-  const ShadowStack *starting = nullptr;
+  ThreadStack starting; // of the newest session whose thread still runs
   Epoch epoch;
   for (auto &[number, session] : sessions_) {
     if (!session.active)
@@ -57,7 +62,8 @@ EpochId SessionRegistry::open_epoch() {
     next.birth = std::max(next.birth, session.tree->birth());
     next.wants_python |= session.tree->source() == ContextSource::kPython;
     next.wants_wall |= session.tree->records_wall();
-    starting = session.starting_stack;
+    if (session.starting_thread.get())
+      starting = session.starting_thread;
     epoch.members.push_back({number, session.tree.get(), session.phase});
   }
   if (next.active)
@@ -219,8 +225,11 @@ void SessionRegistry::drop_phase(int id, uint32_t phase) {
     auto cleared = [&](const EpochMember &member) {
       return member.session == id && member.phase == phase;
     };
-    if (std::erase_if(epoch.members, cleared) != 0)
-      session.retired.add(epoch.counts);
+    if (std::erase_if(epoch.members, cleared) == 0)
+      continue;
+    RecordCounts counts = epoch.counts;
+    counts.cleared += counts.outstanding(); // nobody looks when their records come
+    session.retired.add(counts);
   }
   session.tree->drop_phase(phase);
   session.first_epochs.erase(phase);
@@ -232,9 +241,12 @@ void SessionRegistry::clear_phase(int id, uint32_t phase, bool up_to) {
   if (!session.first_epochs.contains(phase) && phase != session.phase && !up_to)
     tree(id, phase); // throws, naming the live phases
   Aggregator::instance().drain();
-  for (uint32_t number = up_to ? 0 : phase; number <= std::min(phase, session.phase); ++number)
-    if (session.first_epochs.contains(number))
-      drop_phase(id, number);
+  std::vector<uint32_t> cleared;
+  for (const auto &[number, epoch] : session.first_epochs)
+    if (number == phase || (up_to && number < phase))
+      cleared.push_back(number);
+  for (uint32_t number : cleared)
+    drop_phase(id, number);
   if (phase >= session.phase) {
     // The current phase goes on, empty; a new epoch keeps late records of the old one out.
     EpochId epoch = open_epoch();
@@ -292,7 +304,7 @@ void SessionRegistry::reset_after_fork() noexcept {
   // and simply abandoned.
   new (&guard()) std::mutex;
   publish_situation(Situation{});
-  set_starting_stack(nullptr);
+  set_starting_stack({});
   for (auto &[number, session] : sessions_)
     session.active = false;
   reset_threads_after_fork();

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "aggregate/aggregator.h"
+#include "context/shadow_stack.h"
 #include "writer/profile_writer.h"
 
 namespace proton {
-
-class ShadowStack;
 
 /// A user metric as it came from Python.
 struct UserMetric {
@@ -64,7 +63,7 @@ private:
     bool active = false;
     uint32_t phase = 0;
     std::map<uint32_t, EpochId> first_epochs; ///< live phases -> the epoch that opened them
-    const ShadowStack *starting_stack = nullptr;
+    ThreadStack starting_thread;
     std::string provenance;
     RecordCounts retired; ///< of epochs that were pruned
   };

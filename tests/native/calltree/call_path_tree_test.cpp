@@ -121,3 +121,13 @@ TEST(a_tree_keeps_its_names_alive_and_frees_them) {
   }
   CHECK_EQ(live_name_count(), before);
 }
+
+TEST(devices_and_variants_past_65_536_are_told_apart) {
+  CallPathTree tree;
+  auto leaf = [&](int32_t device, int32_t variant) {
+    return tree.child(kRootNode, Name("k"), FrameKind::kKernel, device, variant);
+  };
+  CHECK(leaf(0, 0) != leaf(65536, 0));
+  CHECK(leaf(1, 0) != leaf(1, 65536));
+  CHECK(leaf(65536, 0) == leaf(65536, 0));
+}

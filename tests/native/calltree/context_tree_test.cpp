@@ -79,6 +79,41 @@ TEST(a_collection_keeps_nodes_of_a_live_epoch) {
   collect_all();
 }
 
+TEST(a_thread_that_still_works_in_an_older_epoch_takes_no_stamp_back) {
+  ContextTree &tree = ContextTree::instance();
+  ContextId id = scope(0, "named by two epochs", 1);
+  CHECK(tree.touch(id, 11));
+  CHECK(!tree.touch(id, 11));
+  CHECK(tree.touch(id, 5));
+  CHECK_EQ(scope(0, "named by two epochs", 4), id);
+  tree.collect(10, [](std::vector<ContextId> &) {});
+  CHECK(tree.node(id).live);
+  collect_all();
+}
+
+TEST(a_parent_from_before_a_collection_gets_no_child) {
+  ContextTree &tree = ContextTree::instance();
+  uint32_t before = tree.settled_collections();
+  ContextId parent = scope(0, "gone");
+  CHECK(tree.child_since(before, parent, "child", FrameKind::kScope, 1, 1) != ContextTree::kStale);
+  collect_all();
+  CHECK_EQ(tree.child_since(before, parent, "child", FrameKind::kScope, 1, 1), ContextTree::kStale);
+  CHECK_EQ(tree.live_count(), 0);
+}
+
+TEST(the_number_is_odd_while_a_collection_is_at_work) {
+  ContextTree &tree = ContextTree::instance();
+  uint32_t during = 0, settled = 0;
+  std::thread waits;
+  tree.collect(1, [&](std::vector<ContextId> &) {
+    during = tree.collections();
+    waits = std::thread([&] { settled = tree.settled_collections(); });
+  });
+  waits.join();
+  CHECK_EQ(during % 2, 1);
+  CHECK_EQ(settled, during + 1);
+}
+
 TEST(a_million_names_over_many_collections_leave_nothing) {
   collect_all();
   size_t nodes = ContextTree::instance().live_count(), names = live_name_count();

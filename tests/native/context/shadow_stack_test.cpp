@@ -1,6 +1,7 @@
 #include "context/shadow_stack.h"
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "calltree/context_tree.h"
@@ -128,7 +129,7 @@ TEST(launch_metadata_of_a_kernel_is_two_frames) {
 TEST(an_empty_stack_follows_the_starting_thread) {
   ShadowStack *starting = stack(), *other = stack();
   Situation now = listening();
-  set_starting_stack(starting);
+  set_starting_stack(ThreadStack(*starting));
   starting->push(hashed("backward"), FrameKind::kScope, now);
   CHECK_EQ(path(other->current(now)), "backward");
   other->push(hashed("own"), FrameKind::kScope, now);
@@ -136,7 +137,7 @@ TEST(an_empty_stack_follows_the_starting_thread) {
   other->pop(now);
   starting->pop(now);
   CHECK_EQ(path(other->current(now)), "");
-  set_starting_stack(nullptr);
+  set_starting_stack({});
 }
 
 TEST(ten_thousand_frames_are_held) {
@@ -160,4 +161,56 @@ TEST(a_collection_between_uses_gives_no_freed_context) {
   CHECK_EQ(path(frames->current(now)), "cached");
   CHECK(ContextTree::instance().node(frames->current(now)).live);
   frames->pop(now);
+}
+
+TEST(who_follows_during_a_collection_gets_no_freed_context) {
+  ShadowStack *starting = stack(), *other = stack();
+  Situation now = listening(), later = listening();
+  later.epoch = 50;
+  set_starting_stack(ThreadStack(*starting));
+  starting->push(hashed("ends during the collection"), FrameKind::kScope, now);
+  ContextId followed = 0;
+  std::thread follower;
+  ContextTree::instance().collect(50, [&](std::vector<ContextId> &) {
+    follower = std::thread([&] { followed = other->current(later); });
+    starting->pop(now);
+  });
+  follower.join();
+  CHECK(followed == 0 || ContextTree::instance().node(followed).live);
+  set_starting_stack({});
+}
+
+TEST(the_end_of_a_frame_that_stands_for_nothing_is_no_use_of_its_parent) {
+  ShadowStack *frames = stack();
+  Situation now = listening(), next_phase = listening();
+  next_phase.epoch = 2;
+  frames->push(hashed("outer"), FrameKind::kScope, now);
+  frames->push_noop(hashed("silent"), FrameKind::kScope);
+  CHECK(!frames->pop(next_phase));
+  CHECK(frames->pop(next_phase)); // so that the phase shows "outer"
+}
+
+TEST(a_stack_that_was_left_leads_nobody) {
+  ShadowStack *starting = stack(), *other = stack();
+  Situation now = listening();
+  ThreadStack ended(*starting);
+  set_starting_stack(ended);
+  starting->push(hashed("open at the end"), FrameKind::kScope, now);
+  starting->leave(now);
+  CHECK(starting_stack() == nullptr && ended.get() == nullptr);
+  set_starting_stack(ended);
+  starting->push(hashed("of the next thread"), FrameKind::kScope, now);
+  CHECK_EQ(path(other->current(now)), "");
+  CHECK(ThreadStack(*starting).get() == starting);
+  starting->pop(now);
+}
+
+TEST(frames_left_open_keep_the_stamp_of_the_epoch_in_which_their_thread_ended) {
+  ShadowStack *frames = stack();
+  Situation now = listening(), last = listening();
+  last.epoch = 9;
+  ContextId id = frames->push(hashed("left open"), FrameKind::kScope, now).id;
+  frames->leave(last);
+  CHECK_EQ(frames->depth(), 0);
+  CHECK_EQ(ContextTree::instance().node(id).last_used.load(), 9);
 }

@@ -15,6 +15,14 @@ size_t thread_count() {
   return count;
 }
 
+// Constructed before the thread has a state, so destroyed after everything of that thread which was
+// constructed later.
+struct UsesTheStateAtTheEnd {
+  ~UsesTheStateAtTheEnd() { this_thread(); }
+  bool is_used = false;
+};
+thread_local UsesTheStateAtTheEnd t_late;
+
 } // namespace
 
 TEST(a_thread_has_one_state_of_its_own) {
@@ -57,4 +65,16 @@ TEST(frames_of_an_ended_thread_are_forgotten) {
     ended->stack.push(hashed("open at the end"), FrameKind::kScope, now);
   }).join();
   CHECK_EQ(ended->stack.depth(), 0);
+}
+
+TEST(a_state_used_by_the_last_destructor_of_a_thread_is_used_again_too) {
+  auto run = [] {
+    t_late.is_used = true;
+    this_thread();
+  };
+  std::thread(run).join();
+  size_t before = thread_count();
+  for (int i = 0; i < 20; ++i)
+    std::thread(run).join();
+  CHECK_EQ(thread_count(), before);
 }

@@ -37,3 +37,12 @@ TEST(launches_of_ended_epochs_are_forgotten) {
   CHECK_EQ(table.size(), 1);
   CHECK(table.take(2).has_value());
 }
+
+TEST(an_id_used_again_gives_back_the_launch_that_nobody_will_answer) {
+  LaunchTable table;
+  CHECK(!table.add(launch(1, 4)).has_value());
+  std::optional<Capture> older = table.add(launch(1, 5));
+  CHECK(older.has_value());
+  CHECK_EQ(older->epoch, 4);
+  CHECK_EQ(table.take(1)->epoch, 5);
+}

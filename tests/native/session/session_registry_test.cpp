@@ -198,6 +198,87 @@ TEST(threads_that_launch_while_phases_advance_lose_nothing) {
   CHECK(counts.is_complete());
 }
 
+TEST(clearing_accounts_for_launches_whose_record_will_never_count) {
+  Session session;
+  complete(launch());
+  uint64_t late = launch();
+  sessions().clear_phase(session.id, 0, false);
+  RecordCounts counts = sessions().counts(session.id);
+  CHECK_EQ(counts.launches, 2);
+  CHECK_EQ(counts.cleared, 1);
+  CHECK(counts.is_complete());
+  complete(late);
+  CHECK(sessions().losses(session.id).empty());
+}
+
+TEST(a_failed_launch_of_a_cleared_phase_excuses_no_unknown_record) {
+  Session session;
+  uint64_t late = launch();
+  sessions().clear_phase(session.id, 0, false);
+  sink().failed(late);
+  complete(next_correlation_id());
+  CHECK_EQ(sessions().losses(session.id)["kernel record without a launch"], 1);
+}
+
+TEST(a_correlation_id_used_twice_leaves_no_phase_incomplete) {
+  Session session;
+  uint64_t id = launch();
+  sink().launched(id);
+  complete(id);
+  sessions().advance_phase(session.id);
+  CHECK(sessions().is_phase_complete(session.id, 0));
+  CHECK_EQ(sessions().losses(session.id)["correlation id used again before its record came"], 1);
+}
+
+TEST(a_duration_that_no_integer_holds_is_dropped_and_counted) {
+  Session session;
+  KernelRecord record;
+  record.correlation_id = launch();
+  record.name = "k";
+  record.start_ns = INT64_MIN;
+  record.end_ns = INT64_MAX;
+  sink().complete({&record, 1});
+  CHECK_EQ(sessions().counts(session.id).dropped, 1);
+  CHECK(!contains(session.json(), "\"k\""));
+}
+
+TEST(records_of_a_thread_that_ended_inside_a_scope_stay_on_its_path) {
+  Session session;
+  std::thread([&] {
+    this_thread().stack.push(hashed("left open"), FrameKind::kScope, situation());
+    sessions().advance_phase(session.id);
+    complete(launch(), "early", 3);
+  }).join();
+  sessions().clear_phase(session.id, 0, false);
+  // Frees what nobody needs; a node freed too early would be this scope's now.
+  ShadowStack &stack = this_thread().stack;
+  stack.push(hashed("another"), FrameKind::kScope, situation());
+  complete(launch(), "late", 4);
+  stack.pop(situation());
+  std::string json = session.json(1);
+  CHECK(contains(json, "left open") && contains(json, "another"));
+}
+
+TEST(a_thread_that_reuses_the_stack_of_the_starting_one_leads_nobody) {
+  int id = -1;
+  std::thread([&] {
+    id = sessions().add("started elsewhere", ContextSource::kShadow, false);
+    sessions().activate(id);
+  }).join();
+  std::thread([&] {
+    this_thread().stack.push(hashed("not the leader's"), FrameKind::kScope, situation());
+    sessions().advance_phase(id);
+    std::thread([] { complete(launch()); }).join();
+    this_thread().stack.pop(situation());
+  }).join();
+  sessions().clear_phase(id, 0, false);
+  std::string json = sessions().encode(id, 1, FileFormat::kHatchetCompact);
+  size_t scope = json.find("not the leader's"), kernel = json.find("\"k\"");
+  CHECK(kernel != std::string::npos);
+  CHECK(scope == std::string::npos || json.find("\"children\":[]") < scope);
+  sessions().remove(id);
+}
+
 TEST(a_forked_childs_sessions_do_not_go_on) {
   Session session;
   sessions().reset_after_fork();

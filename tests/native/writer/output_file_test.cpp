@@ -143,9 +143,13 @@ TEST(a_closed_pipe_on_standard_output_is_an_error) {
   if (child == 0) {
     int ends[2];
     bool is_ready = pipe(ends) == 0 && dup2(ends[1], STDOUT_FILENO) >= 0;
-    close(ends[0]);
-    close(ends[1]);
-    _exit(is_ready && contains(refusal("-"), "Broken pipe") ? 0 : 1);
+    for (int end : ends) // either is standard output itself where the test began without one
+      if (end != STDOUT_FILENO)
+        close(end);
+    std::string message = refusal("-");
+    if (!contains(message, "Broken pipe"))
+      std::fprintf(stderr, "ready %d, message '%s'\n", is_ready, message.c_str());
+    _exit(is_ready && contains(message, "Broken pipe") ? 0 : 1);
   }
   int status = 0;
   waitpid(child, &status, 0);

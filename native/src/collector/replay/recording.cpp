@@ -1,5 +1,6 @@
 #include "collector/replay/recording.h"
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -52,15 +53,24 @@ void check_event(const RecordedEvent &event, size_t strings, const Reader &reade
     reader.fail("an event without its name");
 }
 
+std::string content_of(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes;
+  try {
+    if (file) {
+      bytes.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+      return bytes;
+    }
+  } catch (const std::ios_base::failure &) { // opens, but is not to be read: a folder
+  }
+  throw Error(ErrorCode::kFormat, "cannot read recording '" + path + "': " + std::strerror(errno) +
+                                      "; give an existing file by mode 'replay:file=PATH'");
+}
+
 } // namespace
 
 Recording read_recording(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error(ErrorCode::kFormat, "cannot open recording '" + path +
-                                        "': " + std::strerror(errno) +
-                                        "; give an existing file by mode 'replay:file=PATH'");
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string bytes = content_of(path);
   Reader reader(path, bytes);
   char magic[sizeof kMagic];
   reader.read(magic, sizeof magic, "the header");

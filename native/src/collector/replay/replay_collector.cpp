@@ -19,6 +19,35 @@ VariantRecord variant_of(const Recording &recording, const RecordedEvent &event)
   return variant;
 }
 
+/// Scopes of the recording on the calling thread; what it left open ends with the replay.
+class ReplayedScopes {
+public:
+  ReplayedScopes() = default;
+  ~ReplayedScopes() {
+    while (open_ != 0)
+      exit();
+  }
+  ReplayedScopes(const ReplayedScopes &) = delete;
+  ReplayedScopes &operator=(const ReplayedScopes &) = delete;
+
+  void enter(const std::string &name) {
+    Situation now = situation();
+    if (!now.active)
+      return;
+    open_scope(hashed(name), FrameKind::kScope, now);
+    ++open_;
+  }
+  void exit() noexcept {
+    if (open_ == 0)
+      return;
+    close_top(situation());
+    --open_;
+  }
+
+private:
+  uint32_t open_ = 0;
+};
+
 } // namespace
 
 ReplayCollector::ReplayCollector(RecordSink &sink, const std::string &path, bool manual)
@@ -61,7 +90,7 @@ void ReplayCollector::flush() {
 
 void ReplayCollector::play_all() {
   std::unordered_map<uint64_t, uint64_t> correlations; // recorded -> of this replay
-  uint32_t open_scopes = 0;
+  ReplayedScopes scopes;
   std::vector<PendingKernel> kernels;
   for (size_t i = 0; i < recording_.events.size(); ++i) {
     const RecordedEvent &event = recording_.events[i];
@@ -69,16 +98,10 @@ void ReplayCollector::play_all() {
     uint64_t id = known == correlations.end() ? 0 : known->second;
     switch (event.kind) {
     case EventKind::kScopeEnter:
-      if (Situation now = situation(); now.active) {
-        open_scope(hashed(recording_.strings[event.name]), FrameKind::kScope, now);
-        ++open_scopes;
-      }
+      scopes.enter(recording_.strings[event.name]);
       break;
     case EventKind::kScopeExit:
-      if (open_scopes != 0) {
-        close_top(situation());
-        --open_scopes;
-      }
+      scopes.exit();
       break;
     case EventKind::kLaunch:
       id = correlations[event.correlation_id] = next_correlation_id();
@@ -95,8 +118,6 @@ void ReplayCollector::play_all() {
       break;
     }
   }
-  for (; open_scopes != 0; --open_scopes)
-    close_top(situation());
   std::thread([&] { deliver(kernels); }).join();
 }
 
