@@ -22,6 +22,7 @@ COMMANDS = {
     "view": "proton_bench.cli.view",
     "export": "proton_bench.cli.export",
     "plugins": "proton_bench.cli.plugins",
+    "doctor": "proton_bench.cli.doctor",
 }
 # Commands that read profiles, so that formats of plugins matter to them.
 _READERS = ("view", "export")

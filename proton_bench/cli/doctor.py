@@ -1,0 +1,69 @@
+"""``proton doctor``: what of this installation works, what is missing, and how to mend it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from proton_bench.diagnosis import Finding, examine
+from proton_bench.diagnosis.scripts import environment_place, fix_scripts
+from proton_bench.errors import BackendUnavailableError
+from proton_bench.report.diagnosis import DiagnosisReport, diagnosis_document
+from proton_bench.report.document import encode_document
+from proton_bench.report.theme import open_console
+from proton_bench.report.tree import print_report
+
+__all__ = ["command"]
+
+
+def command(
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            metavar="NAME",
+            help="Exit with 69 when this is missing: a backend, an extra, a package such as torch, "
+            "a script such as proton, native or gpu. May stand several times.",
+        ),
+    ] = None,
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix-scripts",
+            help="First write the scripts proton and proton-viewer of this environment anew, "
+            "when another package owns them.",
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of text.")
+    ] = False,
+) -> None:
+    """Examine this installation: versions, scripts, backends, extras, settings."""
+    if fix:
+        _fix()
+    diagnosis = examine()
+    required = require or []
+    if as_json:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(encode_document(diagnosis_document(diagnosis, required)))
+        sys.stdout.buffer.flush()
+    else:
+        print_report(open_console(), DiagnosisReport(diagnosis))
+    missing = diagnosis.missing(required)
+    if missing:
+        raise BackendUnavailableError("; ".join(map(_explain, missing)))
+
+
+def _fix() -> None:
+    written = fix_scripts(environment_place())
+    for path in written:
+        sys.stderr.write(f"proton: wrote {path}\n")
+    if not written:
+        sys.stderr.write("proton: the scripts of this environment are ours already\n")
+
+
+def _explain(finding: Finding) -> str:
+    advice = f" ({finding.advice})" if finding.advice else ""
+    return f"--require: {finding.name}: {finding.value}{advice}"

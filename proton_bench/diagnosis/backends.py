@@ -1,0 +1,37 @@
+"""Backends and plugins as findings."""
+
+from __future__ import annotations
+
+from proton_bench.diagnosis.finding import Finding, Section, Status
+from proton_bench.plugin.manager import OfferedBackend, PluginManager, backend_availability
+
+__all__ = ["backend_section", "plugin_section"]
+
+
+def backend_section(manager: PluginManager) -> Section:
+    """Return for each backend whether it can run here, and why or why not."""
+    default = manager.first("proton_default_backend") or "cpu"
+    offered = sorted(manager.backends().values(), key=lambda each: each.backend.name)
+    findings = tuple(_backend(each, is_default=each.backend.name == default) for each in offered)
+    none = Finding("backends", Status.PROBLEM, "no plugin offers one", "see the plugins below")
+    return Section("backends", findings or (none,))
+
+
+def _backend(offered: OfferedBackend, *, is_default: bool) -> Finding:
+    backend = offered.backend
+    availability = backend_availability(backend)
+    status = Status.OK if availability.available else Status.ABSENT
+    value = f"{'default: ' if is_default else ''}{availability.reason}"
+    return Finding(backend.name, status, value, backend.summary, provides=(backend.name,))
+
+
+def plugin_section(manager: PluginManager) -> Section:
+    """Return for each plugin where it comes from, or why it is left out."""
+    broken = {plugin.name: plugin.reason for plugin in manager.broken}
+    findings = [
+        Finding(name, Status.PROBLEM, f"broken: {broken[name]}", f"from {origin}")
+        if name in broken
+        else Finding(name, Status.OK, origin)
+        for name, origin in manager.origins.items()
+    ]
+    return Section("plugins", tuple(findings))

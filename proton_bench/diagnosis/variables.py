@@ -1,0 +1,108 @@
+"""Every environment variable that matters to a run: ours, upstream's, and those of others we read.
+
+`VARIABLES` is the one list; ``docs/environment.md`` shows it and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proton_bench.diagnosis.finding import Finding, Section, Status
+
+__all__ = ["VARIABLES", "Reader", "Variable", "variable_section"]
+
+_PREFIX = "PROTON_BENCH_"
+
+
+class Reader(StrEnum):
+    """Who acts on a variable."""
+
+    OURS = "proton_bench"
+    SHARED = "proton_bench and others"
+    UPSTREAM = "upstream only"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable and what it does."""
+
+    name: str
+    reader: Reader
+    meaning: str
+
+
+VARIABLES = (
+    Variable(
+        "PROTON_BENCH_BUILD_NATIVE",
+        Reader.OURS,
+        "OFF while installing builds the analysis wing alone, without a compiler",
+    ),
+    Variable(
+        "PROTON_BENCH_DEBUG", Reader.OURS, "1 shows our traceback below an error of proton run"
+    ),
+    Variable(
+        "PROTON_BENCH_DISABLE", Reader.OURS, "1, on or true: start() does nothing and returns None"
+    ),
+    Variable(
+        "PROTON_BENCH_NATIVE", Reader.OURS, "1, on or true: finalize() also writes NAME.proton"
+    ),
+    Variable(
+        "PROTON_BENCH_REQUIRE",
+        Reader.OURS,
+        "of our own tests: browser,go,node,gpu makes a skip for want of one a failure",
+    ),
+    Variable("TRITON_PROTON_DISABLE", Reader.SHARED, "like PROTON_BENCH_DISABLE"),
+    Variable(
+        "TRITON_INTERPRET",
+        Reader.SHARED,
+        "1 runs Triton kernels in the interpreter; set by proton run without a GPU driver",
+    ),
+    Variable("CUDA_VISIBLE_DEVICES", Reader.SHARED, "empty or -1 hides all NVIDIA GPUs"),
+    Variable("HIP_VISIBLE_DEVICES", Reader.SHARED, "empty or -1 hides all AMD GPUs"),
+    Variable("ROCR_VISIBLE_DEVICES", Reader.SHARED, "empty or -1 hides all AMD GPUs"),
+    Variable("NO_COLOR", Reader.SHARED, "not empty: reports have no colours"),
+    Variable("FORCE_COLOR", Reader.SHARED, "not empty: reports have colours in a pipe too"),
+    Variable("TRITON_CUPTI_LIB_PATH", Reader.UPSTREAM, "folder of libcupti"),
+    Variable("TRITON_CUPTI_LIB_BLACKWELL_PATH", Reader.UPSTREAM, "folder of libcupti 13"),
+    Variable("TRITON_ENABLE_NVTX", Reader.UPSTREAM, "NVTX ranges become scopes"),
+    Variable("TRITON_ENABLE_HW_TRACE", Reader.UPSTREAM, "hardware event trace of Blackwell"),
+    Variable("TRITON_PROFILE_BUFFER_SIZE", Reader.UPSTREAM, "bytes of one activity buffer"),
+    Variable("TRITON_PROFILE_METRIC_BUFFER_SIZE", Reader.UPSTREAM, "bytes of metrics on the GPU"),
+    Variable("TRITON_HSA_RUNTIME_PATH", Reader.UPSTREAM, "folder of the HSA runtime"),
+    Variable("TRITON_ROCPROFILER_SDK_LIB_PATH", Reader.UPSTREAM, "folder of rocprofiler-sdk"),
+    Variable("TRITON_ROCTRACER_LIB_PATH", Reader.UPSTREAM, "folder of roctracer"),
+    Variable("TRITON_ROCTX_LIB_PATH", Reader.UPSTREAM, "folder of roctx"),
+    Variable("TRITON_INSTRUMENTATION_MODE", Reader.UPSTREAM, "instrumentation of the compiler"),
+    Variable("PROTON_DATA_FLUSH_TIMING", Reader.UPSTREAM, "1 prints the time of each flush"),
+    Variable("PROTON_GRAPH_LAUNCH_TIMING", Reader.UPSTREAM, "1 prints the time of graph launches"),
+    Variable("NVTX_INJECTION64_PATH", Reader.UPSTREAM, "library that receives NVTX calls"),
+)
+
+
+def variable_section(environ: Mapping[str, str]) -> Section:
+    """Return the known variables that are set, and set ones of our prefix that nothing reads.
+
+    Args:
+        environ: The environment to look at.
+    """
+    known = [_describe(one, environ[one.name]) for one in VARIABLES if one.name in environ]
+    names = {one.name for one in VARIABLES}
+    unknown = sorted(name for name in environ if name.startswith(_PREFIX) and name not in names)
+    found = (*known, *(_misspelt(name, environ[name]) for name in unknown))
+    return Section("environment", found or (Finding("variables", Status.OK, "none is set"),))
+
+
+def _describe(variable: Variable, value: str) -> Finding:
+    advice = variable.meaning
+    if variable.reader is Reader.UPSTREAM:
+        advice += "; this release does not read it"
+    return Finding(variable.name, Status.NOTE, repr(value), advice)
+
+
+def _misspelt(name: str, value: str) -> Finding:
+    close = difflib.get_close_matches(name, [variable.name for variable in VARIABLES], n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return Finding(name, Status.PROBLEM, repr(value), f"nothing reads this variable{hint}")

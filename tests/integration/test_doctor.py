@@ -1,0 +1,39 @@
+"""``proton doctor`` as users call it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from subprocess import CompletedProcess
+
+import pytest
+
+Run = Callable[..., "CompletedProcess[str]"]
+
+
+def test_json_is_the_only_thing_on_stdout(proton: Run) -> None:
+    done = proton("doctor", "--json", "--require", "cpu", "--require", "native")
+
+    document = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert document["required"] == {"cpu": True, "native": True}
+
+
+def test_text_tells_versions_settings_and_backends(proton: Run) -> None:
+    done = proton("doctor", TRITON_INTERPRET="1", PROTON_BENCH_NATVE="1")
+
+    lines = [line.split()[:2] for line in done.stdout.splitlines() if line.strip()]
+    assert done.returncode == 0
+    assert ["proton-bench", "ok"] in lines
+    assert ["TRITON_INTERPRET", "note"] in lines
+    assert ["PROTON_BENCH_NATVE", "problem"] in lines
+    assert ["cpu", "ok"] in lines
+
+
+@pytest.mark.parametrize("name", ["no-such-thing", "no-such-extra"])
+def test_a_missing_requirement_is_69_with_one_line(proton: Run, name: str) -> None:
+    done = proton("doctor", "--require", name)
+
+    assert done.returncode == 69
+    assert done.stderr.startswith(f"proton: error: --require: {name}: nothing has this name")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proton_bench.diagnosis.finding import Finding, Section, Status
+from proton_bench.diagnosis.machine import (
+    folder_section,
+    gpu_section,
+    interpreter_section,
+    native_section,
+)
+
+
+def named(section: Section) -> dict[str, Finding]:
+    return {finding.name: finding for finding in section.findings}
+
+
+def loader(version: str) -> Callable[[str], Any]:
+    return lambda _: types.SimpleNamespace(version=version, __file__="/x/_native.so")
+
+
+def test_a_module_of_the_package_s_version_is_ok() -> None:
+    (finding,) = native_section("1.2", loader("1.2")).findings
+
+    assert (finding.status, finding.value) == (Status.OK, "1.2 (/x/_native.so)")
+    assert finding.provides == ("native",)
+
+
+def test_a_stale_module_is_a_problem_with_both_versions() -> None:
+    (finding,) = native_section("1.3", loader("1.2")).findings
+
+    assert finding.status is Status.PROBLEM
+    assert finding.value == "version 1.2, but the package is 1.3"
+
+
+def test_a_module_that_does_not_load_says_why() -> None:
+    def fail(name: str) -> Any:
+        raise ImportError("libstdc++.so.6: version `GLIBCXX_3.4.30' not found")
+
+    (finding,) = native_section("1.2", fail).findings
+
+    assert finding.status is Status.PROBLEM
+    assert "GLIBCXX_3.4.30" in finding.value
+    assert "analysis works" in finding.advice
+
+
+def test_interpreter_mode_is_a_note() -> None:
+    assert named(interpreter_section({}, ()))["TRITON_INTERPRET"].status is Status.OK
+
+    finding = named(interpreter_section({"TRITON_INTERPRET": "1"}, ()))["TRITON_INTERPRET"]
+
+    assert (finding.status, finding.value) == (Status.NOTE, "1")
+
+
+def test_triton_that_was_imported_while_python_started_is_a_problem() -> None:
+    finding = named(interpreter_section({}, {"triton", "os"}))["triton imported"]
+
+    assert finding.status is Status.PROBLEM
+    assert "sitecustomize" in finding.advice
+
+
+def test_no_driver_is_absent(tmp_path: Path) -> None:
+    (finding,) = gpu_section(list, tmp_path).findings
+
+    assert (finding.status, finding.provides) == (Status.ABSENT, ("gpu",))
+
+
+def test_nvidia_gpus_are_named_with_their_driver(tmp_path: Path) -> None:
+    gpus = [{"driver": "580.1", "name": "NVIDIA H200", "uuid": "GPU-1"}]
+
+    (finding,) = gpu_section(lambda: gpus, tmp_path).findings
+
+    assert (finding.name, finding.value) == ("NVIDIA 0", "NVIDIA H200, GPU-1")
+    assert finding.advice == "driver 580.1"
+
+
+def test_a_driver_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
+    (tmp_path / "proc/driver/nvidia/version").touch()
+
+    (finding,) = gpu_section(list, tmp_path).findings
+
+    assert (finding.status, finding.provides) == (Status.PROBLEM, ())
+
+
+@pytest.mark.parametrize(("version", "value"), [("6.16.6\n", "driver 6.16.6"), (None, "driver")])
+def test_an_amd_driver_is_found(tmp_path: Path, version: str | None, value: str) -> None:
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/kfd").touch()
+    if version is not None:
+        (tmp_path / "sys/module/amdgpu").mkdir(parents=True)
+        (tmp_path / "sys/module/amdgpu/version").write_text(version)
+
+    (finding,) = gpu_section(list, tmp_path).findings
+
+    assert (finding.name, finding.value, finding.status) == ("AMD", value, Status.OK)
+
+
+def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:
+    findings = named(folder_section(str(tmp_path)))
+
+    assert findings["current"].status is Status.OK
+    assert findings["free space"].value.endswith("MiB")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["/proc/self", "/no/such/folder"])
+def test_a_folder_that_cannot_be_written_is_a_problem(folder: str) -> None:
+    (finding,) = folder_section(folder).findings
+
+    assert finding.status is Status.PROBLEM
+    assert "-o" in finding.advice
