@@ -6,9 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_TOPS = ("proton_bench", "plugins", "native", "tests", "benchmarks", "examples", "docs", ".ci")
-_SKIPPED = {"__pycache__", "build", ".venv"}
-_TEXT = {".py", ".pyi", ".h", ".cpp", ".md", ".toml", ".cmake", ".txt", ".json", ""}
+_TOPS = (
+    "proton_bench",
+    "plugins",
+    "native",
+    "tests",
+    "benchmarks",
+    "examples",
+    "docs",
+    ".ci",
+    ".github",
+)
+_SKIPPED = {"__pycache__", "build", ".venv", ".venv-pandas3"}
+_TEXT = {".py", ".pyi", ".h", ".cpp", ".md", ".toml", ".cmake", ".txt", ".json", ".yml", ""}
 
 
 def files(*suffixes: str) -> Iterator[Path]:

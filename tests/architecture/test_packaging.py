@@ -67,6 +67,6 @@ def test_make_targets_stand_in_readme() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
-    for target in ("demo", "test", "lint", "bench"):
+    for target in ("demo", "test", "test-pandas3", "lint", "docs", "bench"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
         assert f"make {target}" in readme
