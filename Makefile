@@ -58,4 +58,5 @@ $(PANDAS3)/.proton_bench_installed: pyproject.toml constraints.txt
 
 # Each script measures one thing against another and prints the ratio.
 bench: $(INSTALLED)
-	set -e; for script in benchmarks/micro/*.py; do python "$$script"; done
+	set -e; for name in $(basename $(notdir $(wildcard benchmarks/micro/*.py))); do \
+	  python -m benchmarks.micro.$$name; done

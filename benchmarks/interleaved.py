@@ -1,0 +1,100 @@
+"""Two or more things measured in turn, so that what disturbs the machine disturbs all of them.
+
+Each round measures every arm once, in an order that alternates. What is reported is the ratio (or
+difference) within a round: its median over the rounds with a 95 % interval from resampling.
+"""
+
+from __future__ import annotations
+
+import platform
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "Interval",
+    "difference",
+    "median",
+    "print_machine",
+    "print_row",
+    "ratio",
+    "rounds",
+    "timed",
+]
+
+RESAMPLES = 2000
+Arm = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A median and its 95 % interval."""
+
+    middle: float
+    low: float
+    high: float
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.middle:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
+
+def rounds(arms: Mapping[str, Arm], count: int) -> dict[str, list[float]]:
+    """Call every arm once per round and return what the arms returned, by name.
+
+    Args:
+        arms: Functions that measure once and return a cost, in one unit.
+        count: Number of rounds; one more, not reported, warms up.
+    """
+    costs: dict[str, list[float]] = {name: [] for name in arms}
+    order = list(arms)
+    for number in range(count + 1):
+        for name in order:
+            cost = arms[name]()
+            if number:
+                costs[name].append(cost)
+        order.reverse()
+    return costs
+
+
+def timed(work: Callable[[], object], calls: int = 1) -> Arm:
+    """Return an arm: seconds per call of ``work``, called ``calls`` times in a row."""
+
+    def arm() -> float:
+        begin = time.perf_counter()
+        for _ in range(calls):
+            work()
+        return (time.perf_counter() - begin) / calls
+
+    return arm
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """Return the ratio within a round."""
+    return median([one / other for one, other in zip(ours, theirs, strict=True)])
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """Return the difference within a round."""
+    return median([one - other for one, other in zip(ours, theirs, strict=True)])
+
+
+def median(values: Sequence[float]) -> Interval:
+    """Return the median with its interval; the same values give the same interval."""
+    source = random.Random(0)
+    medians = sorted(
+        statistics.median(source.choices(values, k=len(values))) for _ in range(RESAMPLES)
+    )
+    low, high = medians[round(0.025 * RESAMPLES)], medians[round(0.975 * RESAMPLES) - 1]
+    return Interval(statistics.median(values), low, high)
+
+
+def print_machine() -> None:
+    """Print what the figures depend on."""
+    print(f"{platform.machine()}, {platform.platform()}, Python {platform.python_version()}")
+
+
+def print_row(what: str, figures: str, bar: str = "") -> None:
+    """Print one result and, where there is one, its bar."""
+    print(f"{what:<44} {figures}{f'   bar {bar}' if bar else ''}")
