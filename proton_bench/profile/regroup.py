@@ -27,6 +27,9 @@ __all__ = [
 
 Rows = npt.NDArray[np.int32]
 
+# With fewer rows per level a loop over the rows is faster than array operations per level.
+_ROWS_PER_LEVEL = 64
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
@@ -97,12 +100,41 @@ def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:
 def group_equal_rows(stack: Stack) -> Rows:
     """Number the paths in order of first appearance; all roots are one path."""
     labels, count = _labels(stack)
+    depths = _depths(stack.parents)
+    is_flat = (int(depths.max()) + 1) * _ROWS_PER_LEVEL <= len(depths)
+    if is_flat and len(labels) * count < 2**62:
+        return _number_by_level(stack.parents, labels, depths)
     known: dict[int, int] = {}
     groups: list[int] = []
     for parent, label in zip(stack.parents.tolist(), labels.tolist(), strict=True):
         path = groups[parent] * count + label if parent >= 0 else -1
         groups.append(known.setdefault(path, len(known)))
     return np.array(groups, dtype="<i4")
+
+
+def _depths(parents: Rows) -> Rows:
+    """Return the depths of rows of several trees; every parent stands before its children."""
+    found: list[int] = []
+    for parent in parents.tolist():
+        found.append(found[parent] + 1 if parent >= 0 else 0)
+    return np.array(found, dtype="<i4")
+
+
+def _number_by_level(parents: Rows, labels: npt.NDArray[np.int64], depths: Rows) -> Rows:
+    """Do level by level what a loop over the rows would do; meanwhile a path is its first row."""
+    count = int(labels.max()) + 1
+    first = np.zeros(len(parents), dtype=np.int64)
+    order = np.argsort(depths, kind="stable")
+    ends = np.cumsum(np.bincount(depths))
+    first[order[: ends[0]]] = order[0]
+    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        rows = order[begin:end]
+        paths = first[parents[rows]] * count + labels[rows]
+        _, places, paths_of_rows = np.unique(paths, return_index=True, return_inverse=True)
+        first[rows] = rows[places][paths_of_rows]
+    is_first = first == np.arange(len(first))
+    numbers = np.cumsum(is_first) - 1
+    return numbers[first].astype("<i4")
 
 
 def _labels(stack: Stack) -> tuple[npt.NDArray[np.int64], int]:

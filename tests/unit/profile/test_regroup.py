@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.call_path_oracle import CallPathOracle
 from reference.profile_view import inclusive_by_path, profiles, view
 
+from proton_bench.errors import MetricError
 from proton_bench.profile import (
     Aggregation,
     Device,
@@ -14,8 +16,9 @@ from proton_bench.profile import (
     Profile,
     ProfileBuilder,
     Variant,
+    regroup,
 )
-from proton_bench.profile.regroup import order_siblings
+from proton_bench.profile.regroup import Stack, group_equal_rows, order_siblings
 
 
 def with_variants() -> Profile:
@@ -179,3 +182,37 @@ def test_folding_by_depth_is_that_of_the_oracle(
     folded = builder.build().fold_variants().fold_below(depth)
 
     assert inclusive_by_path(folded, "x") == oracle.folded(depth).inclusive("x")
+
+
+@given(profile=profiles())
+def test_paths_are_numbered_alike_by_level_and_by_row(profile: Profile) -> None:
+    stack = Stack.of(profile)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regroup, "_ROWS_PER_LEVEL", 0)
+        by_level = group_equal_rows(stack)
+        patch.setattr(regroup, "_ROWS_PER_LEVEL", len(profile) + 1)
+        by_row = group_equal_rows(stack)
+
+    assert by_level.tolist() == by_row.tolist()
+    assert by_level.dtype == by_row.dtype
+
+
+@given(profile=profiles(), other=profiles())
+def test_several_trees_are_merged_alike_by_level_and_by_row(
+    profile: Profile, other: Profile
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regroup, "_ROWS_PER_LEVEL", 0)
+        by_level = merged_or_refused(profile, other)
+        patch.setattr(regroup, "_ROWS_PER_LEVEL", 10**6)
+        by_row = merged_or_refused(profile, other)
+
+    assert by_level == by_row
+
+
+def merged_or_refused(*merged: Profile) -> object:
+    """Return what the merged profile shows, or why the metrics do not fit each other."""
+    try:
+        return view(Profile.merge(merged))
+    except MetricError as error:
+        return str(error)
