@@ -36,6 +36,11 @@ class Variable:
 
 VARIABLES = (
     Variable(
+        "PROTON_BENCH_AUTOSTART",
+        Reader.OURS,
+        "set for children of a profiled program, which then record into files of their own",
+    ),
+    Variable(
         "PROTON_BENCH_BUILD_NATIVE",
         Reader.OURS,
         "OFF while installing builds the analysis wing alone, without a compiler",
@@ -53,6 +58,11 @@ VARIABLES = (
         "PROTON_BENCH_REQUIRE",
         Reader.OURS,
         "of our own tests: browser,go,node,gpu makes a skip for want of one a failure",
+    ),
+    Variable(
+        "PROTON_BENCH_WORKER",
+        Reader.OURS,
+        "set for workers of pytest-xdist: how they record, and where their parts go",
     ),
     Variable("TRITON_PROTON_DISABLE", Reader.SHARED, "like PROTON_BENCH_DISABLE"),
     Variable(
