@@ -1,22 +1,24 @@
 """What a scope costs, against upstream's: python -m benchmarks.micro.scope.
 
 Both profilers record in this one process. The figures hold a call of a Python function (some 30 ns)
-on both sides.
+on both sides. With the backend `replay` a scope does what upstream's does; with `cpu` it also reads
+the clock twice, for `wall (ns)`. Times are those of the thread on a processor.
 """
 
 from __future__ import annotations
 
 import contextlib
 import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import proton_bench as proton
+import proton_bench._native as native
 from benchmarks.interleaved import print_machine, print_row, ratio, rounds, timed
 from benchmarks.upstream import library, session, upstream
 
-# Short rounds: most of them fit between two interruptions of a busy machine.
 ROUNDS = 201
 CALLS = 1000
 BAR = "0.3"
@@ -60,7 +62,8 @@ def compare(
     what: str, one: Callable[[], None], other: Callable[[], None], *, bar: str = ""
 ) -> None:
     """Measure two functions in turn and print a row."""
-    costs = rounds({"ours": timed(one, CALLS), "theirs": timed(other, CALLS)}, ROUNDS)
+    arms = {"ours": one, "theirs": other}
+    costs = rounds({arm: timed(arms[arm], CALLS, time.thread_time) for arm in arms}, ROUNDS)
     each = "  ".join(
         f"{arm} {statistics.median(all_) * 1e9:5.0f} ns" for arm, all_ in costs.items()
     )
@@ -72,8 +75,13 @@ def main() -> None:
     print_machine()
     compare("scope, nothing records", ours, theirs)
     with TemporaryDirectory() as name, session(Path(name)):
-        number = proton.start(f"{name}/ours", backend="cpu")
+        native.write_recording(f"{name}/empty", [])
+        mode = f"replay:file={name}/empty"
+        number = proton.start(f"{name}/replay", backend="replay", mode=mode)
         compare("scope, a session records", ours, theirs, bar=BAR)
+        proton.finalize(number)
+        number = proton.start(f"{name}/cpu", backend="cpu")
+        compare("scope with its time on the clock", ours, theirs, bar=BAR)
         compare("... against upstream's C functions alone", ours, their_library)
         compare("scope with a metric, C functions alone", our_metric, their_metric)
         with contextlib.ExitStack() as stack:
