@@ -7,7 +7,7 @@ from any thread too, but they take the session lock.
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Final, Literal, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -141,3 +141,5 @@ def read_recording(path: str, /) -> list[dict[str, Any]]: ...
 # -- facts that tests need -----------------------------------------------------------------------
 def live_context_count() -> int: ...
 def live_name_count() -> int: ...
+python_frame_walk: Final[Literal["raw", "public"]]  # the one that paths use
+def python_frames() -> dict[Literal["raw", "public"], list[tuple[CodeType, int]]]: ...

@@ -6,6 +6,7 @@
 #include "calltree/context_tree.h"
 #include "context/python_stack.h"
 #include "context/self_cost.h"
+#include "context/site_names.h"
 #include "session/session_registry.h"
 #include "support/error.h"
 #include "support/name.h"
@@ -43,7 +44,7 @@ void remove_session(int session) {
     sessions().remove(session);
   }
   if (sessions().active_count() == 0)
-    forget_python_frames();
+    forget_site_names();
 }
 
 std::map<std::string, uint64_t> session_counts(int session) {
@@ -96,7 +97,10 @@ void bind_session(py::module_ &module) {
   module.def("set_provenance", [](int id, const py::bytes &encoded) {
     sessions().set_provenance(id, std::string(encoded));
   });
-  module.def("reset_after_fork", [] { sessions().reset_after_fork(); });
+  module.def("reset_after_fork", [] {
+    sessions().reset_after_fork();
+    abandon_site_names();
+  });
   module.def("drain", [] { sessions().drain(); }, Unlocked());
   module.def("advance_phase", [](int id) { return sessions().advance_phase(id); }, Unlocked());
   module.def("current_phase", [](int id) { return sessions().current_phase(id); }, Unlocked());

@@ -20,6 +20,7 @@ PYBIND11_MODULE(_native, module) {
   proton::set_drain_request(proton::Aggregator::try_drain);
   proton::bind_scope(module);
   proton::bind_context(module);
+  proton::bind_python_frames(module);
   proton::bind_metrics(module);
   proton::bind_session(module);
   proton::bind_records(module);

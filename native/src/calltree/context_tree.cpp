@@ -71,6 +71,16 @@ ContextId ContextTree::child_since(uint32_t collection, ContextId parent, std::s
   return find_or_add(parent, std::move(name), kind, birth, epoch);
 }
 
+bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) {
+  if (slot(id).last_used.load(std::memory_order_seq_cst) == epoch)
+    return true; // freed only when the epoch is dead, and then so is the record
+  std::lock_guard lock(mutex_);
+  if (collections_.load(std::memory_order_relaxed) != collection)
+    return false;
+  touch(id, epoch);
+  return true;
+}
+
 ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t birth,
                                    EpochId epoch) {
   uint64_t key = lookup_key(parent, name, kind, birth);

@@ -64,6 +64,9 @@ public:
     }
     return true;
   }
+  /// As `touch` for an id that nobody keeps alive: false when `collections()` is not `collection`
+  /// any more. Locks at the first use in an epoch only. [any thread]
+  bool touch_since(uint32_t collection, ContextId id, EpochId epoch);
   /// Number of beginnings and ends of collections: odd while one is at work. A thread's cache is
   /// valid only for the number it saw.
   uint32_t collections() const { return collections_.load(std::memory_order_seq_cst); }

@@ -1,4 +1,4 @@
-// Python call paths through the public frame API.
+// Python call paths of the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,10 @@
 namespace proton {
 
 /// Interns the calling thread's Python frames, "file:line@function" each; 0 when it has none.
-/// Takes the GIL when the thread does not hold it. [any thread, noexcept]
+/// Takes the GIL for frames never seen, and only then where frames are read from the interpreter's
+/// own chain. A pending exception stays. [any thread, with or without the GIL, noexcept]
 ContextId capture_python(const Situation &now) noexcept;
 /// Number of Python frames of the calling thread that a path would show. [GIL held]
 uint32_t python_depth() noexcept;
-/// Drops the names of frames and with them the references to code objects. [GIL held]
-void forget_python_frames() noexcept;
 
 } // namespace proton

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "context/python_path.h"
 #include "context/shadow_stack.h"
 #include "record/record_log.h"
 
@@ -11,6 +12,7 @@ namespace proton {
 /// Lives for the whole process; reused by a later thread after its owner ended.
 struct ThreadState {
   ShadowStack stack;
+  PythonPath python;
   RecordLog<LaunchRecord> launches;
   RecordLog<RangeRecord> ranges;
 };

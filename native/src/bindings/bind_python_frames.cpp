@@ -1,0 +1,42 @@
+// The walks over Python frames side by side, for tests that they agree.
+#include <vector>
+
+#include "bindings/bindings.h"
+#include "context/python_frames.h"
+
+namespace py = pybind11;
+
+namespace proton {
+namespace {
+
+py::list listed(const std::vector<Site> &sites) {
+  py::list frames;
+  for (const Site &site : sites) {
+    auto *code = static_cast<PyObject *>(const_cast<void *>(site.code));
+    frames.append(py::make_tuple(py::reinterpret_borrow<py::object>(code), site.offset));
+  }
+  return frames;
+}
+
+/// Both walks at one instruction of the caller; the second sees what the first left.
+py::dict list_frames() {
+  std::vector<Site> sites;
+  py::dict walks;
+#if PROTON_BENCH_RAW_FRAMES
+  raw_frames::list(sites);
+  std::erase_if(sites, raw_frames::is_hidden);
+  walks["raw"] = listed(sites);
+#endif
+  public_frames::list(sites);
+  walks["public"] = listed(sites);
+  return walks;
+}
+
+} // namespace
+
+void bind_python_frames(py::module_ &module) {
+  module.def("python_frames", &list_frames);
+  module.attr("python_frame_walk") = python_frames::kNeedsGil ? "public" : "raw";
+}
+
+} // namespace proton

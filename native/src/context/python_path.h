@@ -1,0 +1,71 @@
+// The Python path of a thread: the frames it had at its last record, with their context ids.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "record/record.h"
+
+namespace proton {
+
+/// Position of a frame: cheap to read, resolved to a line only when it is new. The code object is
+/// borrowed here; the table of site names owns a reference to each code object it has seen.
+struct Site {
+  const void *code = nullptr;
+  int64_t offset = 0; ///< of the instruction in the code, bytes
+  bool operator==(const Site &other) const = default;
+};
+
+/// A frame of the last path with the id of the path that ends there.
+struct PathFrame {
+  Site site;
+  ContextId id = 0;
+};
+
+/// Fills in the name of a site, empty for a frame that paths do not show. False: never seen.
+using FindSiteName = bool (*)(const Site &site, std::string &name);
+
+/// Owned by one thread. Whatever changed since the last record is interned anew; frames that are
+/// the same, and sites met before below the same path, cost no lock and no string.
+class PythonPath {
+public:
+  /// Forgets all when the table of site names was emptied: addresses may be recycled from then on.
+  void renew(uint32_t generation) noexcept;
+  /// The frames of the last path, outermost first.
+  std::span<const PathFrame> frames() const noexcept { return frames_; }
+  /// Id of the last path for a record of `epoch`; nothing when it has to be followed again.
+  std::optional<ContextId> last(EpochId epoch);
+  /// Makes `walked` (innermost first) the last path and returns its id; nothing when `find` does
+  /// not know a site.
+  std::optional<ContextId> follow(std::span<const Site> walked, EpochId epoch, FindSiteName find);
+  /// Memory for a walk. Taken, not lent: a walk may be interrupted by another on this thread.
+  std::vector<Site> take_scratch() noexcept { return std::move(scratch_); }
+  void return_scratch(std::vector<Site> &&scratch) noexcept { scratch_ = std::move(scratch); }
+
+private:
+  static constexpr size_t kSteps = 256;
+  /// What one more frame below a path led to.
+  struct Step {
+    Site site;
+    ContextId parent = 0;
+    ContextId id = 0;
+    uint32_t collection = 0;
+  };
+  enum class Outcome { kDone, kUnknownSite, kCollected };
+
+  Outcome extend(std::span<const Site> walked, EpochId epoch, FindSiteName find);
+  ContextId leaf() const noexcept { return frames_.empty() ? 0 : frames_.back().id; }
+  void forget(uint32_t collection) noexcept;
+
+  uint32_t generation_ = 0;
+  uint32_t collection_ = 0; ///< of the context tree, for which all ids are valid
+  std::vector<PathFrame> frames_;
+  std::vector<Site> scratch_;
+  std::array<Step, kSteps> steps_{};
+};
+
+} // namespace proton

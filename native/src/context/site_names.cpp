@@ -1,0 +1,146 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "context/site_names.h"
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "context/python_frames.h"
+
+namespace proton {
+namespace {
+
+struct SiteHash {
+  size_t operator()(const Site &site) const noexcept {
+    return (reinterpret_cast<uintptr_t>(site.code) ^ static_cast<size_t>(site.offset)) *
+           0x9E3779B97F4A7C15ull;
+  }
+};
+
+using SiteTable = std::unordered_map<Site, std::string, SiteHash>;
+
+/// Code that a program makes and drops in a loop must not be kept for ever: past this number of
+/// sites the table starts anew.
+constexpr size_t kMaxSites = size_t{1} << 16;
+
+/// Nothing is called, least of all Python, while the mutex is held.
+struct SiteNames {
+  std::mutex mutex;
+  SiteTable names;
+};
+
+std::atomic<SiteNames *> g_names{new SiteNames}; // outlives threads of the target
+std::atomic<uint32_t> g_generation{0};
+
+SiteNames &table() noexcept { return *g_names.load(std::memory_order_acquire); }
+
+PyObject *code_object(const Site &site) noexcept {
+  return static_cast<PyObject *>(const_cast<void *>(site.code));
+}
+
+std::string utf8(PyObject *text) {
+  Py_ssize_t size = 0;
+  const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
+  if (bytes)
+    return {bytes, static_cast<size_t>(size)};
+  PyErr_Clear(); // lone surrogates, e.g. from an undecodable file name
+  PyObject *escaped = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+  if (!escaped) {
+    PyErr_Clear();
+    return "?";
+  }
+  std::string result(PyBytes_AS_STRING(escaped), static_cast<size_t>(PyBytes_GET_SIZE(escaped)));
+  Py_DECREF(escaped);
+  return result;
+}
+
+/// Frames of the profiler itself, and of Triton's hook chain that calls it, are not part of the
+/// target's path.
+bool is_own_file(const std::string &file) {
+  for (const char *part :
+       {"/proton_bench/capture/", "/proton_bench_plugins/", "/proton_bench/pytest_plugin.py",
+        "/proton_bench/__main__.py", "/triton/knobs.py", "<frozen runpy>"})
+    if (file.find(part) != std::string::npos)
+      return true;
+  return false;
+}
+
+std::string resolved(const Site &site) {
+  if (python_frames::is_hidden(site))
+    return {};
+  auto *code = reinterpret_cast<PyCodeObject *>(code_object(site));
+  std::string file = utf8(code->co_filename);
+  if (is_own_file(file))
+    return {};
+  int line = PyCode_Addr2Line(code, static_cast<int>(site.offset));
+  return file + ':' + std::to_string(line) + '@' + utf8(code->co_name);
+}
+
+void name_site(const Site &site) {
+  std::string name;
+  if (find_site_name(site, name))
+    return;
+  name = resolved(site);
+  Py_XINCREF(code_object(site));
+  bool is_new = false;
+  {
+    SiteNames &known = table();
+    std::lock_guard lock(known.mutex);
+    is_new = known.names.emplace(site, std::move(name)).second;
+  }
+  if (!is_new) // another thread was faster
+    Py_XDECREF(code_object(site));
+}
+
+} // namespace
+
+bool find_site_name(const Site &site, std::string &name) {
+  SiteNames &known = table();
+  std::lock_guard lock(known.mutex);
+  auto found = known.names.find(site);
+  if (found == known.names.end())
+    return false;
+  name = found->second;
+  return true;
+}
+
+void name_sites(std::span<const Site> sites) {
+  bool is_full = false;
+  {
+    SiteNames &known = table();
+    std::lock_guard lock(known.mutex);
+    is_full = known.names.size() >= kMaxSites;
+  }
+  if (is_full)
+    forget_site_names();
+  for (const Site &site : sites)
+    name_site(site);
+}
+
+void forget_site_names() noexcept {
+  SiteTable dropped;
+  {
+    SiteNames &known = table();
+    std::lock_guard lock(known.mutex);
+    dropped.swap(known.names);
+  }
+  // Before the references go: a thread that reads the old number has its own frames, and with them
+  // their code objects, from before.
+  g_generation.fetch_add(1, std::memory_order_seq_cst);
+  for (auto &[site, name] : dropped)
+    Py_XDECREF(code_object(site));
+}
+
+uint32_t site_generation() noexcept { return g_generation.load(std::memory_order_seq_cst); }
+
+void abandon_site_names() noexcept {
+  try {
+    g_names.store(new SiteNames, std::memory_order_release);
+    g_generation.fetch_add(1, std::memory_order_seq_cst);
+  } catch (...) { // out of memory: the old table, which in most cases nobody had locked
+  }
+}
+
+} // namespace proton
