@@ -16,8 +16,8 @@ from typing import Any
 from proton_bench import _native as native
 
 INCLUDE = Path(__file__).parents[1] / "native" / "include"
-# Frames that paths leave out, see site_names.cpp; the runner of the tests may stand among them.
-HIDDEN = ("<frozen runpy>", "/proton_bench/pytest_plugin.py", "/proton_bench/__main__.py")
+# Files whose frames paths leave out, those that may stand above a test.
+HIDDEN = ("<frozen runpy>", "/_pytest/", "/pluggy/", "/proton_bench/pytest_plugin.py")
 COLLECTOR = """
 #include <pthread.h>
 #include "proton_bench/record_sink.h"

@@ -1,33 +1,32 @@
-"""Cost of the Python call path of one launch: python benchmarks/micro/python_context.py.
+"""What the Python call path of a launch costs: python -m benchmarks.micro.python_context.
 
 A launch is timed with and without Python context, ours in a native loop through the replay
 collector, upstream's through one op of its instrumentation backend, which needs no GPU. Context
-costs the difference. Both arms, and two ways of the standard library to read a stack, run in turn
-in every round, so that a pair saw the same machine; times are those of the thread on a processor.
-Without Triton only the library is compared.
+costs the difference. Two ways of the standard library to read a stack run beside them. Times are
+those of the thread on a processor.
 """
 
 from __future__ import annotations
 
-import argparse
-import platform
-import statistics
 import sys
 import time
 import traceback
 from collections.abc import Callable
-from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Literal
 
+from benchmarks.interleaved import median, print_machine, print_row, ratio, rounds
+from benchmarks.upstream import library
 from proton_bench import _native as native
 
+ROUNDS = 31
+DEPTHS = (5, 20, 50)
 LAUNCHES = 20_000
 OPS = 1_000
 STACKS = 50
 REPEATS = 3
+BAR = "0.1"
 
 Arm = Callable[[], float]
 
@@ -82,28 +81,19 @@ def changing_cost(context: Literal["shadow", "python"]) -> Arm:
     return arm
 
 
-def upstream() -> ModuleType | None:
-    """Return upstream's native profiler when Triton is installed."""
-    try:
-        from triton._C.libproton import proton  # noqa: TID251  (what is compared)
-    except ImportError:
-        return None
-    return proton  # type: ignore[no-any-return]
-
-
-def op_cost(profiler: ModuleType, folder: str, context: str) -> Arm:
+def op_cost(folder: str, context: str) -> Arm:
     """Return an arm: ns per op of upstream's with that context."""
 
     def op() -> None:
-        scope = profiler.record_scope()
-        profiler.enter_op(scope, "op")
-        profiler.exit_op(scope, "op")
+        scope = library.record_scope()
+        library.enter_op(scope, "op")
+        library.exit_op(scope, "op")
 
     def arm() -> float:
-        session = profiler.start(f"{folder}/op", context, "tree", "instrumentation", "cuda")
+        session = library.start(f"{folder}/op", context, "tree", "instrumentation", "cuda")
         op()
         spent = ns_per_call(op, OPS)
-        profiler.finalize(session, "hatchet")
+        library.finalize(session, "hatchet")
         return spent
 
     return arm
@@ -118,31 +108,9 @@ def frames_by_hand() -> int:
     return lines
 
 
-def interval(values: list[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the median by order statistics."""
-    ordered = sorted(values)
-    half = 0.98 * sqrt(len(ordered))
-    low, high = int(len(ordered) / 2 - half), int(len(ordered) / 2 + half)
-    return ordered[max(low, 0)], ordered[min(high, len(ordered) - 1)]
-
-
-def show(name: str, costs: list[float], ours: list[float]) -> None:
-    """Print the cost of one arm, and ours against it round by round."""
-    ratios = [own / cost for own, cost in zip(ours, costs, strict=True)]
-    low, high = interval(ratios)
-    print(
-        f"  {name:<24} {statistics.median(costs):>10.1f} ns   ours / this "
-        f"{statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}]"
-    )
-
-
-def measure(depth: int, rounds: int, arms: dict[str, Arm]) -> dict[str, list[float]]:
-    """Run all arms in turn and return the cost of each per round, in ns."""
-    costs: dict[str, list[float]] = {name: [] for name in arms}
-    for _ in range(rounds):
-        for name, arm in arms.items():
-            costs[name].append(min(below(depth, arm) for _ in range(REPEATS)))
-    return costs
+def least_below(depth: int, arm: Arm) -> Arm:
+    """Return an arm: the least of some measurements ``depth`` frames further down."""
+    return lambda: min(below(depth, arm) for _ in range(REPEATS))
 
 
 def added(costs: dict[str, list[float]], arm: str) -> list[float]:
@@ -151,16 +119,15 @@ def added(costs: dict[str, list[float]], arm: str) -> list[float]:
     return [python - shadow for python, shadow in pairs]
 
 
+def show(name: str, costs: list[float], ours: list[float], bar: str = "") -> None:
+    """Print the cost of one arm, and ours against it."""
+    print_row(f"  {name}", f"{median(costs):.0f} ns  ours / this {ratio(ours, costs):.4f}", bar)
+
+
 def main() -> None:
-    """Print the costs at each depth with the machine they were taken on."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--depths", type=int, nargs="+", default=[5, 20, 50])
-    options = parser.parse_args()
-    print(
-        f"{platform.machine()}, {platform.platform()}, Python {platform.python_version()}, "
-        f"{native.python_frame_walk} walk, {options.rounds} rounds"
-    )
+    """Print the costs at each depth."""
+    print_machine()
+    print(f"frames are read by the {native.python_frame_walk} walk")
     with TemporaryDirectory() as folder:
         recording = str(Path(folder) / "launches")
         native.write_recording(
@@ -173,18 +140,16 @@ def main() -> None:
             "line by line, python": changing_cost("python"),
             "sys._getframe loop": lambda: ns_per_call(frames_by_hand, STACKS),
             "traceback.extract_stack": lambda: ns_per_call(traceback.extract_stack, STACKS),
+            "upstream, shadow": op_cost(folder, "shadow"),
+            "upstream, python": op_cost(folder, "python"),
         }
-        if (profiler := upstream()) is not None:
-            arms["upstream, shadow"] = op_cost(profiler, folder, "shadow")
-            arms["upstream, python"] = op_cost(profiler, folder, "python")
-        for depth in options.depths:
+        for depth in DEPTHS:
             print(f"depth {depth}")
-            costs = measure(depth, options.rounds, arms)
+            costs = rounds({name: least_below(depth, arm) for name, arm in arms.items()}, ROUNDS)
             ours = added(costs, "ours")
             show("ours", ours, ours)
-            show("ours, another line", added(costs, "line by line"), ours)
-            if profiler is not None:
-                show("upstream", added(costs, "upstream"), ours)
+            show("ours, each launch from another line", added(costs, "line by line"), ours)
+            show("upstream", added(costs, "upstream"), ours, BAR)
             for name in ("sys._getframe loop", "traceback.extract_stack"):
                 show(name, costs[name], ours)
 

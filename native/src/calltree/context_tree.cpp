@@ -72,8 +72,9 @@ ContextId ContextTree::child_since(uint32_t collection, ContextId parent, std::s
 }
 
 bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) {
-  if (slot(id).last_used.load(std::memory_order_seq_cst) == epoch)
-    return true; // freed only when the epoch is dead, and then so is the record
+  // Noted already, unless the node with this id was freed and is another one's by now.
+  if (slot(id).last_used.load(std::memory_order_seq_cst) >= epoch)
+    return collections() == collection;
   std::lock_guard lock(mutex_);
   if (collections_.load(std::memory_order_relaxed) != collection)
     return false;

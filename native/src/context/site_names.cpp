@@ -56,12 +56,12 @@ std::string utf8(PyObject *text) {
   return result;
 }
 
-/// Frames of the profiler itself, and of Triton's hook chain that calls it, are not part of the
-/// target's path.
-bool is_own_file(const std::string &file) {
+/// Frames that are not part of the target's path: the profiler's own, those of the hook chain and
+/// of the test runner that call it, and the start of the program.
+bool is_hidden_file(const std::string &file) {
   for (const char *part :
        {"/proton_bench/capture/", "/proton_bench_plugins/", "/proton_bench/pytest_plugin.py",
-        "/proton_bench/__main__.py", "/triton/knobs.py", "<frozen runpy>"})
+        "/proton_bench/__main__.py", "/triton/knobs.py", "/_pytest/", "/pluggy/", "<frozen runpy>"})
     if (file.find(part) != std::string::npos)
       return true;
   return false;
@@ -72,7 +72,7 @@ std::string resolved(const Site &site) {
     return {};
   auto *code = reinterpret_cast<PyCodeObject *>(code_object(site));
   std::string file = utf8(code->co_filename);
-  if (is_own_file(file))
+  if (is_hidden_file(file))
     return {};
   int line = PyCode_Addr2Line(code, static_cast<int>(site.offset));
   return file + ':' + std::to_string(line) + '@' + utf8(code->co_name);
