@@ -119,7 +119,7 @@ def added(costs: dict[str, list[float]], arm: str) -> list[float]:
     return [python - shadow for python, shadow in pairs]
 
 
-def show(name: str, costs: list[float], ours: list[float], bar: str = "") -> None:
+def show(name: str, costs: list[float], ours: list[float], *, bar: str = "") -> None:
     """Print the cost of one arm, and ours against it."""
     print_row(f"  {name}", f"{median(costs):.0f} ns  ours / this {ratio(ours, costs):.4f}", bar)
 
@@ -149,7 +149,7 @@ def main() -> None:
             ours = added(costs, "ours")
             show("ours", ours, ours)
             show("ours, each launch from another line", added(costs, "line by line"), ours)
-            show("upstream", added(costs, "upstream"), ours, BAR)
+            show("upstream", added(costs, "upstream"), ours, bar=BAR)
             for name in ("sys._getframe loop", "traceback.extract_stack"):
                 show(name, costs[name], ours)
 
