@@ -46,6 +46,22 @@ SECOND = """
     def test_second(): pass
     def test_third(): pass
 """
+PYTHON_PATHS = """\
+import unittest, pytest, torch
+
+@pytest.fixture
+def made():
+    torch.ones(2)
+    yield
+    torch.ones(2)
+
+def test_plain(made):
+    torch.ones(2)
+
+class TestCase(unittest.TestCase):
+    def test_case(self):
+        torch.ones(2)
+"""
 # A worker that is killed leaves nothing behind: no exit handler, no flush.
 DIES = """
     import os, signal
@@ -84,6 +100,27 @@ def test_workers_give_one_profile_with_the_nodes_of_one_process(
     assert set(nodes_of_tests(two_files / "proton.proton")) == set(
         nodes_of_tests(two_files / "serial.proton")
     )
+
+
+def test_python_paths_of_workers_are_those_of_one_process(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytest.importorskip("torch")
+    pytester.makepyfile(test_paths=PYTHON_PATHS)
+    for name, workers in (("serial", "0"), ("parts", "2")):
+        run_pytest(
+            *("--proton", "--proton-backend", "cpu", "--proton-context", "python"),
+            *("--proton-name", name, "-n", workers),
+        )
+
+    serial = paths(pytester.path / "serial.proton")
+    test = str(pytester.path / "test_paths.py")
+    assert set(paths(pytester.path / "parts.proton")) == set(serial)
+    below = {path[5:6] for path in serial if "TestCase" in path} | {
+        path[4:5] for path in serial if "TestCase" not in path
+    }
+    lines = ("5@made", "7@made", "10@test_plain", "14@test_case")
+    assert below == {(), *((f"{test}:{line}",) for line in lines)}
 
 
 def test_merged_tests_stand_in_the_order_of_collection(

@@ -78,8 +78,8 @@ PythonPath::Outcome PythonPath::extend(std::span<const Site> walked, EpochId epo
     if (!is_known || site.code == nullptr) {
       if (!find(site, name))
         return Outcome::kUnknownSite;
-      ContextId id = parent;
-      if (!name.empty()) {
+      ContextId id = name == kPathStart ? 0 : parent;
+      if (!name.empty() && name != kPathStart) {
         id = tree.child_since(collection_, parent, name, FrameKind::kPython, 0, epoch);
         if (id == ContextTree::kStale)
           return Outcome::kCollected;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "record/record.h"
@@ -25,6 +26,10 @@ struct PathFrame {
   Site site;
   ContextId id = 0;
 };
+
+/// Name of a frame that calls a test: paths show neither it nor the runner's frames around it, so
+/// that a test has one path whoever runs it.
+inline constexpr std::string_view kPathStart{"\0", 1};
 
 /// Fills in the name of a site, empty for a frame that paths do not show. False: never seen.
 using FindSiteName = bool (*)(const Site &site, std::string &name);

@@ -104,8 +104,12 @@ uint32_t python_depth() noexcept {
     name_sites(sites);
     uint32_t depth = 0;
     std::string name;
-    for (const Site &site : sites)
-      depth += find_site_name(site, name) && !name.empty() ? 1 : 0;
+    for (const Site &site : sites) { // innermost first
+      bool is_known = find_site_name(site, name);
+      if (is_known && name == kPathStart)
+        break;
+      depth += is_known && !name.empty() ? 1 : 0;
+    }
     return depth;
   } catch (...) {
     return 0;

@@ -61,21 +61,32 @@ std::string utf8(PyObject *text) {
 bool is_hidden_file(const std::string &file) {
   for (const char *part :
        {"/proton_bench/capture/", "/proton_bench_plugins/", "/proton_bench/pytest_plugin.py",
-        "/proton_bench/__main__.py", "/triton/knobs.py", "/_pytest/", "/pluggy/", "<frozen runpy>"})
+        "/proton_bench/__main__.py", "/proton_bench/testrun/", "/triton/knobs.py", "/_pytest/",
+        "/pluggy/", "/pytest_asyncio/", "<frozen runpy>"})
     if (file.find(part) != std::string::npos)
       return true;
   return false;
+}
+
+/// The functions of pytest that call a test, a fixture or its end; those of unittest too.
+bool calls_test(std::string_view file, std::string_view function) {
+  return (file.ends_with("/_pytest/python.py") && function == "pytest_pyfunc_call") ||
+         (file.ends_with("/_pytest/fixtures.py") &&
+          (function == "call_fixture_func" || function == "_teardown_yield_fixture")) ||
+         (file.ends_with("/unittest/case.py") && function.starts_with("_call"));
 }
 
 std::string resolved(const Site &site) {
   if (python_frames::is_hidden(site))
     return {};
   auto *code = reinterpret_cast<PyCodeObject *>(code_object(site));
-  std::string file = utf8(code->co_filename);
+  std::string file = utf8(code->co_filename), function = utf8(code->co_name);
+  if (calls_test(file, function))
+    return std::string(kPathStart);
   if (is_hidden_file(file))
     return {};
   int line = PyCode_Addr2Line(code, static_cast<int>(site.offset));
-  return file + ':' + std::to_string(line) + '@' + utf8(code->co_name);
+  return file + ':' + std::to_string(line) + '@' + function;
 }
 
 void name_site(const Site &site) {

@@ -9,8 +9,8 @@
 
 namespace proton {
 
-/// Fills in the name of a site, empty for a frame that paths do not show; false when it was never
-/// named. [any thread, with or without the GIL]
+/// Fills in the name of a site, empty for a frame that paths do not show, kPathStart for one that
+/// paths start below; false when it was never named. [any thread, with or without the GIL]
 bool find_site_name(const Site &site, std::string &name);
 /// Names the sites that are new and takes a reference to their code objects, so that no other code
 /// object can get their addresses. The sites are of live frames. May run Python code. [GIL held]

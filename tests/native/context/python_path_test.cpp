@@ -15,17 +15,21 @@ namespace {
 constexpr EpochId kEpoch = 1;
 constexpr EpochId kAllEpochs = 1'000'000;
 
-// Stands for code: the name of a site is "code+offset", "hidden" has none and "new" is unknown.
+// Stands for code: the name of a site is "code+offset"; "hidden" has none, "new" is unknown, and
+// paths start below "calls a test".
 struct Code {
   const char *name;
 };
-const Code kMain{"main"}, kStep{"step"}, kLeaf{"leaf"}, kHidden{"hidden"}, kNew{"new"};
+const Code kMain{"main"}, kStep{"step"}, kLeaf{"leaf"}, kHidden{"hidden"}, kNew{"new"},
+    kCallsTest{"calls a test"};
 std::atomic<int> g_finds{0};
 
 bool find(const Site &site, std::string &name) {
   ++g_finds;
   std::string code = static_cast<const Code *>(site.code)->name;
   name = code == "hidden" ? "" : code + '+' + std::to_string(site.offset);
+  if (code == kCallsTest.name)
+    name = kPathStart;
   return code != "new";
 }
 
@@ -72,6 +76,15 @@ TEST(frames_without_a_name_are_passed_over) {
   CHECK_EQ(text(path.last(kEpoch).value_or(0)), "main+1/leaf+4");
   CHECK_EQ(followed(path, {{&kHidden, 1}}), "");
   CHECK_EQ(path.last(kEpoch).value_or(9), 0);
+  collect_all();
+}
+
+TEST(a_path_starts_below_the_frame_that_calls_the_test) {
+  PythonPath path;
+  CHECK_EQ(followed(path, {{&kLeaf, 4}, {&kCallsTest, 1}, {&kStep, 2}, {&kMain, 1}}), "leaf+4");
+  CHECK_EQ(followed(path, {{&kLeaf, 4}, {&kStep, 2}, {&kMain, 1}}), "main+1/step+2/leaf+4");
+  CHECK_EQ(followed(path, {{&kLeaf, 4}, {&kCallsTest, 1}, {&kCallsTest, 1}, {&kMain, 1}}),
+           "leaf+4"); // a run inside of a test
   collect_all();
 }
 
