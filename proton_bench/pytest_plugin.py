@@ -188,6 +188,7 @@ def _session_of(config: pytest.Config) -> RunSession | None:
 
 def _opened(config: pytest.Config, output: OutputName) -> RunSession:
     from proton_bench.capture.session import SessionOptions, open_session
+    from proton_bench.capture.watch import watch_outputs
 
     session = open_session(
         SessionOptions(
@@ -198,6 +199,7 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
             hook=config.getoption("proton_hook"),
         )
     )
+    watch_outputs(session, output.formats, ends_by_signal=False)
     return RunSession(session, output.formats)
 
 

@@ -21,10 +21,12 @@ class OutputName:
     Attributes:
         name: Path without a suffix, absolute; "" and "-" mean stdout.
         formats: Suffixes to write, without the dot.
+        template: The name as it was written, without a suffix.
     """
 
     name: str
     formats: tuple[str, ...]
+    template: str = ""
 
 
 def read_name(text: str, *, tag: str = "", folder: str | None = None) -> OutputName:
@@ -45,7 +47,7 @@ def read_name(text: str, *, tag: str = "", folder: str | None = None) -> OutputN
         raise UsageError(f"output {text!r} is a folder: add a file name")
     # Made absolute now, because the target may change the current folder.
     name = os.path.abspath(os.path.join(folder or os.curdir, expand_name(stem) + tag))
-    return OutputName(name, (suffix[1:],) if suffix else _DEFAULT_FORMATS)
+    return OutputName(name, (suffix[1:],) if suffix else _DEFAULT_FORMATS, stem)
 
 
 def split_suffix(text: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from proton_bench.capture.native import native
 from proton_bench.capture.options import CapturePlan, SessionOptions, plan_capture, session_path
 from proton_bench.capture.output import check_formats, check_writable, write_session
 from proton_bench.capture.provenance import end_facts, start_facts
+from proton_bench.capture.watch import release_outputs
 from proton_bench.errors import SessionError
 from proton_bench.flags import flags
 
@@ -30,6 +31,8 @@ __all__ = ["Session", "find_session", "known_session", "live_sessions", "open_se
 _lock = threading.RLock()
 _live: dict[int, Session] = {}
 _highest_id = -1
+# Counts of a session that stand for something in its profile.
+_FACTS = ("ranges", "records", "metrics")
 
 
 class Session:
@@ -139,6 +142,12 @@ class Session:
             self._require_live()
             return add_counts(native.session_counts(self.id), self.adopted)
 
+    @property
+    def has_records(self) -> bool:
+        """Whether the profile would say anything."""
+        counts = self.counts()
+        return any(counts[kind] for kind in _FACTS)
+
     def finalize(self, formats: Sequence[str] = ("proton", "hatchet")) -> list[Path]:
         """Stop recording, write the files and forget the session, also when writing fails.
 
@@ -158,12 +167,15 @@ class Session:
                 return []
             with contextlib.ExitStack() as steps:
                 steps.callback(self._forget)
+                steps.callback(release_outputs, self.id)  # the partial file stays on an error
+                native.begin_final_write(self.id)
                 steps.callback(self._lease.release)
                 steps.callback(HookManager.unregister, self.id)
                 self.deactivate(flushing=True)
                 facts = encode_facts(end_facts(self._started, native.session_counts(self.id)))
                 native.set_provenance(self.id, facts)
                 paths = write_session(self, formats)
+                release_outputs(self.id, is_written=True)
         _call_plugins("proton_session_finished", session=self, paths=paths)
         return paths
 
@@ -274,7 +286,6 @@ def _after_fork_in_child() -> None:
     HookManager.session_hooks.clear()
     forget_after_fork()
     flags.profiling_on = False
-    native.reset_after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import signal
 import sys
 import traceback
-import types
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
+from proton_bench.capture.followed import FollowedChildren
 from proton_bench.capture.progress import Progress
+from proton_bench.capture.run_options import RunOptions, runner_command, session_options
+from proton_bench.capture.stderr import say, shown_path
 from proton_bench.capture.target import Target, TargetKind, load_target, own_traceback
 from proton_bench.errors import ProtonError
 
@@ -30,76 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RunOptions", "main", "report_error", "runner_command"]
 
-_BOOTSTRAP = os.path.join(os.path.dirname(__file__), "bootstrap.py")
 _EXIT_STRICT = 70
-# Counts of a session that stand for something in its profile.
-_FACTS = ("ranges", "records", "metrics")
 _EMPTY = (
     "the profile is empty: the target ran nothing that the backend records "
     "(see `proton plugins`, and -b for another backend)"
 )
 _SIGNAL_BASE = 128
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """Everything that ``proton run`` decided, as it crosses the exec.
-
-    Attributes:
-        kind: What ``target`` is.
-        target: Path, module name or source text.
-        name: Output name without a suffix, absolute; "" and "-" mean stdout.
-        formats: Suffixes, without the dot, of the files to write.
-        context: Where call paths come from, ``shadow`` or ``python``.
-        data: Kind of data, ``tree``.
-        backend: Names joined by ``+``; None asks the plugins.
-        mode: Mode text for the backend that declares it.
-        hook: Name of a launch hook, or None.
-        compat: ``triton.profiler`` resolves to this package.
-        interpret: Backends may prepare the process, e.g. switch Triton to its interpreter.
-        strict: A profile that cannot be written changes the exit code.
-        command: Command line for the provenance.
-    """
-
-    kind: TargetKind
-    target: str
-    name: str
-    formats: tuple[str, ...]
-    context: str = "shadow"
-    data: str = "tree"
-    backend: str | None = None
-    mode: str | None = None
-    hook: str | None = None
-    compat: bool = True
-    interpret: bool = True
-    strict: bool = False
-    command: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """Encode as one ASCII line; undecodable bytes of file names survive."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> RunOptions:
-        """Decode what ``to_json`` wrote."""
-        fields = json.loads(text)
-        fields["kind"] = TargetKind(fields["kind"])
-        fields["formats"] = tuple(fields["formats"])
-        fields["command"] = tuple(fields["command"])
-        return cls(**fields)
-
-
-def runner_command(
-    options: RunOptions, arguments: Sequence[str], flags: Sequence[str] = ()
-) -> list[str]:
-    """Return the command that runs a target, for ``os.execv``.
-
-    Args:
-        options: What to run and how to record it.
-        arguments: The target's own arguments; kept apart, since one argument may have 128 KiB.
-        flags: Options for the interpreter.
-    """
-    return [sys.executable, *flags, _BOOTSTRAP, options.to_json(), *arguments]
 
 
 def report_error(error: ProtonError) -> int:
@@ -117,11 +53,14 @@ def main(argv: list[str] | None = None) -> None:
     target = Target(options.kind, options.target, tuple(arguments[1:]))
     try:
         notices = _prepare(options)
-        recording = _Recording(options)
+        children = FollowedChildren(options)
+        if target.kind is TargetKind.PROGRAM:
+            _run_program(target, children, notices)
+        recording = _Recording(options, children)
     except ProtonError as error:
         raise SystemExit(report_error(error)) from None
     for notice in notices:
-        _say(notice)
+        say(notice)
     recording.finish_at_exit()
     try:
         _run(target, recording)
@@ -179,31 +118,40 @@ def _is_disabled() -> bool:
 
 
 def _open_session(options: RunOptions) -> Session:
-    from proton_bench.capture.session import SessionOptions, open_session
+    from proton_bench.capture.session import open_session
+    from proton_bench.capture.watch import watch_outputs
 
-    return open_session(
-        SessionOptions(
-            name=options.name,
-            context=options.context,
-            data=options.data,
-            backend=options.backend,
-            mode=options.mode,
-            hook=options.hook,
-            command=options.command,
-        )
-    )
+    session = open_session(session_options(options))
+    try:
+        watch_outputs(session, options.formats, ends_by_signal=False)
+    except BaseException:
+        session.finalize(formats=())
+        raise
+    return session
+
+
+def _run_program(target: Target, children: FollowedChildren, notices: list[str]) -> NoReturn:
+    """Run a program that is not Python; the Python processes in it record themselves."""
+    from proton_bench.capture.program import run_program
+
+    children.check()
+    for notice in notices:
+        say(notice)
+    code = run_program(target.value, target.arguments)
+    children.report(warns=True)
+    raise SystemExit(code)
 
 
 class _Recording:
     """The session of the command line, from before the target until after its exit handlers."""
 
-    def __init__(self, options: RunOptions) -> None:
+    def __init__(self, options: RunOptions, children: FollowedChildren) -> None:
         from proton_bench.flags import flags
 
         self._options = options
+        self._children = children
         self._progress = Progress(f"writing {os.path.basename(options.name) or 'the profile'}")
         self._process_id = os.getpid()
-        self._folder = _current_folder()
         # None where profiling is disabled: the target then runs as if it were alone.
         self._session: Session | None = None if _is_disabled() else _open_session(options)
         flags.command_line = True
@@ -221,23 +169,10 @@ class _Recording:
         this one, registered before the target starts, sees everything that the target does.
         """
         atexit.register(self._finish)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, self._die)
 
     def target_ended(self) -> None:
         """Get ready for finalizing while threads can still be started."""
         self._progress.arm()
-
-    def _die(self, number: int, frame: types.FrameType | None) -> None:
-        del frame
-        if os.getpid() != self._process_id:
-            # A forked child inherits the handler; there the signal keeps its usual meaning.
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
-        self._finish()
-        _leave(_SIGNAL_BASE + number)
 
     def _finish(self) -> None:
         session, self._session = self._session, None
@@ -247,41 +182,22 @@ class _Recording:
             with self._progress:
                 session.deactivate(flushing=True)
                 counts = session.counts()
+                is_empty = not session.has_records
                 paths = session.finalize(formats=self._options.formats)
         except ProtonError as error:
-            _say(f"error: {error}")
-            _say("warning: the profile was not written, or not in every format")
+            say(f"error: {error}")
+            say("warning: the profile was not written, or not in every format")
             if self._options.strict:
                 _leave(_EXIT_STRICT)
             return
-        if not any(counts[kind] for kind in _FACTS):
-            _say(f"warning: {_EMPTY}")
+        if is_empty:
+            say(f"warning: {_EMPTY}")
         if paths:
-            names = ", ".join(_seen_from(self._folder, str(path)) for path in paths)
-            _say(f"wrote {names}")
+            names = ", ".join(shown_path(str(path), self._options.folder) for path in paths)
+            say(f"wrote {names}")
         if counts["dropped"]:
-            _say(f"warning: {counts['dropped']} records were lost; the profile says why")
-
-
-def _say(text: str) -> None:
-    """Write to the process' own stderr, also where the target replaced or closed ``sys.stderr``."""
-    stream = sys.__stderr__
-    if stream is not None:
-        with contextlib.suppress(OSError, ValueError):
-            stream.write(f"proton: {text}\n")
-            stream.flush()
-
-
-def _seen_from(folder: str, path: str) -> str:
-    """Shorten a path for someone in the folder where the command was given."""
-    return min(os.path.relpath(path, folder), path, key=len) if folder else path
-
-
-def _current_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed
-        return ""
+            say(f"warning: {counts['dropped']} records were lost; the profile says why")
+        self._children.report()
 
 
 def _leave(code: int) -> None:

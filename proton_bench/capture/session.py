@@ -22,6 +22,7 @@ from proton_bench.capture.recording import (
     unknown_session,
     was_finalized,
 )
+from proton_bench.capture.watch import library_asks, watch_outputs
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
 
@@ -89,7 +90,11 @@ def start(
         mode=mode,
         hook=hook,
     )
-    return open_session(options).id
+    session = open_session(options)
+    if library_asks():
+        # The host decides about its exit codes: after a signal it ends as without us.
+        watch_outputs(session, library_formats(""), ends_by_signal=True)
+    return session.id
 
 
 def activate(session: int | None = None) -> None:

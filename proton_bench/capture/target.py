@@ -30,6 +30,7 @@ class TargetKind(enum.StrEnum):
     MODULE = "module"
     CODE = "code"
     PYTEST = "pytest"
+    PROGRAM = "program"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
 
-__all__ = ["FIELDS", "expand_name", "rank_facts"]
+__all__ = ["FIELDS", "expand_name", "rank_facts", "rank_variable"]
 
 FIELDS = ("rank", "local_rank", "host", "pid", "date", "%ENV")
 
@@ -89,6 +89,11 @@ def rank_facts(environ: Mapping[str, str]) -> dict[str, int]:
         if value.isdecimal():
             facts[field] = int(value)
     return facts
+
+
+def rank_variable(environ: Mapping[str, str]) -> str:
+    """Return the name of the variable in which the launcher told this process its rank."""
+    return _launcher(environ).rank
 
 
 def _launcher(environ: Mapping[str, str]) -> _Launcher:

@@ -11,6 +11,7 @@ from proton_bench.errors import UsageError
 
 __all__ = [
     "BackendOption",
+    "ChildrenOption",
     "CompatOption",
     "ContextOption",
     "DataOption",
@@ -30,7 +31,8 @@ _DEFAULT_NAME = "proton"
 TargetArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        help="A script, `pytest` or `python`, then its own arguments, which are not touched.",
+        help="A script, `pytest`, `python` or any program, then its own arguments, which are "
+        "not touched.",
         show_default=False,
         metavar="TARGET",
     ),
@@ -107,6 +109,13 @@ InterpretOption = Annotated[
     typer.Option(
         "--interpret/--no-interpret",
         help="Without a GPU driver, switch Triton to its interpreter.",
+    ),
+]
+ChildrenOption = Annotated[
+    bool,
+    typer.Option(
+        "--children/--no-children",
+        help="Record Python processes that the target starts too, as NAME.pid<N> or NAME.rank<N>.",
     ),
 ]
 StrictOption = Annotated[

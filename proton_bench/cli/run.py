@@ -8,9 +8,10 @@ from collections.abc import Collection
 
 import typer
 
-from proton_bench.capture.runner import RunOptions, runner_command
+from proton_bench.capture.run_options import RunOptions, current_folder, runner_command
 from proton_bench.cli.options import (
     BackendOption,
+    ChildrenOption,
     CompatOption,
     ContextOption,
     DataOption,
@@ -46,9 +47,10 @@ def command(
     module: ModuleOption = None,
     compat: CompatOption = True,
     interpret: InterpretOption = True,
+    children: ChildrenOption = True,
     strict: StrictOption = False,
 ) -> None:
-    """Run a Python program and record where its time goes.
+    """Run a program and record where the time of its Python processes goes.
 
     The exit code is the program's own: 128+n after signal n, 2 for wrong usage, 69 for a backend
     that cannot run here, 74 for an output that cannot be written.
@@ -61,6 +63,8 @@ def command(
         target=words.value,
         name=where.name,
         formats=where.formats,
+        template=where.template,
+        folder=current_folder(),
         context=context_source,
         data=data,
         backend=backend,
@@ -68,6 +72,7 @@ def command(
         hook=hook,
         compat=compat,
         interpret=interpret,
+        children=children,
         strict=strict,
         command=("proton", *sys.argv[1:]),
     )

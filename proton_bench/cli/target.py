@@ -1,4 +1,4 @@
-"""Finds out what the words after the run options name: a script, pytest, python, a module."""
+"""Finds out what the words after the run options name: a script, pytest, python, a program."""
 
 from __future__ import annotations
 
@@ -51,12 +51,14 @@ def read_target(
         hint: Gives a sentence to add when a word names nothing, e.g. "did you mean ...".
 
     Raises:
-        UsageError: The target is missing or nothing that can be run in this process.
+        UsageError: The target is missing or nothing that can be run.
     """
     if module is not None:
         return TargetWords(TargetKind.MODULE, module, tuple(words))
     if not words:
-        raise UsageError("nothing to run: give a script, pytest, python or --module NAME")
+        raise UsageError(
+            "nothing to run: give a script, pytest, python, a program or --module NAME"
+        )
     target, arguments = words[0], tuple(words[1:])
     base = os.path.basename(target)
     is_program = not os.path.exists(os.path.join(target, "__main__.py"))
@@ -65,8 +67,20 @@ def read_target(
     if _PYTHON.fullmatch(base) and is_program:
         _require_same_interpreter(target)
         return _read_python(arguments, hint)
+    if _is_program(target):
+        program = os.path.abspath(target) if os.path.exists(target) else target
+        return TargetWords(TargetKind.PROGRAM, program, arguments)
     _require_script(target, hint)
     return TargetWords(TargetKind.SCRIPT, target, arguments)
+
+
+def _is_program(target: str) -> bool:
+    """Whether the word names an executable that is not Python; a folder or script is none."""
+    path = Path(target)
+    if path.exists():
+        is_other = not target.endswith(_SCRIPT_SUFFIXES) and _is_other_program(path)
+        return path.is_file() and is_other and os.access(path, os.X_OK)
+    return os.sep not in target and shutil.which(target) is not None
 
 
 def _require_script(target: str, hint: Callable[[str], str]) -> None:
@@ -75,13 +89,13 @@ def _require_script(target: str, hint: Callable[[str], str]) -> None:
         if not (path / "__main__.py").exists():
             raise UsageError(f"{target!r} is a folder without a __main__.py: name a script in it")
         return
-    if path.exists():
-        if not target.endswith(_SCRIPT_SUFFIXES) and _is_other_program(path):
-            raise UsageError(_only_python(target))
-        return
-    if os.sep not in target and shutil.which(target):
-        raise UsageError(_only_python(target))
-    raise UsageError(f"script {target!r} does not exist{hint(target)}")
+    if not path.exists():
+        raise UsageError(f"script {target!r} does not exist{hint(target)}")
+    if not target.endswith(_SCRIPT_SUFFIXES) and _is_other_program(path):
+        raise UsageError(
+            f"{target!r} is a program and not executable: make it so (chmod +x), "
+            "or name its interpreter, as in `proton bash FILE`"
+        )
 
 
 def _is_other_program(path: Path) -> bool:
@@ -91,13 +105,6 @@ def _is_other_program(path: Path) -> bool:
     except OSError:
         return False
     return line.startswith(b"\x7fELF") or (line.startswith(b"#!") and b"python" not in line)
-
-
-def _only_python(target: str) -> str:
-    return (
-        f"{target!r} is a program of its own, and only Python runs under the profiler: "
-        "give a script, pytest, `python ...` or --module NAME"
-    )
 
 
 def _require_same_interpreter(interpreter: str) -> None:

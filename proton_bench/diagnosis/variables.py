@@ -46,6 +46,11 @@ VARIABLES = (
         "OFF while installing builds the analysis wing alone, without a compiler",
     ),
     Variable(
+        "PROTON_BENCH_COMPAT",
+        Reader.OURS,
+        "set for children of a profiled program: 1 has triton.profiler find ours there too",
+    ),
+    Variable(
         "PROTON_BENCH_DEBUG", Reader.OURS, "1 shows our traceback below an error of proton run"
     ),
     Variable(
@@ -55,9 +60,24 @@ VARIABLES = (
         "PROTON_BENCH_NATIVE", Reader.OURS, "1, on or true: finalize() also writes NAME.proton"
     ),
     Variable(
+        "PROTON_BENCH_PARTIAL_INTERVAL_S",
+        Reader.OURS,
+        "seconds between two writes of NAME.partial.proton while recording; 10, and 0 for never",
+    ),
+    Variable(
+        "PROTON_BENCH_RANK_TAKEN",
+        Reader.OURS,
+        "set for children of a rank of a job, whose files are then told apart by process",
+    ),
+    Variable(
         "PROTON_BENCH_REQUIRE",
         Reader.OURS,
         "of our own tests: browser,go,node,gpu makes a skip for want of one a failure",
+    ),
+    Variable(
+        "PROTON_BENCH_SIGNALS",
+        Reader.OURS,
+        "1: sessions of start() are written on signals too; 0: nothing is, nor partial files",
     ),
     Variable(
         "PROTON_BENCH_WORKER",

@@ -34,6 +34,8 @@ _WORKER_ID = "PYTEST_XDIST_WORKER"
 # Makes children of a profiled program open sessions of their own; workers are told otherwise.
 _AUTOSTART = "PROTON_BENCH_AUTOSTART"
 _MAX_STEM = 100
+# Suffixes of a worker's part.
+_PART_FORMATS = ("proton",)
 
 
 def is_controller(config: pytest.Config) -> bool:
@@ -100,6 +102,7 @@ class WorkerOrders:
             ProtonError: See ``open_session``.
         """
         from proton_bench.capture.session import SessionOptions, open_session
+        from proton_bench.capture.watch import watch_outputs
         from proton_bench.flags import flags
 
         session = open_session(
@@ -113,7 +116,8 @@ class WorkerOrders:
             )
         )
         flags.command_line = self.command_line
-        return RunSession(session, ("proton",))
+        watch_outputs(session, _PART_FORMATS, ends_by_signal=True)
+        return RunSession(session, _PART_FORMATS)
 
 
 class WorkerEnd:
@@ -154,8 +158,11 @@ class WorkerParts:
     """
 
     def __init__(self, session: Session, *, interpret: bool) -> None:
+        from proton_bench.capture.watch import expect_parts
+
         self._session = session
         self._folder = _make_folder(session.path)
+        expect_parts(session.id)
         self._workers: list[str] = []
         self._order: dict[str, int] = {}
         self._tests: dict[str, set[str]] = defaultdict(set)

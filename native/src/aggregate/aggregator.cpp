@@ -3,6 +3,7 @@
 #include "context/current.h"
 #include "context/thread_state.h"
 #include "support/clock.h"
+#include "support/fork_locks.h"
 
 namespace proton {
 
@@ -16,6 +17,8 @@ void RecordCounts::add(const RecordCounts &other) {
   metrics += other.metrics;
   drain_ns += other.drain_ns;
 }
+
+Aggregator::Aggregator() { guard_across_fork(mutex, LockRank::kAggregator); }
 
 Aggregator &Aggregator::instance() {
   static Aggregator *aggregator = new Aggregator; // outlives threads of the target

@@ -64,6 +64,7 @@ public:
   LaunchTable launches;
 
 private:
+  Aggregator();
   Epoch *find_epoch(EpochId id);
   void add_range(const RangeRecord &record);
   void add_launch(const LaunchRecord &record);

@@ -98,6 +98,11 @@ bool SessionTree::shows(const ContextNode &frame) const {
   return shows(frame.kind) && !is_named;
 }
 
+uint64_t SessionTree::revision(uint32_t number) const {
+  auto found = phases_.find(number);
+  return found == phases_.end() ? 0 : found->second->revision;
+}
+
 void SessionTree::add_range(uint32_t number, const RangeRecord &record) {
   const ContextNode &own = ContextTree::instance().node(record.at.shadow);
   if (own.birth < birth_)
@@ -106,6 +111,7 @@ void SessionTree::add_range(uint32_t number, const RangeRecord &record) {
   if (is_scope && !shows(own.kind))
     return;
   Phase &target = phase(number);
+  ++target.revision;
   if (record.kind == RangeKind::kSeen) {
     node_for(target, record.at.shadow, 0);
     return;
@@ -155,12 +161,15 @@ void SessionTree::add_kernel(uint32_t number, const Capture &at, const KernelRec
   leaf.device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
   leaf.variant = record.variant;
   Capture above{named ? named->parent : at.shadow, at.python, at.epoch};
-  add_leaf(phase(number), above, leaf, record.end_ns - record.start_ns);
+  Phase &target = phase(number);
+  ++target.revision;
+  add_leaf(target, above, leaf, record.end_ns - record.start_ns);
 }
 
 void SessionTree::add_metric(uint32_t number, const Capture &at, const std::string &name,
                              Aggregation aggregation, const MetricValue &value) {
   Phase &target = phase(number);
+  ++target.revision;
   NodeIndex node = node_for(target, at.shadow, at.python);
   target.tree.metrics().add(node, name, aggregation, value);
 }

@@ -31,6 +31,8 @@ public:
   /// The tree of a phase, made when it is new.
   CallPathTree &tree(uint32_t phase);
   const CallPathTree *find(uint32_t phase) const;
+  /// Grows with everything that is added to the phase; 0 for an empty one.
+  uint64_t revision(uint32_t phase) const;
   void drop_phase(uint32_t phase) { phases_.erase(phase); }
 
   ContextSource source() const { return source_; }
@@ -40,6 +42,7 @@ public:
 private:
   struct Phase {
     CallPathTree tree;
+    uint64_t revision = 0;
     std::unordered_map<uint64_t, NodeIndex> paths; ///< (shadow, python) -> node
   };
 

@@ -97,10 +97,6 @@ void bind_session(py::module_ &module) {
   module.def("set_provenance", [](int id, const py::bytes &encoded) {
     sessions().set_provenance(id, std::string(encoded));
   });
-  module.def("reset_after_fork", [] {
-    sessions().reset_after_fork();
-    abandon_site_names();
-  });
   module.def("drain", [] { sessions().drain(); }, Unlocked());
   module.def("advance_phase", [](int id) { return sessions().advance_phase(id); }, Unlocked());
   module.def("current_phase", [](int id) { return sessions().current_phase(id); }, Unlocked());

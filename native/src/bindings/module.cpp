@@ -6,6 +6,7 @@
 #include "context/host_range.h"
 #include "context/python_stack.h"
 #include "proton_bench/record_sink.h"
+#include "session/fork_handlers.h"
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "Native core of proton_bench.";
@@ -25,4 +26,6 @@ PYBIND11_MODULE(_native, module) {
   proton::bind_session(module);
   proton::bind_records(module);
   proton::bind_collectors(module);
+  proton::bind_watch(module);
+  proton::install_fork_handlers();
 }

@@ -33,6 +33,14 @@ CallPathTree::CallPathTree() {
   nodes_.push_back(std::move(root));
 }
 
+CallPathTree CallPathTree::copy_for_writing() const {
+  CallPathTree copy;
+  copy.nodes_ = nodes_;
+  copy.variants_ = variants_;
+  copy.metrics_ = metrics_;
+  return copy;
+}
+
 NodeIndex CallPathTree::append(NodeIndex parent, const Name &name, FrameKind kind, int32_t device,
                                int32_t variant) {
   auto index = static_cast<NodeIndex>(nodes_.size());

@@ -54,6 +54,9 @@ public:
   /// Position of the variant for a leaf called `name` below `parent`; caps variants per path.
   int32_t variant(NodeIndex parent, const Name &name, const VariantRecord &record);
 
+  /// What the writers read, without the tables that only growing needs.
+  CallPathTree copy_for_writing() const;
+
   const std::vector<TreeNode> &nodes() const { return nodes_; }
   const std::vector<Variant> &variants() const { return variants_; }
   MetricColumns &metrics() { return metrics_; }

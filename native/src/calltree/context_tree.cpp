@@ -1,6 +1,7 @@
 #include "calltree/context_tree.h"
 
 #include "support/error.h"
+#include "support/fork_locks.h"
 
 namespace proton {
 namespace {
@@ -37,6 +38,7 @@ ContextTree &ContextTree::instance() {
 ContextTree::ContextTree() : chunks_(kMaxChunks) {
   ContextId root = allocate();
   slot(root).live = true;
+  guard_across_fork(mutex_, LockRank::kContexts);
 }
 
 ContextId ContextTree::allocate() {

@@ -39,6 +39,20 @@ void Sketch::add(double value) {
   ++counts[static_cast<size_t>(index - first_index)];
 }
 
+Distribution &Distribution::operator=(const Distribution &other) {
+  n = other.n;
+  zero_count = other.zero_count;
+  sum = other.sum;
+  min = other.min;
+  max = other.max;
+  sum_ln = other.sum_ln;
+  sum_ln2 = other.sum_ln2;
+  samples = other.samples;
+  sketch = other.sketch ? std::make_unique<Sketch>(*other.sketch) : nullptr;
+  moments_only = other.moments_only;
+  return *this;
+}
+
 size_t Distribution::add(double value, bool keep_samples) {
   min = n == 0 ? value : std::min(min, value);
   max = n == 0 ? value : std::max(max, value);

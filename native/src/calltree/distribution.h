@@ -25,6 +25,13 @@ struct Sketch {
 
 class Distribution {
 public:
+  Distribution() = default;
+  Distribution(const Distribution &other) { *this = other; }
+  Distribution &operator=(const Distribution &other);
+  Distribution(Distribution &&) noexcept = default;
+  Distribution &operator=(Distribution &&) noexcept = default;
+  ~Distribution() = default;
+
   /// Adds one sample. Values <= 0 count in `zero_count` and not in the logarithmic sums.
   /// Returns the bytes by which the distribution grew.
   size_t add(double value, bool keep_samples);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "context/python_frames.h"
+#include "support/fork_locks.h"
 
 namespace proton {
 namespace {
@@ -27,14 +28,15 @@ constexpr size_t kMaxSites = size_t{1} << 16;
 
 /// Nothing is called, least of all Python, while the mutex is held.
 struct SiteNames {
+  SiteNames() { guard_across_fork(mutex, LockRank::kPythonSites); }
   std::mutex mutex;
   SiteTable names;
 };
 
-std::atomic<SiteNames *> g_names{new SiteNames}; // outlives threads of the target
+SiteNames *const g_names = new SiteNames; // outlives threads of the target
 std::atomic<uint32_t> g_generation{0};
 
-SiteNames &table() noexcept { return *g_names.load(std::memory_order_acquire); }
+SiteNames &table() noexcept { return *g_names; }
 
 PyObject *code_object(const Site &site) noexcept {
   return static_cast<PyObject *>(const_cast<void *>(site.code));
@@ -145,13 +147,5 @@ void forget_site_names() noexcept {
 }
 
 uint32_t site_generation() noexcept { return g_generation.load(std::memory_order_seq_cst); }
-
-void abandon_site_names() noexcept {
-  try {
-    g_names.store(new SiteNames, std::memory_order_release);
-    g_generation.fetch_add(1, std::memory_order_seq_cst);
-  } catch (...) { // out of memory: the old table, which in most cases nobody had locked
-  }
-}
 
 } // namespace proton

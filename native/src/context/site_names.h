@@ -19,7 +19,5 @@ void name_sites(std::span<const Site> sites);
 void forget_site_names() noexcept;
 /// Number of times that names were dropped; sites read before the latest one mean nothing.
 uint32_t site_generation() noexcept;
-/// In a forked child: another thread may have held the lock, so the table is left behind.
-void abandon_site_names() noexcept;
 
 } // namespace proton

@@ -6,10 +6,13 @@
 #include <mutex>
 #include <vector>
 
+#include "support/fork_locks.h"
+
 namespace proton {
 namespace {
 
 struct ThreadList {
+  ThreadList() { guard_across_fork(mutex, LockRank::kThreads); }
   std::mutex mutex;
   std::vector<std::unique_ptr<ThreadState>> all;
   std::vector<ThreadState *> unused;
@@ -73,8 +76,6 @@ void for_each_thread(const std::function<void(ThreadState &)> &visit) {
 }
 
 void reset_threads_after_fork() noexcept {
-  // Only the forking thread exists; a lock that another thread held is gone with it.
-  new (&threads().mutex) std::mutex;
   for (auto &state : threads().all)
     state->stack.clear();
 }

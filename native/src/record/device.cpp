@@ -1,9 +1,15 @@
 #include "record/device.h"
 
+#include "support/fork_locks.h"
+
 namespace proton {
 
 DeviceTable &DeviceTable::instance() {
-  static DeviceTable *table = new DeviceTable; // outlives threads of the target
+  static DeviceTable *table = [] {
+    auto *made = new DeviceTable; // outlives threads of the target
+    guard_across_fork(made->mutex_, LockRank::kDevices);
+    return made;
+  }();
   return *table;
 }
 

@@ -5,12 +5,15 @@
 #include <mutex>
 #include <string>
 
+#include "support/fork_locks.h"
+
 namespace proton {
 namespace {
 
 constexpr size_t kMaxVariants = 65536;
 
 struct VariantTable {
+  VariantTable() { guard_across_fork(mutex, LockRank::kVariants); }
   std::mutex mutex;
   std::map<std::string, int32_t> positions;
   std::deque<VariantRecord> records; // a deque keeps addresses while it grows
@@ -50,9 +53,9 @@ int32_t intern_variant(const VariantRecord &variant) {
 }
 
 const VariantRecord *find_variant(int32_t position) {
+  VariantTable &variants = table();
   if (position < 0)
     return nullptr;
-  VariantTable &variants = table();
   std::lock_guard lock(variants.mutex);
   return &variants.records[static_cast<size_t>(position)];
 }

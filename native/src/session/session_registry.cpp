@@ -1,10 +1,11 @@
 #include "session/session_registry.h"
 
 #include <algorithm>
-#include <new>
+#include <ctime>
 
 #include "calltree/context_tree.h"
 #include "context/thread_state.h"
+#include "support/clock.h"
 #include "support/error.h"
 #include "writer/hatchet_writer.h"
 
@@ -271,13 +272,42 @@ std::string SessionRegistry::encode(int id, uint32_t phase, FileFormat format) {
   Aggregator &aggregator = Aggregator::instance();
   aggregator.drain();
   const CallPathTree &wanted = tree(id, phase);
+  return encode_profile(wanted, DeviceTable::instance().list(), facts(id, wanted), format);
+}
+
+FileFacts SessionRegistry::facts(int id, const CallPathTree &tree) {
   FileFacts facts;
   facts.provenance = find(id).provenance;
-  facts.dropped = aggregator.losses[id];
-  uint64_t cold = wanted.metrics().cold_distributions();
+  facts.dropped = Aggregator::instance().losses[id];
+  uint64_t cold = tree.metrics().cold_distributions();
   if (cold != 0)
     facts.dropped["distributions reduced to moments"] += cold;
-  return encode_profile(wanted, DeviceTable::instance().list(), facts, format);
+  return facts;
+}
+
+bool SessionRegistry::try_copy(int id, int64_t deadline_ns,
+                               const std::map<uint32_t, uint64_t> &seen, SessionCopy &out) {
+  std::unique_lock lock(guard(), std::try_to_lock);
+  for (constexpr timespec kPause{0, 1'000'000}; !lock.owns_lock(); lock.try_lock()) {
+    if (monotonic_ns() >= deadline_ns)
+      return false;
+    nanosleep(&kPause, nullptr);
+  }
+  auto found = sessions_.find(id);
+  if (found == sessions_.end())
+    return false;
+  Aggregator::instance().drain();
+  const Session &session = found->second;
+  out.has_phases = session.phase > 0;
+  for (const auto &[phase, epoch] : session.first_epochs) {
+    auto known = seen.find(phase);
+    uint64_t revision = session.tree->revision(phase);
+    if (known != seen.end() && known->second == revision)
+      continue;
+    const CallPathTree &wanted = session.tree->tree(phase);
+    out.phases.push_back({phase, revision, wanted.copy_for_writing(), facts(id, wanted)});
+  }
+  return true;
 }
 
 bool SessionRegistry::folds_in_hatchet(int id, uint32_t phase) {
@@ -300,9 +330,7 @@ void SessionRegistry::prune() {
 }
 
 void SessionRegistry::reset_after_fork() noexcept {
-  // The parent's threads, and any lock they held, do not exist here; its data is copy-on-write
-  // and simply abandoned.
-  new (&guard()) std::mutex;
+  // The parent's threads do not exist here; its data is copy-on-write and simply abandoned.
   publish_situation(Situation{});
   set_starting_stack({});
   for (auto &[number, session] : sessions_)

@@ -20,6 +20,20 @@ struct UserMetric {
   MetricValue value;
 };
 
+/// A phase as it was at one moment, to be encoded without a lock.
+struct PhaseCopy {
+  uint32_t phase = 0;
+  uint64_t revision = 0;
+  CallPathTree tree;
+  FileFacts facts;
+};
+
+/// The phases of a session as they were at one moment.
+struct SessionCopy {
+  bool has_phases = false; ///< some phase ended: files are named by their phase
+  std::vector<PhaseCopy> phases;
+};
+
 /// Every function takes the aggregator's mutex. Unknown sessions throw Error(kSession).
 class SessionRegistry {
 public:
@@ -50,6 +64,10 @@ public:
   bool is_phase_complete(int id, uint32_t phase);
   void clear_phase(int id, uint32_t phase, bool up_to);
   std::string encode(int id, uint32_t phase, FileFormat format);
+  /// Copies the live phases whose revision differs from `seen`. False, and nothing is copied, when
+  /// the mutex is not free until `deadline_ns` or there is no such session.
+  bool try_copy(int id, int64_t deadline_ns, const std::map<uint32_t, uint64_t> &seen,
+                SessionCopy &out);
   /// Whether the hatchet formats sum the deepest levels of the phase into their ancestors.
   bool folds_in_hatchet(int id, uint32_t phase);
 
@@ -70,6 +88,7 @@ private:
 
   Session &find(int id);
   const CallPathTree &tree(int id, uint32_t phase);
+  FileFacts facts(int id, const CallPathTree &tree);
   void drop_phase(int id, uint32_t phase);
   /// Names the active sessions anew; records from now on belong to this epoch.
   EpochId open_epoch();

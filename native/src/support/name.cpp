@@ -3,10 +3,13 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "support/fork_locks.h"
+
 namespace proton {
 namespace {
 
 struct NameTable {
+  NameTable() { guard_across_fork(mutex, LockRank::kNames); }
   std::mutex mutex;
   // Keys view the text inside the entry, so each text exists once.
   std::unordered_map<std::string_view, detail::NameEntry *> entries;

@@ -17,6 +17,9 @@
 namespace proton {
 namespace {
 
+// Ends the name of a file that replaces a partial one; no reader takes it for a profile.
+constexpr const char *kNew = ".new";
+
 const char *advice(int code) {
   switch (code) {
   case ENOSPC:
@@ -107,6 +110,17 @@ int write_new(const std::string &path, int flags, std::string_view content) {
   return code;
 }
 
+// Writes a file under another name and renames it.
+void replace_file(const std::string &path, const std::string &temporary, std::string_view content) {
+  int code = write_new(temporary, O_CREAT | O_TRUNC, content);
+  if (code == 0 && rename(temporary.c_str(), path.c_str()) != 0)
+    code = errno;
+  if (code != 0) {
+    unlink(temporary.c_str());
+    fail(path, code);
+  }
+}
+
 } // namespace
 
 std::string partial_path(const std::string &path) {
@@ -134,13 +148,19 @@ void write_atomically(const std::string &path, std::string_view content) {
     return;
   }
   std::string partial = partial_path(path);
-  int code = write_new(partial, O_CREAT | O_TRUNC, content);
-  if (code == 0 && rename(partial.c_str(), path.c_str()) != 0)
-    code = errno;
-  if (code != 0) {
-    unlink(partial.c_str());
-    fail(path, code);
+  struct stat earlier{};
+  if (stat(partial.c_str(), &earlier) != 0) {
+    replace_file(path, partial, content);
+    return;
   }
+  // What was flushed while recording stays readable until the new file is whole.
+  replace_file(path, partial + kNew, content);
+  unlink(partial.c_str());
+}
+
+void write_partial_file(const std::string &path, std::string_view content) {
+  SignalShield shield;
+  replace_file(path, path + kNew, content);
 }
 
 void write_to_stdout(std::string_view content) {

@@ -14,6 +14,10 @@ std::string partial_path(const std::string &path);
 /// reason and what to do; the partial file is then removed and an older file at `path` untouched.
 void write_atomically(const std::string &path, std::string_view content);
 
+/// Writes `content` at `path`, which is a partial name already, so that a reader finds the older or
+/// the new content whenever the process dies. Throws Error(kOutput).
+void write_partial_file(const std::string &path, std::string_view content);
+
 /// Writes `content` to standard output. Throws Error(kOutput).
 void write_to_stdout(std::string_view content);
 

@@ -74,18 +74,26 @@ def test_a_missing_script_is_named_with_the_hint() -> None:
 
 
 def test_no_target_says_what_to_give() -> None:
-    with pytest.raises(UsageError, match="script, pytest, python or --module"):
+    with pytest.raises(UsageError, match="python, a program or --module"):
         read()
 
 
-def test_programs_are_refused_but_python_scripts_without_suffix_run(folder: Path) -> None:
+def test_programs_are_told_from_python_scripts_without_a_suffix(folder: Path) -> None:
     (folder / "shell").write_text("#!/bin/sh\n")
+    (folder / "shell").chmod(0o755)
     (folder / "tool").write_text("#!/usr/bin/env python3\n")
 
     assert read("tool").kind is TargetKind.SCRIPT
-    for program in ("shell", "ls", os.path.realpath("/bin/ls")):
-        with pytest.raises(UsageError, match="only Python runs"):
-            read(program)
+    assert read("ls", "-l") == TargetWords(TargetKind.PROGRAM, "ls", ("-l",))
+    assert read("shell") == TargetWords(TargetKind.PROGRAM, str(folder / "shell"))
+    assert read(os.path.realpath("/bin/ls")).kind is TargetKind.PROGRAM
+
+
+def test_a_program_that_may_not_be_executed_is_refused(folder: Path) -> None:
+    (folder / "shell").write_text("#!/bin/sh\n")
+
+    with pytest.raises(UsageError, match="not executable"):
+        read("shell")
 
 
 def test_a_folder_needs_a_main(folder: Path) -> None:

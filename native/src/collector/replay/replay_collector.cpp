@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "context/host_range.h"
+#include "support/fork_locks.h"
 
 namespace proton {
 namespace {
@@ -51,7 +52,11 @@ private:
 } // namespace
 
 ReplayCollector::ReplayCollector(RecordSink &sink, const std::string &path, bool manual)
-    : sink_(sink), recording_(read_recording(path)), manual_(manual) {}
+    : sink_(sink), recording_(read_recording(path)), manual_(manual) {
+  guard_across_fork(mutex_, LockRank::kReplay);
+}
+
+ReplayCollector::~ReplayCollector() { forget_across_fork(LockRank::kReplay); }
 
 void ReplayCollector::start() {
   std::lock_guard lock(mutex_);

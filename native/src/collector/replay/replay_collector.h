@@ -19,6 +19,9 @@ class ReplayCollector : public Collector {
 public:
   /// Throws Error(kFormat) when the file is not a recording.
   ReplayCollector(RecordSink &sink, const std::string &path, bool manual);
+  ~ReplayCollector() override;
+  ReplayCollector(const ReplayCollector &) = delete;
+  ReplayCollector &operator=(const ReplayCollector &) = delete;
 
   void start() override;
   void flush() override;

@@ -1,0 +1,46 @@
+#include "session/fork_handlers.h"
+
+#include <pthread.h>
+
+#include "calltree/context_tree.h"
+#include "context/thread_state.h"
+#include "record/device.h"
+#include "record/variant_table.h"
+#include "session/output_guard.h"
+#include "session/session_registry.h"
+#include "session/watch_thread.h"
+#include "support/fork_locks.h"
+
+namespace proton {
+namespace {
+
+void start_child() noexcept {
+  unlock_in_child();
+  SessionRegistry::instance().reset_after_fork();
+  OutputGuard::instance().reset_after_fork();
+  reset_watch_after_fork();
+}
+
+// Every lock must exist before the first fork: one that is made while another thread forks would
+// be missed.
+void make_locks() {
+  OutputGuard::instance();
+  Aggregator::instance();
+  ContextTree::instance();
+  DeviceTable::instance();
+  find_variant(-1);
+  this_thread();
+  Name("ROOT");
+}
+
+} // namespace
+
+void install_fork_handlers() {
+  static const bool installed = [] {
+    make_locks();
+    return pthread_atfork(lock_for_fork, unlock_in_parent, start_child) == 0;
+  }();
+  static_cast<void>(installed);
+}
+
+} // namespace proton

@@ -1,0 +1,12 @@
+// What a profile says about the signal on which it was written.
+#pragma once
+
+#include <string>
+
+namespace proton {
+
+/// The encoded MessagePack map with `signal` and `end_time_ns` (real-time clock) added; one that is
+/// no map comes back as it was.
+std::string with_signal_facts(const std::string &provenance, const std::string &signal);
+
+} // namespace proton

@@ -1,0 +1,294 @@
+#include "session/watch_thread.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "session/output_guard.h"
+#include "session/signal_chain.h"
+#include "support/clock.h"
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+constexpr int64_t kMillisecond_ns = 1'000'000;
+constexpr int64_t kFlushPatience_ns = 1'000 * kMillisecond_ns;
+constexpr int64_t kInterruptPatience_ns = 2'000 * kMillisecond_ns;
+/// A second Ctrl-C that comes sooner is the same impatience.
+constexpr int64_t kSecondInterrupt_ns = 500 * kMillisecond_ns;
+constexpr int kExitBase = 128;
+constexpr char kStop = 0; // no signal has this number
+
+struct Watch {
+  WatchOptions options;
+  pthread_t thread{};
+  int read_end = -1;
+  int write_end = -1;
+  bool has_told_error = false;
+};
+
+/// A SIGINT that the main thread may not have noticed.
+struct Interrupt {
+  bool is_open = false;
+  bool is_written = false;
+  int64_t since_ns = 0;
+};
+
+Watch g_watch;
+std::atomic<bool> g_is_watching{false};
+std::atomic<bool> g_interrupt_is_default{true};
+std::atomic<bool> g_interrupt_taken{false};
+std::atomic<bool> g_flushed{false};
+HostActions g_host;
+
+// The process's own stderr, whatever the target made of Python's stream.
+void say(const std::string &text) noexcept {
+  std::string line = "proton: " + text + '\n';
+  ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  static_cast<void>(written);
+}
+
+std::string base_name(const std::string &path) { return path.substr(path.rfind('/') + 1); }
+
+void say_report(const WriteReport &report, const std::string &why) {
+  std::string names;
+  for (const std::string &file : report.files)
+    if (file != "-")
+      names += (names.empty() ? "" : ", ") + base_name(file);
+  for (const std::string &error : report.errors)
+    say(why + ": error: " + error);
+  if (!names.empty())
+    say(why + ": wrote " + names);
+}
+
+template <typename Body> bool start_thread(pthread_t &thread, Body body, void *argument) {
+  // The new thread inherits the mask: no handler ever runs on one of ours.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int code = pthread_create(&thread, nullptr, body, argument);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return code == 0;
+}
+
+// Not noexcept and without a catch: an interpreter that shuts down may end this thread by a forced
+// unwinding.
+void *flush(void *) {
+  g_host.flush_and_freeze();
+  g_flushed.store(true, std::memory_order_release);
+  for (;;)
+    pause();
+}
+
+void flush_streams() {
+  pthread_t thread{};
+  if (!g_host.flush_and_freeze || !start_thread(thread, flush, nullptr))
+    return;
+  pthread_detach(thread);
+}
+
+void wait_for_flush(int64_t deadline_ns) {
+  constexpr timespec kPause{0, kMillisecond_ns};
+  while (!g_flushed.load(std::memory_order_acquire) && monotonic_ns() < deadline_ns)
+    nanosleep(&kPause, nullptr);
+}
+
+[[noreturn]] void end_process(int number) {
+  if (g_watch.options.ending == Ending::kSignal) {
+    struct sigaction usual{};
+    usual.sa_handler = SIG_DFL;
+    sigaction(number, &usual, nullptr);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+    raise(number);
+  }
+  _exit(kExitBase + number);
+}
+
+[[noreturn]] void leave(int number) {
+  OutputGuard &guard = OutputGuard::instance();
+  guard.wait_for_python(); // it needs its lock to finish
+  int64_t deadline_ns = monotonic_ns() + kFlushPatience_ns;
+  flush_streams();
+  try {
+    say_report(guard.write_all(signal_name(number), false), signal_name(number));
+  } catch (...) { // no memory for the report
+  }
+  if (g_host.flush_and_freeze)
+    wait_for_flush(deadline_ns);
+  end_process(number);
+}
+
+void write_and_go_on(int number) {
+  WriteReport report = OutputGuard::instance().write_all(signal_name(number), true);
+  for (const std::string &error : report.errors)
+    say(std::string(signal_name(number)) + ": error: " + error);
+}
+
+void on_interrupt(Interrupt &interrupt) {
+  if (!is_handled_by_process(SIGINT))
+    leave(SIGINT);
+  int64_t now_ns = monotonic_ns();
+  bool is_open = interrupt.is_open && !g_interrupt_taken.load(std::memory_order_acquire);
+  if (is_open) {
+    bool is_default = g_interrupt_is_default.load(std::memory_order_relaxed);
+    if (is_default && now_ns - interrupt.since_ns >= kSecondInterrupt_ns)
+      leave(SIGINT);
+    return;
+  }
+  interrupt = {true, false, now_ns};
+  g_interrupt_taken.store(false, std::memory_order_release);
+  if (g_host.ask_main_thread)
+    g_host.ask_main_thread(&g_interrupt_taken);
+}
+
+void look_after(Interrupt &interrupt) {
+  if (!interrupt.is_open || interrupt.is_written)
+    return;
+  if (g_interrupt_taken.load(std::memory_order_acquire)) {
+    interrupt.is_open = false;
+  } else if (monotonic_ns() - interrupt.since_ns >= kInterruptPatience_ns) {
+    interrupt.is_written = true;
+    write_and_go_on(SIGINT);
+    say("SIGINT: the main thread does not respond; the profile so far is written" +
+        std::string(g_interrupt_is_default ? ", and another SIGINT ends the process" : ""));
+  }
+}
+
+void on_byte(char byte, Interrupt &interrupt) {
+  int number = byte;
+  if (number == SIGINT)
+    on_interrupt(interrupt);
+  else if (is_handled_by_process(number))
+    write_and_go_on(number);
+  else
+    leave(number);
+  signal_answered();
+}
+
+void write_partials() {
+  renew_signal_chain(); // C code may have installed a handler without telling anyone
+  WriteReport report = OutputGuard::instance().write_partials();
+  if (report.errors.empty() || g_watch.has_told_error)
+    return;
+  g_watch.has_told_error = true;
+  say("warning: " + report.errors.front());
+}
+
+int timeout_ms(int64_t due_ns, const Interrupt &interrupt) {
+  int64_t next_ns = due_ns;
+  if (interrupt.is_open && !interrupt.is_written)
+    next_ns = std::min(next_ns, interrupt.since_ns + kInterruptPatience_ns);
+  if (next_ns == INT64_MAX)
+    return -1;
+  int64_t wait_ms = (next_ns - monotonic_ns()) / kMillisecond_ns + 1;
+  return static_cast<int>(std::clamp<int64_t>(wait_ms, 0, 3'600'000));
+}
+
+// Returns false when the thread is to end.
+bool serve(int64_t &due_ns, Interrupt &interrupt) {
+  pollfd ready{g_watch.read_end, POLLIN, 0};
+  poll(&ready, 1, timeout_ms(due_ns, interrupt));
+  std::array<char, 16> bytes{};
+  ssize_t count = read(g_watch.read_end, bytes.data(), bytes.size());
+  for (ssize_t i = 0; i < count; ++i) {
+    if (bytes[static_cast<size_t>(i)] == kStop)
+      return false;
+    on_byte(bytes[static_cast<size_t>(i)], interrupt);
+  }
+  look_after(interrupt);
+  if (monotonic_ns() >= due_ns) {
+    write_partials();
+    due_ns = monotonic_ns() + g_watch.options.interval_ns;
+  }
+  return true;
+}
+
+void *run(void *) noexcept {
+  pthread_setname_np(pthread_self(), "proton-watch");
+  int64_t interval_ns = g_watch.options.interval_ns;
+  int64_t due_ns = interval_ns > 0 ? monotonic_ns() + interval_ns : INT64_MAX;
+  Interrupt interrupt;
+  for (;;) {
+    try {
+      if (!serve(due_ns, interrupt))
+        return nullptr;
+    } catch (...) { // no memory: the next signal or interval tries again
+    }
+  }
+}
+
+void close_pipe() noexcept {
+  close(g_watch.read_end);
+  close(g_watch.write_end);
+}
+
+[[noreturn]] void fail(const char *what, int code) {
+  throw Error(ErrorCode::kUnavailable, std::string("cannot watch for signals: ") + what + ": " +
+                                           std::strerror(code) +
+                                           "; set PROTON_BENCH_SIGNALS=0 to do without");
+}
+
+} // namespace
+
+void set_host_actions(const HostActions &actions) noexcept { g_host = actions; }
+
+void start_watch(const WatchOptions &options) {
+  if (g_is_watching.load(std::memory_order_acquire))
+    return;
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
+    fail("no pipe", errno);
+  g_watch = Watch{options, {}, ends[0], ends[1], false};
+  if (!start_thread(g_watch.thread, run, nullptr)) {
+    close_pipe();
+    fail("no thread", EAGAIN);
+  }
+  g_is_watching.store(true, std::memory_order_release);
+  install_signal_chain(g_watch.write_end);
+}
+
+void stop_watch() {
+  if (!g_is_watching.exchange(false))
+    return;
+  // The thread still answers what was told before; what comes until our handlers are gone is sent
+  // anew.
+  while (write(g_watch.write_end, &kStop, 1) != 1) // full: the thread is about to read
+    poll(nullptr, 0, 1);
+  pthread_join(g_watch.thread, nullptr);
+  std::array<bool, NSIG> handled{};
+  for (int number : watched_signals())
+    handled[static_cast<size_t>(number)] = is_handled_by_process(number);
+  remove_signal_chain();
+  for (char byte = 0; read(g_watch.read_end, &byte, 1) == 1;)
+    if (byte != kStop && !handled[static_cast<size_t>(byte)])
+      kill(getpid(), byte);
+  close_pipe();
+}
+
+bool is_watching() noexcept { return g_is_watching.load(std::memory_order_acquire); }
+
+void set_interrupt_is_default(bool is_default) noexcept {
+  g_interrupt_is_default.store(is_default, std::memory_order_relaxed);
+}
+
+void reset_watch_after_fork() noexcept {
+  if (!g_is_watching.exchange(false))
+    return;
+  remove_signal_chain();
+  close_pipe(); // shared with the parent, whose thread must not hear of our signals
+}
+
+} // namespace proton

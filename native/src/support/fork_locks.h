@@ -1,0 +1,36 @@
+// The process-wide locks, taken around fork() so that a child never inherits one that is held.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+namespace proton {
+
+/// The order in which locks nest: who holds one takes only later ones.
+enum class LockRank : uint8_t {
+  kOutputs,
+  kReplay,
+  kAggregator,
+  kThreads,
+  kPythonSites,
+  kContexts,
+  kDevices,
+  kVariants,
+  kNames,
+};
+inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kNames) + 1;
+
+/// Has the mutex taken around fork(); it lives as long as the process, or until `forget`.
+/// [noexcept, no lock]
+void guard_across_fork(std::mutex &mutex, LockRank rank) noexcept;
+void forget_across_fork(LockRank rank) noexcept;
+
+/// Takes every guarded mutex in order. One that its holder keeps for a second (it may wait for
+/// something that the forking thread holds) is passed over. [before fork]
+void lock_for_fork() noexcept;
+/// Gives back what `lock_for_fork` took. [after fork, in the parent]
+void unlock_in_parent() noexcept;
+/// The same; a mutex that was passed over is made anew: its holder does not exist here. [child]
+void unlock_in_child() noexcept;
+
+} // namespace proton

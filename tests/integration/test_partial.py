@@ -1,0 +1,148 @@
+"""What is left of a run that was killed, and that nothing is left of one that was not."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from integration.outputs import written
+from integration.running import IN_C, ended, source, started, wait_for_line
+
+from proton_bench.formats.registry import read_profile
+
+pytest.importorskip("proton_bench._native")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+OFTEN = {"PROTON_BENCH_PARTIAL_INTERVAL_S": "0.01"}
+# The target itself waits for the file, recording all the while.
+UNTIL_FLUSHED = """
+    from pathlib import Path
+
+    def record_until(name):
+        while not Path(name).exists():
+            with proton.scope("again"):
+                pass
+"""
+
+
+def write_script(folder: Path, *parts: str) -> None:
+    (folder / "x.py").write_text(source(IN_C, UNTIL_FLUSHED, *parts))
+
+
+@pytest.mark.parametrize("library", ["ctypes.PyDLL", "ctypes.CDLL"], ids=["with GIL", "without"])
+def test_a_killed_run_leaves_a_readable_partial_profile(
+    tmp_path: Path, proton: Run, library: str
+) -> None:
+    write_script(tmp_path, f"record_until('n.partial.proton'); ready(); sit_in_c({library})")
+
+    with started(["-m", "proton_bench", "-n", "n", "x.py"], tmp_path, **OFTEN) as running:
+        wait_for_line(running)
+        running.kill()
+        code, _, _ = ended(running)
+
+    assert code == -signal.SIGKILL
+    profile = read_profile(tmp_path / "n.partial.proton")
+    assert profile.partial
+    assert "again" in {profile.name(row) for row in range(len(profile))}
+    assert "signal" not in profile.provenance
+    shown = proton("view", "n.partial.proton")
+    assert shown.returncode == 0, shown.stderr
+    assert "partial" in shown.stdout
+    exported = proton("export", "n.partial.proton", "--to", "json", "-o", "y.json")
+    assert exported.returncode == 0, exported.stderr
+    assert read_profile(tmp_path / "y.json").partial
+
+
+@pytest.mark.parametrize("output", ["n", "n.proton", "n.hatchet"])
+def test_a_run_that_ends_leaves_only_its_files(tmp_path: Path, proton: Run, output: str) -> None:
+    write_script(tmp_path, "record_until('n.partial.proton')")
+
+    done = proton("-n", output, "x.py", **OFTEN)
+
+    assert done.returncode == 0, done.stderr
+    assert written(tmp_path) == ({"n.proton", "n.hatchet"} if output == "n" else {output})
+    assert not read_profile(tmp_path / sorted(written(tmp_path))[-1]).partial
+
+
+def test_a_run_that_a_signal_ends_leaves_only_its_files(tmp_path: Path) -> None:
+    write_script(tmp_path, "record_until('n.partial.proton'); ready(); sit_in_c(ctypes.CDLL)")
+
+    with started(["-m", "proton_bench", "-n", "n.hatchet", "x.py"], tmp_path, **OFTEN) as running:
+        wait_for_line(running)
+        running.terminate()
+        code, _, err = ended(running)
+
+    assert code == 143, err
+    assert written(tmp_path) == {"n.hatchet"}
+
+
+def test_each_phase_has_a_partial_profile_of_its_own(tmp_path: Path) -> None:
+    write_script(
+        tmp_path,
+        """
+        from proton_bench import data
+        data.advance_phase(0)
+        record_until('n.part_1.partial.proton')
+        ready()
+        sit_in_c(ctypes.CDLL)
+        """,
+    )
+
+    with started(["-m", "proton_bench", "-n", "n", "x.py"], tmp_path, **OFTEN) as running:
+        wait_for_line(running)
+        running.kill()
+        ended(running)
+
+    assert read_profile(tmp_path / "n.part_1.partial.proton").partial
+
+
+def test_a_test_run_is_flushed_too(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text(
+        source(
+            IN_C,
+            UNTIL_FLUSHED,
+            """
+            def test_x():
+                Path("n.partial.proton").unlink(missing_ok=True)  # from before this test
+                record_until("n.partial.proton")
+                ready()
+                sit_in_c(ctypes.CDLL)
+            """,
+        )
+    )
+    words = ["-m", "pytest", "--proton", "--proton-name", "n", "-s", "-p", "no:cacheprovider"]
+
+    with started([*words, "test_x.py"], tmp_path, **OFTEN) as running:
+        wait_for_line(running)
+        running.kill()
+        ended(running)
+
+    profile = read_profile(tmp_path / "n.partial.proton")
+    assert profile.partial
+    assert "test_x" in {profile.name(row) for row in range(len(profile))}
+
+
+def test_zero_seconds_switch_it_off(tmp_path: Path, proton: Run) -> None:
+    write_script(
+        tmp_path, "from proton_bench import _native; print(_native.is_watching(), flush=True)"
+    )
+
+    done = proton("-n", "n", "x.py", PROTON_BENCH_PARTIAL_INTERVAL_S="0")
+
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@pytest.mark.parametrize("interval", ["soon", "-1", "nan"])
+def test_an_interval_that_is_no_number_of_seconds_is_refused(
+    tmp_path: Path, proton: Run, interval: str
+) -> None:
+    write_script(tmp_path)
+
+    done = proton("-n", "n", "x.py", PROTON_BENCH_PARTIAL_INTERVAL_S=interval)
+
+    assert done.returncode == 2
+    assert "PROTON_BENCH_PARTIAL_INTERVAL_S" in done.stderr
+    assert written(tmp_path) == set()

@@ -1,0 +1,155 @@
+#include "session/output_guard.h"
+
+#include <unistd.h>
+
+#include "check.h"
+#include "record/device.h"
+#include "scratch_folder.h"
+#include "support/clock.h"
+
+using namespace proton;
+
+namespace {
+
+OutputGuard &guard() { return OutputGuard::instance(); }
+SessionRegistry &sessions() { return SessionRegistry::instance(); }
+
+// An active session whose files go to a folder of its own.
+struct Recording {
+  explicit Recording(std::vector<std::string> formats = {"proton", "hatchet"}) {
+    sessions().activate(id);
+    guard().protect(id, {folder.file("x"), std::move(formats)});
+  }
+  ~Recording() {
+    guard().release(id, false);
+    sessions().remove(id);
+  }
+  void record(int64_t duration_ns = 10) const {
+    KernelRecord kernel;
+    kernel.correlation_id = next_correlation_id();
+    kernel.name = "k";
+    kernel.end_ns = duration_ns;
+    Aggregator::instance().launched(kernel.correlation_id);
+    Aggregator::instance().complete({&kernel, 1});
+  }
+  ScratchFolder folder;
+  int id = sessions().add("x", ContextSource::kShadow, false);
+};
+
+} // namespace
+
+TEST(nothing_is_flushed_before_something_was_recorded) {
+  Recording recording;
+  CHECK(guard().write_partials().files.empty());
+  CHECK_EQ(recording.folder.entries(), 0);
+}
+
+TEST(a_flush_writes_one_file_and_the_next_one_only_what_is_new) {
+  Recording recording;
+  recording.record();
+  WriteReport first = guard().write_partials();
+  CHECK((first.files == std::vector{recording.folder.file("x.partial.proton")}));
+  CHECK(guard().write_partials().files.empty());
+  recording.record();
+  CHECK_EQ(guard().write_partials().files.size(), 1);
+  CHECK_EQ(recording.folder.entries(), 1);
+}
+
+TEST(ended_phases_are_flushed_once) {
+  Recording recording;
+  recording.record();
+  sessions().advance_phase(recording.id);
+  recording.record();
+  CHECK_EQ(guard().write_partials().files.size(), 2);
+  recording.record();
+  CHECK((guard().write_partials().files ==
+         std::vector{recording.folder.file("x.part_1.partial.proton")}));
+}
+
+TEST(the_end_of_a_session_removes_what_was_flushed_unless_writing_failed) {
+  Recording recording;
+  recording.record();
+  guard().write_partials();
+  guard().release(recording.id, false);
+  CHECK_EQ(recording.folder.entries(), 1);
+  guard().protect(recording.id, {recording.folder.file("x"), {"proton"}});
+  guard().write_partials();
+  guard().release(recording.id, true);
+  CHECK_EQ(recording.folder.entries(), 0);
+}
+
+TEST(nothing_is_flushed_while_python_writes) {
+  Recording recording;
+  recording.record();
+  guard().begin_final(recording.id);
+  CHECK(guard().write_partials().files.empty());
+}
+
+TEST(a_last_write_leaves_the_files_of_a_session_that_ended) {
+  Recording recording;
+  recording.record();
+  guard().write_partials();
+  WriteReport report = guard().write_all("SIGTERM", false);
+  CHECK(report.errors.empty());
+  CHECK((report.files ==
+         std::vector{recording.folder.file("x.proton"), recording.folder.file("x.hatchet")}));
+  CHECK_EQ(recording.folder.entries(), 2);
+  CHECK_EQ(guard().count(), 0);
+}
+
+TEST(a_write_in_passing_keeps_the_session_protected) {
+  Recording recording;
+  recording.record();
+  CHECK_EQ(guard().write_all("SIGTERM", true).files.size(), 2);
+  CHECK_EQ(guard().count(), 1);
+}
+
+TEST(a_last_write_without_the_parts_of_other_processes_is_partial) {
+  for (bool has_parts : {false, true}) {
+    Recording recording({"proton"});
+    recording.record();
+    if (has_parts)
+      guard().expect_parts(recording.id);
+    guard().write_all("SIGTERM", false);
+    std::string content = recording.folder.content("x.proton");
+    std::string key = "partial";
+    size_t value = content.find(key) + key.size();
+    CHECK_EQ(content.at(value), has_parts ? '\xC3' : '\xC2'); // MessagePack's true and false
+  }
+}
+
+TEST(a_session_that_cannot_be_written_does_not_keep_the_others_from_it) {
+  Recording first, second;
+  first.record();
+  guard().protect(first.id, {"/proc/none/x", {"proton"}});
+  WriteReport report = guard().write_all("SIGTERM", false);
+  CHECK_EQ(report.errors.size(), 1);
+  CHECK_EQ(second.folder.entries(), 2);
+}
+
+TEST(a_busy_aggregator_is_not_waited_for_past_the_deadline) {
+  Recording recording;
+  std::lock_guard lock(Aggregator::instance().mutex);
+  SessionCopy copy;
+  CHECK(!sessions().try_copy(recording.id, monotonic_ns(), {}, copy));
+  CHECK(copy.phases.empty());
+}
+
+TEST(a_copy_is_not_changed_by_what_is_recorded_later) {
+  Recording recording;
+  recording.record();
+  SessionCopy copy;
+  CHECK(sessions().try_copy(recording.id, monotonic_ns(), {}, copy));
+  CHECK_EQ(copy.phases.size(), 1);
+  size_t nodes = copy.phases[0].tree.nodes().size();
+  std::string before = encode_profile(copy.phases[0].tree, {}, {}, FileFormat::kHatchet);
+  for (int i = 0; i < 200; ++i)
+    recording.record(1000 + i); // past the raw samples of a distribution
+  CHECK(sessions().try_copy(recording.id, monotonic_ns(), {}, copy));
+  CHECK_EQ(copy.phases[0].tree.nodes().size(), nodes);
+  CHECK_EQ(encode_profile(copy.phases[0].tree, {}, {}, FileFormat::kHatchet), before);
+  CHECK_EQ(
+      encode_profile(copy.phases[1].tree, DeviceTable::instance().list(), {}, FileFormat::kProton)
+          .size(),
+      sessions().encode(recording.id, 0, FileFormat::kProton).size());
+}
