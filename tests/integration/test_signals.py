@@ -243,6 +243,22 @@ def test_an_output_that_cannot_be_written_is_an_error_and_no_other_exit_code(
     assert written(tmp_path) == set()
 
 
+def test_a_linked_output_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "x.proton").symlink_to("far/real.proton")
+    write_script(tmp_path, SCOPED, "ready(); sit_in_c(ctypes.CDLL)")
+
+    with started(RUN, tmp_path) as running:
+        wait_for_line(running)
+        running.terminate()
+        code, _, _ = ended(running)
+
+    assert code == 143
+    assert (tmp_path / "x.proton").is_symlink()
+    assert names(tmp_path / "far" / "real.proton") == ["ROOT", "before", "open"]
+    assert written(tmp_path) == BOTH_FILES | {"far"}
+
+
 def test_handlers_of_asyncio_work(tmp_path: Path) -> None:
     write_script(
         tmp_path,

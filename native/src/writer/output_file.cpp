@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <system_error>
@@ -110,6 +112,21 @@ int write_new(const std::string &path, int flags, std::string_view content) {
   return code;
 }
 
+// The name of the file that a name stands for through links, also where it does not exist yet: a
+// renamed file would take the place of the link.
+std::string without_links(std::string path) {
+  constexpr int kMaxLinks = 40; // as in the kernel
+  std::array<char, PATH_MAX> text{};
+  for (int i = 0; i < kMaxLinks; ++i) {
+    ssize_t size = readlink(path.c_str(), text.data(), text.size());
+    if (size <= 0)
+      break; // no link
+    std::string target(text.data(), static_cast<size_t>(size));
+    path = target.front() == '/' ? target : path.substr(0, path.rfind('/') + 1) + target;
+  }
+  return path;
+}
+
 // Writes a file under another name and renames it.
 void replace_file(const std::string &path, const std::string &temporary, std::string_view content) {
   int code = write_new(temporary, O_CREAT | O_TRUNC, content);
@@ -140,6 +157,8 @@ void write_atomically(const std::string &path, std::string_view content) {
   SignalShield shield;
   struct stat target{};
   bool exists = stat(path.c_str(), &target) == 0;
+  if (!exists && errno == ELOOP)
+    fail(path, ELOOP);
   if (exists && S_ISDIR(target.st_mode))
     fail(path, EISDIR);
   if (exists && !S_ISREG(target.st_mode)) {
@@ -147,14 +166,15 @@ void write_atomically(const std::string &path, std::string_view content) {
       fail(path, code);
     return;
   }
-  std::string partial = partial_path(path);
+  std::string file = without_links(path);
+  std::string partial = partial_path(file);
   struct stat earlier{};
   if (stat(partial.c_str(), &earlier) != 0) {
-    replace_file(path, partial, content);
+    replace_file(file, partial, content);
     return;
   }
   // What was flushed while recording stays readable until the new file is whole.
-  replace_file(path, partial + kNew, content);
+  replace_file(file, partial + kNew, content);
   unlink(partial.c_str());
 }
 

@@ -9,9 +9,10 @@ namespace proton {
 /// "dir/x.proton" gives "dir/x.partial.proton"; a name without suffix gets ".partial" at its end.
 std::string partial_path(const std::string &path);
 
-/// Writes `content` beside `path` under its partial name and renames it into place. Devices, pipes
-/// and sockets that stand at `path` are written in place. Throws Error(kOutput) with the path, the
-/// reason and what to do; the partial file is then removed and an older file at `path` untouched.
+/// Writes `content` beside `path`, or beside the file that it links to, under its partial name and
+/// renames it into place. Devices, pipes and sockets that stand at `path` are written in place.
+/// Throws Error(kOutput) with the path, the reason and what to do; the partial file is then removed
+/// and an older file at `path` untouched.
 void write_atomically(const std::string &path, std::string_view content);
 
 /// Writes `content` at `path`, which is a partial name already, so that a reader finds the older or

@@ -29,6 +29,11 @@ bool contains(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
+bool is_link(const std::string &path) {
+  struct stat facts{};
+  return lstat(path.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode);
+}
+
 } // namespace
 
 TEST(the_partial_name_keeps_the_suffix) {
@@ -58,6 +63,28 @@ TEST(a_left_over_partial_file_is_replaced) {
   write_file(folder.file("x.partial.proton"), "from a killed run");
   write_file(folder.file("x.proton"), "new");
   CHECK_EQ(folder.content("x.proton"), "new");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(the_file_behind_links_is_written_and_the_links_stay) {
+  ScratchFolder folder;
+  mkdir(folder.file("far").c_str(), 0777);
+  CHECK_EQ(symlink("far/link", folder.file("x.proton").c_str()), 0);
+  CHECK_EQ(symlink(folder.file("far/real.proton").c_str(), folder.file("far/link").c_str()), 0);
+  for (const char *content : {"to a file that is not there yet", "to one that is"}) {
+    write_file(folder.file("x.proton"), content);
+    CHECK_EQ(folder.content("far/real.proton"), content);
+    CHECK(is_link(folder.file("x.proton")));
+    CHECK(is_link(folder.file("far/link")));
+  }
+  CHECK_EQ(folder.entries(), 2);
+}
+
+TEST(a_circle_of_links_is_refused_and_kept) {
+  ScratchFolder folder;
+  CHECK_EQ(symlink("x.proton", folder.file("x.proton").c_str()), 0);
+  CHECK(contains(refusal(folder.file("x.proton")), "symbolic links"));
+  CHECK(is_link(folder.file("x.proton")));
   CHECK_EQ(folder.entries(), 1);
 }
 
