@@ -132,15 +132,16 @@ def _take_rank() -> bool:
     return is_first
 
 
-def _import_next() -> None:
+def _import_next() -> bool:
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
-        return
+        return False
     from importlib.util import module_from_spec
 
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
     spec.loader.exec_module(module)
+    return True
 
 
 def _follow() -> None:
@@ -153,4 +154,6 @@ def _follow() -> None:
 
 sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != _FOLDER]
 _follow()
-_import_next()
+if not _import_next():
+    # As without us: the interpreter takes it for no module, and a script may import its own.
+    raise ImportError("there is no other sitecustomize", name="sitecustomize")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +25,8 @@ def is_our_own(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], bool]:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with contextlib.suppress(ImportError):  # there is no other of that name
+        spec.loader.exec_module(module)
     found: Callable[[list[str]], bool] = module._is_our_own
     return found
 
@@ -48,6 +52,30 @@ def test_commands_of_ours_are_known(
     is_our_own: Callable[[list[str]], bool], words: str, expected: bool
 ) -> None:
     assert is_our_own(["python", *words.split()]) is expected
+
+
+def test_a_script_imports_the_sitecustomize_that_it_would_without_us(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("")
+    script = tmp_path / "x.py"
+    script.write_text("import sitecustomize, sys\nprint(sitecustomize.__file__, *sys.meta_path)\n")
+
+    def run(path: str) -> tuple[str, str]:
+        orders = {"PYTHONPATH": path, "PROTON_BENCH_AUTOSTART": "{}"}
+        done = subprocess.run(
+            [sys.executable, str(script)],
+            env={**os.environ, **orders},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr == ""
+        file, finders = done.stdout.split(maxsplit=1)
+        return file, finders
+
+    (without, _), (with_us, finders) = run(""), run(str(SOURCE.parent))
+
+    assert with_us == without
+    assert "ChildFinder" in finders
 
 
 def test_little_is_imported_at_the_start_of_a_child() -> None:
