@@ -30,28 +30,34 @@ Epoch *Aggregator::find_epoch(EpochId id) {
   return found == epochs.end() ? nullptr : &found->second;
 }
 
+Epoch *Aggregator::current_epoch() {
+  Situation now = situation();
+  return now.active ? find_epoch(now.epoch) : nullptr;
+}
+
 void Aggregator::lose(const char *reason, uint64_t count, const Epoch *epoch) {
   // Without an epoch nobody can say whose record it was, so every listening session counts it.
   if (!epoch)
-    epoch = find_epoch(situation().epoch);
+    epoch = current_epoch();
   if (!epoch)
     return;
   for (const EpochMember &member : epoch->members)
     losses[member.session][reason] += count;
 }
 
-void Aggregator::launched(uint64_t correlation_id) noexcept {
+EpochId Aggregator::launched(uint64_t correlation_id) noexcept {
   LaunchRecord record;
   record.correlation_id = correlation_id;
   record.at = capture_current();
   if (record.at.epoch == 0)
-    return;
+    return 0;
   try {
     if (this_thread().launches.append(record))
       try_drain();
   } catch (...) { // no memory for this thread's state
     dropped({"no memory for host records", 1});
   }
+  return record.at.epoch;
 }
 
 void Aggregator::failed(uint64_t correlation_id) noexcept {
@@ -156,7 +162,7 @@ void Aggregator::drain() {
     if (lost != 0)
       lose("no memory for host records", lost, nullptr);
   });
-  if (Epoch *epoch = find_epoch(situation().epoch))
+  if (Epoch *epoch = current_epoch())
     epoch->counts.drain_ns += monotonic_ns() - start_ns;
 }
 

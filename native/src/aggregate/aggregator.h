@@ -34,6 +34,8 @@ struct EpochMember {
   int session = 0;
   SessionTree *tree = nullptr;
   uint32_t phase = 0;
+
+  bool operator==(const EpochMember &other) const = default;
 };
 
 struct Epoch {
@@ -48,7 +50,7 @@ class Aggregator : public RecordSink {
 public:
   static Aggregator &instance();
 
-  void launched(uint64_t correlation_id) noexcept override;
+  EpochId launched(uint64_t correlation_id) noexcept override;
   void failed(uint64_t correlation_id) noexcept override;
   void complete(std::span<const KernelRecord> kernels) noexcept override;
   void dropped(const DroppedRecord &record) noexcept override;
@@ -66,6 +68,7 @@ public:
 private:
   Aggregator();
   Epoch *find_epoch(EpochId id);
+  Epoch *current_epoch(); ///< null while no session is active
   void add_range(const RangeRecord &record);
   void add_launch(const LaunchRecord &record);
   void add_kernel(const KernelRecord &record);

@@ -1,5 +1,7 @@
 #include "calltree/context_tree.h"
 
+#include <algorithm>
+
 #include "support/error.h"
 #include "support/fork_locks.h"
 
@@ -75,7 +77,9 @@ ContextId ContextTree::child_since(uint32_t collection, ContextId parent, std::s
 
 bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) {
   // Noted already, unless the node with this id was freed and is another one's by now.
-  if (slot(id).last_used.load(std::memory_order_seq_cst) >= epoch)
+  const ContextNode &node = slot(id);
+  if (node.last_used.load(std::memory_order_seq_cst) >= epoch &&
+      node.first_used.load(std::memory_order_seq_cst) <= epoch)
     return collections() == collection;
   std::lock_guard lock(mutex_);
   if (collections_.load(std::memory_order_relaxed) != collection)
@@ -105,6 +109,7 @@ ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, 
   node.name = std::move(name);
   node.key = key;
   node.live = true;
+  node.first_used.store(epoch, std::memory_order_relaxed);
   node.last_used.store(epoch, std::memory_order_relaxed);
   ++above.children;
   lookup_.emplace(key, id);
@@ -126,7 +131,13 @@ void ContextTree::release(ContextId id) {
   free_.push_back(id);
 }
 
-void ContextTree::collect(EpochId oldest_live,
+void ContextTree::note_late(ContextNode &node, EpochId epoch) noexcept {
+  EpochId seen = node.first_used.load(std::memory_order_seq_cst);
+  while (seen > epoch && !node.first_used.compare_exchange_weak(seen, epoch)) {
+  }
+}
+
+void ContextTree::collect(const std::vector<EpochId> &live_epochs,
                           const std::function<void(std::vector<ContextId> &)> &gather_roots) {
   std::lock_guard lock(mutex_);
   std::vector<ContextId> roots;
@@ -135,10 +146,14 @@ void ContextTree::collect(EpochId oldest_live,
   gather_roots(roots);
   for (ContextId id : roots)
     is_root[id] = true;
+  auto is_named = [&](const ContextNode &node) {
+    auto live = std::lower_bound(live_epochs.begin(), live_epochs.end(),
+                                 node.first_used.load(std::memory_order_seq_cst));
+    return live != live_epochs.end() && *live <= node.last_used.load(std::memory_order_seq_cst);
+  };
   auto is_dead = [&](ContextId id) {
     const ContextNode &node = slot(id);
-    return id != 0 && node.live && node.children == 0 && !is_root[id] &&
-           node.last_used.load(std::memory_order_seq_cst) < oldest_live;
+    return id != 0 && node.live && node.children == 0 && !is_root[id] && !is_named(node);
   };
   for (ContextId start = 1; start < used_; ++start) {
     // A freed leaf may leave its parent without children, so go up while that lasts.

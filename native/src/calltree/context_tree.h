@@ -24,8 +24,10 @@ struct ContextNode {
   FrameKind kind = FrameKind::kRoot;
   bool live = false;
   Name name;
-  uint64_t key = 0;                  ///< position in the lookup table
-  std::atomic<EpochId> last_used{0}; ///< newest epoch in which a record may name this node
+  uint64_t key = 0; ///< position in the lookup table
+  // Records of no other epochs than these, and those between, may name this node.
+  std::atomic<EpochId> first_used{0};
+  std::atomic<EpochId> last_used{0};
 };
 
 /// Interns paths. Nodes are freed by `collect` when no live phase, stack or child needs them.
@@ -52,15 +54,18 @@ public:
                         FrameKind kind, uint32_t birth, EpochId epoch);
   /// The node; valid while the caller keeps it alive (on a stack or by an uncollected epoch).
   const ContextNode &node(ContextId id) const { return slot(id); }
-  /// Notes that a record of `epoch` may name the node; true when the last note was of another
-  /// epoch. Stamps only grow: a thread that still works in an older epoch takes nothing back.
-  /// [any thread]
+  /// Notes that a record of `epoch` may name the node; true when the newest note was of another
+  /// epoch. A thread that still works in an older epoch takes nothing back. [any thread]
   bool touch(ContextId id, EpochId epoch) {
-    std::atomic<EpochId> &stamp = slot(id).last_used;
-    EpochId seen = stamp.load(std::memory_order_seq_cst);
+    ContextNode &node = slot(id);
+    EpochId seen = node.last_used.load(std::memory_order_seq_cst);
     if (seen == epoch)
       return false;
-    while (seen < epoch && !stamp.compare_exchange_weak(seen, epoch, std::memory_order_seq_cst)) {
+    if (seen > epoch) {
+      note_late(node, epoch);
+      return true;
+    }
+    while (seen < epoch && !node.last_used.compare_exchange_weak(seen, epoch)) {
     }
     return true;
   }
@@ -72,8 +77,10 @@ public:
   uint32_t collections() const { return collections_.load(std::memory_order_seq_cst); }
   /// Same, always even: waits for the end of a collection that is at work. [any thread]
   uint32_t settled_collections() const;
-  /// Frees nodes last used before `oldest_live` that are neither roots nor above one.
-  void collect(EpochId oldest_live, const std::function<void(std::vector<ContextId> &)> &roots);
+  /// Frees nodes that no record of a live epoch may name and that are neither roots nor above one.
+  /// `live_epochs` ascend, and none begins meanwhile.
+  void collect(const std::vector<EpochId> &live_epochs,
+               const std::function<void(std::vector<ContextId> &)> &roots);
   size_t live_count() const;
 
 private:
@@ -86,6 +93,7 @@ private:
   }
   ContextId find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t birth,
                         EpochId epoch); ///< [mutex held]
+  static void note_late(ContextNode &node, EpochId epoch) noexcept;
   ContextId allocate();
   void release(ContextId id);
 

@@ -96,12 +96,14 @@ bool MetricColumn::has(NodeIndex node) const {
 
 MetricColumn &MetricColumns::column(const std::string &name, Aggregation aggregation,
                                     MetricType type) {
-  auto [found, is_new] = positions_.try_emplace(name, columns_.size());
-  if (is_new) {
+  auto found = positions_.find(name);
+  if (found == positions_.end()) {
     MetricColumn fresh;
     fresh.name = name;
     fresh.aggregation = aggregation;
     fresh.type = type;
+    columns_.reserve(columns_.size() + 1); // what may fail comes before the position is known
+    found = positions_.emplace(name, columns_.size()).first;
     columns_.push_back(std::move(fresh));
   }
   MetricColumn &column = columns_[found->second];

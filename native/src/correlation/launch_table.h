@@ -1,10 +1,12 @@
 // Joins device records with the launches they came from.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "record/record.h"
 
@@ -30,9 +32,11 @@ public:
     return at;
   }
   /// Forgets launches of epochs that no phase needs any more; their records may still come.
-  void forget_before(EpochId oldest_live) {
-    forgotten_ +=
-        std::erase_if(launches_, [&](const auto &item) { return item.second.epoch < oldest_live; });
+  /// `live_epochs` ascend.
+  void forget_except(const std::vector<EpochId> &live_epochs) {
+    forgotten_ += std::erase_if(launches_, [&](const auto &item) {
+      return !std::binary_search(live_epochs.begin(), live_epochs.end(), item.second.epoch);
+    });
   }
   /// Notes a launch whose phase was cleared before it got here.
   void forget() { ++forgotten_; }

@@ -15,13 +15,14 @@ DeviceTable &DeviceTable::instance() {
 
 int32_t DeviceTable::find_or_add(const std::string &kind, int32_t index) {
   std::lock_guard lock(mutex_);
-  auto [found, is_new] =
-      positions_.try_emplace({kind, index}, static_cast<int32_t>(devices_.size()));
-  if (is_new) {
+  auto found = positions_.find({kind, index});
+  if (found == positions_.end()) {
     Device device;
     device.kind = kind;
     device.index = index;
-    devices_.push_back(device);
+    devices_.reserve(devices_.size() + 1); // what may fail comes before the position is known
+    found = positions_.try_emplace({kind, index}, static_cast<int32_t>(devices_.size())).first;
+    devices_.push_back(std::move(device));
   }
   return found->second;
 }

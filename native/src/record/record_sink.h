@@ -11,8 +11,9 @@ namespace proton {
 class RecordSink {
 public:
   virtual ~RecordSink() = default;
-  /// Notes a launch of the calling thread. [launching thread, no lock]
-  virtual void launched(uint64_t correlation_id) noexcept = 0;
+  /// Notes a launch of the calling thread and returns its epoch; 0 when no session is active, and
+  /// its record must not come then. [launching thread, no lock]
+  virtual EpochId launched(uint64_t correlation_id) noexcept = 0;
   /// The launch call failed: no record will come. [any thread]
   virtual void failed(uint64_t correlation_id) noexcept = 0;
   /// Kernels that ran; joined with their launches by correlation id. [any thread] locks

@@ -12,16 +12,17 @@ namespace {
 RecordSink &sink_of(void *self) { return *static_cast<Aggregator *>(self); }
 
 uint64_t capture(void *self, pb_token *out) {
-  Situation now = situation();
   if (out)
     *out = pb_token{};
-  if (!now.active)
+  if (!situation().active)
     return 0;
   uint64_t id = next_correlation_id();
-  sink_of(self).launched(id);
+  EpochId epoch = sink_of(self).launched(id);
+  if (epoch == 0)
+    return 0; // the last session was paused meanwhile
   if (out) {
     out->correlation_id = id;
-    out->epoch = now.epoch;
+    out->epoch = epoch;
   }
   return id;
 }

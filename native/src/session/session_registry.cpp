@@ -51,9 +51,7 @@ int SessionRegistry::add(const std::string &name, ContextSource source, bool rec
 
 EpochId SessionRegistry::open_epoch() {
   Aggregator &aggregator = Aggregator::instance();
-  EpochId id = ++last_epoch_;
   Situation next;
-  next.epoch = id;
   ThreadStack starting; // of the newest session whose thread still runs
   Epoch epoch;
   for (auto &[number, session] : sessions_) {
@@ -67,11 +65,15 @@ EpochId SessionRegistry::open_epoch() {
       starting = session.starting_thread;
     epoch.members.push_back({number, session.tree.get(), session.phase});
   }
-  if (next.active)
-    aggregator.epochs.emplace(id, std::move(epoch));
+  // A pause ends no epoch: a session that pauses at every step would need memory for each.
+  auto newest = aggregator.epochs.find(last_epoch_);
+  bool goes_on = newest != aggregator.epochs.end() && newest->second.members == epoch.members;
+  if (next.active && !goes_on)
+    aggregator.epochs.emplace(++last_epoch_, std::move(epoch));
+  next.epoch = last_epoch_;
   set_starting_stack(starting);
   publish_situation(next);
-  return id;
+  return last_epoch_;
 }
 
 void SessionRegistry::activate(int id) {
@@ -317,14 +319,14 @@ bool SessionRegistry::folds_in_hatchet(int id, uint32_t phase) {
 }
 
 void SessionRegistry::prune() {
-  EpochId oldest_live = last_epoch_ + 1;
-  for (const auto &[number, session] : sessions_)
-    for (const auto &[phase, epoch] : session.first_epochs)
-      oldest_live = std::min(oldest_live, epoch);
   Aggregator &aggregator = Aggregator::instance();
-  std::erase_if(aggregator.epochs, [&](const auto &item) { return item.first < oldest_live; });
-  aggregator.launches.forget_before(oldest_live);
-  ContextTree::instance().collect(oldest_live, [](std::vector<ContextId> &roots) {
+  std::erase_if(aggregator.epochs, [](const auto &item) { return item.second.members.empty(); });
+  std::vector<EpochId> live_epochs;
+  live_epochs.reserve(aggregator.epochs.size());
+  for (const auto &[number, epoch] : aggregator.epochs)
+    live_epochs.push_back(number);
+  aggregator.launches.forget_except(live_epochs);
+  ContextTree::instance().collect(live_epochs, [](std::vector<ContextId> &roots) {
     for_each_thread([&](ThreadState &thread) { thread.stack.append_ids(roots); });
   });
 }

@@ -13,7 +13,7 @@ ContextId scope(ContextId parent, const char *name, EpochId epoch = 1) {
 }
 
 void collect_all(const std::vector<ContextId> &roots = {}) {
-  ContextTree::instance().collect(1000, [&](std::vector<ContextId> &kept) { kept = roots; });
+  ContextTree::instance().collect({}, [&](std::vector<ContextId> &kept) { kept = roots; });
 }
 
 } // namespace
@@ -73,7 +73,7 @@ TEST(a_collection_keeps_nodes_of_a_live_epoch) {
   scope(0, "new", 10);
   ContextId touched = scope(0, "touched", 5);
   ContextTree::instance().touch(touched, 11);
-  ContextTree::instance().collect(10, [](std::vector<ContextId> &) {});
+  ContextTree::instance().collect({10, 11}, [](std::vector<ContextId> &) {});
   CHECK_EQ(ContextTree::instance().live_count(), before + 2);
   CHECK(!ContextTree::instance().node(old_use).live);
   collect_all();
@@ -86,8 +86,21 @@ TEST(a_thread_that_still_works_in_an_older_epoch_takes_no_stamp_back) {
   CHECK(!tree.touch(id, 11));
   CHECK(tree.touch(id, 5));
   CHECK_EQ(scope(0, "named by two epochs", 4), id);
-  tree.collect(10, [](std::vector<ContextId> &) {});
+  tree.collect({10, 11}, [](std::vector<ContextId> &) {});
   CHECK(tree.node(id).live);
+  collect_all();
+}
+
+TEST(a_node_is_kept_for_the_older_epoch_of_a_thread_that_was_late) {
+  ContextTree &tree = ContextTree::instance();
+  ContextId touched = scope(0, "touched late", 11), found = scope(0, "found late", 11);
+  ContextId since = scope(0, "touched since", 11), young = scope(0, "young", 11);
+  CHECK(tree.touch(touched, 5));
+  CHECK_EQ(scope(0, "found late", 6), found);
+  CHECK(tree.touch_since(tree.collections(), since, 5));
+  tree.collect({5, 6, 10, 12}, [](std::vector<ContextId> &) {});
+  CHECK(tree.node(touched).live && tree.node(found).live && tree.node(since).live);
+  CHECK(!tree.node(young).live); // no record of these epochs names it
   collect_all();
 }
 
@@ -105,7 +118,7 @@ TEST(the_number_is_odd_while_a_collection_is_at_work) {
   ContextTree &tree = ContextTree::instance();
   uint32_t during = 0, settled = 0;
   std::thread waits;
-  tree.collect(1, [&](std::vector<ContextId> &) {
+  tree.collect({}, [&](std::vector<ContextId> &) {
     during = tree.collections();
     waits = std::thread([&] { settled = tree.settled_collections(); });
   });

@@ -1,6 +1,7 @@
 #include "calltree/metric_columns.h"
 
 #include "check.h"
+#include "failing_memory.h"
 #include "support/error.h"
 
 using namespace proton;
@@ -22,6 +23,18 @@ bool contains(const std::string &text, const std::string &part) {
 }
 
 } // namespace
+
+TEST(a_metric_that_found_no_memory_is_added_whole_the_next_time) {
+  MetricColumns metrics;
+  const std::string name = "a metric with a name that is not short (ns)";
+  int64_t failures =
+      failing_memory::exhaust([&] { metrics.add(2, name, Aggregation::kInclusive, int64_t{5}); },
+                              [&] { CHECK(metrics.columns().size() <= 1); });
+  CHECK(failures > 0);
+  CHECK_EQ(metrics.columns().size(), 1);
+  CHECK_EQ(metrics.columns()[0].name, name);
+  CHECK_EQ(metrics.columns()[0].ints[2], 5);
+}
 
 TEST(inclusive_and_exclusive_values_add_up) {
   MetricColumns metrics;

@@ -13,7 +13,7 @@ using namespace proton;
 namespace {
 
 constexpr EpochId kEpoch = 1;
-constexpr EpochId kAllEpochs = 1'000'000;
+constexpr EpochId kLasting = 1'000'000; // never ends
 
 // Stands for code: the name of a site is "code+offset"; "hidden" has none, "new" is unknown, and
 // paths start below "calls a test".
@@ -50,7 +50,7 @@ std::string followed(PythonPath &path, const Sites &innermost_first) {
 }
 
 void collect_all() {
-  ContextTree::instance().collect(kAllEpochs, [](std::vector<ContextId> &) {});
+  ContextTree::instance().collect({}, [](std::vector<ContextId> &) {});
 }
 
 } // namespace
@@ -155,7 +155,7 @@ TEST(the_last_path_is_kept_for_the_epoch_of_the_record) {
   followed(path, {{&kMain, 1}});
   auto id = path.last(7);
   CHECK(id.has_value());
-  ContextTree::instance().collect(7, [](std::vector<ContextId> &) {});
+  ContextTree::instance().collect({7}, [](std::vector<ContextId> &) {});
   CHECK(ContextTree::instance().node(id.value_or(0)).live);
   collect_all();
 }
@@ -179,11 +179,10 @@ TEST(paths_stay_right_while_another_thread_collects) {
     while (!done) {
       EpochId next = epoch.load() + 1;
       epoch.store(next);
-      ContextTree::instance().collect(next, [](std::vector<ContextId> &) {});
+      ContextTree::instance().collect({next, kLasting}, [](std::vector<ContextId> &) {});
     }
   });
   PythonPath path;
-  constexpr EpochId kLasting = kAllEpochs - 1; // never ends
   int wrong = 0;
   for (int64_t round = 0; round < 20'000; ++round) {
     Sites sites{{&kLeaf, round % 5}, {&kStep, round % 3}, {&kMain, round % 2}};

@@ -154,7 +154,7 @@ TEST(a_collection_between_uses_gives_no_freed_context) {
   Situation now = listening();
   frames->push(hashed("cached"), FrameKind::kScope, now);
   frames->pop(now);
-  ContextTree::instance().collect(100, [](std::vector<ContextId> &) {});
+  ContextTree::instance().collect({}, [](std::vector<ContextId> &) {});
   frames->push(hashed("other"), FrameKind::kScope, now);
   frames->pop(now);
   frames->push(hashed("cached"), FrameKind::kScope, now);
@@ -171,7 +171,7 @@ TEST(who_follows_during_a_collection_gets_no_freed_context) {
   starting->push(hashed("ends during the collection"), FrameKind::kScope, now);
   ContextId followed = 0;
   std::thread follower;
-  ContextTree::instance().collect(50, [&](std::vector<ContextId> &) {
+  ContextTree::instance().collect({50}, [&](std::vector<ContextId> &) {
     follower = std::thread([&] { followed = other->current(later); });
     starting->pop(now);
   });

@@ -33,9 +33,12 @@ TEST(launches_of_ended_epochs_are_forgotten) {
   LaunchTable table;
   table.add(launch(1, 4));
   table.add(launch(2, 5));
-  table.forget_before(5);
-  CHECK_EQ(table.size(), 1);
+  table.add(launch(3, 6));
+  table.add(launch(4, 7));
+  table.forget_except({5, 7});
+  CHECK_EQ(table.size(), 2);
   CHECK(table.take(2).has_value());
+  CHECK(table.take(4).has_value());
 }
 
 TEST(an_id_used_again_gives_back_the_launch_that_nobody_will_answer) {

@@ -1,6 +1,7 @@
 #include "record/device.h"
 
 #include "check.h"
+#include "failing_memory.h"
 
 using namespace proton;
 
@@ -24,6 +25,17 @@ TEST(a_device_keeps_its_position) {
   CHECK_EQ(table.find_or_add("CUDA", 0), first);
   CHECK(first != second && first != other_kind);
   CHECK_EQ(table.list().size(), 3);
+}
+
+TEST(a_device_that_found_no_memory_is_added_whole_the_next_time) {
+  DeviceTable table;
+  int32_t position = -1;
+  const std::string kind = "a kind of device that is not short";
+  int64_t failures = failing_memory::exhaust([&] { position = table.find_or_add(kind, 3); },
+                                             [&] { CHECK_EQ(table.list().size(), 0); });
+  CHECK(failures > 0);
+  CHECK_EQ(position, 0);
+  CHECK_EQ(table.list().size(), 1);
 }
 
 TEST(facts_of_a_known_device_are_filled_in_place) {

@@ -1,6 +1,10 @@
 // The C interface as a collector of a third party uses it, against the real aggregator.
 #include "session/record_sink_abi.h"
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "check.h"
 #include "session/session_registry.h"
 
@@ -36,6 +40,28 @@ bool contains(const std::string &text, const std::string &part) {
 }
 
 } // namespace
+
+TEST(a_session_that_pauses_during_a_capture_loses_nothing) {
+  Session session;
+  std::atomic<bool> pauses{true};
+  std::thread pausing([&] {
+    while (pauses) {
+      SessionRegistry::instance().deactivate(session.id);
+      SessionRegistry::instance().activate(session.id);
+    }
+  });
+  for (int buffer = 0; buffer < 200; ++buffer) {
+    std::vector<pb_kernel_record> records;
+    for (int i = 0; i < 500; ++i)
+      if (uint64_t id = sink().capture(sink().self, nullptr))
+        records.push_back(kernel(id, "k"));
+    sink().complete_kernels(sink().self, records.data(), records.size());
+  }
+  pauses = false;
+  pausing.join();
+  CHECK_EQ(SessionRegistry::instance().losses(session.id).size(), 0);
+  CHECK(SessionRegistry::instance().counts(session.id).is_complete());
+}
 
 TEST(the_sink_is_usable_and_lives_for_the_process) {
   CHECK(pb_record_sink_usable(&sink()));
