@@ -1,0 +1,12 @@
+# An executable that runs the core without the Python module.
+function(proton_bench_standalone name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE proton_core)
+  if(TARGET Python::Python)
+    target_link_libraries(${name} PRIVATE Python::Python)
+  else()
+    # No libpython here: what does not run Python code still links and runs.
+    target_link_options(${name} PRIVATE LINKER:--unresolved-symbols=ignore-all)
+  endif()
+  proton_bench_warnings(${name})
+endfunction()
