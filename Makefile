@@ -1,6 +1,7 @@
 # demo: a profile of real work, from a clean clone.   test: every test, Python and native.
-# lint: what CI checks without running code.          bench: the cost of what stands on hot paths.
+# sanitize: native tests under ASan, UBSan and TSan.  lint: what CI checks without running code.
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
+# bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
 PYTHON ?= python3
 JOBS ?= 2
 VENV := .venv
@@ -13,7 +14,7 @@ PANDAS3 := .venv-pandas3
 PANDAS3_TESTS := tests/unit/analysis tests/unit/formats tests/unit/profile tests/unit/report \
   tests/unit/diagnosis tests/unit/test_specs.py tests/unit/test_viewer.py
 
-.PHONY: demo test lint bench docs test-pandas3
+.PHONY: demo test sanitize lint bench bench-native docs test-pandas3
 .DELETE_ON_ERROR:
 
 # The build tools come first, so that the kept build folder stays valid; hatchet too, because it
@@ -35,12 +36,21 @@ test: $(INSTALLED)
 	cmake --build build/native-tests -j $(JOBS)
 	ctest --test-dir build/native-tests -j $(JOBS) --output-on-failure --no-tests=error
 
+# Both builds first: what fails to compile fails before anything runs.
+sanitize: $(INSTALLED)
+	cd native && cmake --preset asan -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
+	cd native && cmake --preset tsan -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
+	cmake --build build/native-asan -j $(JOBS)
+	cmake --build build/native-tsan -j $(JOBS)
+	cd native && ctest --preset asan -j $(JOBS) --no-tests=error
+	cd native && ctest --preset tsan -j $(JOBS) --no-tests=error
+
 lint: $(INSTALLED)
 	ruff check .
 	ruff format --check .
 	mypy
 	lint-imports
-	find native tests/native -name '*.cpp' -o -name '*.h' | xargs clang-format --dry-run -Werror
+	find native tests/native benchmarks -name '*.cpp' -o -name '*.h' | xargs clang-format --dry-run -Werror
 
 docs: $(INSTALLED)
 	python -m sphinx -W --keep-going -b html docs build/docs
@@ -57,6 +67,11 @@ $(PANDAS3)/.proton_bench_installed: pyproject.toml constraints.txt
 	touch $@
 
 # Each script measures one thing against another and prints the ratio.
-bench: $(INSTALLED)
+bench: bench-native
 	set -e; for name in $(basename $(notdir $(wildcard benchmarks/micro/*.py))); do \
 	  python -m benchmarks.micro.$$name; done
+
+bench-native: $(INSTALLED)
+	cmake -S native --preset tests -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
+	cmake --build build/native-tests -j $(JOBS) --target native_hot_paths
+	build/native-tests/native_hot_paths

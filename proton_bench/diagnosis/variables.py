@@ -80,6 +80,11 @@ VARIABLES = (
         "1: sessions of start() are written on signals too; 0: nothing is, nor partial files",
     ),
     Variable(
+        "PROTON_BENCH_STRESS",
+        Reader.OURS,
+        "of our own tests: makes the native stress test so many times as long",
+    ),
+    Variable(
         "PROTON_BENCH_WORKER",
         Reader.OURS,
         "set for workers of pytest-xdist: how they record, and where their parts go",
