@@ -18,6 +18,8 @@ from proton_bench import _native as native
 INCLUDE = Path(__file__).parents[1] / "native" / "include"
 # Files whose frames paths leave out, those that may stand above a test.
 HIDDEN = ("<frozen runpy>", "/_pytest/", "/pluggy/", "/proton_bench/pytest_plugin.py")
+# Paths start below the function of pytest that calls a test: its file and name.
+CALLS_TEST = ("python.py", "pytest_pyfunc_call")
 COLLECTOR = """
 #include <pthread.h>
 #include "proton_bench/record_sink.h"
@@ -76,6 +78,8 @@ def frames_of(frame: FrameType | None) -> tuple[str, ...]:
     found: list[str] = []
     while frame is not None:
         code = frame.f_code
+        if (Path(code.co_filename).name, code.co_name) == CALLS_TEST:
+            break
         if not any(part in code.co_filename for part in HIDDEN):
             found.append(f"{code.co_filename}:{frame.f_lineno}@{code.co_name}")
         frame = frame.f_back
