@@ -289,8 +289,8 @@ FileFacts SessionRegistry::facts(int id, const CallPathTree &tree) {
 
 bool SessionRegistry::try_copy(int id, int64_t deadline_ns,
                                const std::map<uint32_t, uint64_t> &seen, SessionCopy &out) {
-  std::unique_lock lock(guard(), std::try_to_lock);
-  for (constexpr timespec kPause{0, 1'000'000}; !lock.owns_lock(); lock.try_lock()) {
+  std::unique_lock lock(guard(), std::defer_lock);
+  for (constexpr timespec kPause{0, 1'000'000}; !lock.try_lock();) {
     if (monotonic_ns() >= deadline_ns)
       return false;
     nanosleep(&kPause, nullptr);
