@@ -103,7 +103,7 @@ def test_a_full_disk_leaves_nothing_half_written(
         (["-z", "x.py"], 2, "No such option: -z.*see `proton run --help`"),
         (["--module", "pkg", "--lr", "3"], 2, "put -- before the options of the module"),
         (["-n", "/proc/x", "x.py"], 74, "/proc/x"),
-        (["ls"], 2, "only Python runs"),
+        (["-n", "/proc/x", "ls"], 74, "/proc/x"),
         (["run"], 2, "nothing to run"),
         (["-n"], 2, "requires an argument"),
     ],
