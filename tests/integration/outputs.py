@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import FrameKind
+
+# Looked for and not imported: `pytester` drops at its end what a test imported, and a second import
+# of torch into one process ends that process.
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 RunPytest = Callable[..., pytest.RunResult]
 

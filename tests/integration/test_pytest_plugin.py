@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from integration.outputs import RunPytest, below_file, paths
+from integration.outputs import RunPytest, below_file, needs_torch, paths
 
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import FrameKind, Profile, ProfileBuilder
@@ -336,10 +336,10 @@ def test_the_command_line_session_gets_nodes_and_a_summary(pytester: pytest.Pyte
 
 
 # -- summary -------------------------------------------------------------------------------------
+@needs_torch
 def test_the_summary_shows_operators_of_torch(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
-    pytest.importorskip("torch")
     pytester.makepyfile(
         test_ops="""
         def test_product():

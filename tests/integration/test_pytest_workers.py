@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from integration.outputs import RunPytest, nodes_of_tests, paths
+from integration.outputs import RunPytest, needs_torch, nodes_of_tests, paths
 
 from proton_bench.formats.registry import read_profile
 
@@ -102,10 +102,10 @@ def test_workers_give_one_profile_with_the_nodes_of_one_process(
     )
 
 
+@needs_torch
 def test_python_paths_of_workers_are_those_of_one_process(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
-    pytest.importorskip("torch")
     pytester.makepyfile(test_paths=PYTHON_PATHS)
     for name, workers in (("serial", "0"), ("parts", "2")):
         run_pytest(
