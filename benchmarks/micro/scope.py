@@ -54,7 +54,7 @@ def their_metric() -> None:
     """Do the same with upstream's functions; its Python class would start a GPU driver."""
     number = library.record_scope()
     library.enter_scope(number, "scope")
-    library.add_metrics(number, {"flops": 1.0}, {})
+    library.add_metrics(number, {"flops": 1.0})
     library.exit_scope(number, "scope")
 
 
