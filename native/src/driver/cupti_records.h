@@ -1,0 +1,188 @@
+// Activity records of libcupti, read by offset.
+//
+// A record only ever grows at its end: the offsets below hold from CUDA 12.4 to 13.5, whatever the
+// version of the library, while sizes differ; cuptiActivityGetNextRecord steps over the sizes. A
+// field is present when the record is at least as long as the version that brought it, which
+// kKernelBytes and its kind list.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace proton::cupti {
+
+enum ActivityKind : int { // CUpti_ActivityKind
+  kKindMemcpy = 1,
+  kKindMemset = 2,
+  kKindKernel = 3, ///< serialises kernels; the record is that of kKindConcurrentKernel
+  kKindDriver = 4,
+  kKindRuntime = 5,
+  kKindDevice = 8,
+  kKindContext = 9,
+  kKindConcurrentKernel = 10,
+  kKindOverhead = 17,
+  kKindMemcpyPeer = 22, ///< CUPTI_ACTIVITY_KIND_MEMCPY2
+  kKindStream = 37,
+  kKindSynchronization = 38,
+  kKindExternalCorrelation = 39,
+  kKindGraphTrace = 51, ///< one record per graph launch, instead of its kernels, copies and sets
+  kKindDeviceGraphTrace = 53,
+};
+
+enum ActivityAttribute : int {           // CUpti_ActivityAttribute
+  kAttributeDeviceBufferSize = 0,        ///< size_t, bytes
+  kAttributeDeviceBufferPoolLimit = 2,   ///< size_t, buffers
+  kAttributeZeroedOutBuffer = 5,         ///< uint8_t; 1: our buffers come zeroed
+  kAttributeDeviceBufferPreAllocate = 6, ///< size_t, buffers
+  kAttributeHostPinned = 8,              ///< uint8_t
+  kAttributePerThreadActivityBuffer = 9, ///< uint8_t
+};
+
+inline constexpr uint32_t kFlushForced = 1; ///< flag of cuptiActivityFlushAll
+
+/// Every record begins with its kind.
+namespace record_offset {
+enum : size_t { kKind = 0 };
+}
+
+/// CUpti_ActivityKernel5 (CUDA 11) to 13 (CUDA 13.5).
+namespace kernel_offset {
+enum : size_t {
+  kRegisters = 6, ///< uint16_t
+  kStart = 16,    ///< uint64_t, ns
+  kEnd = 24,      ///< uint64_t, ns
+  kCompleted = 32,
+  kDevice = 40,
+  kContext = 44,
+  kStream = 48,
+  kGrid = 52,          ///< int32_t[3]
+  kBlock = 64,         ///< int32_t[3]
+  kStaticShared = 76,  ///< int32_t, bytes
+  kDynamicShared = 80, ///< int32_t, bytes
+  kLocalPerThread = 84,
+  kCorrelation = 92,
+  kGridId = 96,
+  kName = 104, ///< const char *, lives as long as the module
+  kQueued = 120,
+  kSubmitted = 128,
+  kLaunchType = 136,
+  kSharedExecuted = 140, ///< uint32_t, bytes
+  kGraphNode = 144,      ///< uint64_t; 0: not launched by a graph
+  kGraph = 156,          ///< uint32_t, id of the executable graph
+  kChannel = 168,        ///< from version 7
+  kCluster = 176,        ///< uint32_t[3], from version 8
+};
+} // namespace kernel_offset
+
+/// Bytes of CUpti_ActivityKernel<5 + index>.
+inline constexpr size_t kKernelBytes[] = {160, 168, 176, 200, 208, 216, 224, 232, 248};
+inline constexpr int kFirstKernelVersion = 5;
+inline constexpr int kLastKernelVersion = 13;
+
+/// CUpti_ActivityMemcpy5 to 7.
+namespace memcpy_offset {
+enum : size_t {
+  kCopyKind = 4,   ///< uint8_t, CopyKind
+  kSourceKind = 5, ///< uint8_t, MemoryKind
+  kTargetKind = 6, ///< uint8_t, MemoryKind
+  kFlags = 7,
+  kBytes = 8, ///< uint64_t
+  kStart = 16,
+  kEnd = 24,
+  kDevice = 32,
+  kContext = 36,
+  kStream = 40,
+  kCorrelation = 44,
+  kGraphNode = 64,
+  kGraph = 72,
+};
+}
+inline constexpr size_t kMemcpy5Bytes = 88;
+inline constexpr size_t kMemcpy6Bytes = 96;
+
+enum CopyKind : uint8_t {
+  kCopyHostToDevice = 1,
+  kCopyDeviceToHost = 2,
+  kCopyHostToArray = 3,
+  kCopyArrayToHost = 4,
+  kCopyArrayToArray = 5,
+  kCopyArrayToDevice = 6,
+  kCopyDeviceToArray = 7,
+  kCopyDeviceToDevice = 8,
+  kCopyHostToHost = 9,
+  kCopyPeerToPeer = 10,
+};
+
+enum MemoryKind : uint16_t {
+  kMemoryUnknown = 0,
+  kMemoryPageable = 1,
+  kMemoryPinned = 2,
+  kMemoryDevice = 3,
+  kMemoryArray = 4,
+  kMemoryManaged = 5,
+  kMemoryDeviceStatic = 6,
+  kMemoryManagedStatic = 7,
+};
+
+/// CUpti_ActivityMemcpyPtoP4 (kKindMemcpyPeer).
+namespace peer_offset {
+enum : size_t {
+  kCopyKind = 4,
+  kBytes = 8,
+  kStart = 16,
+  kEnd = 24,
+  kDevice = 32,
+  kContext = 36,
+  kStream = 40,
+  kSourceDevice = 44,
+  kTargetDevice = 52,
+  kCorrelation = 60,
+  kGraphNode = 72,
+  kGraph = 80,
+};
+}
+inline constexpr size_t kPeerBytes = 96;
+
+/// CUpti_ActivityMemset4.
+namespace memset_offset {
+enum : size_t {
+  kValue = 4,
+  kBytes = 8,
+  kStart = 16,
+  kEnd = 24,
+  kDevice = 32,
+  kContext = 36,
+  kStream = 40,
+  kCorrelation = 44,
+  kFlags = 48,      ///< uint16_t
+  kMemoryKind = 50, ///< uint16_t, MemoryKind
+  kGraphNode = 64,
+  kGraph = 72,
+};
+}
+inline constexpr size_t kMemsetBytes = 88;
+
+/// CUpti_ActivityGraphTrace (48 bytes, no end device) and GraphTrace2.
+namespace graph_trace_offset {
+enum : size_t {
+  kCorrelation = 4,
+  kStart = 8,
+  kEnd = 16,
+  kDevice = 24,
+  kGraph = 28, ///< id of the executable graph
+  kContext = 32,
+  kStream = 36,
+};
+}
+inline constexpr size_t kGraphTraceBytes = 48;
+inline constexpr size_t kGraphTrace2Bytes = 56;
+
+/// Reads a field of a record; `record` need not be aligned.
+template <typename T> T read(const void *record, size_t offset) noexcept {
+  T value;
+  std::memcpy(&value, static_cast<const char *>(record) + offset, sizeof value);
+  return value;
+}
+
+} // namespace proton::cupti
