@@ -1,0 +1,31 @@
+// The NVTX part of cupti_abi.h says what NVIDIA's headers say.
+//
+// Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
+// need not be there.
+#include "driver/cupti_abi.h"
+
+#include <generated_nvtx_meta.h>
+
+#define SAME(ours, theirs)                                                                         \
+  static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs))
+#define AT(ours, type, field) SAME(ours, offsetof(type, field))
+#define START(type, field, vendor_type, vendor_field)                                              \
+  SAME(offsetof(type, field), offsetof(vendor_type, vendor_field))
+#define FIELD(type, field, vendor_type, vendor_field)                                              \
+  SAME(sizeof(type), sizeof(vendor_type));                                                         \
+  START(type, field, vendor_type, vendor_field)
+
+using namespace proton::cupti;
+
+FIELD(NvtxRangePushAParams, message, nvtxRangePushA_params, message);
+FIELD(NvtxRangePushWParams, message, nvtxRangePushW_params, message);
+FIELD(NvtxRangePushExParams, attributes, nvtxRangePushEx_params, eventAttrib);
+FIELD(NvtxDomainRangePushExParams, domain, nvtxDomainRangePushEx_params, domain);
+FIELD(NvtxDomainRangePushExParams, core, nvtxDomainRangePushEx_params, core);
+AT(nvtx_event_offset::kVersion, nvtxEventAttributes_t, version);
+AT(nvtx_event_offset::kSize, nvtxEventAttributes_t, size);
+AT(nvtx_event_offset::kMessageType, nvtxEventAttributes_t, messageType);
+AT(nvtx_event_offset::kMessage, nvtxEventAttributes_t, message);
+SAME(nvtx_event_offset::kBytes, sizeof(nvtxEventAttributes_t));
+SAME(kNvtxMessageAscii, NVTX_MESSAGE_TYPE_ASCII);
+SAME(kNvtxMessageUnicode, NVTX_MESSAGE_TYPE_UNICODE);
