@@ -116,6 +116,8 @@ enum ResourceCbid : uint32_t {
   kGraphExecCreated = 18,
   kGraphExecDestroyStarting = 19,
   kGraphNodeCloned = 20,
+  kGraphNodeUpdated = 22,   ///< from 13.0
+  kGraphNodeSetParams = 23, ///< from 13.0
 };
 
 enum NvtxCbid : uint32_t {
