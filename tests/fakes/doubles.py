@@ -1,0 +1,192 @@
+"""Build and drive the doubles of libcupti and libcuda.
+
+``doubles(folder)`` compiles them once and returns a folder that holds ``libcupti.so`` and
+``libcuda.so.1``; run a process with ``environment(...)`` of it and every profiler that opens these
+names gets the doubles. ``Cupti`` is the control of fake_cupti/control.h for that process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE.parents[1] / "native" / "src"
+_FLAGS = ("-std=c++20", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden")
+MARK = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+
+class NoCompilerError(RuntimeError):
+    """There is no C++ compiler, so there are no doubles."""
+
+
+@dataclass(frozen=True)
+class Doubles:
+    """A folder with the doubles."""
+
+    folder: Path
+
+    @property
+    def cupti(self) -> Path:
+        """The double of libcupti."""
+        return self.folder / "libcupti.so"
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        """Return this process's environment with the doubles in the place of the libraries."""
+        paths = [str(self.folder), os.environ.get("LD_LIBRARY_PATH", "")]
+        return {
+            **os.environ,
+            "LD_LIBRARY_PATH": ":".join(filter(None, paths)),
+            "TRITON_CUPTI_LIB_PATH": str(self.folder),
+            "PROTON_BENCH_CUPTI_LIB": str(self.cupti),
+            "FAKE_CUPTI_LIB": str(self.cupti),
+            **variables,
+        }
+
+
+def _compile(sources: Sequence[Path], target: Path, options: Sequence[str]) -> None:
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        raise NoCompilerError("no C++ compiler was found")
+    partial = target.with_suffix(".partial")
+    includes = [f"-I{SOURCES}", f"-I{HERE}", f"-I{HERE / 'fake_cupti'}"]
+    command = [compiler, *_FLAGS, *options, *includes, *map(str, sources)]
+    subprocess.run([*command, "-o", str(partial), "-lpthread", "-ldl"], check=True)
+    partial.replace(target)
+
+
+def _newest(folder: Path) -> float:
+    files = [path for path in folder.rglob("*") if path.suffix in {".h", ".cpp"}]
+    return max(path.stat().st_mtime for path in files)
+
+
+def doubles(folder: Path, *, with_subscribe_v2: bool = False) -> Doubles:
+    """Return the doubles in ``folder``, compiled if they are missing or older than their sources.
+
+    Several processes may ask at the same time. ``with_subscribe_v2`` adds the entry points that
+    libcupti has from 13.0 on.
+
+    Raises:
+        NoCompilerError: There is no compiler.
+    """
+    place = folder / ("cupti-13" if with_subscribe_v2 else "cupti-12")
+    place.mkdir(parents=True, exist_ok=True)
+    options = ["-DFAKE_CUPTI_13"] if with_subscribe_v2 else []
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        newest = max(_newest(HERE), _newest(SOURCES / "driver"))
+        made = place / "libcuda.so.1"
+        if not made.exists() or made.stat().st_mtime < newest:
+            sources = sorted((HERE / "fake_cupti").glob("*.cpp"))
+            _compile(sources, place / "libcupti.so", options)
+            _compile([HERE / "fake_cuda.cpp"], made, ["-Wl,-soname,libcuda.so.1"])
+    return Doubles(place)
+
+
+class Launch(ctypes.Structure):
+    """FakeLaunch of fake_cupti/control.h."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("duration_ns", ctypes.c_uint64),
+        ("device", ctypes.c_uint32),
+        ("context", ctypes.c_uint32),
+        ("stream", ctypes.c_uint32),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("shared_bytes", ctypes.c_uint32),
+        ("registers", ctypes.c_uint32),
+        ("cbid", ctypes.c_uint32),
+    ]
+
+
+_SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
+    "launch": (ctypes.c_uint32, (ctypes.c_char_p, ctypes.c_uint32)),
+    "launch_as": (ctypes.c_uint32, (ctypes.POINTER(Launch),)),
+    "failing_launch": (ctypes.c_uint32, (ctypes.c_char_p, ctypes.c_int)),
+    "copy": (ctypes.c_uint32, (ctypes.c_int, ctypes.c_uint64, ctypes.c_uint32)),
+    "set": (ctypes.c_uint32, (ctypes.c_uint64, ctypes.c_uint32)),
+    "bench": (ctypes.c_double, (ctypes.c_uint64,)),
+    "nvtx_push": (None, (ctypes.c_char_p,)),
+    "nvtx_pop": (None, ()),
+    "capture_begin": (None, (ctypes.c_uint32,)),
+    "capture_end": (ctypes.c_uint32, (ctypes.c_uint32,)),
+    "capture_join": (None, (ctypes.c_uint32, ctypes.c_uint32)),
+    "graph_create": (ctypes.c_uint32, ()),
+    "graph_add_kernel": (ctypes.c_uint64, (ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint32)),
+    "graph_add_child": (None, (ctypes.c_uint32, ctypes.c_uint32)),
+    "graph_clone": (ctypes.c_uint32, (ctypes.c_uint32,)),
+    "graph_instantiate": (ctypes.c_uint32, (ctypes.c_uint32,)),
+    "graph_update": (None, (ctypes.c_uint32, ctypes.c_uint32)),
+    "graph_launch": (ctypes.c_uint32, (ctypes.c_uint32, ctypes.c_uint32)),
+    "graph_destroy": (None, (ctypes.c_uint32,)),
+    "graph_exec_destroy": (None, (ctypes.c_uint32,)),
+    "context_created": (None, (ctypes.c_uint32,)),
+    "context_destroyed": (None, (ctypes.c_uint32,)),
+    "module_loaded": (None, (ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t)),
+    "module_unloaded": (None, (ctypes.c_uint32,)),
+    "hold": (None, (ctypes.c_uint32,)),
+    "release": (None, (ctypes.c_uint32,)),
+    "drop": (None, (ctypes.c_uint64,)),
+    "set_correlation": (None, (ctypes.c_uint32,)),
+    "set_clock": (None, (ctypes.c_uint64,)),
+    "fail": (None, (ctypes.c_char_p,)),
+    "other_subscriber": (None, (ctypes.c_char_p,)),
+    "drain": (None, ()),
+    "period_elapsed": (None, ()),
+    "calls": (ctypes.c_uint64, (ctypes.c_char_p,)),
+    "is_enabled": (ctypes.c_int, (ctypes.c_int, ctypes.c_uint32)),
+    "is_kind_enabled": (ctypes.c_int, (ctypes.c_int,)),
+    "buffers_outstanding": (ctypes.c_uint64, ()),
+    "replay": (ctypes.c_int, (ctypes.c_char_p, MARK)),
+}
+
+
+class Cupti:
+    """The double of libcupti in this process; functions take text where C takes bytes."""
+
+    def __init__(self, path: str | None = None) -> None:
+        library = ctypes.CDLL(path or os.environ["FAKE_CUPTI_LIB"])
+        self._functions: dict[str, Callable[..., object]] = {}
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, f"fake_cupti_{name}")
+            function.restype, function.argtypes = result, arguments
+            self._functions[name] = function
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        try:
+            function = self._functions[name]
+        except KeyError:
+            raise AttributeError(f"the double has no control {name!r}") from None
+
+        def call(*arguments: object) -> object:
+            return function(*(a.encode() if isinstance(a, str) else a for a in arguments))
+
+        return call
+
+    def launch_with(self, name: str, **fields: object) -> int:
+        """Launch one kernel; ``fields`` are those of Launch, grid and block as three numbers."""
+        launch = Launch(name.encode(), 1000, 0, 1, 7, (1, 1, 1), (32, 1, 1), 0, 16, 652)
+        for key, value in fields.items():
+            setattr(launch, key, value)
+        return int(str(self._functions["launch_as"](ctypes.byref(launch))))
+
+    def replay_stream(self, path: Path, on_mark: Callable[[str], None] | None = None) -> None:
+        """Replay a recorded stream.
+
+        Raises:
+            ValueError: ``path`` is no recorded stream.
+        """
+
+        def marked(text: bytes | None) -> None:
+            if on_mark is not None:
+                on_mark((text or b"").decode())
+
+        if self._functions["replay"](str(path).encode(), MARK(marked)):
+            raise ValueError(f"{path} is no recorded stream")

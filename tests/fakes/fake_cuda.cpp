@@ -1,0 +1,315 @@
+// The double of libcuda (libcuda.so.1): devices, contexts and the little else that a profiler or
+// Triton asks of the driver. Environment:
+//   FAKE_CUDA_DEVICES  number of devices (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
+//   FAKE_CUDA_FAIL     "cuCtxSynchronize=700": entry points that return a code
+// When libcupti's double is loaded under the name in FAKE_CUPTI_LIB, cuCtxSynchronize completes the
+// records that it holds back for the current context.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "driver/cuda_abi.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace cuda = proton::cuda;
+
+namespace {
+
+constexpr uint64_t kContextHandle = 1; // as in the double of libcupti
+
+void *context_handle(uint64_t id) {
+  return reinterpret_cast<void *>((kContextHandle << 44) | (id << 4));
+}
+
+uint32_t context_id(const void *context) {
+  return static_cast<uint32_t>((reinterpret_cast<uint64_t>(context) & ((1ULL << 44) - 1)) >> 4);
+}
+
+std::atomic<bool> is_initialized{false};
+thread_local void *current_context = nullptr;
+thread_local bool has_own_context = false;
+std::atomic<uint64_t> synchronisations{0};
+
+void *current() { return has_own_context ? current_context : context_handle(1); }
+
+int devices() {
+  const char *text = std::getenv("FAKE_CUDA_DEVICES");
+  return text == nullptr ? 1 : std::atoi(text);
+}
+
+std::mutex calls_mutex;
+std::map<std::string, uint64_t> &calls() {
+  static auto *instance = new std::map<std::string, uint64_t>;
+  return *instance;
+}
+
+int fault(const char *name) {
+  {
+    std::lock_guard lock(calls_mutex);
+    ++calls()[name];
+  }
+  const char *environment = std::getenv("FAKE_CUDA_FAIL");
+  if (environment == nullptr)
+    return 0;
+  const std::string text = std::string(",") + environment;
+  const std::string wanted = std::string(",") + name + "=";
+  const size_t at = text.find(wanted);
+  return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + wanted.size());
+}
+
+int attribute(int which) {
+  switch (which) {
+  case cuda::kAttributeWarpSize:
+    return 32;
+  case cuda::kAttributeClockRateKhz:
+    return 1'980'000;
+  case cuda::kAttributeMultiprocessors:
+    return 132;
+  case cuda::kAttributeMemoryClockRateKhz:
+    return 3'201'000;
+  case cuda::kAttributeMemoryBusWidthBits:
+    return 6144;
+  case cuda::kAttributeL2Bytes:
+    return 62'914'560;
+  case cuda::kAttributeCapabilityMajor:
+    return 9;
+  default:
+    return 0;
+  }
+}
+
+void complete_records(uint32_t context) {
+  const char *path = std::getenv("FAKE_CUPTI_LIB");
+  void *library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr)
+    return;
+  auto release = reinterpret_cast<void (*)(uint32_t)>(dlsym(library, "fake_cupti_release"));
+  if (release != nullptr)
+    release(context);
+  dlclose(library);
+}
+
+} // namespace
+
+#define FAULT(name)                                                                                \
+  if (const int code = fault(#name); code != 0)                                                    \
+  return code
+
+// Control.
+EXPORT uint64_t fake_cuda_calls(const char *name) {
+  std::lock_guard lock(calls_mutex);
+  return calls()[name];
+}
+EXPORT uint64_t fake_cuda_synchronisations() { return synchronisations; }
+/// 0: the thread has no current context.
+EXPORT void fake_cuda_set_context(uint32_t id) {
+  has_own_context = true;
+  current_context = id == 0 ? nullptr : context_handle(id);
+}
+
+EXPORT int cuInit(unsigned) {
+  FAULT(cuInit);
+  if (devices() == 0)
+    return cuda::kErrorNoDevice;
+  is_initialized = true;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuDriverGetVersion(int *version) {
+  FAULT(cuDriverGetVersion);
+  *version = 13000;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuGetErrorString(int result, const char **text) {
+  static thread_local char name[40];
+  std::snprintf(name, sizeof name, "fake CUDA error %d", result);
+  *text = name;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuGetErrorName(int result, const char **text) { return cuGetErrorString(result, text); }
+
+EXPORT int cuDeviceGetCount(int *count) {
+  FAULT(cuDeviceGetCount);
+  *count = devices();
+  return cuda::kSuccess;
+}
+
+EXPORT int cuDeviceGet(int *device, int ordinal) {
+  FAULT(cuDeviceGet);
+  *device = ordinal;
+  return ordinal < devices() ? cuda::kSuccess : cuda::kErrorInvalidDevice;
+}
+
+EXPORT int cuDeviceGetName(char *name, int bytes, int device) {
+  FAULT(cuDeviceGetName);
+  std::snprintf(name, static_cast<size_t>(bytes), "Fake GPU %d", device);
+  return cuda::kSuccess;
+}
+
+EXPORT int cuDeviceGetUuid(unsigned char *uuid, int device) {
+  FAULT(cuDeviceGetUuid);
+  std::memset(uuid, device + 1, 16);
+  return cuda::kSuccess;
+}
+EXPORT int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
+  return cuDeviceGetUuid(uuid, device);
+}
+
+EXPORT int cuDeviceGetAttribute(int *value, int which, int) {
+  FAULT(cuDeviceGetAttribute);
+  *value = attribute(which);
+  return cuda::kSuccess;
+}
+
+EXPORT int cuDevicePrimaryCtxGetState(int, unsigned *flags, int *is_active) {
+  FAULT(cuDevicePrimaryCtxGetState);
+  *flags = 0;
+  *is_active = is_initialized ? 1 : 0;
+  return cuda::kSuccess;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device) {
+  FAULT(cuDevicePrimaryCtxRetain);
+  *context = context_handle(static_cast<uint64_t>(device) + 1);
+  return cuda::kSuccess;
+}
+EXPORT int cuDevicePrimaryCtxRelease_v2(int) { return cuda::kSuccess; }
+
+EXPORT int cuCtxGetCurrent(void **context) {
+  FAULT(cuCtxGetCurrent);
+  *context = current();
+  return cuda::kSuccess;
+}
+
+EXPORT int cuCtxSetCurrent(void *context) {
+  FAULT(cuCtxSetCurrent);
+  has_own_context = true;
+  current_context = context;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuCtxPushCurrent_v2(void *context) {
+  FAULT(cuCtxPushCurrent_v2);
+  return cuCtxSetCurrent(context);
+}
+
+EXPORT int cuCtxPopCurrent_v2(void **context) {
+  FAULT(cuCtxPopCurrent_v2);
+  if (context != nullptr)
+    *context = current();
+  has_own_context = false;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuCtxGetDevice(int *device) {
+  FAULT(cuCtxGetDevice);
+  if (current() == nullptr)
+    return cuda::kErrorInvalidContext;
+  *device = static_cast<int>(context_id(current())) - 1;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuCtxGetId(void *context, unsigned long long *id) {
+  FAULT(cuCtxGetId);
+  *id = context_id(context == nullptr ? current() : context);
+  return cuda::kSuccess;
+}
+
+EXPORT int cuCtxSynchronize() {
+  FAULT(cuCtxSynchronize);
+  if (current() == nullptr)
+    return cuda::kErrorInvalidContext;
+  ++synchronisations;
+  complete_records(context_id(current()));
+  return cuda::kSuccess;
+}
+
+EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuStreamIsCapturing(void *, int *status) {
+  FAULT(cuStreamIsCapturing);
+  *status = cuda::kCaptureNone;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuStreamCreateWithPriority(void **stream, unsigned, int) {
+  *stream = reinterpret_cast<void *>((2ULL << 44) | (9ULL << 4));
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamDestroy_v2(void *) { return cuda::kSuccess; }
+EXPORT int cuStreamSynchronize(void *) { return cuda::kSuccess; }
+EXPORT int cuStreamGetCtx(void *, void **context) {
+  *context = current();
+  return cuda::kSuccess;
+}
+
+EXPORT int cuGraphNodeGetType(void *, int *type) {
+  FAULT(cuGraphNodeGetType);
+  *type = cuda::kNodeKernel;
+  return cuda::kSuccess;
+}
+
+// Memory of the device is memory of the host.
+EXPORT int cuMemAlloc_v2(void **memory, size_t bytes) {
+  *memory = std::malloc(bytes);
+  return *memory == nullptr ? cuda::kErrorOutOfMemory : cuda::kSuccess;
+}
+EXPORT int cuMemFree_v2(void *memory) {
+  std::free(memory);
+  return cuda::kSuccess;
+}
+EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) { return cuMemAlloc_v2(memory, bytes); }
+EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  return cuMemAlloc_v2(memory, bytes);
+}
+EXPORT int cuMemFreeHost(void *memory) { return cuMemFree_v2(memory); }
+EXPORT int cuMemHostGetDevicePointer_v2(void **device, void *host, unsigned) {
+  *device = host;
+  return cuda::kSuccess;
+}
+EXPORT int cuMemcpyDtoHAsync_v2(void *target, void *source, size_t bytes, void *) {
+  std::memcpy(target, source, bytes);
+  return cuda::kSuccess;
+}
+EXPORT int cuMemsetD32Async(void *target, unsigned value, size_t count, void *) {
+  for (size_t i = 0; i < count; ++i)
+    static_cast<unsigned *>(target)[i] = value;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuModuleLoadData(void **module, const void *image) {
+  FAULT(cuModuleLoadData);
+  *module = const_cast<void *>(image);
+  return cuda::kSuccess;
+}
+EXPORT int cuModuleUnload(void *) { return cuda::kSuccess; }
+EXPORT int cuModuleGetFunction(void **function, void *module, const char *) {
+  *function = module;
+  return cuda::kSuccess;
+}
+EXPORT int cuFuncGetAttribute(int *value, int, void *) {
+  *value = 0;
+  return cuda::kSuccess;
+}
+EXPORT int cuFuncSetAttribute(void *, int, int) { return cuda::kSuccess; }
+EXPORT int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          unsigned, void *, void **, void **) {
+  FAULT(cuLaunchKernel);
+  return cuda::kSuccess;
+}
+EXPORT int cuLaunchKernelEx(const cuda::LaunchConfig *, void *, void **, void **) {
+  FAULT(cuLaunchKernelEx);
+  return cuda::kSuccess;
+}

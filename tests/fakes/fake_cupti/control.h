@@ -1,0 +1,89 @@
+// What a test tells the double of libcupti to do: C functions of libcupti.so, found with dlsym or
+// ctypes. Each behaves like the driver call it stands for, on the calling thread: callbacks that
+// the subscriber enabled, then records of the kinds that are enabled. [any thread]
+//
+// Environment, read when the library is loaded:
+//   FAKE_CUPTI_VERSION  what cuptiGetVersion answers (26); from 130500 on kernel records are longer
+//   FAKE_CUPTI_FAIL     "cuptiActivityEnable=15,cuptiSubscribe=39": entry points that return a
+//   code;
+//                       "cuptiEnableCallback@3=1" fails the third call only
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct FakeLaunch {
+  const char *name = "kernel";
+  uint64_t duration_ns = 1000;
+  uint32_t device = 0;
+  uint32_t context = 1;
+  uint32_t stream = 7;
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {32, 1, 1};
+  uint32_t shared_bytes = 0;
+  uint32_t registers = 16;
+  uint32_t cbid = 652;
+};
+
+// Launches; the answer is the correlation id.
+uint32_t fake_cupti_launch(const char *name, uint32_t stream);
+uint32_t fake_cupti_launch_as(const FakeLaunch *launch);
+uint32_t fake_cupti_failing_launch(const char *name, int result);
+/// `kind` is proton::cupti::CopyKind.
+uint32_t fake_cupti_copy(int kind, uint64_t bytes, uint32_t stream);
+uint32_t fake_cupti_set(uint64_t bytes, uint32_t stream);
+/// Nanoseconds for each of `count` launches of two kernels in turn.
+double fake_cupti_bench(uint64_t count);
+
+void fake_cupti_nvtx_push(const char *message);
+void fake_cupti_nvtx_pop();
+
+// Graphs and executable graphs, by the ids that cuptiGetGraphId and cuptiGetGraphExecId answer.
+// Between capture_begin and capture_end launches on the stream become nodes instead of records.
+void fake_cupti_capture_begin(uint32_t stream);
+uint32_t fake_cupti_capture_end(uint32_t stream);
+/// `joining` takes part in the capture of `captured`, as after waiting for an event of it.
+void fake_cupti_capture_join(uint32_t captured, uint32_t joining);
+uint32_t fake_cupti_graph_create();
+uint64_t fake_cupti_graph_add_kernel(uint32_t graph, const char *name, uint32_t stream);
+void fake_cupti_graph_add_child(uint32_t graph, uint32_t child);
+uint32_t fake_cupti_graph_clone(uint32_t graph);
+uint32_t fake_cupti_graph_instantiate(uint32_t graph);
+/// Takes the kernels of `graph` over; both have as many nodes.
+void fake_cupti_graph_update(uint32_t graph_exec, uint32_t graph);
+uint32_t fake_cupti_graph_launch(uint32_t graph_exec, uint32_t stream);
+void fake_cupti_graph_destroy(uint32_t graph);
+void fake_cupti_graph_exec_destroy(uint32_t graph_exec);
+
+void fake_cupti_context_created(uint32_t context);
+void fake_cupti_context_destroyed(uint32_t context);
+/// A module whose cubin has this CRC.
+void fake_cupti_module_loaded(uint32_t module, uint64_t crc, size_t bytes);
+void fake_cupti_module_unloaded(uint32_t module);
+
+// The device and the library.
+/// While a context is held its records are not complete: only cuCtxSynchronize of the double of
+/// libcuda, or release, completes them.
+void fake_cupti_hold(uint32_t context);
+void fake_cupti_release(uint32_t context);
+void fake_cupti_drop(uint64_t records);             ///< lost by the next completed buffer
+void fake_cupti_set_correlation(uint32_t next);     ///< id of the next call
+void fake_cupti_set_clock(uint64_t next_ns);        ///< start of the next record
+void fake_cupti_fail(const char *faults);           ///< instead of FAKE_CUPTI_FAIL; null: none
+void fake_cupti_other_subscriber(const char *name); ///< another tool holds libcupti; null: none
+void fake_cupti_drain();                            ///< waits until full buffers are delivered
+void fake_cupti_period_elapsed();                   ///< what the flush period does when it ends
+uint64_t fake_cupti_calls(const char *entry_point); ///< how often it was called
+int fake_cupti_is_enabled(int domain, uint32_t cbid);
+int fake_cupti_is_kind_enabled(int kind);
+uint64_t fake_cupti_buffers_outstanding();                ///< requested and not yet completed
+int fake_cupti_attribute(int attribute, uint64_t *value); ///< 1 if it was set
+
+// Replay of a recorded stream (stream_format.h, not gzipped). `on_mark` is called on the thread of
+// each mark with its text; it may be null. Every thread of the stream is a thread of its own, and
+// they take turns in the order of the recording. Returns 0, or -1 if the file is no stream.
+typedef void (*FakeMark)(const char *text);
+int fake_cupti_replay(const char *path, FakeMark on_mark);
+}

@@ -1,0 +1,161 @@
+#include "library.h"
+
+#include <cstdlib>
+
+namespace fake {
+
+Library &library() {
+  static Library *instance = new Library; // the worker thread outlives static objects
+  return *instance;
+}
+
+uint32_t version() {
+  const char *text = std::getenv("FAKE_CUPTI_VERSION");
+  return text == nullptr ? 26 : static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
+}
+
+namespace {
+
+struct Faults {
+  Faults() {
+    const char *environment = std::getenv("FAKE_CUPTI_FAIL");
+    text = environment == nullptr ? "" : environment;
+    is_any = !text.empty();
+  }
+  std::atomic<bool> is_any{false};
+  std::mutex mutex;
+  std::map<std::string, EntryPoint *> entry_points;
+  std::string text;
+};
+
+Faults &faults() {
+  static Faults *instance = new Faults;
+  return *instance;
+}
+
+/// Returns the code that the faults have for the n-th call of `name`, or 0.
+int code_for(const std::string &name, uint64_t call) {
+  std::lock_guard lock(faults().mutex);
+  for (const std::string &key : {name, name + "@" + std::to_string(call)}) {
+    const std::string wanted = "," + key + "=";
+    const std::string searched = "," + faults().text;
+    const size_t at = searched.find(wanted);
+    if (at != std::string::npos)
+      return std::atoi(searched.c_str() + at + wanted.size());
+  }
+  return 0;
+}
+
+} // namespace
+
+EntryPoint::EntryPoint(const char *name) : name_(name) {
+  std::lock_guard lock(faults().mutex);
+  faults().entry_points[name] = this;
+}
+
+int EntryPoint::called() {
+  const uint64_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
+  return faults().is_any.load(std::memory_order_relaxed) ? code_for(name_, call) : 0;
+}
+
+const char *intern(const char *name) {
+  std::lock_guard lock(library().mutex);
+  return library().names.emplace(name, name).first->first.c_str();
+}
+
+bool is_on(int domain, uint32_t cbid) {
+  return library().is_subscribed.load(std::memory_order_relaxed) &&
+         library().enabled[static_cast<size_t>(domain)][cbid % kCbids].load(
+             std::memory_order_relaxed);
+}
+
+void call_back(int domain, uint32_t cbid, const void *data) {
+  if (!is_on(domain, cbid))
+    return;
+  cupti::CallbackFunction callback = library().callback;
+  if (callback != nullptr)
+    callback(library().user, domain, cbid, data);
+}
+
+DriverCall::DriverCall(uint32_t cbid, const char *function, const void *parameters,
+                       uint32_t context)
+    : cbid_(cbid), data_{} {
+  data_.function_name = function;
+  data_.function_params = parameters;
+  data_.function_return = &result;
+  data_.context = handle(kContextHandle, context);
+  data_.context_uid = context;
+  data_.correlation_data = &kept_;
+  data_.correlation_id = library().correlation.fetch_add(1, std::memory_order_relaxed);
+}
+
+void DriverCall::enter(const char *symbol) {
+  data_.site = cupti::kEnter;
+  data_.symbol_name = symbol;
+  call_back(cupti::kDomainDriver, cbid_, &data_);
+}
+
+DriverCall::~DriverCall() {
+  data_.site = cupti::kExit;
+  call_back(cupti::kDomainDriver, cbid_, &data_);
+}
+
+Library::Library() {
+  const auto set_bytes = [this](int kind, size_t bytes) {
+    record_bytes[static_cast<size_t>(kind)] = static_cast<uint32_t>(bytes);
+  };
+  const size_t kernel = cupti::kKernelBytes[version() >= cupti::kVersion13_5 ? 8 : 4];
+  set_bytes(cupti::kKindKernel, kernel);
+  set_bytes(cupti::kKindConcurrentKernel, kernel);
+  set_bytes(cupti::kKindMemcpy, cupti::kMemcpy6Bytes);
+  set_bytes(cupti::kKindMemset, cupti::kMemsetBytes);
+  set_bytes(cupti::kKindMemcpyPeer, cupti::kPeerBytes);
+  set_bytes(cupti::kKindGraphTrace, cupti::kGraphTrace2Bytes);
+}
+
+RecordBytes::RecordBytes(int kind, uint32_t context)
+    : size_(library().record_bytes[static_cast<size_t>(kind)]), kind_(kind), context_(context) {
+  set(cupti::record_offset::kKind, kind);
+}
+
+void RecordBytes::emit() const {
+  if (!library().kinds[static_cast<size_t>(kind_)].load(std::memory_order_relaxed))
+    return;
+  if (library().is_any_held.load(std::memory_order_relaxed)) {
+    std::lock_guard lock(library().mutex);
+    auto held = library().held.find(context_);
+    if (held != library().held.end()) {
+      held->second.emplace_back(bytes_, bytes_ + size_);
+      return;
+    }
+  }
+  library().delivery.append(bytes_, size_);
+}
+
+std::vector<char> cubin(uint64_t crc, size_t bytes) {
+  std::vector<char> image(bytes < sizeof crc ? sizeof crc : bytes, '\0');
+  std::memcpy(image.data(), &crc, sizeof crc);
+  return image;
+}
+
+uint64_t crc_of(const void *cubin, size_t bytes) {
+  uint64_t crc = 0;
+  if (bytes >= sizeof crc)
+    std::memcpy(&crc, cubin, sizeof crc);
+  return crc;
+}
+
+} // namespace fake
+
+FAKE_EXPORT void fake_cupti_fail(const char *text) {
+  fake::Faults &self = fake::faults();
+  std::lock_guard lock(self.mutex);
+  self.text = text == nullptr ? "" : text;
+  self.is_any = !self.text.empty();
+}
+
+FAKE_EXPORT uint64_t fake_cupti_calls(const char *entry_point) {
+  std::lock_guard lock(fake::faults().mutex);
+  const auto found = fake::faults().entry_points.find(entry_point);
+  return found == fake::faults().entry_points.end() ? 0 : found->second->calls();
+}

@@ -1,0 +1,199 @@
+// The double of libcupti from inside: its state, the way to callbacks and the way to records.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control.h"
+#include "driver/cuda_abi.h"
+#include "driver/cupti_functions.h"
+#include "driver/cupti_rare_records.h"
+
+#define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace fake {
+
+namespace cuda = proton::cuda;
+namespace cupti = proton::cupti;
+
+inline constexpr int kDomains = 7;
+inline constexpr uint32_t kCbids = 1024;
+inline constexpr int kKinds = 64;
+
+/// Handles carry their id, so that asking for the id needs no table.
+enum HandleKind : uint64_t {
+  kContextHandle = 1,
+  kStreamHandle = 2,
+  kGraphHandle = 3,
+  kExecHandle = 4,
+  kNodeHandle = 5,
+};
+inline void *handle(HandleKind kind, uint64_t id) {
+  return reinterpret_cast<void *>((kind << 44) | (id << 4));
+}
+inline uint64_t id_of(const void *handle) {
+  return (reinterpret_cast<uint64_t>(handle) & ((1ULL << 44) - 1)) >> 4;
+}
+/// Returns whether a handle is of this kind.
+inline bool is_handle(HandleKind kind, const void *value) {
+  return (reinterpret_cast<uint64_t>(value) >> 44) == kind;
+}
+
+/// Completed buffers go to the subscriber from a worker thread, as those of libcupti do.
+class Delivery {
+public:
+  void register_callbacks(cupti::BufferRequested requested, cupti::BufferCompleted completed);
+  /// Appends one record, requesting a buffer or completing the full one where needed.
+  void append(const void *record, size_t bytes);
+  /// Delivers everything; the rest on the calling thread.
+  void flush();
+  /// Completes the present buffer on the worker thread and waits for it.
+  void complete_on_worker();
+  /// Waits until the worker has delivered what it got.
+  void drain();
+  void set_period(uint32_t milliseconds);
+  void drop(uint64_t records);
+  uint64_t take_dropped() { return dropped_.exchange(0); }
+  uint64_t outstanding() const { return outstanding_.load(); }
+
+private:
+  struct Buffer {
+    uint8_t *bytes;
+    size_t size;
+    size_t used;
+  };
+
+  void run();
+  void hand_over(const Buffer &buffer);
+  void deliver(const Buffer &buffer);
+  bool take(Buffer &buffer);
+
+  std::mutex append_;
+  Buffer current_{nullptr, 0, 0};
+  std::atomic<cupti::BufferRequested> requested_{nullptr};
+  std::atomic<cupti::BufferCompleted> completed_{nullptr};
+  std::atomic<uint64_t> dropped_{0};
+  std::atomic<uint64_t> outstanding_{0};
+
+  std::mutex queue_mutex_;
+  std::condition_variable wake_;
+  std::condition_variable idle_;
+  std::deque<Buffer> queue_;
+  uint32_t period_ms_ = 0;
+  bool is_busy_ = false;
+  bool is_started_ = false;
+};
+
+struct Library {
+  Library();
+
+  std::atomic<cupti::CallbackFunction> callback{nullptr};
+  std::atomic<void *> user{nullptr};
+  std::atomic<bool> is_subscribed{false};
+  std::array<std::array<std::atomic<bool>, kCbids>, kDomains> enabled{};
+  std::array<std::atomic<bool>, kKinds> kinds{};
+  std::array<std::atomic<uint32_t>, kKinds> record_bytes{};
+  std::atomic<uint32_t> correlation{1};
+  std::atomic<uint64_t> clock_ns{1'000'000};
+  std::atomic<cupti::function::TimestampSource> timestamp{nullptr};
+  std::atomic<bool> is_any_held{false};
+  Delivery delivery;
+
+  std::mutex mutex; ///< of everything below
+  std::map<int, uint64_t> attributes;
+  std::string other_subscriber;
+  std::map<std::string, std::string> names;
+  std::map<uint32_t, std::vector<std::vector<char>>> held; ///< records by context
+};
+
+Library &library();
+
+uint32_t version();
+
+/// One entry point: counts its calls and knows which of them shall fail.
+class EntryPoint {
+public:
+  explicit EntryPoint(const char *name);
+  /// Counts a call; returns the code that it shall fail with, or 0.
+  int called();
+  uint64_t calls() const { return calls_.load(); }
+
+private:
+  const char *name_;
+  std::atomic<uint64_t> calls_{0};
+};
+
+const char *intern(const char *name);
+bool is_on(int domain, uint32_t cbid);
+
+/// Calls the subscriber, if it wants this.
+void call_back(int domain, uint32_t cbid, const void *data);
+
+/// One driver call: enter on construction, exit with `result` on destruction.
+class DriverCall {
+public:
+  DriverCall(uint32_t cbid, const char *function, const void *parameters, uint32_t context);
+  ~DriverCall();
+  DriverCall(const DriverCall &) = delete;
+  DriverCall &operator=(const DriverCall &) = delete;
+  void enter(const char *symbol = nullptr);
+  uint32_t correlation() const { return data_.correlation_id; }
+  int result = cuda::kSuccess;
+
+private:
+  uint32_t cbid_;
+  uint64_t kept_ = 0; ///< 8 bytes that are the subscriber's
+  cupti::CallbackData data_;
+};
+
+/// Bytes of a record that is written field by field.
+class RecordBytes {
+public:
+  RecordBytes(int kind, uint32_t context);
+  template <typename T> RecordBytes &set(size_t offset, T value) {
+    if (offset + sizeof value <= size_)
+      std::memcpy(bytes_ + offset, &value, sizeof value);
+    return *this;
+  }
+  /// Hands the record over, if its kind is enabled.
+  void emit() const;
+
+private:
+  alignas(8) char bytes_[256] = {};
+  size_t size_;
+  int kind_;
+  uint32_t context_;
+};
+
+struct Kernel {
+  const char *name;
+  uint64_t duration_ns;
+  uint32_t device;
+  uint32_t context;
+  uint32_t stream;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t shared_bytes;
+  uint32_t registers;
+};
+void emit_kernel(const Kernel &kernel, uint32_t correlation, uint32_t graph_exec, uint64_t node);
+
+/// Adds a node to the graph that `stream` is captured into. Returns false if it is not captured.
+bool capture(const Kernel &kernel);
+/// Forgets every graph and capture.
+void forget_graphs();
+
+/// Pretends a cubin whose CRC is `crc`.
+std::vector<char> cubin(uint64_t crc, size_t bytes);
+uint64_t crc_of(const void *cubin, size_t bytes);
+
+} // namespace fake
