@@ -75,10 +75,13 @@ Nodes clone_nodes(uint32_t original, uint32_t clone, const Nodes &nodes) {
   data.original_graph = handle(kGraphHandle, original);
   notify(cupti::kGraphCloned, data);
   for (Node node : nodes) {
+    cupti::GraphData created = about(clone); // libcupti tells of a clone twice
     data.original_node = handle(kNodeHandle, node.id);
     node.id = new_node();
-    data.node = handle(kNodeHandle, node.id);
+    data.node = created.node = handle(kNodeHandle, node.id);
     data.node_type = node.child != 0 ? cuda::kNodeGraph : cuda::kNodeKernel;
+    created.node_type = data.node_type;
+    notify(cupti::kGraphNodeCreated, created);
     notify(cupti::kGraphNodeCloned, data);
     cloned.push_back(node);
   }
