@@ -4,7 +4,7 @@
 
 namespace fake {
 
-Library &library() {
+Library &make_library() {
   static Library *instance = new Library; // the worker thread outlives static objects
   return *instance;
 }
@@ -114,7 +114,9 @@ Library::Library() {
 }
 
 RecordBytes::RecordBytes(int kind, uint32_t context)
-    : size_(library().record_bytes[static_cast<size_t>(kind)]), kind_(kind), context_(context) {
+    : size_(library().record_bytes[static_cast<size_t>(kind)].load(std::memory_order_relaxed)),
+      kind_(kind), context_(context) {
+  std::memset(bytes_, 0, size_);
   set(cupti::record_offset::kKind, kind);
 }
 

@@ -29,7 +29,6 @@ inline constexpr int kDomains = 7;
 inline constexpr uint32_t kCbids = 1024;
 inline constexpr int kKinds = 64;
 
-/// Handles carry their id, so that asking for the id needs no table.
 enum HandleKind : uint64_t {
   kContextHandle = 1,
   kStreamHandle = 2,
@@ -37,13 +36,13 @@ enum HandleKind : uint64_t {
   kExecHandle = 4,
   kNodeHandle = 5,
 };
+/// Handles carry their id, so that asking for the id needs no table.
 inline void *handle(HandleKind kind, uint64_t id) {
   return reinterpret_cast<void *>((kind << 44) | (id << 4));
 }
 inline uint64_t id_of(const void *handle) {
   return (reinterpret_cast<uint64_t>(handle) & ((1ULL << 44) - 1)) >> 4;
 }
-/// Returns whether a handle is of this kind.
 inline bool is_handle(HandleKind kind, const void *value) {
   return (reinterpret_cast<uint64_t>(value) >> 44) == kind;
 }
@@ -115,7 +114,12 @@ struct Library {
   std::map<uint32_t, std::vector<std::vector<char>>> held; ///< records by context
 };
 
-Library &library();
+Library &make_library();
+
+inline Library &library() {
+  static Library &instance = make_library();
+  return instance;
+}
 
 uint32_t version();
 
@@ -168,7 +172,7 @@ public:
   void emit() const;
 
 private:
-  alignas(8) char bytes_[256] = {};
+  alignas(8) char bytes_[256];
   size_t size_;
   int kind_;
   uint32_t context_;
@@ -189,10 +193,7 @@ void emit_kernel(const Kernel &kernel, uint32_t correlation, uint32_t graph_exec
 
 /// Adds a node to the graph that `stream` is captured into. Returns false if it is not captured.
 bool capture(const Kernel &kernel);
-/// Forgets every graph and capture.
-void forget_graphs();
 
-/// Pretends a cubin whose CRC is `crc`.
 std::vector<char> cubin(uint64_t crc, size_t bytes);
 uint64_t crc_of(const void *cubin, size_t bytes);
 

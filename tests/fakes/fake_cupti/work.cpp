@@ -8,8 +8,13 @@ using namespace fake;
 namespace fake {
 
 void emit_kernel(const Kernel &kernel, uint32_t correlation, uint32_t graph_exec, uint64_t node) {
-  const int kind =
-      library().kinds[cupti::kKindKernel] ? cupti::kKindKernel : cupti::kKindConcurrentKernel;
+  const auto is_kind_on = [](cupti::ActivityKind kind) {
+    return library().kinds[kind].load(std::memory_order_relaxed);
+  };
+  const auto kind =
+      is_kind_on(cupti::kKindKernel) ? cupti::kKindKernel : cupti::kKindConcurrentKernel;
+  if (!is_kind_on(kind))
+    return;
   const uint64_t start = library().clock_ns.fetch_add(kernel.duration_ns + 100);
   namespace at = cupti::kernel_offset;
   RecordBytes record(kind, kernel.context);

@@ -112,6 +112,10 @@ SAME(kGraphExecCreateStarting, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING);
 SAME(kGraphExecCreated, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
 SAME(kGraphExecDestroyStarting, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING);
 SAME(kGraphNodeCloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+#if CUPTI_API_VERSION >= 130000
+SAME(kGraphNodeUpdated, CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED);
+SAME(kGraphNodeSetParams, CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS);
+#endif
 SAME(kNvtxRangePushA, CUPTI_CBID_NVTX_nvtxRangePushA);
 SAME(kNvtxRangePushW, CUPTI_CBID_NVTX_nvtxRangePushW);
 SAME(kNvtxRangePushEx, CUPTI_CBID_NVTX_nvtxRangePushEx);
@@ -312,10 +316,11 @@ FIELD(CubinCrcParameters, cubin_size, CUpti_GetCubinCrcParams, cubinSize);
 FIELD(CubinCrcParameters, cubin, CUpti_GetCubinCrcParams, cubin);
 FIELD(CubinCrcParameters, crc, CUpti_GetCubinCrcParams, cubinCrc);
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
-FIELD(SubscriberParameters, struct_bytes, CUpti_SubscriberParams, structSize);
-FIELD(SubscriberParameters, name, CUpti_SubscriberParams, subscriberName);
-FIELD(SubscriberParameters, old_name, CUpti_SubscriberParams, oldSubscriberName);
-FIELD(SubscriberParameters, old_name_bytes, CUpti_SubscriberParams, oldSubscriberSize);
+// It grew in 13.5; the library goes by the size that it is told.
+START(SubscriberParameters, struct_bytes, CUpti_SubscriberParams, structSize);
+START(SubscriberParameters, name, CUpti_SubscriberParams, subscriberName);
+START(SubscriberParameters, old_name, CUpti_SubscriberParams, oldSubscriberName);
+START(SubscriberParameters, old_name_bytes, CUpti_SubscriberParams, oldSubscriberSize);
 #endif
 
 // Names that not every version of the header knows are left out of this list.
@@ -325,7 +330,6 @@ constexpr int kVendorCopyCalls[] = {CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
                                     CUPTI_DRIVER_TRACE_CBID_cuMemsetD2D8Async,
                                     CUPTI_DRIVER_TRACE_CBID_cuMemsetD2D16Async,
                                     CUPTI_DRIVER_TRACE_CBID_cuMemsetD2D32Async,
-                                    CUPTI_DRIVER_TRACE_CBID_cuMemcpy_v2,
                                     CUPTI_DRIVER_TRACE_CBID_cuMemsetD8_v2,
                                     CUPTI_DRIVER_TRACE_CBID_cuMemsetD16_v2,
                                     CUPTI_DRIVER_TRACE_CBID_cuMemsetD32_v2,
