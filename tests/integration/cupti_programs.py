@@ -27,6 +27,9 @@ class Upstream:
 
         self._native = import_module("triton._C.libproton").proton
         self._session = 0
+        # Without phases (Triton 3.6.0) it cannot flush when it pauses, and files every replay of a
+        # graph under the scope of the last one.
+        self.has_phases = hasattr(self._native, "advance_data_phase")
 
     def start(self, path: str) -> None:
         """Start a session with the defaults of upstream's Python."""
@@ -103,6 +106,8 @@ class Ours:
 
 
 Face = Upstream | Ours
+NEEDS_PHASES = {"window", "graph"}
+UNSUPPORTED = 77
 
 
 def launches(face: Face, cupti: Cupti) -> None:
@@ -261,6 +266,9 @@ def main() -> None:
     """Run one program under one profiler."""
     face_name, name, output = sys.argv[1:]
     face: Face = Upstream() if face_name == "upstream" else Ours()
+    if isinstance(face, Upstream) and name in NEEDS_PHASES and not face.has_phases:
+        sys.stderr.write("this upstream has no phases\n")
+        sys.exit(UNSUPPORTED)
     cupti = Cupti()
     face.start(output)
     if name in PROGRAMS:
