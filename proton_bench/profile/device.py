@@ -40,6 +40,8 @@ class Variant:
         block: Threads of a block in x, y, z.
         shared_bytes: Dynamic shared memory of a block in bytes.
         signature: Argument types where known; "other" past the limit of variants per path.
+        registers: Registers of a thread; 0 when unknown.
+        raw_name: The kernel as the device's tools name it, "" where it is shown by that name.
     """
 
     code_hash: str = ""
@@ -47,3 +49,5 @@ class Variant:
     block: tuple[int, int, int] = (1, 1, 1)
     shared_bytes: int = 0
     signature: str = ""
+    registers: int = 0
+    raw_name: str = ""

@@ -1,5 +1,7 @@
 #include "aggregate/aggregator.h"
 
+#include <algorithm>
+
 #include "context/current.h"
 #include "context/thread_state.h"
 #include "support/clock.h"
@@ -36,9 +38,12 @@ Epoch *Aggregator::current_epoch() {
 }
 
 void Aggregator::lose(const char *reason, uint64_t count, const Epoch *epoch) {
-  // Without an epoch nobody can say whose record it was, so every listening session counts it.
+  // Without an epoch nobody can say whose record it was, so every listening session counts it; when
+  // none listens any more, those that did last: a collector that ends still hands over.
   if (!epoch)
     epoch = current_epoch();
+  if (!epoch && !epochs.empty())
+    epoch = &epochs.rbegin()->second;
   if (!epoch)
     return;
   for (const EpochMember &member : epoch->members)
@@ -49,8 +54,19 @@ EpochId Aggregator::launched(uint64_t correlation_id) noexcept {
   LaunchRecord record;
   record.correlation_id = correlation_id;
   record.at = capture_current();
-  if (record.at.epoch == 0)
-    return 0;
+  return record.at.epoch == 0 ? 0 : note(record);
+}
+
+EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint16_t code) noexcept {
+  LaunchRecord record;
+  record.correlation_id = correlation_id;
+  record.at = capture_current();
+  record.code = code;
+  record.kind = kind;
+  return note(record);
+}
+
+EpochId Aggregator::note(const LaunchRecord &record) noexcept {
   try {
     if (this_thread().launches.append(record))
       try_drain();
@@ -60,17 +76,28 @@ EpochId Aggregator::launched(uint64_t correlation_id) noexcept {
   return record.at.epoch;
 }
 
+void Aggregator::retracted(uint64_t correlation_id) noexcept {
+  LaunchRecord record;
+  record.correlation_id = correlation_id;
+  record.kind = LaunchKind::kRetracted;
+  note(record);
+}
+
 void Aggregator::failed(uint64_t correlation_id) noexcept {
   try {
     std::lock_guard lock(mutex);
     drain();
-    std::optional<Capture> at = launches.take(correlation_id);
-    if (Epoch *epoch = at ? find_epoch(at->epoch) : nullptr)
-      ++epoch->counts.failed;
-    else if (!at)
-      launches.take_forgotten();
+    retract(correlation_id);
   } catch (...) { // out of memory: the launch stays open and its phase incomplete
   }
+}
+
+void Aggregator::retract(uint64_t correlation_id) {
+  std::optional<LaunchRecord> launch = launches.take(correlation_id);
+  if (!launch)
+    launches.take_forgotten();
+  else if (Epoch *epoch = find_epoch(launch->at.epoch))
+    epoch->counts.failed += launch->kind == LaunchKind::kKernel ? 1 : 0;
 }
 
 void Aggregator::dropped(const DroppedRecord &record) noexcept {
@@ -81,31 +108,40 @@ void Aggregator::dropped(const DroppedRecord &record) noexcept {
   }
 }
 
-void Aggregator::complete(std::span<const KernelRecord> kernels) noexcept {
+template <typename Record, typename Add>
+void Aggregator::add_all(std::span<const Record> records, Add add) noexcept {
   try {
     std::lock_guard lock(mutex);
     drain();
-    for (const KernelRecord &kernel : kernels) {
+    for (const Record &record : records) {
       try {
-        add_kernel(kernel);
+        (this->*add)(record);
       } catch (...) {
-        lose("kernel record not stored", 1, nullptr);
+        lose("device record not stored", 1, nullptr);
       }
     }
   } catch (...) { // out of memory: nothing is left to count with
   }
 }
 
+void Aggregator::complete(std::span<const KernelRecord> kernels) noexcept {
+  add_all(kernels, &Aggregator::add_kernel);
+}
+
+void Aggregator::complete(std::span<const CopyRecord> copies) noexcept {
+  add_all(copies, &Aggregator::add_copy);
+}
+
 void Aggregator::add_kernel(const KernelRecord &record) {
-  std::optional<Capture> at = launches.take(record.correlation_id);
-  if (!at) {
+  std::optional<LaunchRecord> launch = launches.take(record.correlation_id);
+  if (!launch) {
     if (!launches.take_forgotten())
       lose("kernel record without a launch", 1, nullptr);
     return;
   }
-  Epoch *epoch = find_epoch(at->epoch);
+  Epoch *epoch = find_epoch(launch->at.epoch);
   if (!epoch)
-    return;                // its phase was cleared
+    return;                // its phase was cleared, or nobody listened
   int64_t duration_ns = 0; // the times may be any bytes of a file or a broken collector
   bool overflows = __builtin_sub_overflow(record.end_ns, record.start_ns, &duration_ns);
   if (overflows || duration_ns < 0) {
@@ -115,18 +151,82 @@ void Aggregator::add_kernel(const KernelRecord &record) {
   }
   ++epoch->counts.records;
   for (const EpochMember &member : epoch->members)
-    member.tree->add_kernel(member.phase, *at, record);
+    member.tree->add_kernel(member.phase, *launch, record);
+}
+
+void Aggregator::add_copy(const CopyRecord &record) {
+  std::optional<LaunchRecord> launch = launches.take(record.correlation_id);
+  Epoch *epoch = launch ? find_epoch(launch->at.epoch) : nullptr;
+  if (!epoch) // made by a call that was not watched, such as the copies inside of another one
+    return;
+  if (launch->kind == LaunchKind::kCopy)
+    ++epoch->counts.launches; // it turned out to be one
+  ++epoch->counts.records;
+  for (const EpochMember &member : epoch->members)
+    member.tree->add_copy(member.phase, *launch, record);
+}
+
+PendingLaunches Aggregator::pending(uint64_t first_id, uint64_t last_id) noexcept {
+  PendingLaunches pending;
+  try {
+    std::lock_guard lock(mutex);
+    drain();
+    launches.for_each([&](const LaunchRecord &launch) {
+      if (launch.correlation_id < first_id || launch.correlation_id > last_id)
+        return;
+      pending.kernels += launch.kind == LaunchKind::kKernel ? 1 : 0;
+      pending.newest_id = std::max(pending.newest_id, launch.correlation_id);
+    });
+  } catch (...) { // out of memory: nobody knows
+  }
+  return pending;
+}
+
+void Aggregator::settled(const SettledRecord &record) noexcept {
+  try {
+    std::lock_guard lock(mutex);
+    drain();
+    std::map<EpochId, uint64_t> lost;
+    uint64_t known = record.known_lost;
+    launches.remove_if([&](const LaunchRecord &launch) {
+      if (launch.correlation_id < record.first_id || launch.correlation_id > record.last_id)
+        return false;
+      bool is_kernel = launch.kind == LaunchKind::kKernel;
+      if (is_kernel && record.owes_kernels)
+        ++lost[launch.at.epoch];
+      return !is_kernel || record.owes_kernels;
+    });
+    for (auto [id, count] : lost) {
+      Epoch *epoch = find_epoch(id);
+      if (!epoch)
+        continue;
+      epoch->counts.dropped += count;
+      uint64_t explained = std::min(known, count);
+      known -= explained;
+      if (count != explained)
+        lose("launch without a kernel record", count - explained, epoch);
+    }
+  } catch (...) { // out of memory: the launches stay open
+  }
 }
 
 void Aggregator::add_launch(const LaunchRecord &record) {
-  Epoch *epoch = find_epoch(record.at.epoch);
-  if (!epoch) {
-    launches.forget();
+  if (record.kind == LaunchKind::kRetracted) {
+    retract(record.correlation_id);
     return;
   }
-  ++epoch->counts.launches;
-  std::optional<Capture> replaced = launches.add(record);
-  if (Epoch *older = replaced ? find_epoch(replaced->epoch) : nullptr) {
+  Epoch *epoch = find_epoch(record.at.epoch);
+  if (!epoch && record.at.epoch != 0) {
+    if (record.kind == LaunchKind::kKernel)
+      launches.forget();
+    return;
+  }
+  bool is_owed = record.kind == LaunchKind::kKernel;
+  if (epoch)
+    epoch->counts.launches += is_owed ? 1 : 0;
+  std::optional<LaunchRecord> replaced = launches.add(record);
+  bool was_owed = replaced && replaced->kind == LaunchKind::kKernel;
+  if (Epoch *older = was_owed ? find_epoch(replaced->at.epoch) : nullptr) {
     ++older->counts.dropped;
     lose("correlation id used again before its record came", 1, older);
   }

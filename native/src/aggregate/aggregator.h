@@ -51,8 +51,13 @@ public:
   static Aggregator &instance();
 
   EpochId launched(uint64_t correlation_id) noexcept override;
+  EpochId launched(uint64_t correlation_id, LaunchKind kind, uint16_t code) noexcept override;
+  void retracted(uint64_t correlation_id) noexcept override;
   void failed(uint64_t correlation_id) noexcept override;
   void complete(std::span<const KernelRecord> kernels) noexcept override;
+  void complete(std::span<const CopyRecord> copies) noexcept override;
+  PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept override;
+  void settled(const SettledRecord &record) noexcept override;
   void dropped(const DroppedRecord &record) noexcept override;
 
   /// Consumes the logs of every thread. [mutex held]
@@ -69,9 +74,14 @@ private:
   Aggregator();
   Epoch *find_epoch(EpochId id);
   Epoch *current_epoch(); ///< null while no session is active
+  EpochId note(const LaunchRecord &record) noexcept; ///< in the calling thread's log
   void add_range(const RangeRecord &record);
   void add_launch(const LaunchRecord &record);
+  void retract(uint64_t correlation_id);
   void add_kernel(const KernelRecord &record);
+  void add_copy(const CopyRecord &record);
+  template <typename Record, typename Add>
+  void add_all(std::span<const Record> records, Add add) noexcept;
   void lose(const char *reason, uint64_t count, const Epoch *epoch);
 };
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "calltree/context_tree.h"
+#include "record/code_table.h"
 #include "record/device.h"
 #include "record/variant_table.h"
 
@@ -11,23 +12,40 @@ namespace {
 
 constexpr const char *kTime = "time (ns)";
 constexpr const char *kCount = "count";
+constexpr const char *kBytes = "bytes";
 constexpr const char *kWall = "wall (ns)";
-
-void add_time(CallPathTree &tree, NodeIndex node, int64_t duration_ns) {
-  MetricColumns &metrics = tree.metrics();
-  size_t time = metrics.builtin(kTime, Aggregation::kInclusive);
-  metrics.add_int(time, node, duration_ns);
-  metrics.add_sample(time, node, static_cast<double>(duration_ns));
-  metrics.add_int(metrics.builtin(kCount, Aggregation::kInclusive), node, 1);
-}
 
 } // namespace
 
 SessionTree::Phase &SessionTree::phase(uint32_t number) {
+  if (newest_ && newest_number_ == number)
+    return *newest_;
   std::unique_ptr<Phase> &found = phases_[number];
   if (!found)
     found = std::make_unique<Phase>();
+  newest_ = found.get();
+  newest_number_ = number;
   return *found;
+}
+
+Distribution &SessionTree::Phase::times(NodeIndex node) {
+  MetricColumns &metrics = tree.metrics();
+  if (time_column == kUnknownColumn) {
+    time_column = metrics.builtin(kTime, Aggregation::kInclusive);
+    count_column = metrics.builtin(kCount, Aggregation::kInclusive);
+  }
+  return metrics.distribution(time_column, node);
+}
+
+void SessionTree::Phase::add_time(NodeIndex node, Distribution &times, int64_t duration_ns) {
+  MetricColumns &metrics = tree.metrics();
+  metrics.add_int(time_column, node, duration_ns);
+  metrics.add_int(count_column, node, 1);
+  metrics.add_sample(times, static_cast<double>(duration_ns));
+}
+
+void SessionTree::Phase::add_time(NodeIndex node, int64_t duration_ns) {
+  add_time(node, times(node), duration_ns);
 }
 
 CallPathTree &SessionTree::tree(uint32_t number) { return phase(number).tree; }
@@ -130,13 +148,14 @@ void SessionTree::add_range(uint32_t number, const RangeRecord &record) {
   if (record.kind == RangeKind::kOp) {
     NodeIndex node = node_for(target, record.at.shadow, record.at.python);
     target.tree.set_device(node, device);
-    add_time(target.tree, node, record.self_ns);
+    target.add_time(node, record.self_ns);
     return;
   }
   const ContextNode *named = naming_frame(own.parent);
   const ContextNode &kernel = named ? *named : own;
   Leaf leaf{kernel.name, device, find_variant(record.variant)};
-  add_leaf(target, {kernel.parent, record.at.python, 0}, leaf, record.self_ns);
+  NodeIndex node = leaf_node(target, {kernel.parent, record.at.python, 0}, leaf);
+  target.add_time(node, record.self_ns);
 }
 
 const ContextNode *SessionTree::naming_frame(ContextId at) const {
@@ -145,25 +164,70 @@ const ContextNode *SessionTree::naming_frame(ContextId at) const {
   return is_named ? &frame : nullptr;
 }
 
-void SessionTree::add_leaf(Phase &target, const Capture &above, const Leaf &leaf,
-                           int64_t duration_ns) const {
+NodeIndex SessionTree::leaf_node(Phase &target, const Capture &above, const Leaf &leaf) const {
   NodeIndex parent = node_for(target, above.shadow, above.python);
   CallPathTree &tree = target.tree;
   int32_t variant = leaf.variant ? tree.variant(parent, leaf.name, *leaf.variant) : kNone;
-  NodeIndex node = tree.child(parent, leaf.name, FrameKind::kKernel, leaf.device, variant);
-  add_time(tree, node, duration_ns);
+  return tree.child(parent, leaf.name, FrameKind::kKernel, leaf.device, variant);
 }
 
-void SessionTree::add_kernel(uint32_t number, const Capture &at, const KernelRecord &record) {
+NodeIndex SessionTree::kernel_node(Phase &target, const LaunchRecord &launch,
+                                   const KernelRecord &record) const {
+  const Capture &at = launch.at;
   const ContextNode *named = naming_frame(at.shadow);
   Leaf leaf;
   leaf.name = named ? named->name : Name(record.name ? record.name : "<unknown kernel>");
   leaf.device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
   leaf.variant = record.variant;
-  Capture above{named ? named->parent : at.shadow, at.python, at.epoch};
+  VariantRecord hashed; // what the launch knew of the code goes first
+  if (record.variant && launch.code != 0) {
+    hashed = *record.variant;
+    hashed.code_hash = code_hash(launch.code);
+    leaf.variant = &hashed;
+  }
+  return leaf_node(target, {named ? named->parent : at.shadow, at.python, at.epoch}, leaf);
+}
+
+SessionTree::FoundLeaf &SessionTree::slot_for(Phase &target, const LaunchRecord &launch,
+                                              uint64_t identity) {
+  if (target.found.empty())
+    target.found.resize(kFoundLeaves);
+  uint64_t hash = identity * 0x9E3779B97F4A7C15ull;
+  hash ^= (uint64_t{launch.at.shadow} << 32 | launch.at.python) * 0xC2B2AE3D27D4EB4Full;
+  hash ^= launch.code;
+  return target.found[(hash >> 32) & (kFoundLeaves - 1)];
+}
+
+void SessionTree::add_kernel(uint32_t number, const LaunchRecord &launch,
+                             const KernelRecord &record) {
   Phase &target = phase(number);
   ++target.revision;
-  add_leaf(target, above, leaf, record.end_ns - record.start_ns);
+  int64_t duration_ns = record.end_ns - record.start_ns;
+  if (record.identity == 0) {
+    target.add_time(kernel_node(target, launch, record), duration_ns);
+    return;
+  }
+  FoundLeaf &leaf = slot_for(target, launch, record.identity);
+  bool is_same = leaf.identity == record.identity && leaf.shadow == launch.at.shadow &&
+                 leaf.python == launch.at.python && leaf.code == launch.code;
+  if (!is_same) {
+    NodeIndex node = kernel_node(target, launch, record);
+    leaf = {record.identity,    launch.at.shadow, launch.at.python, launch.code, node,
+            &target.times(node)};
+  }
+  target.add_time(leaf.node, *leaf.times, duration_ns);
+}
+
+void SessionTree::add_copy(uint32_t number, const LaunchRecord &launch, const CopyRecord &record) {
+  Phase &target = phase(number);
+  ++target.revision;
+  NodeIndex parent = node_for(target, launch.at.shadow, launch.at.python);
+  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  NodeIndex node = target.tree.child(parent, Name(record.name), FrameKind::kCopy, device);
+  target.tree.set_device(node, device);
+  target.add_time(node, record.end_ns - record.start_ns);
+  target.tree.metrics().add(node, kBytes, Aggregation::kInclusive,
+                            static_cast<int64_t>(record.bytes));
 }
 
 void SessionTree::add_metric(uint32_t number, const Capture &at, const std::string &name,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "calltree/call_path_tree.h"
 #include "record/record.h"
@@ -23,7 +24,8 @@ public:
       : source_(source), birth_(birth), records_wall_(records_wall) {}
 
   void add_range(uint32_t phase, const RangeRecord &record);
-  void add_kernel(uint32_t phase, const Capture &at, const KernelRecord &record);
+  void add_kernel(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record);
+  void add_copy(uint32_t phase, const LaunchRecord &launch, const CopyRecord &record);
   /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
   void add_metric(uint32_t phase, const Capture &at, const std::string &name,
                   Aggregation aggregation, const MetricValue &value);
@@ -33,17 +35,40 @@ public:
   const CallPathTree *find(uint32_t phase) const;
   /// Grows with everything that is added to the phase; 0 for an empty one.
   uint64_t revision(uint32_t phase) const;
-  void drop_phase(uint32_t phase) { phases_.erase(phase); }
+  void drop_phase(uint32_t phase) {
+    newest_ = nullptr;
+    phases_.erase(phase);
+  }
 
   ContextSource source() const { return source_; }
   uint32_t birth() const { return birth_; }
   bool records_wall() const { return records_wall_; }
 
 private:
+  /// A kernel leaf that was found before: its node, and where its samples go.
+  struct FoundLeaf {
+    uint64_t identity = 0; ///< of the record; 0: free
+    ContextId shadow = 0;
+    ContextId python = 0;
+    uint16_t code = 0;
+    NodeIndex node = 0;
+    Distribution *times = nullptr;
+  };
+  static constexpr size_t kFoundLeaves = 512; ///< a power of two
+  static constexpr size_t kUnknownColumn = ~size_t{0};
+
   struct Phase {
     CallPathTree tree;
     uint64_t revision = 0;
     std::unordered_map<uint64_t, NodeIndex> paths; ///< (shadow, python) -> node
+    std::vector<FoundLeaf> found;                  ///< by hash; the newest of a slot stays
+    size_t time_column = kUnknownColumn;
+    size_t count_column = kUnknownColumn;
+
+    /// Where the times of a node go; the address stays.
+    Distribution &times(NodeIndex node);
+    void add_time(NodeIndex node, Distribution &times, int64_t duration_ns);
+    void add_time(NodeIndex node, int64_t duration_ns);
   };
 
   /// The kernel that a record is about.
@@ -54,13 +79,15 @@ private:
   };
 
   Phase &phase(uint32_t number);
+  static FoundLeaf &slot_for(Phase &phase, const LaunchRecord &launch, uint64_t identity);
+  NodeIndex kernel_node(Phase &phase, const LaunchRecord &launch, const KernelRecord &record) const;
   /// Whether frames of this kind are on the session's paths: Python frames take the place of
   /// scopes, and stand below the tests.
   bool shows(FrameKind kind) const;
   bool shows(const ContextNode &frame) const;
   /// The frame that a launch hook put around a launch to name its kernel; null without one.
   const ContextNode *naming_frame(ContextId at) const;
-  void add_leaf(Phase &phase, const Capture &above, const Leaf &leaf, int64_t duration_ns) const;
+  NodeIndex leaf_node(Phase &phase, const Capture &above, const Leaf &leaf) const;
   NodeIndex node_for(Phase &phase, ContextId shadow, ContextId python) const;
   NodeIndex shadow_node(Phase &phase, ContextId shadow) const;
 
@@ -68,6 +95,8 @@ private:
   uint32_t birth_; ///< frames of an earlier birth are not on this session's paths
   bool records_wall_;
   std::map<uint32_t, std::unique_ptr<Phase>> phases_;
+  uint32_t newest_number_ = 0; ///< of `newest_`, the phase that nearly every record goes to
+  Phase *newest_ = nullptr;
 };
 
 } // namespace proton

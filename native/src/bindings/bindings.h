@@ -12,6 +12,7 @@ void bind_metrics(pybind11::module_ &module);
 void bind_session(pybind11::module_ &module);
 void bind_records(pybind11::module_ &module);
 void bind_collectors(pybind11::module_ &module);
+void bind_cupti(pybind11::module_ &module);
 void bind_watch(pybind11::module_ &module);
 
 } // namespace proton

@@ -17,6 +17,8 @@ Variant owned(const VariantRecord &record) {
   std::copy(std::begin(record.block), std::end(record.block), std::begin(variant.block));
   variant.shared_bytes = record.shared_bytes;
   variant.signature = record.signature ? record.signature : "";
+  variant.registers = record.registers;
+  variant.raw_name = record.raw_name ? record.raw_name : "";
   return variant;
 }
 

@@ -24,6 +24,8 @@ struct Variant {
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
   std::string signature; ///< "other" once a path has more than kMaxVariantsPerPath
+  uint32_t registers = 0;
+  std::string raw_name; ///< empty: as the kernel is shown
 
   bool operator==(const Variant &other) const = default;
 };

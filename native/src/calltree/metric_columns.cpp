@@ -159,10 +159,17 @@ void MetricColumns::add_int(size_t position, NodeIndex node, int64_t value) {
 }
 
 void MetricColumns::add_sample(size_t position, NodeIndex node, double value) {
+  add_sample(distribution(position, node), value);
+}
+
+Distribution &MetricColumns::distribution(size_t position, NodeIndex node) {
   auto [found, is_new] = columns_[position].distributions.try_emplace(node);
-  Distribution &distribution = found->second;
   if (is_new)
     distribution_bytes_ += sizeof(Distribution);
+  return found->second;
+}
+
+void MetricColumns::add_sample(Distribution &distribution, double value) {
   bool was_cold = distribution.moments_only;
   distribution_bytes_ += distribution.add(value, distribution_bytes_ < kDistributionBudgetBytes);
   if (!was_cold && distribution.moments_only)

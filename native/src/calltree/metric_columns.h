@@ -48,6 +48,9 @@ public:
   void add_int(size_t column, NodeIndex node, int64_t value);
   /// Adds one sample to the node's distribution of a built-in metric.
   void add_sample(size_t column, NodeIndex node, double value);
+  /// The node's distribution of a built-in metric, made when it is new; its address stays.
+  Distribution &distribution(size_t column, NodeIndex node);
+  void add_sample(Distribution &distribution, double value);
   /// Position of a built-in int64 column, made on first use.
   size_t builtin(const char *name, Aggregation aggregation);
 

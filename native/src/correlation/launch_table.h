@@ -1,11 +1,9 @@
 // Joins device records with the launches they came from.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "record/record.h"
@@ -13,40 +11,50 @@
 namespace proton {
 
 /// Correlation id -> where the launch stood. Not synchronised: the aggregator's lock guards it.
+///
+/// Open addressing with linear probing: a launch lives for microseconds and there are hundred
+/// thousands a second, so nothing is allocated per launch. Eight consecutive ids lie side by side,
+/// because records come in about the order of their launches.
 class LaunchTable {
 public:
   /// Returns the older launch whose id was used again before its record came; empty without one.
-  std::optional<Capture> add(const LaunchRecord &launch) {
-    auto [found, is_new] = launches_.try_emplace(launch.correlation_id, launch.at);
-    if (is_new)
-      return std::nullopt;
-    return std::exchange(found->second, launch.at);
-  }
+  std::optional<LaunchRecord> add(const LaunchRecord &launch);
   /// Removes and returns the launch; empty when it is unknown.
-  std::optional<Capture> take(uint64_t correlation_id) {
-    auto found = launches_.find(correlation_id);
-    if (found == launches_.end())
-      return std::nullopt;
-    Capture at = found->second;
-    launches_.erase(found);
-    return at;
+  std::optional<LaunchRecord> take(uint64_t correlation_id);
+  /// Removes every launch that `is_over` says yes to. The order is not that of launching.
+  template <typename Predicate> size_t remove_if(Predicate &&is_over) {
+    std::vector<uint64_t> over;
+    for (const LaunchRecord &launch : slots_)
+      if (launch.correlation_id != 0 && is_over(launch))
+        over.push_back(launch.correlation_id);
+    for (uint64_t id : over)
+      take(id);
+    return over.size();
+  }
+  template <typename Visit> void for_each(Visit &&visit) const {
+    for (const LaunchRecord &launch : slots_)
+      if (launch.correlation_id != 0)
+        visit(launch);
   }
   /// Forgets launches of epochs that no phase needs any more; their records may still come.
   /// `live_epochs` ascend.
-  void forget_except(const std::vector<EpochId> &live_epochs) {
-    forgotten_ += std::erase_if(launches_, [&](const auto &item) {
-      return !std::binary_search(live_epochs.begin(), live_epochs.end(), item.second.epoch);
-    });
-  }
+  void forget_except(const std::vector<EpochId> &live_epochs);
   /// Notes a launch whose phase was cleared before it got here.
   void forget() { ++forgotten_; }
   /// True when an unknown record is accounted for by a forgotten launch. A count is enough: one
   /// id per forgotten launch would grow without bound when their records never come.
   bool take_forgotten() { return forgotten_ != 0 && forgotten_-- != 0; }
-  size_t size() const { return launches_.size(); }
+  size_t size() const { return used_; }
 
 private:
-  std::unordered_map<uint64_t, Capture> launches_;
+  size_t home(uint64_t id) const;
+  size_t next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
+  /// Slot of the id, or the free one where it belongs.
+  size_t find(uint64_t id) const;
+  void resize(size_t slots);
+
+  std::vector<LaunchRecord> slots_; ///< a power of two of them; id 0: free
+  size_t used_ = 0;
   uint64_t forgotten_ = 0;
 };
 

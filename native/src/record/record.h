@@ -30,10 +30,18 @@ struct Capture {
   EpochId epoch = 0;    ///< 0: no session was active
 };
 
+enum class LaunchKind : uint8_t {
+  kKernel,    ///< a device record is owed
+  kCopy,      ///< a copy or set: a device record may come, or none (from host to host)
+  kRetracted, ///< takes an earlier launch of the same thread back: no record will come
+};
+
 /// A launch call was entered. [launching thread]
 struct LaunchRecord {
-  uint64_t correlation_id = 0;
+  uint64_t correlation_id = 0; ///< not 0
   Capture at;
+  uint16_t code = 0; ///< from intern_code; 0: unknown
+  LaunchKind kind = LaunchKind::kKernel;
 };
 
 enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen };
@@ -55,10 +63,15 @@ struct VariantRecord {
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
   const char *signature = nullptr; ///< argument signature; null: unknown
+  uint32_t registers = 0;          ///< of a thread; 0: unknown
+  const char *raw_name = nullptr;  ///< as the device's tools know the kernel; null: as it is shown
 };
 
 /// A kernel ran on a device. Pointers are valid only while the record is handed over.
 struct KernelRecord {
+  /// Records with one identity have one name, variant and device, for as long as the process
+  /// lives; so what was found out about the first serves the others. 0: unknown.
+  uint64_t identity = 0;
   uint64_t correlation_id = 0;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -67,6 +80,26 @@ struct KernelRecord {
   const char *device_kind = "CUDA"; ///< "CUDA", "HIP" or "CPU"
   int32_t device_index = 0;
   uint32_t stream = 0;
+};
+
+/// A copy or a setting of memory ran on a device.
+struct CopyRecord {
+  uint64_t correlation_id = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  const char *name = nullptr; ///< e.g. "<memcpy H2D>"
+  uint64_t bytes = 0;
+  const char *device_kind = "CUDA";
+  int32_t device_index = 0;
+  uint32_t stream = 0;
+};
+
+/// No more records of launches with these ids will come.
+struct SettledRecord {
+  uint64_t first_id = 0;
+  uint64_t last_id = 0;
+  bool owes_kernels = false; ///< also kernels are given up, not only copies
+  uint64_t known_lost = 0;   ///< so many of the kernels were counted as dropped before
 };
 
 /// Records were lost.

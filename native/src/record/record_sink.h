@@ -8,16 +8,32 @@
 
 namespace proton {
 
+/// Launches that wait for a record.
+struct PendingLaunches {
+  uint64_t kernels = 0;
+  uint64_t newest_id = 0; ///< highest of the ids; 0 without any
+};
+
 class RecordSink {
 public:
   virtual ~RecordSink() = default;
   /// Notes a launch of the calling thread and returns its epoch; 0 when no session is active, and
   /// its record must not come then. [launching thread, no lock]
   virtual EpochId launched(uint64_t correlation_id) noexcept = 0;
+  /// Same for an id of a vendor's library, whose record comes whether anybody listens or not: the
+  /// launch is noted in any case, so that its record is known.
+  virtual EpochId launched(uint64_t correlation_id, LaunchKind kind, uint16_t code) noexcept = 0;
+  /// The calling thread's launch failed: no record will come. [launching thread, no lock]
+  virtual void retracted(uint64_t correlation_id) noexcept = 0;
   /// The launch call failed: no record will come. [any thread]
   virtual void failed(uint64_t correlation_id) noexcept = 0;
   /// Kernels that ran; joined with their launches by correlation id. [any thread] locks
   virtual void complete(std::span<const KernelRecord> kernels) noexcept = 0;
+  virtual void complete(std::span<const CopyRecord> copies) noexcept = 0;
+  /// Launches of these ids without a record so far. [any thread] locks
+  virtual PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept = 0;
+  /// What was launched and is still without a record stays so. [any thread] locks
+  virtual void settled(const SettledRecord &record) noexcept = 0;
   /// Records were lost. [any thread] locks
   virtual void dropped(const DroppedRecord &record) noexcept = 0;
 };

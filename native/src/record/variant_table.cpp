@@ -29,8 +29,8 @@ std::string key_of(const VariantRecord &variant) {
   std::string key = std::to_string(variant.code_hash);
   for (int i = 0; i < 3; ++i)
     key += ',' + std::to_string(variant.grid[i]) + ',' + std::to_string(variant.block[i]);
-  return key + ',' + std::to_string(variant.shared_bytes) + ',' +
-         (variant.signature ? variant.signature : "");
+  key += ',' + std::to_string(variant.shared_bytes) + ',' + std::to_string(variant.registers);
+  return key + ',' + (variant.signature ? variant.signature : "");
 }
 
 } // namespace
@@ -48,6 +48,7 @@ int32_t intern_variant(const VariantRecord &variant) {
   variants.records.push_back(variant);
   variants.signatures.emplace_back(variant.signature ? variant.signature : "");
   variants.records.back().signature = variants.signatures.back().c_str();
+  variants.records.back().raw_name = nullptr; // kernels of this table are named by their frames
   variants.positions.emplace(std::move(key), position);
   return position;
 }

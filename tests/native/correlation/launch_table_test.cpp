@@ -18,9 +18,9 @@ LaunchRecord launch(uint64_t id, EpochId epoch) {
 TEST(a_launch_is_taken_once) {
   LaunchTable table;
   table.add(launch(5, 2));
-  std::optional<Capture> found = table.take(5);
+  std::optional<LaunchRecord> found = table.take(5);
   CHECK(found.has_value());
-  CHECK_EQ(found->epoch, 2);
+  CHECK_EQ(found->at.epoch, 2);
   CHECK(!table.take(5).has_value());
 }
 
@@ -44,8 +44,8 @@ TEST(launches_of_ended_epochs_are_forgotten) {
 TEST(an_id_used_again_gives_back_the_launch_that_nobody_will_answer) {
   LaunchTable table;
   CHECK(!table.add(launch(1, 4)).has_value());
-  std::optional<Capture> older = table.add(launch(1, 5));
+  std::optional<LaunchRecord> older = table.add(launch(1, 5));
   CHECK(older.has_value());
-  CHECK_EQ(older->epoch, 4);
-  CHECK_EQ(table.take(1)->epoch, 5);
+  CHECK_EQ(older->at.epoch, 4);
+  CHECK_EQ(table.take(1)->at.epoch, 5);
 }

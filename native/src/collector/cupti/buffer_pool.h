@@ -1,0 +1,29 @@
+// Activity buffers that CUPTI fills, used again and again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace proton {
+
+class BufferPool {
+public:
+  /// Size of buffers from now on; those of another size are freed as they come back.
+  void set_bytes(size_t bytes) noexcept;
+  size_t bytes() const noexcept;
+  /// Null when there is no memory. [any thread]
+  uint8_t *acquire(size_t &bytes) noexcept;
+  void release(uint8_t *buffer, size_t bytes) noexcept;
+  /// Frees the buffers that are not in use.
+  void trim() noexcept;
+
+private:
+  static constexpr size_t kMaxFree = 8;
+  mutable std::mutex mutex_;
+  size_t bytes_ = size_t{4} << 20;
+  std::vector<uint8_t *> free_;
+};
+
+} // namespace proton

@@ -1,0 +1,46 @@
+// Hands each callback of CUPTI to the source that asked for it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "driver/cupti_abi.h"
+
+namespace proton {
+
+/// Something that wants callbacks of one domain.
+class CallbackSource {
+public:
+  virtual ~CallbackSource() = default;
+  virtual int domain() const = 0;
+  /// Callback ids to enable. One of them has one source.
+  virtual std::vector<uint32_t> callbacks() const = 0;
+  /// Whether a library that does not know one of the ids will do all the same.
+  virtual bool may_lack_some() const { return false; }
+  /// [any thread of the target, inside of a call of the driver]
+  virtual void handle(uint32_t cbid, const void *data) noexcept = 0;
+};
+
+/// (domain, callback id) -> source. Filled before callbacks are enabled, then only read.
+class CallbackTable {
+public:
+  void add(CallbackSource &source);
+  void clear();
+  void dispatch(int domain, uint32_t cbid, const void *data) const noexcept {
+    auto row = static_cast<size_t>(domain);
+    if (row >= rows_.size() || cbid >= kCallbacks || !rows_[row])
+      return;
+    if (CallbackSource *source = (*rows_[row])[cbid])
+      source->handle(cbid, data);
+  }
+
+private:
+  static constexpr size_t kDomains = 8;
+  static constexpr size_t kCallbacks = 1024;
+  using Row = std::array<CallbackSource *, kCallbacks>;
+  std::array<std::unique_ptr<Row>, kDomains> rows_;
+};
+
+} // namespace proton

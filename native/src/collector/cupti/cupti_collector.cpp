@@ -1,0 +1,191 @@
+#include "collector/cupti/cupti_collector.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <ctime>
+#include <mutex>
+#include <optional>
+
+#include "collector/cupti/activity_stream.h"
+#include "collector/cupti/launch_source.h"
+#include "collector/cupti/launch_thread.h"
+#include "collector/cupti/subscription.h"
+#include "driver/cuda_driver.h"
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+constexpr uint32_t kOpenCallsMs = 1000;
+constexpr int kFlushTries = 20;
+constexpr timespec kBetweenTries{0, 1'000'000};
+
+std::atomic<bool> g_is_forked{false};
+
+/// Everything that callbacks may use at any time: made once, never destroyed.
+struct Engine {
+  explicit Engine(RecordSink &to)
+      : sink(to), launches(to, ids), launch_source(launches, KernelCodes::instance()),
+        copy_source(launches), resource_source(launches), stream(to), kernel_reader(context()),
+        copy_reader(context()) {}
+  ReadingContext context() { return {ids, launches, stream.timebase(), devices}; }
+
+  RecordSink &sink;
+  std::mutex mutex; ///< of start and stop, and of what follows
+  std::optional<CuptiLibrary> library;
+  std::optional<CudaDriver> driver;
+  std::unique_ptr<Subscription> subscription;
+
+  CorrelationIds ids;
+  LaunchLog launches;
+  LaunchSource launch_source;
+  CopySource copy_source;
+  ResourceSource resource_source;
+  CallbackTable callbacks;
+  ActivityStream stream;
+  DeviceFacts devices;
+  KernelReader kernel_reader;
+  CopyReader copy_reader;
+};
+
+Engine &engine(RecordSink &sink) {
+  static Engine *instance = [&] {
+    pthread_atfork(nullptr, nullptr, [] { g_is_forked.store(true); });
+    return new Engine(sink);
+  }();
+  return *instance;
+}
+
+void load(Engine &self, const CuptiOptions &options) {
+  if (!self.driver)
+    self.driver = CudaDriver::open();
+  if (!self.library)
+    self.library = CuptiLibrary::open(options.candidates);
+  self.devices.set_driver(&*self.driver);
+  self.stream.set_library(&*self.library);
+}
+
+/// The steps of a start; what was switched on is switched off when one of them throws.
+std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &options) {
+  const CuptiLibrary &library = *self.library;
+  auto subscription = std::make_unique<Subscription>(library);
+  subscription->subscribe(self.callbacks);
+  self.stream.timebase().start(library, options.vendor_clock);
+  self.stream.pool().set_bytes(options.buffer_bytes);
+  self.stream.make_current();
+  library.check(library.functions().activity_register_callbacks(ActivityStream::requested,
+                                                                ActivityStream::completed),
+                "cuptiActivityRegisterCallbacks");
+  subscription->set_flush_period(options.flush_period_ms);
+  // Callbacks before activities: a kernel that is recorded was seen being launched.
+  subscription->enable(self.callbacks, self.resource_source);
+  subscription->enable(self.callbacks, self.launch_source);
+  if (options.copies)
+    subscription->enable(self.callbacks, self.copy_source);
+  subscription->enable(self.stream.readers(), self.kernel_reader);
+  if (options.copies)
+    subscription->enable(self.stream.readers(), self.copy_reader);
+  return subscription;
+}
+
+void flush_activities(Engine &self, uint32_t flags) noexcept {
+  if (self.library->functions().activity_flush_all(flags) != cupti::kSuccess)
+    self.sink.dropped({"failed cuptiActivityFlushAll", 1});
+}
+
+/// Has all work recorded that was launched before; the newest id of it.
+uint64_t deliver(Engine &self, uint32_t flags) {
+  constexpr uint64_t kFirst = CorrelationIds::kFirst;
+  uint64_t newest = self.sink.pending(kFirst, CorrelationIds::kLast).newest_id;
+  wait_for_open_calls(kOpenCallsMs);
+  for (void *context : self.launches.contexts().list())
+    self.driver->synchronize(context); // one that fails has nothing left to wait for
+  flush_activities(self, flags);
+  // CUPTI keeps a buffer back while something in it runs, or while its own thread reads it.
+  for (int tries = 1; tries < kFlushTries; ++tries) {
+    if (self.sink.pending(kFirst, newest).kernels <= self.stream.dropped())
+      break;
+    nanosleep(&kBetweenTries, nullptr);
+    flush_activities(self, flags);
+  }
+  return newest;
+}
+
+} // namespace
+
+CuptiCollector::~CuptiCollector() {
+  if (is_running_ && !g_is_forked.load())
+    stop();
+}
+
+void CuptiCollector::start() {
+  if (g_is_forked.load())
+    throw Error(ErrorCode::kUnavailable,
+                "CUPTI does not work in a child that was forked while its parent was profiled; "
+                "start the child by spawn or exec");
+  Engine &self = engine(sink_);
+  std::lock_guard lock(self.mutex);
+  if (self.subscription)
+    throw Error(ErrorCode::kUnavailable, "the cupti collector runs already; stop it first");
+  load(self, options_);
+  try {
+    self.subscription = subscribe(self, options_);
+  } catch (...) {
+    self.stream.timebase().stop(*self.library);
+    throw;
+  }
+  self.launches.arm();
+  is_running_ = true;
+}
+
+void CuptiCollector::flush() {
+  if (!is_running_ || g_is_forked.load())
+    return;
+  Engine &self = engine(sink_);
+  uint64_t newest = deliver(self, 0);
+  uint64_t dropped = self.stream.take_dropped();
+  self.sink.settled({CorrelationIds::kFirst, newest, dropped != 0, dropped});
+}
+
+void CuptiCollector::stop() {
+  if (!is_running_)
+    return;
+  is_running_ = false;
+  if (g_is_forked.load())
+    return; // CUPTI's threads and locks belong to the parent
+  Engine &self = engine(sink_);
+  std::lock_guard lock(self.mutex);
+  deliver(self, cupti::kFlushForced);
+  self.launches.disarm();
+  uint64_t failed = self.subscription->disable_activities();
+  flush_activities(self, cupti::kFlushForced);
+  failed += self.subscription->unsubscribe();
+  self.subscription.reset();
+  wait_for_open_calls(kOpenCallsMs);
+  self.stream.timebase().stop(*self.library);
+  if (options_.finalizes && self.library->functions().finalize)
+    failed += self.library->functions().finalize() == cupti::kSuccess ? 0 : 1;
+  self.launches.contexts().forget_all();
+  self.sink.settled(
+      {CorrelationIds::kFirst, CorrelationIds::kLast, true, self.stream.take_dropped()});
+  if (failed != 0)
+    self.sink.dropped({"failed call while CUPTI was switched off", failed});
+}
+
+CuptiFacts CuptiCollector::facts() const {
+  CuptiFacts facts;
+  Engine &self = engine(sink_);
+  std::lock_guard lock(self.mutex);
+  if (!self.library || !self.driver)
+    return facts;
+  facts.library = self.library->path();
+  facts.origin = self.library->origin();
+  facts.version = cupti_release(self.library->version());
+  facts.driver = self.driver->version();
+  facts.clock = self.stream.timebase().converts() ? "vendor" : "monotonic";
+  facts.devices = self.devices.list();
+  return facts;
+}
+
+} // namespace proton

@@ -1,0 +1,47 @@
+// The collector of NVIDIA GPUs: every kernel, and copies if asked for, through CUPTI.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "collector/collector.h"
+#include "collector/cupti/cupti_options.h"
+#include "collector/cupti/device_facts.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+/// What a profile says about where its records came from.
+struct CuptiFacts {
+  std::string library;
+  std::string origin; ///< why that library
+  std::string version;
+  std::string driver;
+  std::string clock;
+  std::map<int32_t, DeviceFacts::Facts> devices;
+};
+
+class CuptiCollector : public Collector {
+public:
+  CuptiCollector(RecordSink &sink, CuptiOptions options)
+      : sink_(sink), options_(std::move(options)) {}
+  ~CuptiCollector() override;
+  CuptiCollector(const CuptiCollector &) = delete;
+  CuptiCollector &operator=(const CuptiCollector &) = delete;
+
+  void start() override;
+  /// Waits for the work of every context that something was launched in. [any thread]
+  void flush() override;
+  void stop() override;
+
+  /// Known after the first start.
+  CuptiFacts facts() const;
+
+private:
+  RecordSink &sink_;
+  CuptiOptions options_;
+  bool is_running_ = false;
+};
+
+} // namespace proton

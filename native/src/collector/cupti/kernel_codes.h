@@ -1,0 +1,35 @@
+// Which compiled code a kernel is: by its function where a compiler told, else by its name.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace proton {
+
+class KernelCodes {
+public:
+  static KernelCodes &instance();
+
+  /// Notes the hash of a loaded function; a later one takes its place, since functions are
+  /// unloaded and their addresses used again. [any thread] locks
+  void set(const void *function, uint64_t hash);
+  /// Number of the function's code (record/code_table.h); 0: unknown. Locks at the calling thread's
+  /// first launch of the function only. [launching thread, noexcept]
+  uint16_t find(const void *function) noexcept;
+  /// Notes the hash of a module for a kernel of it; two that differ make it unknown. [any thread]
+  void set_name(std::string_view kernel, uint64_t hash);
+  /// Hash by name; 0: unknown. [any thread] locks
+  uint64_t find_name(std::string_view kernel) const;
+
+private:
+  mutable std::mutex mutex_;
+  std::unordered_map<const void *, uint16_t> functions_;
+  std::unordered_map<std::string, uint64_t> names_;
+  std::atomic<uint32_t> generation_{0}; ///< of what threads remember; 0: nothing was ever set
+};
+
+} // namespace proton

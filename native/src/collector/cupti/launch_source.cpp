@@ -1,0 +1,113 @@
+#include "collector/cupti/launch_source.h"
+
+#include <iterator>
+
+#include "driver/cuda_abi.h"
+#include "driver/cupti_copy_calls.h"
+
+namespace proton {
+namespace {
+
+/// The function that the call launches; null where its parameters do not say.
+const void *launched_function(uint32_t cbid, const cupti::CallbackData &call) noexcept {
+  if (!call.function_params)
+    return nullptr;
+  bool is_ex = cbid == cupti::kCuLaunchKernelEx || cbid == cupti::kCuLaunchKernelExPtsz;
+  if (is_ex)
+    return static_cast<const cuda::LaunchKernelExParams *>(call.function_params)->function;
+  return static_cast<const cuda::LaunchKernelParams *>(call.function_params)->function;
+}
+
+bool has_failed(const cupti::CallbackData &call) noexcept {
+  return call.function_return && *static_cast<const cuda::Result *>(call.function_return) != 0;
+}
+
+} // namespace
+
+void LaunchLog::arm() noexcept {
+  lowest_.store(CorrelationIds::kLast, std::memory_order_relaxed);
+  is_armed_.store(true, std::memory_order_release);
+}
+
+void LaunchLog::note_lowest(uint64_t id) noexcept {
+  uint64_t lowest = lowest_.load(std::memory_order_relaxed);
+  while (id < lowest && !lowest_.compare_exchange_weak(lowest, id, std::memory_order_relaxed)) {
+  }
+}
+
+void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint16_t code) noexcept {
+  LaunchThread *thread = this_launch_thread();
+  if (!thread) {
+    sink_.dropped({"no memory for a launching thread", 1});
+    return;
+  }
+  thread->enter();
+  thread->launch_id = 0;
+  if (!is_armed_.load(std::memory_order_acquire))
+    return;
+  uint64_t id = ids_.widen_newest(call.correlation_id);
+  if (!may_know(id))
+    note_lowest(id);
+  contexts_.note(*thread, call.context);
+  thread->is_captured = false;
+  thread->launch_id = id;
+  sink_.launched(id, kind, code);
+}
+
+void LaunchLog::leave(const cupti::CallbackData &call) noexcept {
+  LaunchThread *thread = this_launch_thread();
+  if (!thread)
+    return;
+  if (thread->launch_id != 0 && (thread->is_captured || has_failed(call)))
+    sink_.retracted(thread->launch_id);
+  thread->launch_id = 0;
+  thread->leave();
+}
+
+void LaunchLog::captured() noexcept {
+  if (LaunchThread *thread = this_launch_thread())
+    thread->is_captured = true;
+}
+
+std::vector<uint32_t> LaunchSource::callbacks() const {
+  using namespace cupti;
+  return {kCuLaunch,
+          kCuLaunchGrid,
+          kCuLaunchGridAsync,
+          kCuLaunchKernel,
+          kCuLaunchKernelPtsz,
+          kCuLaunchKernelEx,
+          kCuLaunchKernelExPtsz,
+          kCuLaunchCooperativeKernel,
+          kCuLaunchCooperativeKernelPtsz,
+          kCuLaunchCooperativeKernelMultiDevice};
+}
+
+void LaunchSource::handle(uint32_t cbid, const void *data) noexcept {
+  const auto &call = *static_cast<const cupti::CallbackData *>(data);
+  if (call.site == cupti::kEnter)
+    log_.enter(call, LaunchKind::kKernel, codes_.find(launched_function(cbid, call)));
+  else
+    log_.leave(call);
+}
+
+std::vector<uint32_t> CopySource::callbacks() const {
+  return {std::begin(cupti::kCopyCalls), std::end(cupti::kCopyCalls)};
+}
+
+void CopySource::handle(uint32_t, const void *data) noexcept {
+  const auto &call = *static_cast<const cupti::CallbackData *>(data);
+  if (call.site == cupti::kEnter)
+    log_.enter(call, LaunchKind::kCopy, 0);
+  else
+    log_.leave(call);
+}
+
+void ResourceSource::handle(uint32_t cbid, const void *data) noexcept {
+  if (cbid == cupti::kGraphNodeCreated)
+    LaunchLog::captured();
+  else
+    log_.contexts().forget(static_cast<const cupti::ResourceData *>(data)->context);
+}
+
+} // namespace proton

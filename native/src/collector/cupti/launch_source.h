@@ -1,0 +1,87 @@
+// Notes launches when their driver calls begin, and takes back those that came to nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "collector/cupti/callback_table.h"
+#include "collector/cupti/context_list.h"
+#include "collector/cupti/correlation_ids.h"
+#include "collector/cupti/kernel_codes.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+/// The launching side of the collector, which all sources of launches share.
+class LaunchLog {
+public:
+  LaunchLog(RecordSink &sink, CorrelationIds &ids) : sink_(sink), ids_(ids) {}
+
+  /// Begins and ends noting; callbacks are enabled before and disabled after.
+  void arm() noexcept;
+  void disarm() noexcept { is_armed_.store(false, std::memory_order_release); }
+
+  /// A driver call began. [launching thread, no lock]
+  void enter(const cupti::CallbackData &call, LaunchKind kind, uint16_t code) noexcept;
+  /// It ended; a failed or captured one is taken back. [launching thread, no lock]
+  void leave(const cupti::CallbackData &call) noexcept;
+  /// The open call of this thread became a node of a graph: nothing is launched now.
+  static void captured() noexcept;
+  /// False for records of calls that began before `arm`.
+  bool may_know(uint64_t id) const noexcept {
+    return id >= lowest_.load(std::memory_order_relaxed);
+  }
+  ContextList &contexts() { return contexts_; }
+
+private:
+  void note_lowest(uint64_t id) noexcept;
+
+  RecordSink &sink_;
+  CorrelationIds &ids_;
+  ContextList contexts_;
+  std::atomic<bool> is_armed_{false};
+  std::atomic<uint64_t> lowest_{CorrelationIds::kLast}; ///< id noted since `arm`
+};
+
+/// Kernel launches of the driver.
+class LaunchSource : public CallbackSource {
+public:
+  LaunchSource(LaunchLog &log, KernelCodes &codes) : log_(log), codes_(codes) {}
+  int domain() const override { return cupti::kDomainDriver; }
+  std::vector<uint32_t> callbacks() const override;
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  LaunchLog &log_;
+  KernelCodes &codes_;
+};
+
+/// Driver calls that copy or set memory.
+class CopySource : public CallbackSource {
+public:
+  explicit CopySource(LaunchLog &log) : log_(log) {}
+  int domain() const override { return cupti::kDomainDriver; }
+  std::vector<uint32_t> callbacks() const override;
+  bool may_lack_some() const override { return true; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  LaunchLog &log_;
+};
+
+/// Contexts that end, and calls that are captured instead of run.
+class ResourceSource : public CallbackSource {
+public:
+  explicit ResourceSource(LaunchLog &log) : log_(log) {}
+  int domain() const override { return cupti::kDomainResource; }
+  std::vector<uint32_t> callbacks() const override {
+    return {cupti::kContextDestroyStarting, cupti::kGraphNodeCreated};
+  }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  LaunchLog &log_;
+};
+
+} // namespace proton

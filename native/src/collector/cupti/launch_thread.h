@@ -1,0 +1,45 @@
+// What a launching thread keeps between the entry and the exit of a driver call.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace proton {
+
+/// Only its own thread writes. Lives for the whole process; a later thread takes it over.
+struct LaunchThread {
+  std::atomic<uint32_t> serial{0}; ///< odd while inside a watched call
+  uint64_t launch_id = 0;          ///< of the open call; 0: it was not noted
+  bool is_captured = false;        ///< the open call became a node of a graph: nothing ran
+
+  const void *context = nullptr; ///< newest context noted, in this generation of the list
+  uint32_t context_generation = 0;
+
+  struct Code {
+    const void *function = nullptr;
+    uint32_t generation = 0;
+    uint16_t number = 0;
+  };
+  std::array<Code, 64> codes{}; ///< of functions launched lately, by hash
+
+  void enter() noexcept {
+    serial.store(serial.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
+    // What follows is not moved before the store by the compiler; `wait_for_open_calls` has the
+    // processor do the same, so that the common path needs no fence.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  void leave() noexcept {
+    uint32_t inside = serial.load(std::memory_order_relaxed) | 1;
+    serial.store(inside + 1, std::memory_order_release);
+  }
+};
+
+/// The calling thread's own; null when there is no memory for it.
+LaunchThread *this_launch_thread() noexcept;
+
+/// Waits until every call that is open now has ended, but not longer than `limit_ms`. Whatever the
+/// threads did in calls that ended is visible then. [any thread]
+void wait_for_open_calls(uint32_t limit_ms);
+
+} // namespace proton

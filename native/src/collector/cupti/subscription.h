@@ -1,0 +1,40 @@
+// What is switched on in CUPTI, and switched off again.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "collector/cupti/callback_table.h"
+#include "collector/cupti/record_reader.h"
+#include "driver/cupti_library.h"
+
+namespace proton {
+
+/// A subscriber with its callbacks and activities. One step that fails undoes those before it.
+class Subscription {
+public:
+  explicit Subscription(const CuptiLibrary &library) : library_(library) {}
+  ~Subscription() { undo_all(); }
+  Subscription(const Subscription &) = delete;
+  Subscription &operator=(const Subscription &) = delete;
+
+  /// Each throws Error(kUnavailable).
+  void subscribe(CallbackTable &table);
+  void enable(CallbackTable &table, CallbackSource &source);
+  void enable(ReaderTable &table, RecordReader &reader);
+  void set_flush_period(uint32_t period_ms);
+
+  /// Activities off, then callbacks; how many of the calls failed.
+  uint64_t disable_activities() noexcept;
+  uint64_t unsubscribe() noexcept;
+
+private:
+  void undo_all() noexcept;
+
+  const CuptiLibrary &library_;
+  void *subscriber_ = nullptr;
+  std::vector<int> kinds_;
+  bool has_period_ = false;
+};
+
+} // namespace proton

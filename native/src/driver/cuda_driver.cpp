@@ -1,0 +1,91 @@
+#include "driver/cuda_driver.h"
+
+#include <cstdio>
+
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+constexpr const char *kAdvice = "install NVIDIA's driver, or run in a container that was given it "
+                                "(docker run --gpus all), and check nvidia-smi";
+
+std::string uuid_text(const unsigned char (&bytes)[16]) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", bytes[i]);
+    text += digits;
+    if (i == 3 || i == 5 || i == 7 || i == 9)
+      text += '-';
+  }
+  return text;
+}
+
+} // namespace
+
+CudaDriver CudaDriver::open() {
+  CudaDriver driver;
+  driver.library_ = SharedLibrary::open("NVIDIA's driver", {{"libcuda.so.1", "system"}}, kAdvice);
+  const SharedLibrary &library = driver.library_;
+  library.resolve("cuDriverGetVersion", driver.driver_get_version_);
+  library.resolve("cuDeviceGet", driver.device_get_);
+  library.resolve("cuDeviceGetName", driver.device_get_name_);
+  if (!library.resolve("cuDeviceGetUuid_v2", driver.device_get_uuid_))
+    library.resolve("cuDeviceGetUuid", driver.device_get_uuid_);
+  library.resolve("cuDeviceGetAttribute", driver.device_get_attribute_);
+  bool has_contexts = library.resolve("cuCtxPushCurrent_v2", driver.ctx_push_current_);
+  has_contexts &= library.resolve("cuCtxPopCurrent_v2", driver.ctx_pop_current_);
+  has_contexts &= library.resolve("cuCtxSynchronize", driver.ctx_synchronize_);
+  if (!has_contexts)
+    throw Error(ErrorCode::kUnavailable, library.path() +
+                                             " lacks cuCtxPushCurrent_v2, cuCtxPopCurrent_v2 or "
+                                             "cuCtxSynchronize; " +
+                                             kAdvice);
+  return driver;
+}
+
+std::string CudaDriver::version() const {
+  int number = 0;
+  if (!driver_get_version_ || driver_get_version_(&number) != cuda::kSuccess)
+    return {};
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+CudaDeviceFacts CudaDriver::device(int ordinal) const {
+  CudaDeviceFacts facts;
+  cuda::Device device = 0;
+  if (!device_get_ || device_get_(&device, ordinal) != cuda::kSuccess)
+    return facts;
+  char name[256] = {};
+  if (device_get_name_ && device_get_name_(name, sizeof name - 1, device) == cuda::kSuccess)
+    facts.name = name;
+  unsigned char uuid[16] = {};
+  if (device_get_uuid_ && device_get_uuid_(uuid, device) == cuda::kSuccess)
+    facts.uuid = uuid_text(uuid);
+  auto attribute = [&](cuda::DeviceAttribute which) {
+    int value = 0;
+    bool is_known =
+        device_get_attribute_ && device_get_attribute_(&value, which, device) == cuda::kSuccess;
+    return is_known ? value : 0;
+  };
+  facts.capability =
+      10 * attribute(cuda::kAttributeCapabilityMajor) + attribute(cuda::kAttributeCapabilityMinor);
+  facts.multiprocessors = attribute(cuda::kAttributeMultiprocessors);
+  facts.clock_rate_khz = attribute(cuda::kAttributeClockRateKhz);
+  facts.memory_clock_rate_khz = attribute(cuda::kAttributeMemoryClockRateKhz);
+  facts.bus_width_bits = attribute(cuda::kAttributeMemoryBusWidthBits);
+  return facts;
+}
+
+cuda::Result CudaDriver::synchronize(void *context) const noexcept {
+  cuda::Result result = ctx_push_current_(context);
+  if (result != cuda::kSuccess)
+    return result;
+  result = ctx_synchronize_();
+  void *popped = nullptr;
+  ctx_pop_current_(&popped);
+  return result;
+}
+
+} // namespace proton

@@ -1,0 +1,46 @@
+// libcuda opened at run time: the few calls a profiler makes itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "driver/cuda_abi.h"
+#include "driver/shared_library.h"
+
+namespace proton {
+
+/// What the driver says of a device; 0 and "" where it does not answer.
+struct CudaDeviceFacts {
+  std::string name;
+  std::string uuid;   ///< "GPU-xxxxxxxx-xxxx-..."
+  int capability = 0; ///< 10 * major + minor
+  int64_t multiprocessors = 0;
+  int64_t clock_rate_khz = 0;
+  int64_t memory_clock_rate_khz = 0;
+  int64_t bus_width_bits = 0;
+};
+
+class CudaDriver {
+public:
+  /// Throws Error(kUnavailable) where there is no driver or it lacks an entry point.
+  static CudaDriver open();
+
+  /// E.g. "13.0"; empty when the driver does not answer.
+  std::string version() const;
+  CudaDeviceFacts device(int ordinal) const;
+  /// Waits for all work of the context; the calling thread's current context stays as it was.
+  cuda::Result synchronize(void *context) const noexcept;
+
+private:
+  SharedLibrary library_;
+  cuda::function::DriverGetVersion driver_get_version_ = nullptr;
+  cuda::function::DeviceGet device_get_ = nullptr;
+  cuda::function::DeviceGetName device_get_name_ = nullptr;
+  cuda::function::DeviceGetUuid device_get_uuid_ = nullptr;
+  cuda::function::DeviceGetAttribute device_get_attribute_ = nullptr;
+  cuda::function::CtxPushCurrent ctx_push_current_ = nullptr;
+  cuda::function::CtxPopCurrent ctx_pop_current_ = nullptr;
+  cuda::function::CtxSynchronize ctx_synchronize_ = nullptr;
+};
+
+} // namespace proton

@@ -1,0 +1,43 @@
+// A vendor library opened at run time: the first of several candidates that loads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace proton {
+
+/// Where a library may be. Whoever makes the list knows why each place is on it.
+struct LibraryCandidate {
+  std::string path;   ///< file, or a bare name for the system's search
+  std::string origin; ///< e.g. "PROTON_BENCH_CUPTI_LIB", for messages
+  bool only_if_loaded = false;
+};
+
+/// Never closed: the library may run threads, and others of the process may use it.
+class SharedLibrary {
+public:
+  SharedLibrary() = default;
+  /// Opens the first candidate that loads. Throws Error(kUnavailable) that says what was tried and
+  /// why each one failed; `what` names the library, `advice` is what to do about it.
+  static SharedLibrary open(const std::string &what,
+                            const std::vector<LibraryCandidate> &candidates,
+                            const std::string &advice);
+
+  void *symbol(const char *name) const;
+  /// Sets `function` to the symbol; false, and null, when the library lacks it.
+  template <typename Function> bool resolve(const char *name, Function &function) const {
+    function = reinterpret_cast<Function>(symbol(name));
+    return function != nullptr;
+  }
+  /// The file that was loaded.
+  const std::string &path() const { return path_; }
+  const std::string &origin() const { return origin_; }
+  explicit operator bool() const { return handle_ != nullptr; }
+
+private:
+  void *handle_ = nullptr;
+  std::string path_;
+  std::string origin_;
+};
+
+} // namespace proton
