@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.plugin.backend import Backend, Collector, Mode
+from proton_bench.plugin.backend import Backend, Collector, Mode, SelfDescribing
 
 __all__ = ["CollectorLease", "forget_after_fork", "lease_collectors"]
 
@@ -73,6 +74,14 @@ class CollectorLease:
         for shared in self._collectors:
             if shared.is_running:
                 shared.collector.flush()
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """Return what collectors say about where their records come from, by backend."""
+        return {
+            shared.backend.name: dict(shared.collector.facts())
+            for shared in self._collectors
+            if isinstance(shared.collector, SelfDescribing)
+        }
 
     def stop(self) -> None:
         """Leave the collectors; those without another active session are flushed and stopped."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from proton_bench.errors import UsageError
 
@@ -17,6 +17,7 @@ __all__ = [
     "Collector",
     "Mode",
     "ModeSpec",
+    "SelfDescribing",
     "SessionFacts",
     "assign_modes",
     "parse_mode",
@@ -39,6 +40,14 @@ class Collector(Protocol):
 
     def stop(self) -> None:
         """Stop collecting and restore everything that ``start`` changed."""
+
+
+@runtime_checkable
+class SelfDescribing(Protocol):
+    """A collector that has something to say in the provenance of every profile it made."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return texts, numbers and lists of them, e.g. the vendor library's path and version."""
 
 
 class SessionFacts(Protocol):
@@ -128,7 +137,8 @@ def parse_mode(text: str | None) -> Mode:
     """Split a mode text into its name and options, without asking whether anyone declares it.
 
     Args:
-        text: ``name[:key=value]...``; None and "" mean the default mode.
+        text: ``name[:key=value]...``, or ``key=value[:key=value]...`` for options of the default
+            mode; None and "" mean the default mode.
 
     Raises:
         UsageError: An option is not of the form ``key=value`` or is given twice.
@@ -136,6 +146,8 @@ def parse_mode(text: str | None) -> Mode:
     if not text:
         return Mode()
     name, *parts = text.split(":")
+    if "=" in name:
+        name, parts = "", [name, *parts]
     options: dict[str, str] = {}
     for part in parts:
         key, equals, value = part.partition("=")
@@ -191,6 +203,11 @@ def _check_options(backend: Backend, spec: ModeSpec, mode: Mode) -> None:
 
 def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
     names = "+".join(backend.name for backend in backends)
-    known = [spec.name for backend in backends for spec in backend.modes if spec.name]
+    known = [
+        spec.name or f"options {', '.join(spec.options)}"
+        for backend in backends
+        for spec in backend.modes
+        if spec.name or spec.options
+    ]
     choices = f"choose one of {', '.join(known)}" if known else "it has no modes, leave it out"
     return f"backend {names!r} has no mode {mode.text!r}; {choices}"

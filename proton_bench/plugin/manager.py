@@ -29,6 +29,7 @@ __all__ = [
 
 BUILTIN = (
     "proton_bench_plugins.cpu",
+    "proton_bench_plugins.cupti",
     "proton_bench_plugins.replay",
     "proton_bench_plugins.triton",
 )

@@ -1,0 +1,51 @@
+"""The ``cupti`` backend: every kernel of NVIDIA GPUs, and copies if asked for.
+
+``-b cupti [-m copies=on:buffer_bytes=N:flush_period_ms=N]``. It is the default where an NVIDIA GPU
+is visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
+from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
+from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
+
+__all__ = ["BACKEND"]
+
+
+def _availability() -> Availability:
+    obstacle = find_obstacle()
+    if obstacle is not None:
+        return Availability(available=False, reason=obstacle)
+    return Availability(available=True, reason=find_reason())
+
+
+def _open(mode: Mode) -> Collector:
+    settings = read_settings(mode)
+    from proton_bench_plugins.cupti.collector import GpuCollector
+
+    return GpuCollector(settings)
+
+
+BACKEND = Backend(
+    name="cupti",
+    summary="kernels and copies on NVIDIA GPUs",
+    availability=_availability,
+    open=_open,
+    modes=(ModeSpec("", options=OPTIONS, summary="every kernel"),),
+    device_kinds=("CUDA",),
+)
+
+
+@hookimpl
+def proton_backends() -> Sequence[Backend]:
+    """Offer the backend ``cupti``."""
+    return [BACKEND]
+
+
+@hookimpl
+def proton_default_backend() -> str | None:
+    """Answer "cupti" where an NVIDIA GPU is visible and CUPTI can be loaded."""
+    return "cupti" if find_obstacle() is None else None

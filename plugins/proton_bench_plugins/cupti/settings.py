@@ -1,0 +1,108 @@
+"""What the user may set: options of the mode first, then the environment, ours before upstream's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proton_bench.errors import UsageError
+from proton_bench.plugin import Mode
+
+__all__ = ["OPTIONS", "Settings", "read_settings"]
+
+OPTIONS = {
+    "copies": "on: copies and sets of memory are nodes of their own; off (default)",
+    "buffer_bytes": "size of an activity buffer, 65536 to 268435456; 4194304",
+    "flush_period_ms": "full buffers are read at least this often; 100, and 0 as CUPTI likes",
+}
+_BUFFER_BYTES = 4 << 20
+_MIN_BUFFER_BYTES = 64 << 10
+_MAX_BUFFER_BYTES = 256 << 20
+_FLUSH_PERIOD_MS = 100
+_MAX_PERIOD_MS = 3_600_000
+_CLOCKS = ("monotonic", "vendor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to collect.
+
+    Attributes:
+        buffer_bytes: Size of an activity buffer.
+        flush_period_ms: Full buffers are read at least this often; 0 leaves it to CUPTI.
+        copies: Also record copies and sets of memory.
+        vendor_clock: Convert CUPTI's own times instead of giving it our clock.
+        finalizes: Detach CUPTI from the process when the last session ends.
+    """
+
+    buffer_bytes: int = _BUFFER_BYTES
+    flush_period_ms: int = _FLUSH_PERIOD_MS
+    copies: bool = False
+    vendor_clock: bool = False
+    finalizes: bool = False
+
+
+def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings of a session.
+
+    Args:
+        mode: Mode with its options.
+        environ: Environment to read; None is this process's.
+
+    Raises:
+        UsageError: A value is malformed or out of its range.
+    """
+    asked = _Asked(mode, os.environ if environ is None else environ)
+    return Settings(
+        buffer_bytes=asked.number(
+            "buffer_bytes",
+            ("PROTON_BENCH_CUPTI_BUFFER_BYTES", "TRITON_PROFILE_BUFFER_SIZE"),
+            range(_MIN_BUFFER_BYTES, _MAX_BUFFER_BYTES + 1),
+            _BUFFER_BYTES,
+        ),
+        flush_period_ms=asked.number(
+            "flush_period_ms",
+            ("PROTON_BENCH_CUPTI_FLUSH_PERIOD_MS",),
+            range(_MAX_PERIOD_MS + 1),
+            _FLUSH_PERIOD_MS,
+        ),
+        copies=asked.choice("copies", "", ("off", "on")) == "on",
+        vendor_clock=asked.choice("", "PROTON_BENCH_CUPTI_CLOCK", _CLOCKS) == "vendor",
+        finalizes=asked.choice("", "PROTON_BENCH_CUPTI_FINALIZE", ("0", "1")) == "1",
+    )
+
+
+class _Asked:
+    def __init__(self, mode: Mode, environ: Mapping[str, str]) -> None:
+        self._mode = mode
+        self._environ = environ
+
+    def number(
+        self, option: str, variables: tuple[str, ...], allowed: range, default: int
+    ) -> int:
+        name, text = self._find(option, variables)
+        if text is None:
+            return default
+        value = int(text) if text.strip().isdecimal() else -1
+        if value not in allowed:
+            raise UsageError(
+                f"{name} is {text!r}: give a whole number from {allowed[0]} to {allowed[-1]}"
+            )
+        return value
+
+    def choice(self, option: str, variable: str, choices: tuple[str, ...]) -> str:
+        name, text = self._find(option, (variable,))
+        if text is None:
+            return choices[0]
+        if text.lower() not in choices:
+            raise UsageError(f"{name} is {text!r}; choose from: {', '.join(choices)}")
+        return text.lower()
+
+    def _find(self, option: str, variables: tuple[str, ...]) -> tuple[str, str | None]:
+        if option in self._mode.options:
+            return f"option {option!r} of mode {self._mode.text!r}", self._mode.options[option]
+        for variable in variables:
+            if self._environ.get(variable):
+                return variable, self._environ[variable]
+        return option, None
