@@ -51,6 +51,29 @@ VARIABLES = (
         "set for children of a profiled program: 1 has triton.profiler find ours there too",
     ),
     Variable(
+        "PROTON_BENCH_CUPTI_BUFFER_BYTES",
+        Reader.OURS,
+        "bytes of one activity buffer of the cupti backend, 65536 to 268435456; 1048576",
+    ),
+    Variable(
+        "PROTON_BENCH_CUPTI_CLOCK",
+        Reader.OURS,
+        "vendor: CUPTI's own times are converted; monotonic: CUPTI is given our clock",
+    ),
+    Variable(
+        "PROTON_BENCH_CUPTI_FINALIZE",
+        Reader.OURS,
+        "1: CUPTI is detached from the process when the last session of the cupti backend ends",
+    ),
+    Variable(
+        "PROTON_BENCH_CUPTI_FLUSH_PERIOD_MS",
+        Reader.OURS,
+        "the cupti backend reads full buffers at least this often; 100, and 0 for as CUPTI likes",
+    ),
+    Variable(
+        "PROTON_BENCH_CUPTI_LIB", Reader.OURS, "libcupti or its folder, and no other is tried"
+    ),
+    Variable(
         "PROTON_BENCH_DEBUG", Reader.OURS, "1 shows our traceback below an error of proton run"
     ),
     Variable(
@@ -100,11 +123,22 @@ VARIABLES = (
     Variable("ROCR_VISIBLE_DEVICES", Reader.SHARED, "empty or -1 hides all AMD GPUs"),
     Variable("NO_COLOR", Reader.SHARED, "not empty: reports have no colours"),
     Variable("FORCE_COLOR", Reader.SHARED, "not empty: reports have colours in a pipe too"),
-    Variable("TRITON_CUPTI_LIB_PATH", Reader.UPSTREAM, "folder of libcupti"),
-    Variable("TRITON_CUPTI_LIB_BLACKWELL_PATH", Reader.UPSTREAM, "folder of libcupti 13"),
+    Variable(
+        "TRITON_CUPTI_LIB_PATH", Reader.SHARED, "like PROTON_BENCH_CUPTI_LIB, which goes first"
+    ),
+    Variable("TRITON_CUPTI_LIB_DIR", Reader.SHARED, "older name of TRITON_CUPTI_LIB_PATH"),
+    Variable(
+        "TRITON_CUPTI_LIB_BLACKWELL_PATH",
+        Reader.SHARED,
+        "like TRITON_CUPTI_LIB_PATH, which it goes before on GPUs from compute capability 10.0 on",
+    ),
     Variable("TRITON_ENABLE_NVTX", Reader.UPSTREAM, "NVTX ranges become scopes"),
     Variable("TRITON_ENABLE_HW_TRACE", Reader.UPSTREAM, "hardware event trace of Blackwell"),
-    Variable("TRITON_PROFILE_BUFFER_SIZE", Reader.UPSTREAM, "bytes of one activity buffer"),
+    Variable(
+        "TRITON_PROFILE_BUFFER_SIZE",
+        Reader.SHARED,
+        "like PROTON_BENCH_CUPTI_BUFFER_BYTES, which goes first",
+    ),
     Variable("TRITON_PROFILE_METRIC_BUFFER_SIZE", Reader.UPSTREAM, "bytes of metrics on the GPU"),
     Variable("TRITON_HSA_RUNTIME_PATH", Reader.UPSTREAM, "folder of the HSA runtime"),
     Variable("TRITON_ROCPROFILER_SDK_LIB_PATH", Reader.UPSTREAM, "folder of rocprofiler-sdk"),

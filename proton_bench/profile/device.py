@@ -38,7 +38,7 @@ class Variant:
         code_hash: Hash of the compiled code, "" when unknown.
         grid: Blocks in x, y, z.
         block: Threads of a block in x, y, z.
-        shared_bytes: Dynamic shared memory of a block in bytes.
+        shared_bytes: Shared memory of a block in bytes, static and dynamic.
         signature: Argument types where known; "other" past the limit of variants per path.
         registers: Registers of a thread; 0 when unknown.
         raw_name: The kernel as the device's tools name it, "" where it is shown by that name.

@@ -7,15 +7,15 @@ namespace proton {
 namespace {
 
 constexpr size_t kFirstSlots = 1024;
-constexpr uint64_t kGroupBits = 3;
+constexpr uint64_t kGroupBits = 6;
 
 } // namespace
 
 size_t LaunchTable::home(uint64_t id) const {
-  // Groups of eight ids spread by a multiplication, so that two sources that count from different
+  // Groups of 64 ids spread by a multiplication, so that two sources that count from different
   // starts do not pile up on each other.
   uint64_t group = (id >> kGroupBits) * 0x9E3779B97F4A7C15ull;
-  uint64_t slot = ((group >> 20) << kGroupBits) | (id & ((1u << kGroupBits) - 1));
+  uint64_t slot = ((group >> 24) << kGroupBits) | (id & ((1u << kGroupBits) - 1));
   return static_cast<size_t>(slot) & (slots_.size() - 1);
 }
 

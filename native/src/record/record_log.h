@@ -17,11 +17,9 @@ public:
 
   RecordLog() : write_(new Chunk), read_(write_) {}
   ~RecordLog() {
-    while (read_) {
-      Chunk *next = read_->next.load(std::memory_order_relaxed);
-      delete read_;
-      read_ = next;
-    }
+    free_all(read_);
+    free_all(spare_);
+    free_all(used_up_.load(std::memory_order_relaxed));
   }
   RecordLog(const RecordLog &) = delete;
   RecordLog &operator=(const RecordLog &) = delete;
@@ -31,7 +29,7 @@ public:
   bool append(const Record &record) noexcept {
     uint32_t used = write_->used.load(std::memory_order_relaxed);
     if (used == kChunkRecords) {
-      Chunk *next = new (std::nothrow) Chunk;
+      Chunk *next = fresh_chunk();
       if (!next) {
         lost.fetch_add(1, std::memory_order_relaxed);
         return true;
@@ -56,7 +54,7 @@ public:
       Chunk *next = read_->next.load(std::memory_order_acquire);
       if (!next)
         return;
-      delete read_;
+      give_back(read_);
       read_ = next;
       consumed_ = 0;
     }
@@ -70,9 +68,47 @@ private:
     std::atomic<Chunk *> next{nullptr};
     std::array<Record, kChunkRecords> records;
   };
-  Chunk *write_; ///< writer only
-  Chunk *read_;  ///< reader only
+
+  // Chunks go round: an allocator that gets from one thread what another took is slow.
+  static constexpr uint32_t kMaxSpare = 64;
+  Chunk *fresh_chunk() noexcept {
+    if (!spare_)
+      spare_ = used_up_.exchange(nullptr, std::memory_order_acquire);
+    if (!spare_)
+      return new (std::nothrow) Chunk;
+    Chunk *chunk = spare_;
+    spare_ = chunk->next.load(std::memory_order_relaxed);
+    chunk->next.store(nullptr, std::memory_order_relaxed);
+    chunk->used.store(0, std::memory_order_relaxed);
+    spare_count_.fetch_sub(1, std::memory_order_relaxed);
+    return chunk;
+  }
+  void give_back(Chunk *chunk) noexcept {
+    if (spare_count_.load(std::memory_order_relaxed) >= kMaxSpare) {
+      delete chunk;
+      return;
+    }
+    spare_count_.fetch_add(1, std::memory_order_relaxed);
+    Chunk *next = used_up_.load(std::memory_order_relaxed);
+    do
+      chunk->next.store(next, std::memory_order_relaxed);
+    while (!used_up_.compare_exchange_weak(next, chunk, std::memory_order_release,
+                                           std::memory_order_relaxed));
+  }
+  static void free_all(Chunk *chunk) {
+    while (chunk) {
+      Chunk *next = chunk->next.load(std::memory_order_relaxed);
+      delete chunk;
+      chunk = next;
+    }
+  }
+
+  Chunk *write_;           ///< writer only
+  Chunk *spare_ = nullptr; ///< writer only: used-up chunks it took
+  Chunk *read_;            ///< reader only
   uint32_t consumed_ = 0;
+  std::atomic<Chunk *> used_up_{nullptr}; ///< by the reader, for the writer to take all at once
+  std::atomic<uint32_t> spare_count_{0};
 };
 
 } // namespace proton

@@ -36,15 +36,13 @@ def find_candidates(
         BackendUnavailableError: A variable names something that does not exist.
     """
     environ = os.environ if environ is None else environ
-    explicit = _EXPLICIT
+    explicit: tuple[str, ...] = _EXPLICIT
     if capability >= _FIRST_BLACKWELL:
         explicit = (_EXPLICIT[0], _BLACKWELL, *_EXPLICIT[1:])
     for variable in explicit:
         if environ.get(variable):
             return [(_named_file(variable, environ[variable]), variable, False)]
-    loaded: list[Candidate] = [
-        (name, "already in the process", True) for name in _NAMES[:2]
-    ]
+    loaded: list[Candidate] = [(name, "already in the process", True) for name in _NAMES[:2]]
     return [*loaded, *_in_packages(capability), *_in_toolkit(environ), *_for_the_system()]
 
 

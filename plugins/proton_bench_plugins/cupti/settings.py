@@ -1,4 +1,4 @@
-"""What the user may set: options of the mode first, then the environment, ours before upstream's."""
+"""What the user may set: options of the mode, then variables of ours, then those of upstream."""
 
 from __future__ import annotations
 
@@ -13,15 +13,29 @@ __all__ = ["OPTIONS", "Settings", "read_settings"]
 
 OPTIONS = {
     "copies": "on: copies and sets of memory are nodes of their own; off (default)",
-    "buffer_bytes": "size of an activity buffer, 65536 to 268435456; 4194304",
+    "buffer_bytes": "size of an activity buffer, 65536 to 268435456; 1048576",
     "flush_period_ms": "full buffers are read at least this often; 100, and 0 as CUPTI likes",
 }
-_BUFFER_BYTES = 4 << 20
-_MIN_BUFFER_BYTES = 64 << 10
-_MAX_BUFFER_BYTES = 256 << 20
-_FLUSH_PERIOD_MS = 100
-_MAX_PERIOD_MS = 3_600_000
 _CLOCKS = ("monotonic", "vendor")
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    option: str
+    variables: tuple[str, ...]
+    allowed: range
+    default: int
+
+
+_BUFFER_BYTES = _Number(
+    "buffer_bytes",
+    ("PROTON_BENCH_CUPTI_BUFFER_BYTES", "TRITON_PROFILE_BUFFER_SIZE"),
+    range(64 << 10, (256 << 20) + 1),
+    1 << 20,
+)
+_FLUSH_PERIOD_MS = _Number(
+    "flush_period_ms", ("PROTON_BENCH_CUPTI_FLUSH_PERIOD_MS",), range(3_600_001), 100
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +50,8 @@ class Settings:
         finalizes: Detach CUPTI from the process when the last session ends.
     """
 
-    buffer_bytes: int = _BUFFER_BYTES
-    flush_period_ms: int = _FLUSH_PERIOD_MS
+    buffer_bytes: int = _BUFFER_BYTES.default
+    flush_period_ms: int = _FLUSH_PERIOD_MS.default
     copies: bool = False
     vendor_clock: bool = False
     finalizes: bool = False
@@ -55,18 +69,8 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
     """
     asked = _Asked(mode, os.environ if environ is None else environ)
     return Settings(
-        buffer_bytes=asked.number(
-            "buffer_bytes",
-            ("PROTON_BENCH_CUPTI_BUFFER_BYTES", "TRITON_PROFILE_BUFFER_SIZE"),
-            range(_MIN_BUFFER_BYTES, _MAX_BUFFER_BYTES + 1),
-            _BUFFER_BYTES,
-        ),
-        flush_period_ms=asked.number(
-            "flush_period_ms",
-            ("PROTON_BENCH_CUPTI_FLUSH_PERIOD_MS",),
-            range(_MAX_PERIOD_MS + 1),
-            _FLUSH_PERIOD_MS,
-        ),
+        buffer_bytes=asked.number(_BUFFER_BYTES),
+        flush_period_ms=asked.number(_FLUSH_PERIOD_MS),
         copies=asked.choice("copies", "", ("off", "on")) == "on",
         vendor_clock=asked.choice("", "PROTON_BENCH_CUPTI_CLOCK", _CLOCKS) == "vendor",
         finalizes=asked.choice("", "PROTON_BENCH_CUPTI_FINALIZE", ("0", "1")) == "1",
@@ -78,17 +82,14 @@ class _Asked:
         self._mode = mode
         self._environ = environ
 
-    def number(
-        self, option: str, variables: tuple[str, ...], allowed: range, default: int
-    ) -> int:
-        name, text = self._find(option, variables)
+    def number(self, wanted: _Number) -> int:
+        name, text = self._find(wanted.option, wanted.variables)
         if text is None:
-            return default
+            return wanted.default
         value = int(text) if text.strip().isdecimal() else -1
-        if value not in allowed:
-            raise UsageError(
-                f"{name} is {text!r}: give a whole number from {allowed[0]} to {allowed[-1]}"
-            )
+        if value not in wanted.allowed:
+            least, most = wanted.allowed[0], wanted.allowed[-1]
+            raise UsageError(f"{name} is {text!r}: give a whole number from {least} to {most}")
         return value
 
     def choice(self, option: str, variable: str, choices: tuple[str, ...]) -> str:

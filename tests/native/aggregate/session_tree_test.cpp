@@ -49,14 +49,21 @@ std::string times(const SessionTree &session, uint32_t phase = 0) {
 
 Capture at(ContextId shadow, ContextId python = 0) { return {shadow, python, 1}; }
 
+LaunchRecord launch(ContextId shadow, ContextId python = 0) {
+  LaunchRecord record;
+  record.correlation_id = 1;
+  record.at = at(shadow, python);
+  return record;
+}
+
 } // namespace
 
 TEST(kernels_stand_below_the_scopes_they_were_launched_in) {
   SessionTree session(ContextSource::kShadow, 1, false);
   ContextId outer = frame(0, "outer", FrameKind::kScope);
-  session.add_kernel(0, at(outer), kernel("add", 10));
-  session.add_kernel(0, at(frame(outer, "inner", FrameKind::kScope)), kernel("add", 5));
-  session.add_kernel(0, at(outer), kernel("add", 2));
+  session.add_kernel(0, launch(outer), kernel("add", 10));
+  session.add_kernel(0, launch(frame(outer, "inner", FrameKind::kScope)), kernel("add", 5));
+  session.add_kernel(0, launch(outer), kernel("add", 2));
   CHECK_EQ(times(session), "outer/add=12 outer/inner/add=5 ");
 }
 
@@ -64,15 +71,15 @@ TEST(frames_opened_before_the_session_are_not_on_its_paths) {
   SessionTree session(ContextSource::kShadow, 5, false);
   ContextId before = frame(0, "before", FrameKind::kScope, 4);
   ContextId after = frame(before, "after", FrameKind::kScope, 5);
-  session.add_kernel(0, at(after), kernel("k", 1));
-  session.add_kernel(0, at(before), kernel("k", 2));
+  session.add_kernel(0, launch(after), kernel("k", 1));
+  session.add_kernel(0, launch(before), kernel("k", 2));
   CHECK_EQ(times(session), "after/k=1 k=2 ");
 }
 
 TEST(a_launch_that_a_hook_named_keeps_that_name) {
   SessionTree session(ContextSource::kShadow, 1, false);
   ContextId named = frame(frame(0, "s", FrameKind::kScope), "pretty", FrameKind::kKernel);
-  session.add_kernel(0, at(named), kernel("_Z6mangled", 3));
+  session.add_kernel(0, launch(named), kernel("_Z6mangled", 3));
   CHECK_EQ(times(session), "s/pretty=3 ");
 }
 
@@ -80,13 +87,13 @@ TEST(metrics_of_a_named_launch_meet_its_kernel_record_on_one_node) {
   SessionTree session(ContextSource::kShadow, 1, false);
   ContextId named = frame(0, "pretty", FrameKind::kKernel);
   session.add_metric(0, at(named), "flops", Aggregation::kInclusive, 8.0);
-  session.add_kernel(0, at(named), kernel(nullptr, 3));
+  session.add_kernel(0, launch(named), kernel(nullptr, 3));
   CHECK_EQ(session.find(0)->nodes().size(), 2);
 }
 
 TEST(a_kernel_without_any_name_is_called_unknown) {
   SessionTree session(ContextSource::kShadow, 1, false);
-  session.add_kernel(0, at(0), kernel(nullptr, 3));
+  session.add_kernel(0, launch(0), kernel(nullptr, 3));
   CHECK_EQ(times(session), "<unknown kernel>=3 ");
 }
 
@@ -96,21 +103,21 @@ TEST(a_python_session_shows_frames_and_operators_but_no_scopes) {
   ContextId op = frame(scope, "aten::add", FrameKind::kOp);
   ContextId python =
       frame(frame(0, "a.py:1@main", FrameKind::kPython), "a.py:9@f", FrameKind::kPython);
-  session.add_kernel(0, at(op, python), kernel("k", 4));
+  session.add_kernel(0, launch(op, python), kernel("k", 4));
   CHECK_EQ(times(session), "a.py:1@main/a.py:9@f/aten::add/k=4 ");
 }
 
 TEST(a_shadow_session_ignores_python_frames_that_another_session_wanted) {
   SessionTree session(ContextSource::kShadow, 1, false);
   ContextId python = frame(0, "a.py:1@main", FrameKind::kPython);
-  session.add_kernel(0, at(frame(0, "s", FrameKind::kScope), python), kernel("k", 4));
+  session.add_kernel(0, launch(frame(0, "s", FrameKind::kScope), python), kernel("k", 4));
   CHECK_EQ(times(session), "s/k=4 ");
 }
 
 TEST(phases_are_apart) {
   SessionTree session(ContextSource::kShadow, 1, false);
-  session.add_kernel(0, at(0), kernel("k", 4));
-  session.add_kernel(1, at(0), kernel("k", 6));
+  session.add_kernel(0, launch(0), kernel("k", 4));
+  session.add_kernel(1, launch(0), kernel("k", 6));
   CHECK_EQ(times(session, 0), "k=4 ");
   CHECK_EQ(times(session, 1), "k=6 ");
   session.drop_phase(0);
@@ -155,7 +162,7 @@ TEST(wall_time_of_scopes_is_recorded_only_where_asked_for) {
 TEST(every_run_of_a_kernel_is_a_sample_of_its_distribution) {
   SessionTree session(ContextSource::kShadow, 1, false);
   for (int64_t duration : {3, 5, 7})
-    session.add_kernel(0, at(0), kernel("k", duration));
+    session.add_kernel(0, launch(0), kernel("k", duration));
   const MetricColumn &time = session.find(0)->metrics().columns()[0];
   CHECK_EQ(time.distributions.at(1).n, 3);
   CHECK_EQ(time.distributions.at(1).max, 7.0);

@@ -22,7 +22,7 @@ public:
 private:
   static constexpr size_t kMaxFree = 8;
   mutable std::mutex mutex_;
-  size_t bytes_ = size_t{4} << 20;
+  size_t bytes_ = size_t{1} << 20;
   std::vector<uint8_t *> free_;
 };
 

@@ -11,8 +11,9 @@ namespace proton {
 
 struct CuptiOptions {
   std::vector<LibraryCandidate> candidates; ///< where libcupti may be, in order
-  /// Of one activity buffer. 64 MB ones lengthen the measured kernels by 7 %, 1 to 8 MB do not.
-  size_t buffer_bytes = size_t{4} << 20;
+  /// Of one activity buffer. 64 MB ones lengthen the measured kernels by 7 %, 1 to 8 MB do not; of
+  /// those the smallest keeps the launches that wait for records within the processor's caches.
+  size_t buffer_bytes = size_t{1} << 20;
   uint32_t flush_period_ms = 100; ///< full buffers come at least this often; 0: as CUPTI likes
   bool copies = false;            ///< also record copies and sets of memory
   bool vendor_clock = false;      ///< convert CUPTI's own time instead of giving it ours

@@ -1,0 +1,140 @@
+// What the cupti backend adds to a launch, on the double of libcupti: `make bench-native`.
+//
+// Every round measures, in alternating order: the double alone; the double that also writes a
+// record of each kernel, which somebody looks at; and the backend with an active session. Wall time
+// per launch until everything is recorded; the ratio is that of the last two within a round.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "collector/cupti/cupti_collector.h"
+#include "context/host_range.h"
+#include "control.h"
+#include "driver/cupti_library.h"
+#include "driver/cupti_records.h"
+#include "session/session_registry.h"
+#include "support/clock.h"
+
+using namespace proton;
+
+namespace {
+
+constexpr int kRounds = 31;
+constexpr uint64_t kLaunches = 200'000;
+constexpr uint64_t kLaunchesPerScope = 100;
+const size_t kBufferBytes = CuptiOptions{}.buffer_bytes;
+
+CuptiOptions options() {
+  CuptiOptions chosen;
+  chosen.candidates = {{std::getenv("PROTON_BENCH_CUPTI_LIB"), "benchmark", false}};
+  chosen.buffer_bytes = kBufferBytes;
+  return chosen;
+}
+
+const CuptiFunctions &cupti_functions() {
+  static const CuptiLibrary library = CuptiLibrary::open(options().candidates);
+  return library.functions();
+}
+
+void launch_all() { fake_cupti_bench(kLaunches); }
+
+void with_scopes() {
+  for (uint64_t i = 0; i < kLaunches; i += kLaunchesPerScope) {
+    open_scope(hashed("step"), FrameKind::kScope, situation());
+    fake_cupti_bench(kLaunchesPerScope);
+    close_top(situation());
+  }
+}
+
+template <typename Body> double ns_per_launch(Body &&body) {
+  int64_t start_ns = monotonic_ns();
+  body();
+  return static_cast<double>(monotonic_ns() - start_ns) / static_cast<double>(kLaunches);
+}
+
+std::vector<uint8_t *> g_free;
+std::mutex g_free_mutex;
+uint64_t g_seen = 0;
+
+void requested(uint8_t **buffer, size_t *bytes, size_t *max_records) {
+  std::lock_guard lock(g_free_mutex);
+  *max_records = 0;
+  *bytes = kBufferBytes;
+  *buffer = g_free.empty() ? static_cast<uint8_t *>(std::malloc(kBufferBytes)) : g_free.back();
+  if (!g_free.empty())
+    g_free.pop_back();
+}
+
+void completed(void *, uint32_t, uint8_t *buffer, size_t, size_t valid_bytes) {
+  void *record = nullptr;
+  while (cupti_functions().activity_get_next_record(buffer, valid_bytes, &record) == 0)
+    ++g_seen;
+  std::lock_guard lock(g_free_mutex);
+  g_free.push_back(buffer);
+}
+
+double alone() { return ns_per_launch(launch_all); }
+
+double with_records() {
+  const CuptiFunctions &cupti = cupti_functions();
+  cupti.activity_register_callbacks(requested, completed);
+  cupti.activity_enable(cupti::kKindConcurrentKernel);
+  double ns = ns_per_launch([&] {
+    launch_all();
+    cupti.activity_flush_all(0);
+  });
+  cupti.activity_disable(cupti::kKindConcurrentKernel);
+  return ns;
+}
+
+double ours(void (*launch)()) {
+  SessionRegistry &sessions = SessionRegistry::instance();
+  CuptiCollector collector(Aggregator::instance(), options());
+  collector.start();
+  int session = sessions.add("benchmark", ContextSource::kShadow, false);
+  sessions.activate(session);
+  double ns = ns_per_launch([&] {
+    launch();
+    collector.flush();
+  });
+  RecordCounts counts = sessions.counts(session);
+  if (counts.records != kLaunches)
+    std::printf("LOST: %llu of %llu records\n",
+                static_cast<unsigned long long>(kLaunches - counts.records),
+                static_cast<unsigned long long>(kLaunches));
+  sessions.deactivate(session);
+  collector.stop();
+  sessions.remove(session);
+  return ns;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+} // namespace
+
+int main() {
+  std::vector<double> bare, floor, plain, scoped, ratio, scoped_ratio;
+  for (int round = 0; round < kRounds; ++round) {
+    bool forward = round % 2 == 0;
+    double first = forward ? alone() : ours(launch_all);
+    floor.push_back(with_records());
+    double last = forward ? ours(launch_all) : alone();
+    bare.push_back(forward ? first : last);
+    plain.push_back(forward ? last : first);
+    scoped.push_back(ours(with_scopes));
+    ratio.push_back(plain.back() / floor.back());
+    scoped_ratio.push_back(scoped.back() / floor.back());
+  }
+  std::printf("double alone                 %7.1f ns per launch\n", median(bare));
+  std::printf("double with kernel records   %7.1f\n", median(floor));
+  std::printf("cupti backend                %7.1f   %.2f times the line above (bar 4)\n",
+              median(plain), median(ratio));
+  std::printf("the same, a scope per 100     %7.1f   %.2f times\n", median(scoped),
+              median(scoped_ratio));
+  return 0;
+}
