@@ -166,15 +166,41 @@ def assign_modes(backends: Sequence[Backend], text: str | None) -> tuple[Mode, .
 
     Args:
         backends: The backends of one session.
-        text: The mode as the user gave it; None and "" are the default mode.
+        text: The mode as the user gave it; None and "" are the default mode. Modes of several
+            backends are joined by ``+``.
 
     Returns:
         One mode per backend, in order.
 
     Raises:
         UsageError: No backend declares the mode, or none of those that do knows an option; the
-            message names the choices.
+            message names the choices. Or a backend is given two modes.
     """
+    assigned = [Mode()] * len(backends)
+    for part in _split(backends, text or ""):
+        for place, mode in enumerate(_assign(backends, part)):
+            if mode.text and assigned[place].text:
+                raise UsageError(
+                    f"backend {backends[place].name!r} is given two modes, "
+                    f"{assigned[place].text!r} and {mode.text!r}; give it one"
+                )
+            assigned[place] = mode if mode.text else assigned[place]
+    return tuple(assigned)
+
+
+def _split(backends: Sequence[Backend], text: str) -> list[str]:
+    """Split at each ``+`` before a declared name: a ``+`` may stand in a value, too."""
+    names = {spec.name for backend in backends for spec in backend.modes if spec.name}
+    parts: list[str] = []
+    for piece in text.split("+"):
+        if parts and piece.partition(":")[0] not in names:
+            parts[-1] += f"+{piece}"
+        else:
+            parts.append(piece)
+    return parts
+
+
+def _assign(backends: Sequence[Backend], text: str) -> tuple[Mode, ...]:
     mode = parse_mode(text)
     if not mode.name and not mode.options:
         return tuple(Mode() for _ in backends)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -8,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proton_bench.errors import UsageError
 from proton_bench.plugin import Mode
 from proton_bench_plugins import cpu
 from proton_bench_plugins.cpu import gpu_driver
-from proton_bench_plugins.cpu.dispatch_observer import DispatchObserver
 from proton_bench_plugins.cpu.interpreter_driver import HostEvent, InterpreterDriver
 from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
 from proton_bench_plugins.cpu.launch import describe_launch
@@ -92,6 +93,13 @@ def test_prepare_leaves_the_interpreter_off_with_a_gpu(monkeypatch: pytest.Monke
 
     assert "NVIDIA" in notice
     assert "TRITON_INTERPRET" not in cpu.os.environ
+
+
+# -- depth ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("text", ["", "-1", "two", "1.5", "\u0663", "1" * 10])
+def test_a_depth_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"mode cpu:depth={text!r}")):
+        cpu.BACKEND.open(Mode("cpu", {"depth": text}, f"cpu:depth={text}"))
 
 
 # -- attaching -----------------------------------------------------------------------------------
@@ -269,61 +277,3 @@ def test_an_interpreter_that_can_loop_is_left_alone(module: ModuleType) -> None:
 
     assert not mend_loop_bounds(module)
     assert vars(module) == before
-
-
-# -- torch without a native observer -------------------------------------------------------------
-class OperatorLog:
-    """Takes the place of the native collector."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def enter_op(self, name: str) -> None:
-        self.events.append(name)
-
-    def exit_op(self) -> None:
-        self.events.append("end")
-
-
-def test_the_dispatch_observer_sees_operators_until_it_is_removed() -> None:
-    torch = pytest.importorskip("torch")
-    log = OperatorLog()
-    x = torch.ones(2)
-
-    observer = DispatchObserver(log)
-    y = x + x
-    observer.remove()
-    y - x
-
-    assert log.events == ["aten::add", "end"]
-
-
-def test_the_dispatch_observer_ends_an_operator_that_raises() -> None:
-    torch = pytest.importorskip("torch")
-    log = OperatorLog()
-    observer = DispatchObserver(log)
-
-    with pytest.raises(RuntimeError):
-        torch.ones(2, 3) @ torch.ones(2, 3)
-    observer.remove()
-
-    assert log.events.count("end") == len(log.events) - log.events.count("end")
-
-
-def test_a_removed_dispatch_observer_below_another_mode_is_silent() -> None:
-    torch = pytest.importorskip("torch")
-    mode = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMode
-    log = OperatorLog()
-    x = torch.ones(2)
-
-    class Other(mode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            return function(*args, **(kwargs or {}))
-
-    observer = DispatchObserver(log)
-    with Other():
-        observer.remove()
-        x + x
-    observer._mode.__exit__(None, None, None)
-
-    assert log.events == []

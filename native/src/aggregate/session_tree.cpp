@@ -144,7 +144,7 @@ void SessionTree::add_range(uint32_t number, const RangeRecord &record) {
     metrics.add_sample(wall, node, static_cast<double>(record.duration_ns));
     return;
   }
-  int32_t device = DeviceTable::instance().find_or_add("CPU", 0);
+  static const int32_t device = DeviceTable::instance().find_or_add("CPU", 0);
   if (record.kind == RangeKind::kOp) {
     NodeIndex node = node_for(target, record.at.shadow, record.at.python);
     target.tree.set_device(node, device);

@@ -20,28 +20,45 @@ namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
-/// Installs the observer when it proves to see a known operator. False: nothing is left installed.
-bool attach_torch() {
+/// False: the loaded libtorch lacks the symbols, or none is loaded.
+bool attach_torch(bool reads_scope) {
   TorchObserver &observer = TorchObserver::instance();
   if (!observer.find_symbols())
     return false;
-  if (observer.installed())
-    return true;
-  py::object empty = py::module_::import("torch").attr("empty");
-  mute_ops();
-  observer.self_test(true);
-  observer.install();
-  bool sees_operators = false;
+  observer.install(reads_scope);
+  return true;
+}
+
+/// What an observer of the loaded libtorch sees while `run` runs: (kind, name, whether the kind
+/// is read from it, whether it ended).
+py::list probe_torch(const py::function &run) {
+  TorchObserver &observer = TorchObserver::instance();
+  if (observer.installed() || !observer.find_symbols())
+    throw Error(ErrorCode::kUsage, "no libtorch to probe: it is not loaded, lacks the symbols of "
+                                   "its observers, or is observed already");
+  observer.begin_probe();
   try {
-    empty(0);
-    sees_operators = observer.self_test_calls() != 0;
-  } catch (py::error_already_set &) { // the fallback will meet the same error and report it
+    run();
+  } catch (...) {
+    observer.end_probe();
+    throw;
   }
-  observer.self_test(false);
-  unmute_ops();
-  if (!sees_operators)
-    observer.remove();
-  return sees_operators;
+  py::list seen;
+  for (const TorchObserver::Seen &each : observer.end_probe())
+    seen.append(py::make_tuple(each.kind, each.name, each.tells_scope, each.has_ended));
+  return seen;
+}
+
+/// Records an operator that somebody else timed, by its path: (name, kind, birth) of each frame.
+void record_operator(const py::sequence &path, int64_t duration_ns, int64_t self_ns) {
+  std::vector<NamedFrame> frames;
+  for (const py::handle &each : path) {
+    auto frame = py::reinterpret_borrow<py::tuple>(each);
+    PythonText name(py::object(frame[0]).ptr(), "name");
+    frames.push_back({Name(name.text()), static_cast<FrameKind>(frame[1].cast<uint8_t>()),
+                      frame[2].cast<uint32_t>()});
+  }
+  record_range(frames, RangeKind::kOp, duration_ns, self_ns);
 }
 
 void enter_kernel(const py::str &name, const py::object &variant) {
@@ -143,24 +160,27 @@ py::list list_recording(const std::string &path) {
 
 void bind_collectors(py::module_ &module) {
   py::class_<CpuCollector>(module, "CpuCollector")
-      .def(py::init<uint32_t>(), py::arg("max_depth") = 2)
+      .def(py::init([](uint32_t max_depth) {
+             return std::make_unique<CpuCollector>(Aggregator::instance(), max_depth);
+           }),
+           py::arg("max_depth") = 2)
       .def("start", &CpuCollector::start)
       .def("flush", &CpuCollector::flush)
       .def("stop", &CpuCollector::stop)
-      .def("attach_torch", [](CpuCollector &) { return attach_torch(); })
+      .def(
+          "attach_torch",
+          [](CpuCollector &, bool reads_scope) { return attach_torch(reads_scope); },
+          py::arg("reads_scope") = false)
       .def("detach_torch", [](CpuCollector &) { TorchObserver::instance().remove(); })
       .def_property_readonly("torch_attached",
                              [](CpuCollector &) { return TorchObserver::instance().installed(); })
-      .def("enter_op", [](CpuCollector &,
-                          const py::str &name) { begin_op(PythonText(name.ptr(), "name").text()); })
-      .def("exit_op", [](CpuCollector &) { end_op(); })
       .def(
           "enter_kernel",
           [](CpuCollector &, const py::str &name, const py::object &variant) {
             enter_kernel(name, variant);
           },
           py::arg("name"), py::arg("variant") = py::none(), py::pos_only())
-      .def("exit_kernel", [](CpuCollector &) { end_op(); })
+      .def("exit_kernel", [](CpuCollector &) { end_kernel(); })
       .def("mute", [](CpuCollector &) { mute_ops(); })
       .def("unmute", [](CpuCollector &) { unmute_ops(); });
   py::class_<ReplayCollector>(module, "ReplayCollector")
@@ -175,6 +195,9 @@ void bind_collectors(py::module_ &module) {
       .def_property_readonly("remaining", &ReplayCollector::remaining);
   module.def("mute_ops", &mute_ops);
   module.def("unmute_ops", &unmute_ops);
+  module.def("loaded_build_id", &loaded_build_id, py::pos_only(), py::arg("file_name"));
+  module.def("probe_torch", &probe_torch);
+  module.def("record_operator", &record_operator);
   module.def("write_recording", &write_recording);
   module.def("read_recording", &list_recording);
 }

@@ -2,6 +2,7 @@
 #include "bindings/bindings.h"
 #include "bindings/python_error.h"
 #include "bindings/python_text.h"
+#include "bindings/scope_observer.h"
 #include "calltree/context_tree.h"
 #include "context/host_range.h"
 #include "context/thread_state.h"
@@ -23,7 +24,10 @@ PyObject *enter_frame(PyObject *name_object, FrameKind kind) {
     bool is_scope = kind != FrameKind::kKernel;
     const StackEntry &entry =
         is_scope ? open_scope(name.name(), kind, now) : stack.push(name.name(), kind, now);
-    return PyLong_FromUnsignedLongLong(entry.scope_id);
+    uint64_t id = entry.scope_id; // before others run
+    if (is_scope)
+      scope_entered(name_object, kind);
+    return PyLong_FromUnsignedLongLong(id);
   });
 }
 
@@ -37,6 +41,7 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     ThreadState &thread = this_thread();
     Situation now = situation();
+    close_operators(now);
     if (thread.stack.depth() == 0) {
       if (!now.active)
         Py_RETURN_NONE;
@@ -60,6 +65,7 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
     uint64_t id = entry.scope_id;
     bool is_noop = entry.is_noop;
     close_top(now);
+    scope_left();
     if (is_noop)
       Py_RETURN_NONE;
     return PyLong_FromUnsignedLongLong(id);

@@ -5,6 +5,7 @@
 
 #include "bindings/python_error.h"
 #include "bindings/python_text.h"
+#include "bindings/scope_observer.h"
 #include "context/host_range.h"
 #include "context/thread_state.h"
 
@@ -121,6 +122,7 @@ void close_scope(ScopeObject *scope) {
   Situation now = situation();
   stack.pop_to(frame + 1, now);
   close_top(now);
+  scope_left();
 }
 
 bool add_scope_metrics(PyObject *metrics) {
@@ -146,6 +148,7 @@ PyObject *scope_enter(PyObject *object, PyObject *) {
     scope->scope_id = open_scope(name.name(), FrameKind::kScope, now).scope_id;
     scope->depth = depth;
     ++scope->open_count;
+    scope_entered(scope->name, FrameKind::kScope);
     if (scope->metrics != Py_None && !add_scope_metrics(scope->metrics)) {
       close_scope(scope); // __exit__ is not called when __enter__ raises
       return nullptr;

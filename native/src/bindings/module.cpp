@@ -1,7 +1,7 @@
 // The module _native.
 #include "bindings/bindings.h"
 
-#include "aggregate/aggregator.h"
+#include "aggregate/drain_thread.h"
 #include "bindings/python_error.h"
 #include "context/host_range.h"
 #include "context/python_stack.h"
@@ -18,8 +18,9 @@ PYBIND11_MODULE(_native, module) {
   module.attr("KIND_TEST") = static_cast<int>(proton::FrameKind::kTest);
   proton::register_error_translator();
   proton::set_python_source(proton::capture_python);
-  proton::set_drain_request(proton::Aggregator::try_drain);
+  proton::set_drain_request(proton::request_background_drain);
   proton::bind_scope(module);
+  proton::bind_scope_observer(module);
   proton::bind_context(module);
   proton::bind_python_frames(module);
   proton::bind_metrics(module);

@@ -72,6 +72,13 @@ public:
   /// As `touch` for an id that nobody keeps alive: false when `collections()` is not `collection`
   /// any more. Locks at the first use in an epoch only. [any thread]
   bool touch_since(uint32_t collection, ContextId id, EpochId epoch);
+  /// Has the processor fetch what `touch` reads; any number is fine.
+  void prefetch(ContextId id) const {
+    const ContextNode *chunk =
+        chunks_[id / kChunkNodes % kMaxChunks].load(std::memory_order_relaxed);
+    if (chunk)
+      __builtin_prefetch(&chunk[id % kChunkNodes].last_used);
+  }
   /// Number of beginnings and ends of collections: odd while one is at work. A thread's cache is
   /// valid only for the number it saw.
   uint32_t collections() const { return collections_.load(std::memory_order_seq_cst); }

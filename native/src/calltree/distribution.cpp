@@ -5,9 +5,9 @@
 
 namespace proton {
 
-void Sketch::add(double value) {
+void Sketch::add(double ln) {
   static const double kLogGamma = std::log(kSketchGamma);
-  auto index = static_cast<int32_t>(std::ceil(std::log(value) / kLogGamma));
+  auto index = static_cast<int32_t>(std::ceil(ln / kLogGamma));
   if (counts.empty()) {
     first_index = index;
     counts.push_back(0);
@@ -58,8 +58,8 @@ size_t Distribution::add(double value, bool keep_samples) {
   max = n == 0 ? value : std::max(max, value);
   ++n;
   sum += value;
+  const double ln = value > 0 ? std::log(value) : 0;
   if (value > 0) {
-    double ln = std::log(value);
     sum_ln += ln;
     sum_ln2 += ln * ln;
   } else {
@@ -83,10 +83,10 @@ size_t Distribution::add(double value, bool keep_samples) {
     sketch = std::make_unique<Sketch>();
     for (float sample : samples)
       if (sample > 0)
-        sketch->add(static_cast<double>(sample));
+        sketch->add(std::log(static_cast<double>(sample)));
   }
   if (value > 0)
-    sketch->add(value);
+    sketch->add(ln);
   return (sketch->counts.capacity() - before) * sizeof(uint32_t);
 }
 

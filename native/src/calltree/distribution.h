@@ -20,7 +20,7 @@ struct Sketch {
   int32_t first_index = 0;      ///< bucket index of counts[0]
   std::vector<uint32_t> counts; ///< dense
   bool collapsed = false;       ///< some low buckets were merged: low quantiles are bounds only
-  void add(double value);
+  void add(double ln);          ///< natural logarithm of the value
 };
 
 class Distribution {

@@ -146,11 +146,16 @@ void MetricColumns::add(NodeIndex node, const std::string &name, Aggregation agg
 }
 
 size_t MetricColumns::builtin(const char *name, Aggregation aggregation) {
+  for (const auto &[known, position] : builtins_)
+    if (known == name)
+      return position;
   auto found = positions_.find(std::string_view(name));
-  if (found != positions_.end() && columns_[found->second].type == MetricType::kInt)
-    return found->second;
-  column(name, aggregation, MetricType::kInt);
-  return positions_.find(std::string_view(name))->second;
+  if (found == positions_.end() || columns_[found->second].type != MetricType::kInt) {
+    column(name, aggregation, MetricType::kInt);
+    found = positions_.find(std::string_view(name));
+  }
+  builtins_.emplace_back(name, found->second);
+  return found->second;
 }
 
 void MetricColumns::add_int(size_t position, NodeIndex node, int64_t value) {

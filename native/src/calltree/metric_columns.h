@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -51,7 +52,7 @@ public:
   /// The node's distribution of a built-in metric, made when it is new; its address stays.
   Distribution &distribution(size_t column, NodeIndex node);
   void add_sample(Distribution &distribution, double value);
-  /// Position of a built-in int64 column, made on first use.
+  /// Position of a built-in int64 column, made on first use. `name` is one of few constants.
   size_t builtin(const char *name, Aggregation aggregation);
 
   const std::vector<MetricColumn> &columns() const { return columns_; }
@@ -61,6 +62,7 @@ private:
   MetricColumn &column(const std::string &name, Aggregation aggregation, MetricType type);
   std::vector<MetricColumn> columns_;
   std::map<std::string, size_t, std::less<>> positions_;
+  std::vector<std::pair<const char *, size_t>> builtins_; ///< by the address of the constant
   size_t distribution_bytes_ = 0;
   uint64_t cold_ = 0;
 };

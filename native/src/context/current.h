@@ -17,8 +17,24 @@ struct Situation {
   bool wants_wall = false;   ///< some active session records the wall time of scopes
 };
 
-/// [any thread, noexcept]
-Situation situation() noexcept;
+namespace detail {
+// Epoch in bits 63:32, birth in 31:8, flags in 7:0.
+extern std::atomic<uint64_t> g_situation;
+inline constexpr uint64_t kActiveBit = 1, kPythonBit = 2, kWallBit = 4;
+inline constexpr uint32_t kBirthMask = 0xffffff;
+} // namespace detail
+
+/// [any thread]
+inline Situation situation() noexcept {
+  uint64_t word = detail::g_situation.load(std::memory_order_acquire);
+  Situation now;
+  now.epoch = static_cast<EpochId>(word >> 32);
+  now.birth = static_cast<uint32_t>(word >> 8) & detail::kBirthMask;
+  now.active = (word & detail::kActiveBit) != 0;
+  now.wants_python = (word & detail::kPythonBit) != 0;
+  now.wants_wall = (word & detail::kWallBit) != 0;
+  return now;
+}
 /// Opens a new epoch. [session lock held]
 void publish_situation(const Situation &next) noexcept;
 

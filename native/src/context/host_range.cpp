@@ -1,7 +1,9 @@
 #include "context/host_range.h"
 
+#include <algorithm>
 #include <atomic>
 
+#include "calltree/context_tree.h"
 #include "context/thread_state.h"
 #include "support/clock.h"
 
@@ -22,6 +24,53 @@ bool is_scope(const StackEntry &entry) {
   return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
 }
 
+// Frames of operators and kernels are not timed by the stack: their start says that they ended.
+constexpr int64_t kEnded = -1;
+
+bool has_ended(const StackEntry &entry) { return entry.start_ns == kEnded; }
+
+void close_ended(ShadowStack &stack, const Situation &now) noexcept {
+  while (stack.depth() != 0 && has_ended(stack.top()))
+    stack.pop(now);
+}
+
+/// Closes the frame and what a library left open above it.
+void leave(ShadowStack &stack, uint32_t depth, const Situation &now) noexcept {
+  for (uint32_t i = depth + 1; i < stack.depth(); ++i) {
+    const StackEntry &above = stack.entry(i);
+    if (is_scope(above) || (above.kind == FrameKind::kOp && !has_ended(above))) {
+      stack.entry(depth).start_ns = kEnded;
+      return;
+    }
+  }
+  stack.pop_to(depth, now);
+  close_ended(stack, now);
+}
+
+bool is_on(ShadowStack &stack, const OpenRange &range) {
+  return stack.depth() > range.depth && stack.entry(range.depth).scope_id == range.scope_id;
+}
+
+/// The node of the path, stamped with the epoch so that a collection keeps it.
+ContextId intern(std::span<const NamedFrame> path, const Situation &now) {
+  ContextTree &tree = ContextTree::instance();
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    ContextId id = 0;
+    for (const NamedFrame &frame : path) {
+      uint32_t birth = frame.birth != 0 ? frame.birth : now.birth;
+      id = tree.child_since(collection, id, frame.name.text(), frame.kind, birth, now.epoch);
+      if (id == ContextTree::kStale)
+        break;
+    }
+    if (id == ContextTree::kStale)
+      continue;
+    tree.touch(id, now.epoch);
+    if (tree.collections() == collection)
+      return id;
+  }
+}
+
 } // namespace
 
 void set_drain_request(DrainRequest request) noexcept {
@@ -33,7 +82,7 @@ void request_drain() noexcept {
     request();
 }
 
-OpenRange enter_range(std::string_view name, FrameKind kind) noexcept {
+[[gnu::hot]] OpenRange enter_range(std::string_view name, FrameKind kind) noexcept {
   OpenRange range;
   Situation now = situation();
   if (!now.active)
@@ -41,32 +90,75 @@ OpenRange enter_range(std::string_view name, FrameKind kind) noexcept {
   try {
     ShadowStack &stack = this_thread().stack;
     range.depth = stack.depth();
-    stack.push(hashed(name), kind, now);
+    range.scope_id = stack.push(hashed(name), kind, now).scope_id;
     range.is_open = true;
   } catch (...) { // no memory or too deep: the time stays with the enclosing range
   }
   return range;
 }
 
-void exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns, int64_t self_ns,
-                int32_t variant) noexcept {
+[[gnu::hot]] bool exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns,
+                             int64_t self_ns, int32_t variant) noexcept {
   if (!range.is_open)
-    return;
+    return true;
   ThreadState &thread = this_thread();
-  if (thread.stack.depth() <= range.depth)
-    return; // somebody else closed the frame, e.g. a fork cleared the stack
   Situation now = situation();
+  if (!is_on(thread.stack, range))
+    return !now.active;
   bool chunk_filled = false;
   if (now.active) {
-    thread.stack.pop_to(range.depth + 1, now);
-    RangeRecord record = record_of(thread.stack.top().id.load(), kind, now.epoch);
+    RangeRecord record = record_of(thread.stack.entry(range.depth).id.load(), kind, now.epoch);
     record.at.python = now.wants_python ? capture_current().python : 0;
     record.variant = variant;
     record.duration_ns = duration_ns;
     record.self_ns = self_ns;
     chunk_filled = thread.ranges.append(record);
   }
-  thread.stack.pop_to(range.depth, now);
+  if (range.depth + 1 == thread.stack.depth()) [[likely]] {
+    thread.stack.pop(now);
+    close_ended(thread.stack, now);
+  } else {
+    leave(thread.stack, range.depth, now);
+  }
+  if (chunk_filled)
+    request_drain();
+  return true;
+}
+
+void abandon_range(const OpenRange &range) noexcept {
+  if (range.is_open && is_on(this_thread().stack, range))
+    leave(this_thread().stack, range.depth, situation());
+}
+
+std::vector<NamedFrame> current_path() {
+  std::vector<NamedFrame> path;
+  ShadowStack &stack = this_thread().stack;
+  if (stack.depth() == 0)
+    return path;
+  ContextTree &tree = ContextTree::instance(); // what the stack names, it keeps alive
+  for (ContextId id = stack.top().id.load(); id != 0; id = tree.node(id).parent)
+    path.push_back({tree.node(id).name, tree.node(id).kind, tree.node(id).birth});
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+void record_range(std::span<const NamedFrame> path, RangeKind kind, int64_t duration_ns,
+                  int64_t self_ns) noexcept {
+  Situation now = situation();
+  if (!now.active)
+    return;
+  ThreadState *thread = nullptr;
+  bool chunk_filled = false;
+  try {
+    thread = &this_thread();
+    RangeRecord record = record_of(intern(path, now), kind, now.epoch);
+    record.duration_ns = duration_ns;
+    record.self_ns = self_ns;
+    chunk_filled = thread->ranges.append(record);
+  } catch (...) { // no memory for the path
+    if (thread)
+      thread->ranges.lost.fetch_add(1, std::memory_order_relaxed);
+  }
   if (chunk_filled)
     request_drain();
 }
@@ -90,8 +182,9 @@ void close_top(const Situation &now) noexcept {
   bool was_scope = is_scope(entry) && !entry.is_noop;
   int64_t start_ns = entry.start_ns;
   bool is_first_use = thread.stack.pop(now);
+  close_ended(thread.stack, now);
   bool chunk_filled = false;
-  if (start_ns != 0 && now.wants_wall) {
+  if (start_ns > 0 && now.wants_wall) {
     RangeRecord record = record_of(id, RangeKind::kScope, now.epoch);
     record.duration_ns = record.self_ns = monotonic_ns() - start_ns;
     chunk_filled = thread.ranges.append(record);
@@ -100,6 +193,12 @@ void close_top(const Situation &now) noexcept {
   }
   if (chunk_filled)
     request_drain();
+}
+
+void close_operators(const Situation &now) noexcept {
+  ShadowStack &stack = this_thread().stack;
+  while (stack.depth() != 0 && stack.top().kind == FrameKind::kOp)
+    stack.pop(now);
 }
 
 } // namespace proton

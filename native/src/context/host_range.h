@@ -2,31 +2,55 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "context/shadow_stack.h"
 #include "record/record.h"
+#include "support/name.h"
 
 namespace proton {
 
 /// An open frame on the calling thread's stack. Inactive when no session listened at its start.
 struct OpenRange {
-  uint32_t depth = 0; ///< of the stack before the frame was opened
+  uint64_t scope_id = 0; ///< of the frame: another one may stand at its depth by now
+  uint32_t depth = 0;    ///< of the stack before the frame was opened
   bool is_open = false;
 };
 
 /// Opens a frame; a failure (no memory) leaves the range inactive. [launching thread, noexcept]
 OpenRange enter_range(std::string_view name, FrameKind kind) noexcept;
-/// Records the range and closes its frame with whatever was left open above it. The record belongs
-/// to the epoch in which the range ended. [launching thread, noexcept]
-void exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns, int64_t self_ns,
+/// Records the range and closes its frame. The record belongs to the epoch in which the range
+/// ended. A frame with a scope or range above that is still open only leaves when it comes to the
+/// top: closing the scope belongs to the program. False: a session listens, but somebody closed the
+/// frame before, so that nothing was recorded. [launching thread, noexcept]
+bool exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns, int64_t self_ns,
                 int32_t variant) noexcept;
+/// Closes the frame in the same way and records nothing. [launching thread, noexcept]
+void abandon_range(const OpenRange &range) noexcept;
+
+/// A frame of a path that outlives the stack on which it stood.
+struct NamedFrame {
+  Name name;
+  FrameKind kind = FrameKind::kScope;
+  uint32_t birth = 0; ///< serial of the newest session when it was opened; 0: take today's
+};
+/// The frames open on the calling thread, with those of the thread it follows, outermost first.
+std::vector<NamedFrame> current_path();
+/// Records a range that ended away from the stack where it began, in the epoch of now.
+/// [any thread, noexcept]
+void record_range(std::span<const NamedFrame> path, RangeKind kind, int64_t duration_ns,
+                  int64_t self_ns) noexcept;
 
 /// Opens a scope on the calling thread's stack. Call only while a session is active.
 StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now);
 /// Closes the top frame of the calling thread's stack; a timed scope is recorded. The caller
 /// checked that there is one.
 void close_top(const Situation &now) noexcept;
+/// Closes the operators on top of the calling thread's stack: one that goes on elsewhere, or around
+/// the end of a scope that is older, must not stand between the program and its scope.
+void close_operators(const Situation &now) noexcept;
 
 /// Asks for the logs to be consumed soon; set by the session room.
 using DrainRequest = void (*)() noexcept;

@@ -1,7 +1,6 @@
 #include "context/shadow_stack.h"
 
 #include <cstring>
-#include <functional>
 
 #include "calltree/context_tree.h"
 #include "support/error.h"
@@ -11,8 +10,13 @@ namespace {
 
 std::atomic<const ShadowStack *> g_starting_stack{nullptr};
 constexpr std::string_view kMetadataPrefix = "__proton_launch_metadata:";
+constexpr uint64_t kMixer = 0x9E3779B97F4A7C15ull;
 constexpr uint64_t kScopeIdBlock = 1024;
 std::atomic<uint64_t> g_next_scope_ids{1};
+
+uint64_t slot_of(ContextId parent, HashedName name, FrameKind kind) noexcept {
+  return (name.hash ^ (uint64_t{parent} * kMixer) ^ static_cast<uint64_t>(kind)) >> 7;
+}
 
 } // namespace
 
@@ -26,8 +30,20 @@ const ShadowStack *starting_stack() noexcept {
   return g_starting_stack.load(std::memory_order_acquire);
 }
 
-HashedName hashed(std::string_view text) noexcept {
-  return {text, std::hash<std::string_view>{}(text)};
+[[gnu::hot]] HashedName hashed(std::string_view text) noexcept {
+  // Ours, because a call into the standard library costs as much again.
+  uint64_t hash = text.size() * kMixer;
+  const char *at = text.data();
+  size_t left = text.size();
+  for (; left >= sizeof(uint64_t); left -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, sizeof(word));
+    hash = (hash ^ word) * kMixer;
+    hash ^= hash >> 29;
+  }
+  for (; left != 0; --left, ++at)
+    hash = (hash ^ static_cast<unsigned char>(*at)) * kMixer;
+  return {text, hash ^ (hash >> 32)};
 }
 
 ShadowStack::~ShadowStack() {
@@ -50,13 +66,30 @@ StackEntry &ShadowStack::append() {
   return entry(index);
 }
 
-uint64_t ShadowStack::next_scope_id() noexcept {
+[[gnu::hot]] uint64_t ShadowStack::next_scope_id() noexcept {
   // In blocks, so that threads do not pass one cache line around at every scope.
   if (next_scope_id_ == scope_ids_end_) {
     next_scope_id_ = g_next_scope_ids.fetch_add(kScopeIdBlock, std::memory_order_relaxed);
     scope_ids_end_ = next_scope_id_ + kScopeIdBlock;
   }
   return next_scope_id_++;
+}
+
+[[gnu::hot]] ShadowStack::CacheEntry *ShadowStack::find(ContextId parent, HashedName name,
+                                                        FrameKind kind, const Situation &now,
+                                                        uint32_t collection) noexcept {
+  uint64_t slot = slot_of(parent, name, kind);
+  // Either of two neighbours: two paths of a loop that shared one slot would always miss.
+  for (uint64_t other : {0, 1}) {
+    CacheEntry &cached = cache_[(slot ^ other) % kCacheEntries];
+    if (cached.collection == collection && cached.hash == name.hash && cached.parent == parent &&
+        cached.birth == now.birth && cached.kind == kind && cached.length == name.text.size() &&
+        std::memcmp(cached.text.data(), name.text.data(), name.text.size()) == 0) {
+      expect_next(cached);
+      return &cached;
+    }
+  }
+  return nullptr;
 }
 
 ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
@@ -68,19 +101,17 @@ ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
     is_first_use_ = true;
     return tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
   }
-  uint64_t slot =
-      (name.hash ^ (uint64_t{parent} * 0x9E3779B97F4A7C15ull) ^ static_cast<uint64_t>(kind)) >> 7;
-  CacheEntry &cached = cache_[slot % kCacheEntries];
-  if (cached.collection == collection && cached.hash == name.hash && cached.parent == parent &&
-      cached.birth == now.birth && cached.kind == kind && cached.length == name.text.size() &&
-      std::memcmp(cached.text.data(), name.text.data(), name.text.size()) == 0) {
-    is_first_use_ |= tree.touch(cached.id, now.epoch);
-    return cached.id;
+  if (CacheEntry *known = find(parent, name, kind, now, collection)) {
+    is_first_use_ |= tree.touch(known->id, now.epoch);
+    return known->id;
   }
   is_first_use_ = true;
   ContextId id = tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
   if (id == ContextTree::kStale)
     return id;
+  uint64_t slot = slot_of(parent, name, kind);
+  bool is_taken = cache_[slot % kCacheEntries].collection == collection;
+  CacheEntry &cached = cache_[(is_taken ? slot ^ 1 : slot) % kCacheEntries];
   cached.hash = name.hash;
   cached.parent = parent;
   cached.id = id;
@@ -90,6 +121,18 @@ ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
   cached.length = static_cast<uint8_t>(name.text.size());
   std::memcpy(cached.text.data(), name.text.data(), name.text.size());
   return id;
+}
+
+[[gnu::hot]] void ShadowStack::expect_next(CacheEntry &found) noexcept {
+  // Programs repeat themselves, and what they do in between empties the processor's caches.
+  auto slot = static_cast<uint16_t>(&found - cache_.data());
+  cache_[last_slot_].next = slot;
+  last_slot_ = slot;
+  const CacheEntry &next = cache_[found.next]; // asked for one step ago
+  ContextTree::instance().prefetch(next.id);
+  const auto *after = reinterpret_cast<const char *>(&cache_[next.next]);
+  for (size_t line = 0; line < 2; ++line) // most names end there
+    __builtin_prefetch(after + kLine * line);
 }
 
 ContextId ShadowStack::base() noexcept {
@@ -132,7 +175,7 @@ ContextId ShadowStack::current(const Situation &now) {
   }
 }
 
-void ShadowStack::publish(const Situation &now) noexcept {
+void ShadowStack::publish_state(const Situation &now) noexcept {
   // An empty stack publishes the root: it follows the starting thread, it does not lead others.
   ContextId shown = own();
   if (now.active && lacks_state()) {
@@ -158,7 +201,40 @@ void ShadowStack::publish(const Situation &now) noexcept {
     held_.store(0, std::memory_order_release);
 }
 
-StackEntry &ShadowStack::push(HashedName name, FrameKind kind, const Situation &now) {
+[[gnu::hot]] StackEntry *ShadowStack::push_known(HashedName name, FrameKind kind,
+                                                 const Situation &now) noexcept {
+  const uint32_t below = depth();
+  if (below % kBlockEntries == 0 || !states_.empty() || name.text.size() > kInlineName)
+    return nullptr;
+  ContextTree &tree = ContextTree::instance();
+  StackEntry &top = entry(below - 1);
+  uint32_t collection = tree.collections(); // odd, which nothing matches, while one is at work
+  const CacheEntry *known =
+      find(top.id.load(std::memory_order_relaxed), name, kind, now, collection);
+  if (!known)
+    return nullptr;
+  const ContextId id = known->id;
+  StackEntry &fresh = (&top)[1];
+  fresh.is_first_use = tree.touch(id, now.epoch);
+  fresh.id.store(id, std::memory_order_release);
+  depth_.store(below + 1, std::memory_order_seq_cst);
+  if (tree.collections() != collection) {
+    depth_.store(below, std::memory_order_release);
+    return nullptr;
+  }
+  fresh.state_serial = top.state_serial;
+  fresh.kind = kind;
+  fresh.is_noop = false;
+  fresh.scope_id = next_scope_id();
+  fresh.name_hash = name.hash;
+  fresh.start_ns = 0;
+  published_.store(id, std::memory_order_release);
+  return &fresh;
+}
+
+[[gnu::hot]] StackEntry &ShadowStack::push(HashedName name, FrameKind kind, const Situation &now) {
+  if (StackEntry *known = push_known(name, kind, now))
+    return *known;
   ContextTree &tree = ContextTree::instance();
   const bool carries_state = kind != FrameKind::kScope && kind != FrameKind::kTest;
   const uint32_t below = depth();
@@ -205,7 +281,7 @@ StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
   return fresh;
 }
 
-bool ShadowStack::pop(const Situation &now) noexcept {
+[[gnu::hot]] bool ShadowStack::pop(const Situation &now) noexcept {
   // Records of this epoch may name the node after it left the stack. That of a frame which stands
   // for nothing is its parent's, still below.
   const StackEntry &closed = top();

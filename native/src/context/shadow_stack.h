@@ -75,13 +75,14 @@ public:
 private:
   static constexpr uint32_t kBlockEntries = 256;
   static constexpr uint32_t kMaxBlocks = 4096;
-  static constexpr uint32_t kCacheEntries = 256;
-  static constexpr size_t kInlineName = 48;
+  static constexpr uint32_t kCacheEntries = 1024; // a training step has hundreds of paths
+  static constexpr size_t kInlineName = 88;       // autograd's names are long
   struct State {
     std::string name;
     uint32_t serial;
   };
-  struct CacheEntry {
+  static constexpr size_t kLine = 64;
+  struct alignas(kLine) CacheEntry {
     uint64_t hash = 0;
     ContextId parent = 0;
     ContextId id = 0;
@@ -89,17 +90,30 @@ private:
     uint32_t collection = 1; ///< odd: matches no settled number
     FrameKind kind = FrameKind::kUnknown;
     uint8_t length = 0;
+    uint16_t next = 0;                  ///< slot that was found after this one the last time
     std::array<char, kInlineName> text; ///< own copy: the node may be freed while we compare
   };
 
+  /// The path as this thread found it before; null when it has to be looked up.
+  CacheEntry *find(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
+                   uint32_t collection) noexcept;
+  /// `push` on a frame of the same block, without states, of a path found before; else null.
+  StackEntry *push_known(HashedName name, FrameKind kind, const Situation &now) noexcept;
   /// kStale when a collection began since the number, or when `parent` is kStale.
   ContextId child(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
                   uint32_t collection);
+  void expect_next(CacheEntry &found) noexcept;
   ContextId with_state(ContextId base, const Situation &now, uint32_t collection);
   ContextId base() noexcept;
   ContextId own() noexcept { return depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed); }
   bool lacks_state() noexcept;
-  void publish(const Situation &now) noexcept;
+  void publish(const Situation &now) noexcept {
+    if (states_.empty()) [[likely]] // the root when the stack is empty
+      published_.store(own(), std::memory_order_release);
+    else
+      publish_state(now);
+  }
+  void publish_state(const Situation &now) noexcept;
   StackEntry &append();
   uint64_t next_scope_id() noexcept;
 
@@ -114,6 +128,7 @@ private:
   uint64_t next_scope_id_ = 0; ///< of a block that only this stack hands out
   uint64_t scope_ids_end_ = 0;
   std::array<CacheEntry, kCacheEntries> cache_{};
+  uint16_t last_slot_ = 0;
 };
 
 /// A thread by its stack, for as long as the thread lives: stacks are used again by later ones.

@@ -10,12 +10,15 @@ import os
 import sys
 from collections.abc import Sequence
 
-from proton_bench.plugin import Availability, Backend, Collector, Mode, hookimpl
+from proton_bench.errors import UsageError
+from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
 
 __all__ = ["BACKEND"]
 
 _INTERPRET = "TRITON_INTERPRET"
+_DEPTH = "depth"
+_MOST_DIGITS = 9
 
 
 def _availability() -> Availability:
@@ -27,9 +30,18 @@ def _availability() -> Availability:
 
 
 def _open(mode: Mode) -> Collector:
-    from proton_bench_plugins.cpu.collector import HostCollector
+    from proton_bench_plugins.cpu.collector import DEFAULT_DEPTH, HostCollector
 
-    return HostCollector()
+    return HostCollector(_depth(mode.options.get(_DEPTH, str(DEFAULT_DEPTH))))
+
+
+def _depth(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS:
+        raise UsageError(
+            f"mode cpu:{_DEPTH}={text!r}: give the number of nested operators to record, "
+            "1 for those that the program calls, 0 for all"
+        )
+    return int(text)
 
 
 def _prepare() -> str | None:
@@ -52,6 +64,13 @@ BACKEND = Backend(
     summary="torch operators and interpreted Triton kernels on the CPU",
     availability=_availability,
     open=_open,
+    modes=(
+        ModeSpec(
+            "cpu",
+            {_DEPTH: "nested torch operators to record: 2 by default, 0 for all"},
+            "torch operators to a depth",
+        ),
+    ),
     records_wall=True,
     device_kinds=("CPU",),
     prepare=_prepare,

@@ -10,12 +10,15 @@ from types import ModuleType
 from proton_bench import _native
 from proton_bench.capture.on_import import ImportCallback
 from proton_bench_plugins.cpu.autotune import mark_trials
-from proton_bench_plugins.cpu.dispatch_observer import DispatchObserver
 from proton_bench_plugins.cpu.interpreter import InterpreterObserver
 from proton_bench_plugins.cpu.interpreter_driver import install_driver
 from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
+from proton_bench_plugins.cpu.profiler_observer import ProfilerObserver
+from proton_bench_plugins.cpu.torch_verdict import judge_torch
 
-__all__ = ["HostCollector"]
+__all__ = ["DEFAULT_DEPTH", "HostCollector"]
+
+DEFAULT_DEPTH = 2  # operators that the program calls, and what those call
 
 
 class HostCollector:
@@ -23,10 +26,15 @@ class HostCollector:
 
     torch and Triton are attached when they are imported, before or after ``start``; neither is
     imported by us.
+
+    Args:
+        max_depth: Operators nested deeper are not recorded; 0 records all.
     """
 
-    def __init__(self) -> None:
-        self._native = _native.CpuCollector()
+    def __init__(self, max_depth: int = DEFAULT_DEPTH) -> None:
+        self._max_depth = max_depth
+        self._native = _native.CpuCollector(max_depth)
+        self._profiler: ProfilerObserver | None = None
         self._undo = contextlib.ExitStack()
 
     def start(self) -> None:
@@ -47,21 +55,29 @@ class HostCollector:
 
     def flush(self) -> None:
         """Deliver what was timed so far."""
+        if self._profiler is not None:
+            self._profiler.flush()
         self._native.flush()
 
     def stop(self) -> None:
         """Detach from torch and Triton and stop timing."""
         self._undo.close()
+        self._profiler = None
 
-    def _attach_torch(self, _module: ModuleType) -> None:
-        if self._native.attach_torch():
+    def _attach_torch(self, torch: ModuleType) -> None:
+        verdict = judge_torch(torch)
+        reason = verdict.reason
+        if not reason and self._native.attach_torch(verdict.reads_scope):
             self._undo.callback(self._native.detach_torch)
             return
+        observer = ProfilerObserver(self._max_depth)
+        self._undo.callback(observer.remove)
+        self._profiler = observer
         sys.stderr.write(
-            "proton: note: this torch has no observer that can be used; operators of the main "
-            "thread are timed through a dispatch mode, which costs more\n"
+            "proton: note: operators are recorded through torch.profiler, which costs more and "
+            "leaves no room for the program's own: torch cannot be observed natively, "
+            f"{reason or 'it lacks the symbols'}\n"
         )
-        self._undo.callback(DispatchObserver(self._native).remove)
 
     def _attach_interpreter(self, module: ModuleType) -> None:
         self._undo.callback(InterpreterObserver(self._native, module).remove)

@@ -71,3 +71,15 @@ TEST(a_reader_beside_the_writer_loses_nothing) {
   CHECK(is_in_order);
   CHECK_EQ(expected, kCount);
 }
+
+TEST(a_chunk_that_was_read_is_written_again) {
+  Log log;
+  for (uint64_t round = 0; round < 5; ++round) {
+    for (uint64_t i = 0; i < 2 * Log::kChunkRecords; ++i)
+      log.append({round * 10'000 + i});
+    std::vector<uint64_t> values = drain(log);
+    CHECK_EQ(values.size(), 2 * Log::kChunkRecords);
+    CHECK_EQ(values.front(), round * 10'000);
+    CHECK_EQ(values.back(), round * 10'000 + 2 * Log::kChunkRecords - 1);
+  }
+}

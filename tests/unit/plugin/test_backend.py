@@ -72,6 +72,22 @@ def test_an_unknown_mode_names_the_choices() -> None:
         assign_modes([PLAIN, SAMPLING], "sampling")
 
 
+DEEP = make_backend("cpu", ModeSpec("cpu", {"depth": "operators"}))
+REPLAY = make_backend("replay", ModeSpec("replay", {"file": "path"}))
+
+
+def test_modes_of_several_backends_are_joined() -> None:
+    modes = assign_modes([REPLAY, DEEP], "replay:file=a+b/x+cpu:depth=3")
+
+    assert [mode.text for mode in modes] == ["replay:file=a+b/x", "cpu:depth=3"]
+    assert modes[1].options == {"depth": "3"}
+
+
+def test_two_modes_for_one_backend_are_refused() -> None:
+    with pytest.raises(UsageError, match="'cpu' is given two modes, 'cpu:depth=3' and 'cpu'"):
+        assign_modes([REPLAY, DEEP], "cpu:depth=3+cpu")
+
+
 def test_a_mode_for_a_backend_without_modes_is_refused() -> None:
     with pytest.raises(UsageError, match="it has no modes, leave it out"):
         assign_modes([PLAIN], "x")

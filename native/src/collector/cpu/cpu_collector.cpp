@@ -2,12 +2,22 @@
 
 #include "collector/cpu/op_stack.h"
 #include "collector/cpu/torch_observer.h"
+#include "context/current.h"
+#include "support/tick_clock.h"
 
 namespace proton {
 
 void CpuCollector::start() {
+  TickClock::calibrate();
   set_op_depth(max_depth_);
   set_ops_enabled(true);
+}
+
+void CpuCollector::flush() {
+  if (!situation().active)
+    return; // nobody could be told
+  if (uint64_t strays = take_stray_ops(); strays != 0)
+    sink_.dropped({"torch operator ended out of order or on another thread", strays});
 }
 
 void CpuCollector::stop() {

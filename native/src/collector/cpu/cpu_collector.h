@@ -4,17 +4,21 @@
 #include <cstdint>
 
 #include "collector/collector.h"
+#include "record/record_sink.h"
 
 namespace proton {
 
 class CpuCollector : public Collector {
 public:
-  explicit CpuCollector(uint32_t max_depth) : max_depth_(max_depth) {}
+  /// Operators deeper than `max_depth` are not recorded; 0 records all.
+  CpuCollector(RecordSink &sink, uint32_t max_depth) : sink_(sink), max_depth_(max_depth) {}
   void start() override;
-  void flush() override {} // ranges are complete when they end
+  /// Ranges are complete when they end; what was lost is told here.
+  void flush() override;
   void stop() override;
 
 private:
+  RecordSink &sink_;
   uint32_t max_depth_;
 };
 

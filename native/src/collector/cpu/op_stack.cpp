@@ -2,108 +2,255 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <vector>
 
+#include "collector/cpu/stray_ends.h"
 #include "context/host_range.h"
-#include "support/clock.h"
+#include "support/tick_clock.h"
 
 namespace proton {
 namespace {
 
+/// An operator or kernel between its begin and its end. Those that are not recorded stand here too:
+/// their ends must find them, and what is recorded inside goes to the next one around them.
 struct OpenOp {
-  OpenRange range;
+  const void *token = nullptr; ///< null: a kernel
+  OpenRange range;             ///< closed: not recorded
   int64_t start_ns = 0;
   int64_t nested_ns = 0; ///< recorded ranges inside
   int32_t variant = -1;
-  RangeKind kind = RangeKind::kOp;
-  bool counts = false; ///< towards the depth limit
+  bool counts = false;                           ///< towards the depth limit
+  std::shared_ptr<UserRange::Progress> progress; ///< null but for ranges that may end elsewhere
 };
 
 struct OpStack {
   std::vector<OpenOp> open;
   uint32_t depth = 0;
   uint32_t muted = 0;
+  uint64_t seen_strays = 0;
 };
 
-OpStack &ops() {
-  thread_local OpStack stack;
-  return stack;
-}
+// Initial-exec: one instruction instead of a call per access.
+[[gnu::tls_model("initial-exec")]] thread_local OpStack *t_ops = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local bool t_ends = false;
+
+struct Owner {
+  ~Owner() {
+    t_ops = nullptr;
+    t_ends = true;
+  }
+  std::unique_ptr<OpStack> stack;
+};
+thread_local Owner t_owner;
 
 std::atomic<uint32_t> g_max_depth{2};
 std::atomic<bool> g_enabled{false};
+std::atomic<uint64_t> g_strays{0};
+StrayEnds g_stray_ends;
 
-void begin(std::string_view name, RangeKind kind, int32_t variant) noexcept {
-  OpStack &stack = ops();
+/// Null without memory, and while the thread ends.
+OpStack *make_ops() noexcept {
+  if (t_ends)
+    return nullptr;
   try {
-    OpenOp op;
-    op.kind = kind;
-    op.variant = variant;
-    bool listens = g_enabled.load(std::memory_order_relaxed) && situation().active;
-    bool is_kernel = kind == RangeKind::kKernel;
-    bool is_wrapper = !is_kernel && is_autograd_wrapper(name);
-    bool has_room =
-        is_kernel || is_wrapper || stack.depth < g_max_depth.load(std::memory_order_relaxed);
-    bool wanted = listens && has_room && (is_kernel || stack.muted == 0);
-    op.counts = wanted && !is_kernel && !is_wrapper;
-    if (wanted)
-      op.range = enter_range(name, is_kernel ? FrameKind::kKernel : FrameKind::kOp);
-    op.start_ns = monotonic_ns();
-    stack.open.push_back(op);
-    stack.depth += op.counts ? 1 : 0;
-  } catch (...) { // no memory for the entry: its end closes the enclosing one early
+    auto stack = std::make_unique<OpStack>();
+    stack->open.reserve(64);
+    stack->seen_strays = g_stray_ends.posted();
+    t_owner.stack = std::move(stack);
+    t_ops = t_owner.stack.get();
+  } catch (...) { // no memory: nothing is timed on this thread
   }
+  return t_ops;
+}
+
+OpStack *ops() noexcept { return t_ops ? t_ops : make_ops(); }
+
+void count_strays(uint64_t count) noexcept {
+  if (count != 0 && g_enabled.load(std::memory_order_relaxed))
+    g_strays.fetch_add(count, std::memory_order_relaxed);
+}
+
+/// Takes the operator at `index` off, those above stay. What it contained belongs to the next one.
+[[gnu::hot]] void take_off(OpStack &stack, size_t index, int64_t contained_ns) noexcept {
+  stack.depth -= stack.open[index].counts ? 1 : 0;
+  if (index + 1 == stack.open.size())
+    stack.open.pop_back();
+  else
+    stack.open.erase(stack.open.begin() + static_cast<std::ptrdiff_t>(index));
+  if (index == 0)
+    return;
+  OpenOp &around = stack.open[index - 1];
+  around.nested_ns += contained_ns;
+  if (around.progress)
+    around.progress->nested_ns.store(around.nested_ns, std::memory_order_relaxed);
+}
+
+/// Forgets operators of this thread that ended on another one.
+void forget_strays(OpStack &stack) noexcept {
+  g_stray_ends.visit_since(stack.seen_strays, [&](const void *token) {
+    for (size_t i = stack.open.size(); i-- > 0;) {
+      if (stack.open[i].token != token)
+        continue;
+      abandon_range(stack.open[i].range);
+      take_off(stack, i, stack.open[i].nested_ns);
+      return;
+    }
+  });
+}
+
+/// Ends the newest one.
+[[gnu::hot]] void close_newest(OpStack &stack, int64_t end_ns) noexcept {
+  const OpenOp &op = stack.open.back();
+  int64_t contained_ns = op.nested_ns;
+  if (op.progress && op.progress->is_done.exchange(true)) {
+    abandon_range(op.range); // another thread ended it just now
+  } else if (op.range.is_open) {
+    contained_ns = end_ns - op.start_ns;
+    int64_t self_ns = std::max<int64_t>(0, contained_ns - op.nested_ns);
+    RangeKind kind = op.token ? RangeKind::kOp : RangeKind::kKernel;
+    if (!exit_range(op.range, kind, contained_ns, self_ns, op.variant))
+      count_strays(1);
+  }
+  take_off(stack, stack.open.size() - 1, contained_ns);
+}
+
+/// Ends the one at `index` and those above it, which should have ended before.
+[[gnu::hot]] void close_down_to(OpStack &stack, size_t index) noexcept {
+  int64_t end_ns = stack.open[index].range.is_open || index + 1 != stack.open.size()
+                       ? TickClock::now_ns()
+                       : 0; // nothing of it is recorded
+  while (stack.open.size() > index)
+    close_newest(stack, end_ns);
+}
+
+/// Ends the operator if it stands on this thread's stack.
+[[gnu::hot]] bool end_here(const void *token) noexcept {
+  OpStack *stack = t_ops;
+  if (!stack)
+    return false;
+  if (g_stray_ends.has_news(stack->seen_strays))
+    forget_strays(*stack);
+  for (size_t i = stack->open.size(); i-- > 0;) {
+    if (stack->open[i].token == token) {
+      close_down_to(*stack, i);
+      return true;
+    }
+  }
+  return false;
 }
 
 } // namespace
 
-bool is_autograd_wrapper(std::string_view name) noexcept {
-  if (name.starts_with("aten::"))
-    return false;
-  if (name.starts_with("autograd::engine::evaluate_function") ||
-      name.starts_with("torch::autograd::"))
-    return true;
-  // Nodes of the backward graph: AddmmBackward0, MyFunctionBackward, CopyBackwards.
-  std::string_view rest = name;
-  while (!rest.empty() && rest.back() >= '0' && rest.back() <= '9')
-    rest.remove_suffix(1);
-  if (rest.ends_with('s'))
-    rest.remove_suffix(1);
-  return rest.ends_with("Backward");
+bool is_autograd_evaluation(std::string_view name) noexcept {
+  return name.starts_with("autograd::engine::evaluate_function");
 }
 
 void set_op_depth(uint32_t max_depth) noexcept {
-  g_max_depth.store(max_depth, std::memory_order_relaxed);
+  g_max_depth.store(max_depth == 0 ? UINT32_MAX : max_depth, std::memory_order_relaxed);
 }
 
 void set_ops_enabled(bool enabled) noexcept { g_enabled.store(enabled, std::memory_order_release); }
 
-void begin_op(std::string_view name) noexcept { begin(name, RangeKind::kOp, -1); }
+[[gnu::hot]] void begin_op(const void *token, OpKind kind, NameOf name_of) noexcept {
+  OpStack *stack = ops();
+  if (!stack)
+    return;
+  if (g_stray_ends.has_news(stack->seen_strays))
+    forget_strays(*stack);
+  try {
+    OpenOp &op = stack->open.emplace_back();
+    op.token = token;
+    bool wanted = stack->depth < g_max_depth.load(std::memory_order_relaxed) && stack->muted == 0 &&
+                  g_enabled.load(std::memory_order_relaxed);
+    if (!wanted)
+      return;
+    const char *text = name_of(token);
+    std::string_view name = text ? text : "<unnamed operator>";
+    op.range = enter_range(name, FrameKind::kOp);
+    op.counts = op.range.is_open && kind == OpKind::kOperator && !is_autograd_evaluation(name);
+    stack->depth += op.counts ? 1 : 0;
+    op.start_ns = op.range.is_open ? TickClock::now_ns() : 0;
+  } catch (...) { // no memory for the entry: its end is a stray one
+  }
+}
+
+[[gnu::hot]] void end_op(const void *token) noexcept {
+  if (end_here(token))
+    return;
+  count_strays(1);
+  g_stray_ends.post(token);
+}
+
+std::unique_ptr<UserRange> begin_user_op(const void *token, NameOf name_of) noexcept {
+  begin_op(token, OpKind::kUser, name_of);
+  if (!t_ops || t_ops->open.empty())
+    return nullptr;
+  OpenOp &op = t_ops->open.back();
+  if (op.token != token || !op.range.is_open)
+    return nullptr;
+  try {
+    auto range = std::make_unique<UserRange>();
+    range->path = current_path();
+    range->start_ns = op.start_ns;
+    range->progress = std::make_shared<UserRange::Progress>();
+    op.progress = range->progress;
+    return range;
+  } catch (...) { // no memory: an end on another thread is counted as a stray one
+    return nullptr;
+  }
+}
+
+void end_user_op(const void *token, const UserRange *range) noexcept {
+  if (end_here(token))
+    return;
+  if (!range) {
+    count_strays(1);
+  } else if (!range->progress->is_done.exchange(true)) {
+    int64_t duration_ns = TickClock::now_ns() - range->start_ns;
+    int64_t nested_ns = range->progress->nested_ns.load(std::memory_order_relaxed);
+    if (g_enabled.load(std::memory_order_relaxed))
+      record_range(range->path, RangeKind::kOp, duration_ns,
+                   std::max<int64_t>(0, duration_ns - nested_ns));
+  } else {
+    return; // ended with the one around it
+  }
+  g_stray_ends.post(token);
+}
+
+uint64_t take_stray_ops() noexcept { return g_strays.exchange(0, std::memory_order_relaxed); }
 
 void begin_kernel(std::string_view name, int32_t variant) noexcept {
-  begin(name, RangeKind::kKernel, variant);
+  OpStack *stack = ops();
+  try {
+    if (!stack)
+      return;
+    OpenOp &op = stack->open.emplace_back();
+    op.variant = variant;
+    if (g_enabled.load(std::memory_order_relaxed))
+      op.range = enter_range(name, FrameKind::kKernel);
+    op.start_ns = TickClock::now_ns();
+  } catch (...) { // no memory for the entry: the end of an enclosing kernel comes early
+  }
 }
 
-void end_op() noexcept {
-  int64_t end_ns = monotonic_ns();
-  OpStack &stack = ops();
-  if (stack.open.empty())
-    return; // began before this collector listened
-  OpenOp op = stack.open.back();
-  stack.open.pop_back();
-  stack.depth -= op.counts ? 1 : 0;
-  int64_t duration_ns = end_ns - op.start_ns;
-  int64_t self_ns = std::max<int64_t>(0, duration_ns - op.nested_ns);
-  exit_range(op.range, op.kind, duration_ns, self_ns, op.variant);
-  if (!stack.open.empty())
-    stack.open.back().nested_ns += op.range.is_open ? duration_ns : op.nested_ns;
+void end_kernel() noexcept {
+  OpStack *stack = t_ops;
+  for (size_t i = stack ? stack->open.size() : 0; i-- > 0;)
+    if (!stack->open[i].token)
+      return close_down_to(*stack, i);
 }
 
-void mute_ops() noexcept { ++ops().muted; }
+void mute_ops() noexcept {
+  if (OpStack *stack = ops())
+    ++stack->muted;
+}
 
 void unmute_ops() noexcept {
-  OpStack &stack = ops();
-  stack.muted -= stack.muted != 0 ? 1 : 0;
+  if (OpStack *stack = t_ops)
+    stack->muted -= stack->muted != 0 ? 1 : 0;
 }
+
+bool ops_muted() noexcept { return t_ops && t_ops->muted != 0; }
 
 } // namespace proton

@@ -1,29 +1,68 @@
 // Times nested operators and kernels of one thread: who ran how long by itself.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <vector>
 
+#include "context/host_range.h"
 #include "record/record.h"
 
 namespace proton {
 
-/// True for autograd's own frames around a backward operator; they do not count towards the depth.
-bool is_autograd_wrapper(std::string_view name) noexcept;
+/// Who asks for an operator to be timed.
+enum class OpKind : uint8_t {
+  kOperator, ///< counts towards the depth limit, but for autograd's own wrapper
+  kBackward, ///< a node of the backward graph: does not count
+  kUser,     ///< a range that the program named: does not count
+};
 
-/// Settings of the one CPU collector. [any thread]
+/// Gives an operator's name; asked only when the operator is recorded.
+using NameOf = const char *(*)(const void *token);
+
+/// True for autograd's own frame around a node of the backward graph.
+bool is_autograd_evaluation(std::string_view name) noexcept;
+
+/// Settings of the one CPU collector. Depth 0 is unlimited. [any thread]
 void set_op_depth(uint32_t max_depth) noexcept;
 void set_ops_enabled(bool enabled) noexcept;
 
-/// Begin and end of an operator; ends pair with begins in LIFO order. Operators below the depth
-/// limit and on muted threads are not recorded: their time stays with the one that contains them.
-void begin_op(std::string_view name) noexcept;
+/// Begins an operator of the calling thread. Below the depth limit and on muted threads nothing is
+/// recorded: the time stays with the operator that contains it. The token, not null, names the
+/// operator until its end.
+void begin_op(const void *token, OpKind kind, NameOf name_of) noexcept;
+/// Ends the operator of that token and those that began after it. When it began on another thread,
+/// or was ended with one around it, it is counted and, where it began, forgotten.
+void end_op(const void *token) noexcept;
+
+/// What a range that the program named takes along: such a range may end on another thread.
+struct UserRange {
+  /// Shared with the stack of the thread where it began.
+  struct Progress {
+    std::atomic<int64_t> nested_ns{0}; ///< recorded ranges inside
+    std::atomic<bool> is_done{false};  ///< recorded
+  };
+  std::vector<NamedFrame> path;
+  int64_t start_ns = 0;
+  std::shared_ptr<Progress> progress;
+};
+/// Begins one. Null when it is not recorded or, for want of memory, has to end where it began.
+std::unique_ptr<UserRange> begin_user_op(const void *token, NameOf name_of) noexcept;
+/// Ends it, on any thread; `range` is what its begin returned.
+void end_user_op(const void *token, const UserRange *range) noexcept;
+/// Operators that were counted by these functions since the last call. [any thread]
+uint64_t take_stray_ops() noexcept;
+
+/// Begins and ends an interpreted kernel; kernels of a thread nest.
 void begin_kernel(std::string_view name, int32_t variant) noexcept;
-/// Ends the newest operator or kernel of this thread; nothing when there is none.
-void end_op() noexcept;
+void end_kernel() noexcept;
 
 /// While muted, operators of this thread are not recorded. Nests.
 void mute_ops() noexcept;
 void unmute_ops() noexcept;
+/// Whether operators of this thread are muted.
+bool ops_muted() noexcept;
 
 } // namespace proton

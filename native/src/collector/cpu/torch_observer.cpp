@@ -1,10 +1,15 @@
 #include "collector/cpu/torch_observer.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 
-#include <atomic>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <utility>
 
 #include "collector/cpu/op_stack.h"
 
@@ -29,32 +34,168 @@ struct RecordFunctionCallback {
 };
 static_assert(sizeof(RecordFunctionCallback) == 40);
 
+// Where at::RecordFunction says what it is: behind the callbacks (room for four) and the thread.
+constexpr size_t kScopeOffset = 96;
+size_t scope_of(const void *record_function) noexcept {
+  return static_cast<const unsigned char *>(record_function)[kScopeOffset];
+}
+
 using AddGlobalCallback = uint64_t (*)(RecordFunctionCallback);
 using RemoveCallback = void (*)(uint64_t);
-using NameOf = const char *(*)(const void *record_function);
 
 AddGlobalCallback g_add = nullptr;
 RemoveCallback g_remove = nullptr;
 NameOf g_name_of = nullptr;
-std::atomic<bool> g_self_test{false};
-std::atomic<uint64_t> g_self_test_calls{0};
 
-std::unique_ptr<ObserverContext> on_start(const void *record_function) noexcept {
-  const char *name = g_name_of(record_function);
-  if (g_self_test.load(std::memory_order_relaxed) && name && std::strcmp(name, "aten::empty") == 0)
-    g_self_test_calls.fetch_add(1, std::memory_order_relaxed);
-  begin_op(name ? name : "<unnamed operator>");
+// One callback per kind, for a libtorch that hides the kind elsewhere.
+[[gnu::hot]] std::unique_ptr<ObserverContext> on_function(const void *record_function) noexcept {
+  begin_op(record_function, OpKind::kOperator, g_name_of);
   return nullptr;
 }
 
-void on_end(const void *, ObserverContext *) noexcept { end_op(); }
+[[gnu::hot]] std::unique_ptr<ObserverContext> on_backward(const void *record_function) noexcept {
+  begin_op(record_function, OpKind::kBackward, g_name_of);
+  return nullptr;
+}
+
+[[gnu::hot]] void on_end(const void *record_function, ObserverContext *) noexcept {
+  end_op(record_function);
+}
+
+struct UserContext : ObserverContext {
+  std::unique_ptr<UserRange> range;
+};
+
+std::unique_ptr<ObserverContext> on_user(const void *record_function) noexcept {
+  std::unique_ptr<UserRange> range = begin_user_op(record_function, g_name_of);
+  std::unique_ptr<UserContext> context(range ? new (std::nothrow) UserContext : nullptr);
+  if (context)
+    context->range = std::move(range);
+  return context;
+}
+
+void on_user_end(const void *record_function, ObserverContext *context) noexcept {
+  end_user_op(record_function,
+              context ? static_cast<UserContext *>(context)->range.get() : nullptr);
+}
+
+// One for all kinds costs libtorch half: it lists its callbacks anew at every node of a backward.
+[[gnu::hot]] std::unique_ptr<ObserverContext> on_any(const void *record_function) noexcept {
+  size_t scope = scope_of(record_function);
+  if (scope == kScopeUser) [[unlikely]]
+    return on_user(record_function);
+  begin_op(record_function, scope == kScopeFunction ? OpKind::kOperator : OpKind::kBackward,
+           g_name_of);
+  return nullptr;
+}
+
+[[gnu::hot]] void on_any_end(const void *record_function, ObserverContext *context) noexcept {
+  if (context) [[unlikely]]
+    on_user_end(record_function, context);
+  else
+    end_op(record_function);
+}
+
+/// What a probe sees, and who began it.
+struct Probe {
+  std::mutex mutex;
+  std::vector<TorchObserver::Seen> seen;
+  std::vector<const void *> tokens;
+};
+Probe &probe() {
+  static Probe *all = new Probe; // outlives threads of libtorch
+  return *all;
+}
+
+std::unique_ptr<ObserverContext> note_begin(const char *kind, size_t scope,
+                                            const void *token) noexcept {
+  try {
+    const char *name = g_name_of(token);
+    std::lock_guard lock(probe().mutex);
+    probe().seen.push_back({kind, name ? name : "", scope_of(token) == scope, false});
+    probe().tokens.push_back(token);
+    return std::make_unique<UserContext>();
+  } catch (...) { // no memory: the probe does not see it and fails
+    return nullptr;
+  }
+}
+
+std::unique_ptr<ObserverContext> note_function(const void *token) noexcept {
+  return note_begin("operator", kScopeFunction, token);
+}
+std::unique_ptr<ObserverContext> note_backward(const void *token) noexcept {
+  return note_begin("backward", kScopeBackwardFunction, token);
+}
+std::unique_ptr<ObserverContext> note_user(const void *token) noexcept {
+  return note_begin("user", kScopeUser, token);
+}
+
+void note_end(const void *token, ObserverContext *context) noexcept {
+  std::lock_guard lock(probe().mutex);
+  for (size_t i = probe().tokens.size(); i-- > 0;) {
+    if (probe().tokens[i] != token || !context)
+      continue;
+    probe().seen[i].has_ended = true;
+    probe().tokens[i] = nullptr; // the next one may lie at the same place
+    return;
+  }
+}
 
 template <typename Function> bool resolve(void *library, const char *symbol, Function &function) {
   function = reinterpret_cast<Function>(dlsym(library, symbol));
   return function != nullptr;
 }
 
+/// A library to look for among those that are loaded, and what was found.
+struct BuildIdSearch {
+  std::string_view file_name;
+  std::string_view build_id;
+};
+
+size_t aligned(size_t bytes) { return (bytes + 3) & ~size_t{3}; }
+
+/// The build id's bytes; empty when the notes have none.
+std::string_view build_id_in(const char *notes, size_t size) noexcept {
+  for (size_t at = 0; at + sizeof(ElfW(Nhdr)) <= size;) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, notes + at, sizeof(note));
+    size_t name = at + sizeof(note), text = name + aligned(note.n_namesz);
+    at = text + aligned(note.n_descsz);
+    if (note.n_type != NT_GNU_BUILD_ID || at > size || note.n_namesz != 4 ||
+        std::memcmp(notes + name, "GNU", 4) != 0)
+      continue;
+    return {notes + text, note.n_descsz};
+  }
+  return {};
+}
+
+int visit_library(dl_phdr_info *library, size_t, void *argument) noexcept {
+  auto &search = *static_cast<BuildIdSearch *>(argument);
+  std::string_view path = library->dlpi_name ? library->dlpi_name : "";
+  if (!path.substr(path.rfind('/') + 1).starts_with(search.file_name))
+    return 0;
+  for (ElfW(Half) i = 0; i < library->dlpi_phnum && search.build_id.empty(); ++i) {
+    const ElfW(Phdr) &segment = library->dlpi_phdr[i];
+    if (segment.p_type == PT_NOTE)
+      search.build_id = build_id_in(
+          reinterpret_cast<const char *>(library->dlpi_addr + segment.p_vaddr), segment.p_memsz);
+  }
+  return 1;
+}
+
 } // namespace
+
+std::string loaded_build_id(const std::string &file_name) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  BuildIdSearch search{file_name, {}};
+  dl_iterate_phdr(visit_library, &search);
+  std::string text;
+  for (char each : search.build_id) {
+    auto byte = static_cast<unsigned char>(each);
+    text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return text;
+}
 
 TorchObserver &TorchObserver::instance() {
   static TorchObserver *observer = new TorchObserver; // outlives threads of the target
@@ -72,30 +213,50 @@ bool TorchObserver::find_symbols() {
          resolve(library, "_ZNK2at14RecordFunction4nameEv", g_name_of);
 }
 
-void TorchObserver::install() {
-  if (callback_ != 0)
+struct TorchObserver::Callback {
+  std::initializer_list<size_t> scopes;
+  StartCallback start;
+  EndCallback end;
+};
+
+void TorchObserver::install(bool reads_scope) {
+  if (reads_scope)
+    add({{{kScopeFunction, kScopeBackwardFunction, kScopeUser}, on_any, on_any_end}});
+  else
+    add({{{kScopeFunction}, on_function, on_end},
+         {{kScopeBackwardFunction}, on_backward, on_end},
+         {{kScopeUser}, on_user, on_user_end}});
+}
+
+void TorchObserver::add(std::initializer_list<Callback> kinds) {
+  if (installed())
     return;
-  RecordFunctionCallback callback;
-  callback.start = on_start;
-  callback.end = on_end;
-  callback.scopes_and_needs[kScopeFunction] = true;
-  callback.scopes_and_needs[kScopeBackwardFunction] = true;
-  callback.scopes_and_needs[kScopeUser] = true;
-  callback_ = g_add(callback);
+  for (const Callback &kind : kinds) {
+    RecordFunctionCallback callback;
+    callback.start = kind.start;
+    callback.end = kind.end;
+    for (size_t scope : kind.scopes)
+      callback.scopes_and_needs[scope] = true;
+    callbacks_[installed_++] = g_add(callback);
+  }
 }
 
 void TorchObserver::remove() {
-  if (callback_ == 0)
-    return;
-  g_remove(callback_);
-  callback_ = 0;
+  while (installed_ != 0)
+    g_remove(callbacks_[--installed_]);
 }
 
-void TorchObserver::self_test(bool on) {
-  g_self_test_calls.store(0);
-  g_self_test.store(on);
+void TorchObserver::begin_probe() {
+  add({{{kScopeFunction}, note_function, note_end},
+       {{kScopeBackwardFunction}, note_backward, note_end},
+       {{kScopeUser}, note_user, note_end}});
 }
 
-uint64_t TorchObserver::self_test_calls() const { return g_self_test_calls.load(); }
+std::vector<TorchObserver::Seen> TorchObserver::end_probe() {
+  remove();
+  std::lock_guard lock(probe().mutex);
+  probe().tokens.clear();
+  return std::exchange(probe().seen, {});
+}
 
 } // namespace proton

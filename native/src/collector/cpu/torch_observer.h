@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
 
 namespace proton {
 
@@ -10,17 +13,36 @@ class TorchObserver {
 public:
   static TorchObserver &instance();
 
-  /// True when libtorch is loaded and has the three symbols.
+  /// True when libtorch is loaded and has the symbols.
   bool find_symbols();
-  void install();
+  /// Once `find_symbols` was true. `reads_scope`: a probe saw `tells_scope` on everything, which
+  /// makes observing cheaper.
+  void install(bool reads_scope);
   void remove();
-  bool installed() const { return callback_ != 0; }
-  /// While on, calls whose name is "aten::empty" are counted: one proves the layouts right.
-  void self_test(bool on);
-  uint64_t self_test_calls() const;
+  bool installed() const { return installed_ != 0; }
+
+  /// What a probe saw: an operator of one of torch's kinds.
+  struct Seen {
+    const char *kind = ""; ///< "operator", "backward" or "user"
+    std::string name;
+    bool tells_scope = false; ///< the kind is read from the operator itself, too
+    bool has_ended = false;
+  };
+  /// Observes into a list instead, to see whether this libtorch has the layouts of ours. Where it
+  /// has others, that may crash: probe in a process of its own. [symbols found]
+  void begin_probe();
+  std::vector<Seen> end_probe();
 
 private:
-  uint64_t callback_ = 0;
+  struct Callback;
+  void add(std::initializer_list<Callback> kinds);
+  static constexpr uint32_t kCallbacks = 3;
+  uint64_t callbacks_[kCallbacks] = {};
+  uint32_t installed_ = 0;
 };
+
+/// Build id, in hexadecimal, of the loaded library whose file name starts like that; "" when it is
+/// not loaded or has none. Read from memory: the file may be another one by now.
+std::string loaded_build_id(const std::string &file_name);
 
 } // namespace proton

@@ -1,0 +1,34 @@
+// Durations of host work that is timed millions of times: the processor's own counter, where the
+// kernel trusts it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "support/clock.h"
+
+namespace proton {
+
+/// Nanoseconds since a point that is fixed after `calibrate`. Only differences mean
+/// something; they are right on any two threads.
+class TickClock {
+public:
+  static int64_t now_ns() noexcept {
+#if defined(__x86_64__)
+    if (uint64_t scale = scale_.load(std::memory_order_relaxed))
+      return static_cast<int64_t>(static_cast<uint64_t>(
+          (static_cast<unsigned __int128>(__builtin_ia32_rdtsc()) * scale) >> kShift));
+#endif
+    return monotonic_ns();
+  }
+
+  /// Finds how fast the counter runs; once, and some milliseconds. Until then, and where the kernel
+  /// does not keep its own time by the counter, CLOCK_MONOTONIC is read. True: the counter is used.
+  static bool calibrate();
+
+private:
+  static constexpr int kShift = 32;
+  static std::atomic<uint64_t> scale_; ///< nanoseconds per tick times 2^kShift; 0: not used
+};
+
+} // namespace proton

@@ -1,0 +1,138 @@
+"""Whether torch's operators can be observed natively: asked of a child process, once per libtorch.
+
+The answer is kept in the user's cache folder, by the build id of ``libtorch_cpu.so``. It can be
+deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+
+import proton_bench
+import proton_bench_plugins
+from proton_bench import _native
+from proton_bench_plugins.cpu import torch_probe
+
+__all__ = ["Verdict", "judge_torch", "verdict_file"]
+
+VERSION = 1  # of what is asked: a new question makes old answers worthless
+TIMEOUT_S = 60.0
+# These say something of the library; others, such as a kill for want of memory, do not.
+_CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a libtorch.
+
+    Attributes:
+        reason: Why its operators cannot be observed natively; "" when they can.
+        reads_scope: The kind of an operator can be read from it, which is cheaper.
+        is_final: Another probe would find the same.
+    """
+
+    reason: str
+    reads_scope: bool = False
+    is_final: bool = True
+
+
+def judge_torch(torch: ModuleType) -> Verdict:
+    """Return the verdict on the loaded libtorch, probing it where none is known.
+
+    Args:
+        torch: The imported module.
+    """
+    build_id = _native.loaded_build_id(torch_probe.LIBRARY)
+    file = verdict_file(build_id) if build_id else None
+    known = _read(file) if file else None
+    if known is not None:
+        return known
+    verdict = _probe(torch, build_id)
+    if file is not None and verdict.is_final:
+        _write(file, verdict)
+    return verdict
+
+
+def verdict_file(build_id: str) -> Path:
+    """Return the file in the user's cache folder that holds the verdict."""
+    import platformdirs
+
+    folder = platformdirs.user_cache_path("proton_bench")
+    return folder / "torch_observer" / f"{build_id}.{_native.version}.json"
+
+
+def _read(file: Path) -> Verdict | None:
+    try:
+        fields = json.loads(file.read_bytes())
+        if fields["version"] != VERSION:
+            return None
+        reason, reads_scope = fields["reason"], fields["reads_scope"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None  # none, or not ours: ask again
+    if not isinstance(reason, str) or not isinstance(reads_scope, bool):
+        return None
+    return Verdict(reason, reads_scope)
+
+
+def _write(file: Path, verdict: Verdict) -> None:
+    """Keep the verdict; where that is impossible, each run asks again."""
+    fields = asdict(verdict) | {"version": VERSION}
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            draft.write_text(json.dumps(fields))
+            draft.replace(file)
+        except OSError:
+            draft.unlink(missing_ok=True)
+
+
+def _probe(torch: ModuleType, build_id: str) -> Verdict:
+    folders = [_folder(torch), _folder(proton_bench), _folder(proton_bench_plugins)]
+    try:
+        # -P: our own folder is no place to import from.
+        result = subprocess.run(
+            [sys.executable, "-P", torch_probe.__file__, *folders],
+            env=_environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Verdict(f"a trial of it took longer than {TIMEOUT_S:.0f} s", is_final=False)
+    except (OSError, ValueError) as error:
+        return Verdict(f"a trial of it could not be started: {error}", is_final=False)
+    if result.returncode < 0 and -result.returncode in _CRASHES:
+        return Verdict(f"a trial of it ended with {signal.Signals(-result.returncode).name}")
+    return _findings(result.stdout, build_id) or Verdict(
+        f"a trial of it ended with code {result.returncode}", is_final=False
+    )
+
+
+def _folder(package: ModuleType) -> str:
+    return str(Path(str(package.__file__)).parents[1])
+
+
+def _findings(output: bytes, build_id: str) -> Verdict | None:
+    try:
+        findings = json.loads(output.splitlines()[-1])
+        if findings["build_id"] != build_id:
+            return Verdict("a trial of it loaded another torch", is_final=False)
+        return Verdict(str(findings["reason"]), bool(findings["reads_scope"]))
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
+
+
+def _environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Return the child's environment: ours, without what would profile the child as well."""
+    return {name: value for name, value in ours.items() if name != "PROTON_BENCH_AUTOSTART"}

@@ -1,0 +1,74 @@
+#include "aggregate/drain_thread.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "aggregate/aggregator.h"
+#include "check.h"
+#include "context/host_range.h"
+#include "context/thread_state.h"
+#include "session/session_registry.h"
+
+using namespace proton;
+
+namespace {
+
+// Enough for the thread to be woken: several chunks of records.
+void record_many() {
+  for (uint32_t i = 0; i < 70 * RecordLog<RangeRecord>::kChunkRecords; ++i) {
+    OpenRange range = enter_range("op", FrameKind::kOp);
+    exit_range(range, RangeKind::kOp, 1, 1, -1);
+  }
+}
+
+uint64_t drained() {
+  Aggregator &aggregator = Aggregator::instance();
+  std::lock_guard lock(aggregator.mutex);
+  uint64_t ranges = 0;
+  for (const auto &[id, epoch] : aggregator.epochs)
+    ranges += epoch.counts.ranges;
+  return ranges;
+}
+
+struct Listening {
+  Listening() {
+    Situation now;
+    now.epoch = now.birth = 1;
+    now.active = true;
+    {
+      std::lock_guard lock(Aggregator::instance().mutex);
+      Aggregator::instance().epochs[1];
+    }
+    publish_situation(now);
+    set_drain_request(request_background_drain);
+  }
+  ~Listening() { publish_situation({}); }
+};
+
+} // namespace
+
+TEST(records_are_consumed_while_their_thread_does_something_else) {
+  Listening listening;
+  record_many();
+  while (drained() == 0)
+    std::this_thread::yield();
+  CHECK(drained() > 0);
+}
+
+TEST(a_forked_child_consumes_with_a_thread_of_its_own) {
+  Listening listening;
+  record_many();
+  pid_t child = fork();
+  if (child == 0) {
+    uint64_t before = drained(); // would wait for ever if the lock were left taken
+    record_many();
+    while (drained() == before)
+      std::this_thread::yield();
+    _exit(0);
+  }
+  int status = 0;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
