@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 pytest_plugins = ["pytester"]
+
+# A shell starts what it runs in the background with SIGINT ignored, and programs inherit that; those
+# that tests start are to be interrupted all the same.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REQUIRED = frozenset(filter(None, os.environ.get("PROTON_BENCH_REQUIRE", "").split(",")))
 
