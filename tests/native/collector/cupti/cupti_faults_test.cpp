@@ -1,0 +1,134 @@
+// Every entry point of libcupti fails in turn: a start says so and leaves nothing on, and later
+// failures are counted losses.
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "collector/cupti/cupti_session.h"
+#include "driver/cupti_library.h"
+#include "support/error.h"
+
+using namespace proton;
+
+namespace {
+
+/// Text of the error that a start ends in; empty for none.
+std::string error_of_start(const CuptiOptions &options = double_options()) {
+  CuptiCollector collector(Aggregator::instance(), options);
+  try {
+    collector.start();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  collector.stop();
+  return "";
+}
+
+bool holds(const std::string &text, const char *part) {
+  return text.find(part) != std::string::npos;
+}
+
+void expect_all_off() {
+  CHECK_EQ(fake_cupti_is_kind_enabled(cupti::kKindConcurrentKernel), 0);
+  CHECK_EQ(fake_cupti_is_enabled(cupti::kDomainDriver, cupti::kCuLaunchKernelEx), 0);
+  CHECK_EQ(fake_cupti_is_enabled(cupti::kDomainResource, cupti::kGraphNodeCreated), 0);
+}
+
+/// What a failed call left on in the double, so that the next case begins like the first.
+void switch_off() {
+  const CuptiLibrary library = CuptiLibrary::open(double_options().candidates);
+  library.functions().activity_flush_all(0);
+  library.functions().activity_disable(cupti::kKindConcurrentKernel);
+  library.functions().unsubscribe(nullptr);
+}
+
+} // namespace
+
+TEST(a_start_that_fails_says_where_and_leaves_nothing_on) {
+  for (const char *function :
+       {"cuptiSubscribe", "cuptiActivityRegisterCallbacks", "cuptiEnableCallback",
+        "cuptiActivityEnable", "cuptiActivityFlushPeriod"}) {
+    CuptiOptions options = double_options();
+    options.flush_period_ms = 50;
+    fake_cupti_fail((std::string(function) + "=999").c_str());
+    std::string error = error_of_start(options);
+    fake_cupti_fail(nullptr);
+    CHECK(holds(error, function));
+    CHECK(holds(error, "999"));
+    expect_all_off();
+    CHECK_EQ(error_of_start(), ""); // and the next start works
+  }
+}
+
+TEST(a_later_callback_or_kind_that_fails_undoes_the_earlier_ones) {
+  CuptiOptions options = double_options();
+  options.copies = true;
+  for (const char *fault : {"cuptiEnableCallback@", "cuptiActivityEnable@"}) {
+    for (int call = 2; call <= 4; ++call) {
+      std::string function = std::string(fault).substr(0, std::string(fault).size() - 1);
+      uint64_t before = fake_cupti_calls(function.c_str());
+      fake_cupti_fail(
+          (fault + std::to_string(before + static_cast<uint64_t>(call)) + "=3").c_str());
+      CHECK(holds(error_of_start(options), function.c_str()));
+      fake_cupti_fail(nullptr);
+      expect_all_off();
+    }
+  }
+}
+
+TEST(a_clock_that_is_refused_is_converted_instead) {
+  fake_cupti_fail("cuptiActivityRegisterTimestampCallback=15");
+  CuptiSession session;
+  fake_cupti_launch("k", 7);
+  session.stop();
+  fake_cupti_fail(nullptr);
+  CHECK_EQ(session.tree(), "k=1 ");
+  CHECK_EQ(session.collector.facts().clock, "vendor");
+}
+
+TEST(a_foreign_subscriber_is_named) {
+  fake_cupti_other_subscriber("nsys");
+  std::string error = error_of_start();
+  fake_cupti_other_subscriber(nullptr);
+  CHECK(holds(error, "held by 'nsys'"));
+  CHECK(holds(error, "end that one first"));
+  CHECK_EQ(error_of_start(), "");
+}
+
+TEST(a_missing_privilege_is_explained) {
+  fake_cupti_fail("cuptiActivityEnable=35");
+  std::string error = error_of_start();
+  fake_cupti_fail(nullptr);
+  CHECK(holds(error, "NVreg_RestrictProfilingToAdminUsers=0"));
+}
+
+TEST(failures_while_recording_are_counted) {
+  struct Case {
+    const char *fault;
+    const char *reason;
+  };
+  for (Case each : {Case{"cuptiActivityFlushAll=999", "failed cuptiActivityFlushAll"},
+                    Case{"cuptiActivityGetNextRecord=999", "rest of an activity buffer not "
+                                                           "readable"},
+                    Case{"cuptiActivityDisable=999", "failed call while CUPTI was switched off"},
+                    Case{"cuptiUnsubscribe=999", "failed call while CUPTI was switched off"}}) {
+    CuptiSession session;
+    fake_cupti_launch("k", 7);
+    fake_cupti_fail(each.fault);
+    session.collector.flush();
+    session.stop();
+    fake_cupti_fail(nullptr);
+    CHECK(session.lost(each.reason) != 0);
+    CHECK(session.counts().is_complete());
+    switch_off();
+  }
+}
+
+TEST(a_count_of_dropped_records_that_fails_changes_nothing) {
+  fake_cupti_fail("cuptiActivityGetNumDroppedRecords=999");
+  CuptiSession session;
+  fake_cupti_launch("k", 7);
+  session.stop();
+  fake_cupti_fail(nullptr);
+  CHECK_EQ(session.tree(), "k=1 ");
+}
