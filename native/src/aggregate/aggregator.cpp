@@ -135,7 +135,7 @@ void Aggregator::complete(std::span<const CopyRecord> copies) noexcept {
 void Aggregator::add_kernel(const KernelRecord &record) {
   std::optional<LaunchRecord> launch = launches.take(record.correlation_id);
   if (!launch) {
-    if (!launches.take_forgotten())
+    if (!record.may_lack_launch && !launches.take_forgotten())
       lose("kernel record without a launch", 1, nullptr);
     return;
   }

@@ -80,6 +80,7 @@ struct KernelRecord {
   const char *device_kind = "CUDA"; ///< "CUDA", "HIP" or "CPU"
   int32_t device_index = 0;
   uint32_t stream = 0;
+  bool may_lack_launch = false; ///< its launch may have begun before the collector listened
 };
 
 /// A copy or a setting of memory ran on a device.

@@ -1,6 +1,7 @@
 #include "collector/cupti/activity_stream.h"
 
 #include "driver/cupti_records.h"
+#include "support/clock.h"
 
 namespace proton {
 namespace {
@@ -26,6 +27,7 @@ void ActivityStream::completed(void *context, uint32_t stream, uint8_t *buffer, 
   try {
     std::lock_guard lock(self->reading_);
     self->timebase_.observe(*self->library_);
+    self->launches_.observe(monotonic_ns());
     self->count_dropped(context, stream);
     if (buffer && valid_bytes != 0)
       self->read(context, stream, buffer, valid_bytes);

@@ -17,7 +17,7 @@ namespace proton {
 /// process: buffers may come back after everything else has stopped.
 class ActivityStream {
 public:
-  explicit ActivityStream(RecordSink &sink) : sink_(sink) {}
+  ActivityStream(RecordSink &sink, LaunchLog &launches) : sink_(sink), launches_(launches) {}
 
   void set_library(const CuptiLibrary *library) { library_ = library; }
   /// For the callbacks of the library.
@@ -39,6 +39,7 @@ private:
   void count_dropped(void *context, uint32_t stream) noexcept;
 
   RecordSink &sink_;
+  LaunchLog &launches_;
   const CuptiLibrary *library_ = nullptr;
   BufferPool pool_;
   std::mutex reading_; ///< one buffer at a time; taken before the sink's locks

@@ -33,6 +33,11 @@ public:
     return wide;
   }
 
+  /// An id above all that `widen_newest` returned so far.
+  uint64_t above_all() const noexcept {
+    return newest_.load(std::memory_order_relaxed) + static_cast<uint64_t>(kStep) + 1;
+  }
+
 private:
   static constexpr int64_t kStep = 1 << 20;
   static int64_t ahead(uint32_t id, uint64_t newest) noexcept {

@@ -27,8 +27,8 @@ std::atomic<bool> g_is_forked{false};
 struct Engine {
   explicit Engine(RecordSink &to)
       : sink(to), launches(to, ids), launch_source(launches, KernelCodes::instance()),
-        copy_source(launches), resource_source(launches), stream(to), kernel_reader(context()),
-        copy_reader(context()) {}
+        copy_source(launches), resource_source(launches), stream(to, launches),
+        kernel_reader(context()), copy_reader(context()) {}
   ReadingContext context() { return {ids, launches, stream.timebase(), devices}; }
 
   RecordSink &sink;

@@ -4,9 +4,12 @@
 
 #include "driver/cuda_abi.h"
 #include "driver/cupti_copy_calls.h"
+#include "support/clock.h"
 
 namespace proton {
 namespace {
+
+constexpr int64_t kLongestCallNs = 1'000'000'000;
 
 /// The function that the call launches; null where its parameters do not say.
 const void *launched_function(uint32_t cbid, const cupti::CallbackData &call) noexcept {
@@ -25,14 +28,17 @@ bool has_failed(const cupti::CallbackData &call) noexcept {
 } // namespace
 
 void LaunchLog::arm() noexcept {
-  lowest_.store(CorrelationIds::kLast, std::memory_order_relaxed);
+  armed_ns_.store(monotonic_ns(), std::memory_order_relaxed);
   is_armed_.store(true, std::memory_order_release);
 }
 
-void LaunchLog::note_lowest(uint64_t id) noexcept {
-  uint64_t lowest = lowest_.load(std::memory_order_relaxed);
-  while (id < lowest && !lowest_.compare_exchange_weak(lowest, id, std::memory_order_relaxed)) {
-  }
+void LaunchLog::observe(int64_t now_ns) noexcept {
+  int64_t armed_ns = armed_ns_.load(std::memory_order_relaxed);
+  if (settled_since_ns_ == armed_ns)
+    return;
+  bool is_settled = now_ns - armed_ns > kLongestCallNs;
+  settled_from_ = is_settled ? ids_.above_all() : 0;
+  settled_since_ns_ = is_settled ? armed_ns : 0;
 }
 
 void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint16_t code) noexcept {
@@ -46,8 +52,6 @@ void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint16_t
   if (!is_armed_.load(std::memory_order_acquire))
     return;
   uint64_t id = ids_.widen_newest(call.correlation_id);
-  if (!may_know(id))
-    note_lowest(id);
   contexts_.note(*thread, call.context);
   thread->is_captured = false;
   thread->launch_id = id;

@@ -28,20 +28,21 @@ public:
   void leave(const cupti::CallbackData &call) noexcept;
   /// The open call of this thread became a node of a graph: nothing is launched now.
   static void captured() noexcept;
-  /// False for records of calls that began before `arm`.
-  bool may_know(uint64_t id) const noexcept {
-    return id >= lowest_.load(std::memory_order_relaxed);
-  }
+  /// Whether the launch of a record must have been noted. Calls that were under way at `arm` were
+  /// not; a second later, they have ended. [completing thread]
+  bool must_know(uint64_t id) const noexcept { return settled_from_ != 0 && id >= settled_from_; }
+  /// Looks whether that second has passed. [completing thread, one at a time]
+  void observe(int64_t now_ns) noexcept;
   ContextList &contexts() { return contexts_; }
 
 private:
-  void note_lowest(uint64_t id) noexcept;
-
   RecordSink &sink_;
   CorrelationIds &ids_;
   ContextList contexts_;
   std::atomic<bool> is_armed_{false};
-  std::atomic<uint64_t> lowest_{CorrelationIds::kLast}; ///< id noted since `arm`
+  std::atomic<int64_t> armed_ns_{0};
+  int64_t settled_since_ns_ = 0; ///< the `armed_ns_` that the next was found for
+  uint64_t settled_from_ = 0;    ///< ids from here on are of calls that began after `arm`
 };
 
 /// Kernel launches of the driver.

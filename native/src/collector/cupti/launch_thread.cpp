@@ -68,7 +68,6 @@ void fence_all_threads() noexcept {
   // Without it, stores become visible by themselves long before the waits that follow are over.
   if (is_registered)
     syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void pause_briefly() {

@@ -61,8 +61,6 @@ void ReaderTable::add(RecordReader &reader) {
 void KernelReader::read(const void *record, RecordBatch &batch) noexcept {
   namespace at = cupti::kernel_offset;
   uint64_t id = context_.ids.widen(cupti::read<uint32_t>(record, at::kCorrelation));
-  if (!context_.launches.may_know(id))
-    return; // launched before the collector listened
   if (cupti::read<uint64_t>(record, at::kGraphNode) != 0) {
     batch.sink().dropped({"kernel of a CUDA graph", 1});
     return;
@@ -75,6 +73,7 @@ void KernelReader::read(const void *record, RecordBatch &batch) noexcept {
     KernelRecord &kernel = batch.next_kernel();
     kernel.identity = known.identity;
     kernel.correlation_id = id;
+    kernel.may_lack_launch = !context_.launches.must_know(id);
     kernel.start_ns = context_.timebase.monotonic(start);
     kernel.end_ns = context_.timebase.monotonic(end);
     if (start == 0 && end == 0) // CUPTI could not time it
@@ -92,8 +91,6 @@ void CopyReader::read(const void *record, RecordBatch &batch) noexcept {
   int kind = cupti::read<int>(record, cupti::record_offset::kKind);
   CopyLayout layout = copy_layout(kind);
   uint64_t id = context_.ids.widen(cupti::read<uint32_t>(record, layout.correlation));
-  if (!context_.launches.may_know(id))
-    return;
   CopyRecord &copy = batch.next_copy();
   copy.correlation_id = id;
   copy.start_ns = context_.timebase.monotonic(cupti::read<uint64_t>(record, layout.start));

@@ -48,6 +48,13 @@ public:
       sum += count;
     return sum;
   }
+  /// "reason=count " of each.
+  std::string losses() const {
+    std::string text;
+    for (const auto &[reason, count] : sessions().losses(id))
+      text += reason + "=" + std::to_string(count) + " ";
+    return text;
+  }
   uint64_t lost(const std::string &reason) const {
     auto losses = sessions().losses(id);
     auto found = losses.find(reason);

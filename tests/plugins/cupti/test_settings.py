@@ -1,0 +1,48 @@
+"""Options of the mode and variables of the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from proton_bench.errors import UsageError
+from proton_bench.plugin.backend import parse_mode
+from proton_bench_plugins.cupti.settings import Settings, read_settings
+
+
+def test_defaults() -> None:
+    assert read_settings(parse_mode(None), {}) == Settings(
+        buffer_bytes=1 << 20, flush_period_ms=100, copies=False, vendor_clock=False
+    )
+
+
+def test_options_go_before_variables_and_ours_before_upstreams() -> None:
+    environ = {
+        "PROTON_BENCH_CUPTI_BUFFER_BYTES": "200000",
+        "TRITON_PROFILE_BUFFER_SIZE": "300000",
+        "PROTON_BENCH_CUPTI_CLOCK": "vendor",
+        "PROTON_BENCH_CUPTI_FINALIZE": "1",
+    }
+    mode = parse_mode("buffer_bytes=100000:flush_period_ms=0:copies=on")
+
+    assert read_settings(mode, environ) == Settings(
+        buffer_bytes=100_000, flush_period_ms=0, copies=True, vendor_clock=True, finalizes=True
+    )
+    assert read_settings(parse_mode(None), environ).buffer_bytes == 200_000
+    del environ["PROTON_BENCH_CUPTI_BUFFER_BYTES"]
+    assert read_settings(parse_mode(None), environ).buffer_bytes == 300_000
+
+
+@pytest.mark.parametrize(
+    ("mode", "environ", "message"),
+    [
+        ("buffer_bytes=1", {}, "option 'buffer_bytes' .* from 65536 to 268435456"),
+        ("flush_period_ms=x", {}, "option 'flush_period_ms' .* whole number"),
+        ("copies=maybe", {}, "choose from: off, on"),
+        ("", {"TRITON_PROFILE_BUFFER_SIZE": "-3"}, "TRITON_PROFILE_BUFFER_SIZE is '-3'"),
+        ("", {"PROTON_BENCH_CUPTI_CLOCK": "sun"}, "choose from: monotonic, vendor"),
+    ],
+)
+def test_wrong_values_are_refused(mode: str, environ: Mapping[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_settings(parse_mode(mode), environ)
