@@ -90,5 +90,6 @@ def _render_backend(backend: dict[str, Any], width: int, default: str) -> list[s
     ]
     for mode in backend["modes"]:
         options = "".join(f"[:{key}=...]" for key in mode["options"])
-        lines.append(f"{indent}mode {mode['name']}{options}  {mode['summary']}".rstrip())
+        text = mode["name"] + options if mode["name"] else options[2:-1].replace("][:", ":")
+        lines.append(f"{indent}mode {text}  {mode['summary']}".rstrip())
     return lines

@@ -80,7 +80,7 @@ class ModeSpec:
     """A mode that a backend declares.
 
     Attributes:
-        name: First word of the mode text.
+        name: First word of the mode text; "" gives options to the default mode.
         options: Documentation of each option by its name.
         summary: One line on what the mode does.
     """

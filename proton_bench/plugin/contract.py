@@ -97,9 +97,9 @@ def check_description(backend: Backend) -> None:
     _require(len(names) == len(set(names)), f"{backend.name!r} declares a mode twice: {names}")
     for mode in backend.modes:
         _require(
-            _NAME.fullmatch(mode.name) is not None,
-            f"mode name {mode.name!r} must be lower case letters, digits, - and _; the default "
-            "mode is not declared",
+            _NAME.fullmatch(mode.name) is not None or (not mode.name and bool(mode.options)),
+            f"mode name {mode.name!r} must be lower case letters, digits, - and _; without options "
+            "the default mode is not declared",
         )
         for key, text in mode.options.items():
             _require(_NAME.fullmatch(key) is not None, f"option name {key!r} of mode {mode.name!r}")

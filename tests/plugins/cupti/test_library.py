@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from proton_bench.errors import BackendUnavailableError
 from proton_bench_plugins.cupti import library
 from proton_bench_plugins.cupti.library import find_candidates

@@ -13,8 +13,8 @@ pytest.importorskip("proton_bench._native")
 
 from fakes.doubles import Doubles
 from fakes.fixtures import cupti13_doubles, cupti_doubles
+
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile.profile import Profile
 
 __all__ = ["cupti13_doubles", "cupti_doubles"]
 
@@ -55,16 +55,6 @@ def run(tmp_path: Path) -> Run:
     return run_program
 
 
-def counts(profile: Profile) -> dict[str, float]:
-    """Return count by path, of rows that have one of their own."""
-    column = profile.metric("count").values
-    return {
-        "/".join(profile.path(row)): int(column[row])
-        for row in range(len(profile))
-        if column[row] > 0
-    }
-
-
 def test_kernels_under_scopes(run: Run, cupti_doubles: Doubles, tmp_path: Path) -> None:
     done = run(cupti_doubles, PROGRAM, "-b", "cupti")
 
@@ -88,7 +78,7 @@ def test_copies_beside_kernels_and_operators(
     profile = read_profile(tmp_path / "out.proton")
     names = [profile.strings[frame] for frame in profile.frames]
     assert "<memcpy H2D>" in names
-    assert "bytes" in [metric.name for metric in profile.metrics]
+    assert profile.inclusive("bytes")[0] == 4096
 
 
 def test_provenance_says_where_records_came_from(
@@ -96,7 +86,7 @@ def test_provenance_says_where_records_came_from(
 ) -> None:
     run(cupti_doubles, PROGRAM, "-b", "cupti")
 
-    facts = read_profile(tmp_path / "out.proton").provenance.facts["collectors"]["cupti"]
+    facts = read_profile(tmp_path / "out.proton").provenance["collectors"]["cupti"]
     assert Path(facts["library"]).name == "libcupti.so"
     assert facts["library_origin"] == "PROTON_BENCH_CUPTI_LIB"
     assert (facts["version"], facts["driver"], facts["clock"]) == ("12.8", "13.0", "monotonic")
@@ -109,7 +99,7 @@ def test_it_is_the_default_where_an_nvidia_gpu_is_visible(
     done = run(cupti_doubles, PROGRAM)
 
     assert done.returncode == 0, done.stderr
-    assert read_profile(tmp_path / "out.proton").provenance.facts["backend"] == "cupti"
+    assert read_profile(tmp_path / "out.proton").provenance["backend"] == "cupti"
 
 
 def test_lost_records_are_shown(run: Run, cupti_doubles: Doubles) -> None:

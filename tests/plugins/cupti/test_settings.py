@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+
 from proton_bench.errors import UsageError
 from proton_bench.plugin.backend import parse_mode
 from proton_bench_plugins.cupti.settings import Settings, read_settings

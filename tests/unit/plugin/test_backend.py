@@ -44,7 +44,14 @@ def test_a_mode_is_split_into_name_and_options() -> None:
     assert mode.text == "pcsampling:interval=1000:note=a=b"
 
 
-@pytest.mark.parametrize("text", ["x:interval", "x:=3", "x:"])
+def test_options_alone_are_those_of_the_default_mode() -> None:
+    mode = parse_mode("copies=on:depth=3")
+
+    assert mode.name == ""
+    assert mode.options == {"copies": "on", "depth": "3"}
+
+
+@pytest.mark.parametrize("text", ["x:interval", "x:=3", "x:", "a=1:b"])
 def test_a_malformed_option_is_named(text: str) -> None:
     with pytest.raises(UsageError, match="malformed option"):
         parse_mode(text)
@@ -53,6 +60,17 @@ def test_a_malformed_option_is_named(text: str) -> None:
 def test_an_option_that_stands_twice_is_refused() -> None:
     with pytest.raises(UsageError, match="'a' stands twice"):
         parse_mode("x:a=1:a=2")
+
+
+def test_options_of_the_default_mode_go_to_the_backend_that_has_them() -> None:
+    tunable = make_backend("tunable", ModeSpec("", {"depth": "levels"}))
+
+    assert assign_modes([PLAIN, tunable], "depth=3")[0].options == {}
+    assert assign_modes([PLAIN, tunable], "depth=3")[1].options == {"depth": "3"}
+    with pytest.raises(UsageError, match="has no option 'width'; its options: depth"):
+        assign_modes([tunable], "width=3")
+    with pytest.raises(UsageError, match="no mode 'fast'; choose one of options depth"):
+        assign_modes([tunable], "fast")
 
 
 def test_the_mode_goes_to_the_backend_that_declares_it() -> None:

@@ -3,17 +3,9 @@
 namespace proton {
 
 void CallbackTable::add(CallbackSource &source) {
-  std::unique_ptr<Row> &row = rows_.at(static_cast<size_t>(source.domain()));
-  if (!row)
-    row = std::make_unique<Row>(Row{});
+  Row &row = rows_.at(static_cast<size_t>(source.domain()));
   for (uint32_t cbid : source.callbacks())
-    row->at(cbid) = &source;
-}
-
-void CallbackTable::clear() {
-  for (std::unique_ptr<Row> &row : rows_)
-    if (row)
-      row->fill(nullptr); // not freed: a callback may be under way
+    row.at(cbid).store(&source, std::memory_order_release);
 }
 
 } // namespace proton

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "driver/cupti_abi.h"
@@ -23,24 +23,23 @@ public:
   virtual void handle(uint32_t cbid, const void *data) noexcept = 0;
 };
 
-/// (domain, callback id) -> source. Filled before callbacks are enabled, then only read.
+/// (domain, callback id) -> source. Callbacks may come while it is filled.
 class CallbackTable {
 public:
   void add(CallbackSource &source);
-  void clear();
   void dispatch(int domain, uint32_t cbid, const void *data) const noexcept {
     auto row = static_cast<size_t>(domain);
-    if (row >= rows_.size() || cbid >= kCallbacks || !rows_[row])
+    if (row >= kDomains || cbid >= kCallbacks)
       return;
-    if (CallbackSource *source = (*rows_[row])[cbid])
+    if (CallbackSource *source = rows_[row][cbid].load(std::memory_order_acquire))
       source->handle(cbid, data);
   }
 
 private:
   static constexpr size_t kDomains = 8;
   static constexpr size_t kCallbacks = 1024;
-  using Row = std::array<CallbackSource *, kCallbacks>;
-  std::array<std::unique_ptr<Row>, kDomains> rows_;
+  using Row = std::array<std::atomic<CallbackSource *>, kCallbacks>;
+  std::array<Row, kDomains> rows_{};
 };
 
 } // namespace proton
