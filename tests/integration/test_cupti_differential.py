@@ -36,6 +36,11 @@ FACES = [
     ),
 ]
 
+# What the backend does not record yet. Strict: who adds it removes the name here.
+PENDING = pytest.mark.xfail(strict=True, reason="CUDA graphs and NVTX ranges are not recorded yet")
+PENDING_PROGRAMS = {"ranges", "graph", "graph_clone", "two_graphs"}
+PENDING_STREAMS = {"graph", "graph_changes", "graph_late", "nvtx"}
+
 Tree = dict[str, tuple[int, int, str]]
 
 
@@ -138,8 +143,10 @@ def numbers(root: dict[str, Any]) -> Tree:
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_tree_is_that_of_the_program(
-    case: Case, face: str, cupti_doubles: Doubles, tmp_path: Path
+    request: pytest.FixtureRequest, case: Case, face: str, cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
+    if face == "ours" and case.name in PENDING_PROGRAMS:
+        request.applymarker(PENDING)
     root = run(face, case.name, cupti_doubles, tmp_path)
 
     assert numbers(root) == case.tree
@@ -170,7 +177,15 @@ def with_demangled_names(tree: Tree) -> Tree:
     return result
 
 
-@pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name.split(".")[0])
+def stream_parameters() -> list[Any]:
+    names = {path: path.name.split(".")[0] for path in STREAMS}
+    return [
+        pytest.param(path, id=name, marks=[PENDING] if name in PENDING_STREAMS else [])
+        for path, name in names.items()
+    ]
+
+
+@pytest.mark.parametrize("stream", stream_parameters())
 @pytest.mark.skipif(not (HAS_UPSTREAM and HAS_OURS), reason="one of the two is not installed")
 def test_a_recorded_stream_gives_both_the_same_tree(
     stream: Path, cupti_doubles: Doubles, tmp_path: Path
