@@ -17,8 +17,8 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-# A shell starts what it runs in the background with SIGINT ignored, and programs inherit that; those
-# that tests start are to be interrupted all the same.
+# A shell starts what it runs in the background with SIGINT ignored, and programs inherit that;
+# those that tests start are to be interrupted all the same.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

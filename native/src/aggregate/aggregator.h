@@ -73,7 +73,7 @@ public:
 private:
   Aggregator();
   Epoch *find_epoch(EpochId id);
-  Epoch *current_epoch(); ///< null while no session is active
+  Epoch *current_epoch();                            ///< null while no session is active
   EpochId note(const LaunchRecord &record) noexcept; ///< in the calling thread's log
   void add_range(const RangeRecord &record);
   void add_launch(const LaunchRecord &record);

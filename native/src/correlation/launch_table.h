@@ -13,8 +13,8 @@ namespace proton {
 /// Correlation id -> where the launch stood. Not synchronised: the aggregator's lock guards it.
 ///
 /// Open addressing with linear probing: a launch lives for microseconds and there are hundred
-/// thousands a second, so nothing is allocated per launch. Consecutive ids lie side by side in groups,
-/// because records come in about the order of their launches.
+/// thousands a second, so nothing is allocated per launch. Consecutive ids lie side by side in
+/// groups, because records come in about the order of their launches.
 class LaunchTable {
 public:
   /// Returns the older launch whose id was used again before its record came; empty without one.
