@@ -38,12 +38,9 @@ Epoch *Aggregator::current_epoch() {
 }
 
 void Aggregator::lose(const char *reason, uint64_t count, const Epoch *epoch) {
-  // Without an epoch nobody can say whose record it was, so every listening session counts it; when
-  // none listens any more, those that did last: a collector that ends still hands over.
+  // Without an epoch nobody can say whose record it was, so every listening session counts it.
   if (!epoch)
     epoch = current_epoch();
-  if (!epoch && !epochs.empty())
-    epoch = &epochs.rbegin()->second;
   if (!epoch)
     return;
   for (const EpochMember &member : epoch->members)
@@ -103,7 +100,10 @@ void Aggregator::retract(uint64_t correlation_id) {
 void Aggregator::dropped(const DroppedRecord &record) noexcept {
   try {
     std::lock_guard lock(mutex);
-    lose(record.reason ? record.reason : "unknown", record.count, nullptr);
+    Epoch *epoch = current_epoch();
+    if (!epoch && record.is_late && !epochs.empty())
+      epoch = &epochs.rbegin()->second;
+    lose(record.reason ? record.reason : "unknown", record.count, epoch);
   } catch (...) { // out of memory: nothing is left to count with
   }
 }

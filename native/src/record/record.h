@@ -107,6 +107,8 @@ struct SettledRecord {
 struct DroppedRecord {
   const char *reason = nullptr; ///< static text, becomes a key of the profile's `dropped` map
   uint64_t count = 0;
+  /// Of work that was launched earlier: when nobody listens any more, those who did last count it.
+  bool is_late = false;
 };
 
 } // namespace proton

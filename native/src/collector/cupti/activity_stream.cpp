@@ -32,7 +32,7 @@ void ActivityStream::completed(void *context, uint32_t stream, uint8_t *buffer, 
     if (buffer && valid_bytes != 0)
       self->read(context, stream, buffer, valid_bytes);
   } catch (...) { // a mutex that cannot be locked
-    self->sink_.dropped({"activity buffer not read", 1});
+    self->sink_.dropped({"activity buffer not read", 1, true});
   }
   self->pool_.release(buffer, bytes);
 }
@@ -53,7 +53,7 @@ void ActivityStream::read(void *, uint32_t, uint8_t *buffer, size_t valid_bytes)
   batch.hand_over();
   readers_.between_buffers();
   if (result != cupti::kErrorMaxLimitReached)
-    sink_.dropped({"rest of an activity buffer not readable", 1});
+    sink_.dropped({"rest of an activity buffer not readable", 1, true});
 }
 
 void ActivityStream::count_dropped(void *context, uint32_t stream) noexcept {
@@ -63,7 +63,7 @@ void ActivityStream::count_dropped(void *context, uint32_t stream) noexcept {
   if (result != cupti::kSuccess || dropped == 0)
     return;
   dropped_.fetch_add(dropped);
-  sink_.dropped({"records dropped by CUPTI", dropped});
+  sink_.dropped({"records dropped by CUPTI", dropped, true});
 }
 
 } // namespace proton

@@ -91,7 +91,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
 
 void flush_activities(Engine &self, uint32_t flags) noexcept {
   if (self.library->functions().activity_flush_all(flags) != cupti::kSuccess)
-    self.sink.dropped({"failed cuptiActivityFlushAll", 1});
+    self.sink.dropped({"failed cuptiActivityFlushAll", 1, true});
 }
 
 /// Has all work recorded that was launched before; the newest id of it.
@@ -170,7 +170,7 @@ void CuptiCollector::stop() {
   self.sink.settled(
       {CorrelationIds::kFirst, CorrelationIds::kLast, true, self.stream.take_dropped()});
   if (failed != 0)
-    self.sink.dropped({"failed call while CUPTI was switched off", failed});
+    self.sink.dropped({"failed call while CUPTI was switched off", failed, true});
 }
 
 CuptiFacts CuptiCollector::facts() const {

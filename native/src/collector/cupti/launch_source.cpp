@@ -44,7 +44,7 @@ void LaunchLog::observe(int64_t now_ns) noexcept {
 void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint16_t code) noexcept {
   LaunchThread *thread = this_launch_thread();
   if (!thread) {
-    sink_.dropped({"no memory for a launching thread", 1});
+    sink_.dropped({"no memory for a launching thread", 1, true});
     return;
   }
   thread->enter();

@@ -62,7 +62,7 @@ void KernelReader::read(const void *record, RecordBatch &batch) noexcept {
   namespace at = cupti::kernel_offset;
   uint64_t id = context_.ids.widen(cupti::read<uint32_t>(record, at::kCorrelation));
   if (cupti::read<uint64_t>(record, at::kGraphNode) != 0) {
-    batch.sink().dropped({"kernel of a CUDA graph", 1});
+    batch.sink().dropped({"kernel of a CUDA graph", 1, true});
     return;
   }
   uint64_t start = cupti::read<uint64_t>(record, at::kStart);
@@ -83,7 +83,7 @@ void KernelReader::read(const void *record, RecordBatch &batch) noexcept {
     kernel.device_index = known.shape.device;
     kernel.stream = cupti::read<uint32_t>(record, at::kStream);
   } catch (...) {
-    batch.sink().dropped({"no memory for kernel records", 1});
+    batch.sink().dropped({"no memory for kernel records", 1, true});
   }
 }
 
