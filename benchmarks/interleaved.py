@@ -12,9 +12,11 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 __all__ = [
     "Interval",
+    "added_ratio",
     "difference",
     "median",
     "print_machine",
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 RESAMPLES = 2000
+T = TypeVar("T")
 Arm = Callable[[], float]
 
 
@@ -86,14 +89,27 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
     return median([one - other for one, other in zip(ours, theirs, strict=True)])
 
 
+def added_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """Return the ratio of the medians over the rounds, for costs that may be near zero."""
+
+    def of(places: Sequence[int]) -> float:
+        return statistics.median(ours[place] for place in places) / statistics.median(
+            theirs[place] for place in places
+        )
+
+    return _resampled(range(len(ours)), of)
+
+
 def median(values: Sequence[float]) -> Interval:
     """Return the median with its interval; the same values give the same interval."""
+    return _resampled(values, statistics.median)
+
+
+def _resampled(values: Sequence[T], figure: Callable[[Sequence[T]], float]) -> Interval:
     source = random.Random(0)
-    medians = sorted(
-        statistics.median(source.choices(values, k=len(values))) for _ in range(RESAMPLES)
-    )
-    low, high = medians[round(0.025 * RESAMPLES)], medians[round(0.975 * RESAMPLES) - 1]
-    return Interval(statistics.median(values), low, high)
+    figures = sorted(figure(source.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    low, high = figures[round(0.025 * RESAMPLES)], figures[round(0.975 * RESAMPLES) - 1]
+    return Interval(figure(values), low, high)
 
 
 def print_machine() -> None:

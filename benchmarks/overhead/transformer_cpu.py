@@ -1,132 +1,157 @@
 """What the cpu backend adds to a training step: python -m benchmarks.overhead.transformer_cpu.
 
-One process trains the transformer of `examples/` bare, under torch.profiler and under the `cpu`
-backend, in turn. Both profilers record operators of the CPU. Theirs keeps events and writes no
-file; ours makes its tree meanwhile, on a thread whose work is part of the time on the processor.
-What comes after the last step (their table of averages, our file) is measured apart.
+Each round starts two fresh processes, one per profiler, in alternating order. Each trains the
+transformer of `examples/` (its small size) bare, profiled and bare again, as a program does that is
+profiled once: what counts is the difference within the process. Both profilers record operators of
+the CPU. Theirs keeps events and writes no file. Ours makes its tree meanwhile, on a thread whose
+work is part of the time on the processor, and records scopes and their metrics as well. What comes
+after the last step (their table of averages, our file) is measured apart.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-from torch.profiler import ProfilerActivity, profile
-
-import proton_bench as proton
-from benchmarks.interleaved import difference, median, print_machine, print_row, ratio, rounds
-
-sys.path.append(str(Path(__file__).parents[2] / "examples"))
-
-from transformer import SIZES, Trainer
+from benchmarks.interleaved import Interval, added_ratio, median, print_machine, print_row, rounds
 
 BAR = "0.6"
-WARM_UP = 5
-STEPS = 10  # in a row, after one that is not measured
-Seconds = list[float]
-
-
-@dataclass(slots=True)
-class Costs:
-    """Seconds that one kind of run took, one number per round."""
-
-    clock: Seconds = field(default_factory=list)
-    processor: Seconds = field(default_factory=list)
-    end: Seconds = field(default_factory=list)
+WARM_UP = 10  # steps
+STEPS = 20  # in a row
+ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def bare(_costs: Costs) -> Iterator[None]:
-    """Record nothing."""
-    yield
+def theirs(_folder: str) -> Iterator[Callable[[], object]]:
+    """Record operators with torch.profiler; yields what makes its table."""
+    from torch.profiler import ProfilerActivity, profile
+
+    profiler = profile(activities=[ProfilerActivity.CPU])
+    with profiler:
+        yield profiler.key_averages
 
 
 @contextmanager
-def theirs(costs: Costs) -> Iterator[None]:
-    """Record operators with torch.profiler."""
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        yield
-        begin = time.perf_counter()
-    profiler.key_averages()
-    costs.end.append(time.perf_counter() - begin)
+def ours(folder: str) -> Iterator[Callable[[], object]]:
+    """Record operators and scopes with the cpu backend; yields what writes its file."""
+    import proton_bench as proton
+
+    number = proton.start(f"{folder}/profile", backend="cpu")
+    yield lambda: proton.finalize(number)
+    proton.deactivate(number)
 
 
-@contextmanager
-def ours(costs: Costs) -> Iterator[None]:
-    """Record operators and scopes with the cpu backend."""
-    with TemporaryDirectory() as folder:
-        number = proton.start(f"{folder}/profile", backend="cpu")
-        yield
-        begin = time.perf_counter()
-        proton.finalize(number)
-        costs.end.append(time.perf_counter() - begin)
+PROFILERS: dict[str, Callable[[str], AbstractContextManager[Callable[[], object]]]] = {
+    "theirs": theirs,
+    "ours": ours,
+}
 
 
-Profiler = Callable[[Costs], AbstractContextManager[None]]
+def train(arm: str, folder: str, threads: int) -> dict[str, float]:
+    """Train bare, profiled and bare again; return seconds per step by clock, and of the end."""
+    import torch
 
+    sys.path.append(str(ROOT / "examples"))
+    from transformer import SIZES, Trainer
 
-def measured(work: Callable[[], object], profiler: Profiler, costs: Costs) -> Callable[[], float]:
-    """Return an arm: it trains with the profiler and adds what a step took to the costs."""
-
-    def arm() -> float:
-        gc.collect()
-        with profiler(costs):
-            work()  # the first one fills the profiler's tables
-            clock, processor = time.perf_counter(), time.process_time()
-            for _ in range(STEPS):
-                work()
-            costs.processor.append((time.process_time() - processor) / STEPS)
-            costs.clock.append((time.perf_counter() - clock) / STEPS)
-        return costs.clock[-1]
-
-    return arm
-
-
-def print_added(what: str, each: dict[str, Seconds]) -> None:
-    """Print what the profilers add to a step, and how that compares."""
-    micro = {name: [cost * 1e6 for cost in costs] for name, costs in each.items()}
-    print_row(f"{what}: bare", f"{median(micro['bare']):.0f} us")
-    for name, who in (("theirs", "torch.profiler"), ("ours", "the cpu backend")):
-        print_row(f"{what}: {who} adds", f"{difference(micro[name], micro['bare']):.0f} us")
-    added = {
-        name: [one - base for one, base in zip(each[name], each["bare"], strict=True)]
-        for name in ("theirs", "ours")
-    }
-    print_row(f"{what}: ours over theirs", f"{ratio(added['ours'], added['theirs']):.3f}", BAR)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what each profiler adds to a step, and the ratio."""
-    parser = argparse.ArgumentParser(description="Added time of profilers on a training step.")
-    parser.add_argument("--pairs", type=int, default=60, help="rounds")
-    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(options.threads)
+    torch.set_num_threads(threads)
     trainer = Trainer(SIZES["small"], torch.device("cpu"))
+    costs: dict[str, float] = {}
+
+    def steps(what: str) -> None:
+        clock, processor = time.perf_counter(), time.process_time()
+        for _ in range(STEPS):
+            trainer.step()
+        costs[f"{what} processor"] = (time.process_time() - processor) / STEPS
+        costs[f"{what} clock"] = (time.perf_counter() - clock) / STEPS
+
     for _ in range(WARM_UP):
         trainer.step()
-    costs = {"bare": Costs(), "theirs": Costs(), "ours": Costs()}
-    profilers: dict[str, Profiler] = {"bare": bare, "theirs": theirs, "ours": ours}
-    arms = {name: measured(trainer.step, profilers[name], costs[name]) for name in costs}
-    rounds(arms, options.pairs)
+    gc.freeze()
+    gc.disable()  # it comes at moments of its own
+    steps("before")
+    with PROFILERS[arm](folder) as end:
+        trainer.step()  # the first one fills the profiler's tables
+        steps("profiled")
+    steps("after")
+    begin = time.perf_counter()
+    end()
+    costs["end"] = time.perf_counter() - begin
+    return costs
+
+
+def train_apart(arm: str, threads: int) -> dict[str, float]:
+    """Do the same in a fresh process."""
+    command = [sys.executable, "-m", "benchmarks.overhead.transformer_cpu"]
+    result = subprocess.run(
+        [*command, "--arm", arm, "--threads", str(threads)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    costs: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
+    return costs
+
+
+def print_added(clock: str, costs: dict[str, list[dict[str, float]]]) -> None:
+    """Print what the profilers add to a step by one clock, and how that compares."""
+    bare = {
+        arm: [(each[f"before {clock}"] + each[f"after {clock}"]) / 2 for each in all_]
+        for arm, all_ in costs.items()
+    }
+    full = {arm: [each[f"profiled {clock}"] for each in all_] for arm, all_ in costs.items()}
+    print_row(f"{clock}: bare", f"{micro(bare['theirs'] + bare['ours']):.0f} us")
+    added = {}
+    for arm, who in (("theirs", "torch.profiler"), ("ours", "the cpu backend")):
+        added[arm] = [one - base for one, base in zip(full[arm], bare[arm], strict=True)]
+        print_row(f"{clock}: {who} adds", f"{micro(added[arm]):.0f} us")
+    print_row(
+        f"{clock}: ours over theirs", f"{added_ratio(added['ours'], added['theirs']):.3f}", BAR
+    )
+
+
+def micro(seconds: Sequence[float]) -> Interval:
+    """Return the median in microseconds."""
+    return median([each * 1e6 for each in seconds])
+
+
+def main() -> None:
+    """Print what each profiler adds to a step, and the ratio."""
+    parser = argparse.ArgumentParser(description="Added time of profilers on a training step.")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
+    parser.add_argument("--arm", choices=PROFILERS, help="measure one in this process")
+    options = parser.parse_args()
+    if options.arm:
+        with TemporaryDirectory() as folder:
+            print(json.dumps(train(options.arm, folder, options.threads)))
+        return
+    costs: dict[str, list[dict[str, float]]] = {arm: [] for arm in PROFILERS}
+
+    def measured(arm: str) -> Callable[[], float]:
+        def run() -> float:
+            costs[arm].append(train_apart(arm, options.threads))
+            return costs[arm][-1]["profiled clock"]
+
+        return run
+
+    rounds({arm: measured(arm) for arm in PROFILERS}, options.rounds)
+    costs = {arm: all_[1:] for arm, all_ in costs.items()}  # the first round warms up
     print_machine()
-    print(f"torch {torch.__version__}, {options.threads} thread(s), {options.pairs} rounds")
-    # The first round warms up.
-    print_added("processor", {name: each.processor[1:] for name, each in costs.items()})
-    print_added("clock", {name: each.clock[1:] for name, each in costs.items()})
-    for name, what in (
-        ("theirs", "end of torch.profiler, with averages"),
-        ("ours", "our finalize"),
-    ):
-        print_row(what, f"{median([end * 1e3 for end in costs[name].end[1:]]):.1f} ms")
+    print(f"{options.rounds} rounds, {options.threads} thread(s) of torch")
+    for clock in ("processor", "clock"):
+        print_added(clock, costs)
+    for arm, what in (("theirs", "end of torch.profiler, with averages"), ("ours", "our finalize")):
+        print_row(what, f"{median([each['end'] * 1e3 for each in costs[arm]]):.1f} ms")
 
 
 if __name__ == "__main__":

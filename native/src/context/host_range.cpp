@@ -91,7 +91,6 @@ void request_drain() noexcept {
     ShadowStack &stack = this_thread().stack;
     range.depth = stack.depth();
     range.scope_id = stack.push(hashed(name), kind, now).scope_id;
-    range.is_open = true;
   } catch (...) { // no memory or too deep: the time stays with the enclosing range
   }
   return range;
@@ -99,7 +98,7 @@ void request_drain() noexcept {
 
 [[gnu::hot]] bool exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns,
                              int64_t self_ns, int32_t variant) noexcept {
-  if (!range.is_open)
+  if (!range.is_open())
     return true;
   ThreadState &thread = this_thread();
   Situation now = situation();
@@ -126,7 +125,7 @@ void request_drain() noexcept {
 }
 
 void abandon_range(const OpenRange &range) noexcept {
-  if (range.is_open && is_on(this_thread().stack, range))
+  if (range.is_open() && is_on(this_thread().stack, range))
     leave(this_thread().stack, range.depth, situation());
 }
 

@@ -14,9 +14,10 @@ namespace proton {
 
 /// An open frame on the calling thread's stack. Inactive when no session listened at its start.
 struct OpenRange {
-  uint64_t scope_id = 0; ///< of the frame: another one may stand at its depth by now
+  uint64_t scope_id = 0; ///< of the frame: another one may stand at its depth by now; 0: inactive
   uint32_t depth = 0;    ///< of the stack before the frame was opened
-  bool is_open = false;
+
+  bool is_open() const noexcept { return scope_id != 0; }
 };
 
 /// Opens a frame; a failure (no memory) leaves the range inactive. [launching thread, noexcept]

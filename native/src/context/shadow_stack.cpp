@@ -14,10 +14,6 @@ constexpr uint64_t kMixer = 0x9E3779B97F4A7C15ull;
 constexpr uint64_t kScopeIdBlock = 1024;
 std::atomic<uint64_t> g_next_scope_ids{1};
 
-uint64_t slot_of(ContextId parent, HashedName name, FrameKind kind) noexcept {
-  return (name.hash ^ (uint64_t{parent} * kMixer) ^ static_cast<uint64_t>(kind)) >> 7;
-}
-
 } // namespace
 
 void set_starting_stack(const ThreadStack &thread) noexcept {
@@ -75,64 +71,22 @@ StackEntry &ShadowStack::append() {
   return next_scope_id_++;
 }
 
-[[gnu::hot]] ShadowStack::CacheEntry *ShadowStack::find(ContextId parent, HashedName name,
-                                                        FrameKind kind, const Situation &now,
-                                                        uint32_t collection) noexcept {
-  uint64_t slot = slot_of(parent, name, kind);
-  // Either of two neighbours: two paths of a loop that shared one slot would always miss.
-  for (uint64_t other : {0, 1}) {
-    CacheEntry &cached = cache_[(slot ^ other) % kCacheEntries];
-    if (cached.collection == collection && cached.hash == name.hash && cached.parent == parent &&
-        cached.birth == now.birth && cached.kind == kind && cached.length == name.text.size() &&
-        std::memcmp(cached.text.data(), name.text.data(), name.text.size()) == 0) {
-      expect_next(cached);
-      return &cached;
-    }
-  }
-  return nullptr;
-}
-
 ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
                              const Situation &now, uint32_t collection) {
   ContextTree &tree = ContextTree::instance();
   if (parent == ContextTree::kStale)
     return parent;
-  if (name.text.size() > kInlineName) {
-    is_first_use_ = true;
-    return tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
-  }
-  if (CacheEntry *known = find(parent, name, kind, now, collection)) {
-    is_first_use_ |= tree.touch(known->id, now.epoch);
-    return known->id;
+  PathStep step{parent, name, kind, now.birth, collection};
+  ContextId id = known_.find(step);
+  if (id != PathCache::kNone) {
+    is_first_use_ |= tree.touch(id, now.epoch);
+    return id;
   }
   is_first_use_ = true;
-  ContextId id = tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
-  if (id == ContextTree::kStale)
-    return id;
-  uint64_t slot = slot_of(parent, name, kind);
-  bool is_taken = cache_[slot % kCacheEntries].collection == collection;
-  CacheEntry &cached = cache_[(is_taken ? slot ^ 1 : slot) % kCacheEntries];
-  cached.hash = name.hash;
-  cached.parent = parent;
-  cached.id = id;
-  cached.birth = now.birth;
-  cached.collection = collection;
-  cached.kind = kind;
-  cached.length = static_cast<uint8_t>(name.text.size());
-  std::memcpy(cached.text.data(), name.text.data(), name.text.size());
+  id = tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
+  if (id != ContextTree::kStale)
+    known_.keep(step, id);
   return id;
-}
-
-[[gnu::hot]] void ShadowStack::expect_next(CacheEntry &found) noexcept {
-  // Programs repeat themselves, and what they do in between empties the processor's caches.
-  auto slot = static_cast<uint16_t>(&found - cache_.data());
-  cache_[last_slot_].next = slot;
-  last_slot_ = slot;
-  const CacheEntry &next = cache_[found.next]; // asked for one step ago
-  ContextTree::instance().prefetch(next.id);
-  const auto *after = reinterpret_cast<const char *>(&cache_[next.next]);
-  for (size_t line = 0; line < 2; ++line) // most names end there
-    __builtin_prefetch(after + kLine * line);
 }
 
 ContextId ShadowStack::base() noexcept {
@@ -204,16 +158,16 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
 [[gnu::hot]] StackEntry *ShadowStack::push_known(HashedName name, FrameKind kind,
                                                  const Situation &now) noexcept {
   const uint32_t below = depth();
-  if (below % kBlockEntries == 0 || !states_.empty() || name.text.size() > kInlineName)
+  if (below % kBlockEntries == 0 || !states_.empty())
     return nullptr;
   ContextTree &tree = ContextTree::instance();
   StackEntry &top = entry(below - 1);
   uint32_t collection = tree.collections(); // odd, which nothing matches, while one is at work
-  const CacheEntry *known =
-      find(top.id.load(std::memory_order_relaxed), name, kind, now, collection);
-  if (!known)
+  const ContextId id =
+      known_.find({top.id.load(std::memory_order_relaxed), name, kind, now.birth, collection});
+  if (id == PathCache::kNone)
     return nullptr;
-  const ContextId id = known->id;
+  tree.prefetch(known_.expected());
   StackEntry &fresh = (&top)[1];
   fresh.is_first_use = tree.touch(id, now.epoch);
   fresh.id.store(id, std::memory_order_release);

@@ -9,15 +9,11 @@
 #include <vector>
 
 #include "context/current.h"
+#include "context/path_cache.h"
 #include "record/record.h"
 
 namespace proton {
 
-/// A name with the hash its owner has at hand (Python strings cache theirs).
-struct HashedName {
-  std::string_view text;
-  uint64_t hash = 0;
-};
 /// For names that come without a hash.
 HashedName hashed(std::string_view text) noexcept;
 
@@ -75,34 +71,15 @@ public:
 private:
   static constexpr uint32_t kBlockEntries = 256;
   static constexpr uint32_t kMaxBlocks = 4096;
-  static constexpr uint32_t kCacheEntries = 1024; // a training step has hundreds of paths
-  static constexpr size_t kInlineName = 88;       // autograd's names are long
   struct State {
     std::string name;
     uint32_t serial;
   };
-  static constexpr size_t kLine = 64;
-  struct alignas(kLine) CacheEntry {
-    uint64_t hash = 0;
-    ContextId parent = 0;
-    ContextId id = 0;
-    uint32_t birth = 0;
-    uint32_t collection = 1; ///< odd: matches no settled number
-    FrameKind kind = FrameKind::kUnknown;
-    uint8_t length = 0;
-    uint16_t next = 0;                  ///< slot that was found after this one the last time
-    std::array<char, kInlineName> text; ///< own copy: the node may be freed while we compare
-  };
-
-  /// The path as this thread found it before; null when it has to be looked up.
-  CacheEntry *find(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
-                   uint32_t collection) noexcept;
   /// `push` on a frame of the same block, without states, of a path found before; else null.
   StackEntry *push_known(HashedName name, FrameKind kind, const Situation &now) noexcept;
   /// kStale when a collection began since the number, or when `parent` is kStale.
   ContextId child(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
                   uint32_t collection);
-  void expect_next(CacheEntry &found) noexcept;
   ContextId with_state(ContextId base, const Situation &now, uint32_t collection);
   ContextId base() noexcept;
   ContextId own() noexcept { return depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed); }
@@ -127,8 +104,7 @@ private:
   uint32_t next_state_serial_ = 1;
   uint64_t next_scope_id_ = 0; ///< of a block that only this stack hands out
   uint64_t scope_ids_end_ = 0;
-  std::array<CacheEntry, kCacheEntries> cache_{};
-  uint16_t last_slot_ = 0;
+  PathCache known_;
 };
 
 /// A thread by its stack, for as long as the thread lives: stacks are used again by later ones.

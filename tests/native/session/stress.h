@@ -94,8 +94,8 @@ private:
     proton::OpenRange range = proton::enter_range(path_.back(), proton::FrameKind::kOp);
     launch();
     proton::exit_range(range, proton::RangeKind::kOp, 5, 3, -1);
-    totals_.ops += range.is_open ? 1 : 0;
-    totals_.op_ns += range.is_open ? 3 : 0;
+    totals_.ops += range.is_open() ? 1 : 0;
+    totals_.op_ns += range.is_open() ? 3 : 0;
     path_.pop_back();
   }
 

@@ -105,7 +105,7 @@ void forget_strays(OpStack &stack) noexcept {
   int64_t contained_ns = op.nested_ns;
   if (op.progress && op.progress->is_done.exchange(true)) {
     abandon_range(op.range); // another thread ended it just now
-  } else if (op.range.is_open) {
+  } else if (op.range.is_open()) {
     contained_ns = end_ns - op.start_ns;
     int64_t self_ns = std::max<int64_t>(0, contained_ns - op.nested_ns);
     RangeKind kind = op.token ? RangeKind::kOp : RangeKind::kKernel;
@@ -117,7 +117,7 @@ void forget_strays(OpStack &stack) noexcept {
 
 /// Ends the one at `index` and those above it, which should have ended before.
 [[gnu::hot]] void close_down_to(OpStack &stack, size_t index) noexcept {
-  int64_t end_ns = stack.open[index].range.is_open || index + 1 != stack.open.size()
+  int64_t end_ns = stack.open[index].range.is_open() || index + 1 != stack.open.size()
                        ? TickClock::now_ns()
                        : 0; // nothing of it is recorded
   while (stack.open.size() > index)
@@ -168,9 +168,9 @@ void set_ops_enabled(bool enabled) noexcept { g_enabled.store(enabled, std::memo
     const char *text = name_of(token);
     std::string_view name = text ? text : "<unnamed operator>";
     op.range = enter_range(name, FrameKind::kOp);
-    op.counts = op.range.is_open && kind == OpKind::kOperator && !is_autograd_evaluation(name);
+    op.counts = op.range.is_open() && kind == OpKind::kOperator && !is_autograd_evaluation(name);
     stack->depth += op.counts ? 1 : 0;
-    op.start_ns = op.range.is_open ? TickClock::now_ns() : 0;
+    op.start_ns = op.range.is_open() ? TickClock::now_ns() : 0;
   } catch (...) { // no memory for the entry: its end is a stray one
   }
 }
@@ -187,7 +187,7 @@ std::unique_ptr<UserRange> begin_user_op(const void *token, NameOf name_of) noex
   if (!t_ops || t_ops->open.empty())
     return nullptr;
   OpenOp &op = t_ops->open.back();
-  if (op.token != token || !op.range.is_open)
+  if (op.token != token || !op.range.is_open())
     return nullptr;
   try {
     auto range = std::make_unique<UserRange>();
