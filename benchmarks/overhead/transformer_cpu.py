@@ -25,7 +25,7 @@ from benchmarks.interleaved import Interval, added_ratio, median, print_machine,
 
 BAR = "0.6"
 WARM_UP = 10  # steps
-STEPS = 20  # in a row
+STEPS = 60  # in a row: enough for our thread to have made parts of the tree
 ROOT = Path(__file__).parents[2]
 
 

@@ -189,11 +189,14 @@ def assign_modes(backends: Sequence[Backend], text: str | None) -> tuple[Mode, .
 
 
 def _split(backends: Sequence[Backend], text: str) -> list[str]:
-    """Split at each ``+`` before a declared name: a ``+`` may stand in a value, too."""
-    names = {spec.name for backend in backends for spec in backend.modes if spec.name}
+    """Split at each ``+`` before a declared mode: a ``+`` may stand in a value, too."""
+    specs = [spec for backend in backends for spec in backend.modes]
+    starts = {spec.name for spec in specs if spec.name}
+    starts |= {f"{key}=" for spec in specs if not spec.name for key in spec.options}
     parts: list[str] = []
     for piece in text.split("+"):
-        if parts and piece.partition(":")[0] not in names:
+        key, equals, _ = piece.partition(":")[0].partition("=")
+        if parts and key + equals not in starts:
             parts[-1] += f"+{piece}"
         else:
             parts.append(piece)

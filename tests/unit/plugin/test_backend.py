@@ -101,6 +101,15 @@ def test_modes_of_several_backends_are_joined() -> None:
     assert modes[1].options == {"depth": "3"}
 
 
+def test_options_alone_are_joined_with_modes() -> None:
+    copies = make_backend("cupti", ModeSpec("", {"copies": "on or off"}))
+
+    for text in ("copies=on+cpu:depth=3", "cpu:depth=3+copies=on"):
+        modes = assign_modes([copies, DEEP], text)
+
+        assert [mode.text for mode in modes] == ["copies=on", "cpu:depth=3"]
+
+
 def test_two_modes_for_one_backend_are_refused() -> None:
     with pytest.raises(UsageError, match="'cpu' is given two modes, 'cpu:depth=3' and 'cpu'"):
         assign_modes([REPLAY, DEEP], "cpu:depth=3+cpu")
