@@ -62,6 +62,9 @@ class Hook(abc.ABC):
     ) -> None:
         """Learn that a kernel was unloaded; does nothing unless overridden (Triton >= 3.9)."""
 
+    def flush(self) -> None:  # noqa: B027 - optional
+        """Have everything recorded that is still under way; waits for devices if it must."""
+
     def release(self) -> None:  # noqa: B027 - optional
         """Forget settings: the last session that used the hook was finalized."""
 
@@ -117,6 +120,12 @@ class HookManager:
         switch_off_unused(left)
 
     @staticmethod
+    def flush(session: int) -> None:
+        """Have the hooks of a session record what is still under way."""
+        for hook in list(HookManager.session_hooks.get(session, ())):
+            hook.flush()
+
+    @staticmethod
     def init_handle(  # noqa: PLR0917 - Triton's signature
         module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
     ) -> None:
@@ -166,10 +175,7 @@ def switch_on(hook: Hook) -> None:
     if hook in HookManager.active_hooks:
         return
     hook.activate()
-    # A new list: a launch on another thread may be walking the old one.
-    HookManager.active_hooks = sorted(
-        [*HookManager.active_hooks, hook], key=lambda each: each.priority, reverse=True
-    )
+    _set_active([*HookManager.active_hooks, hook])
     try:
         _heads.attach()
     except BaseException:
@@ -183,7 +189,16 @@ def switch_off_unused(hooks: Iterable[Hook]) -> None:
         for hook in dict.fromkeys(hooks):
             in_use = any(used.get(hook) for used in HookManager.session_hooks.values())
             if hook in HookManager.active_hooks and not in_use:
-                HookManager.active_hooks = [x for x in HookManager.active_hooks if x is not hook]
+                _set_active([each for each in HookManager.active_hooks if each is not hook])
                 steps.callback(hook.deactivate)
         if not HookManager.active_hooks:
             steps.callback(_heads.detach)
+
+
+def _set_active(hooks: list[Hook]) -> None:
+    # A new list: a launch on another thread may be walking the old one.
+    HookManager.active_hooks = sorted(hooks, key=lambda each: each.priority, reverse=True)
+    # The only hook is called by Triton itself: a launch is not to pay for a loop over one.
+    is_alone = len(hooks) == 1
+    _heads.replace("launch_enter_hook", hooks[0].enter if is_alone else HookManager.enter)
+    _heads.replace("launch_exit_hook", hooks[0].exit if is_alone else HookManager.exit)

@@ -102,6 +102,7 @@ class Session:
                 steps.callback(native.deactivate_session, self.id)
                 if flushing:
                     self._lease.flush()
+                    HookManager.flush(self.id)
                     native.drain()
 
     def adopt(self, adopted: AdoptedProfile) -> None:
@@ -126,6 +127,7 @@ class Session:
         with _lock:
             self._require_live()
             self._lease.flush()
+            HookManager.flush(self.id)
             native.drain()
             current = native.current_phase(self.id)
             number = current if phase is None else phase

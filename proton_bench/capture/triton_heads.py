@@ -28,7 +28,8 @@ class TritonHeads:
     def __init__(self, heads: Mapping[str, Callable[..., None]]) -> None:
         self._heads = dict(heads)
         self._waiting: ImportCallback | None = None
-        self._chains: list[tuple[Any, Callable[..., None]]] = []
+        self._chains: dict[str, Any] = {}
+        self._singles: list[tuple[Any, str, Any]] = []
 
     def attach(self) -> None:
         """Add the functions to the chains; does nothing where they stand already."""
@@ -40,13 +41,44 @@ class TritonHeads:
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
-        for chain, head in self._chains:
-            chain.remove(head)
+        for name, chain in self._chains.items():
+            chain.remove(self._heads[name])
+        for runtime, name, single in self._singles:
+            if getattr(runtime, name) is self._chains[name]:
+                setattr(runtime, name, single)
         self._chains.clear()
+        self._singles.clear()
+
+    def replace(self, name: str, head: Callable[..., None]) -> None:
+        """Have another function stand in a chain, at the same place.
+
+        Args:
+            name: Name of the chain.
+            head: The function.
+        """
+        older, self._heads[name] = self._heads[name], head
+        calls: list[Any] = getattr(self._chains.get(name), "calls", [])
+        if older in calls:
+            calls[calls.index(older)] = head
 
     def _add(self, knobs: ModuleType) -> None:
         for name, head in self._heads.items():
-            chain: Any = getattr(knobs.runtime, name, None)
-            if chain is not None and hasattr(chain, "add"):
+            chain = self._chain(knobs, name)
+            if chain is not None:
                 chain.add(head)
-                self._chains.append((chain, head))
+                self._chains[name] = chain
+
+    def _chain(self, knobs: ModuleType, name: str) -> Any:
+        present: Any = getattr(knobs.runtime, name, None)
+        make_chain = getattr(knobs, "HookChain", None)
+        if hasattr(present, "add"):
+            return present
+        if not callable(present) or make_chain is None:
+            return None
+        # Somebody put a function in the place of the chain: it stays the first of a new one for as
+        # long as we are there.
+        chain = make_chain()
+        chain.add(present)
+        setattr(knobs.runtime, name, chain)
+        self._singles.append((knobs.runtime, name, present))
+        return chain

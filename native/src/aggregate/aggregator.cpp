@@ -97,6 +97,17 @@ void Aggregator::retract(uint64_t correlation_id) {
     epoch->counts.failed += launch->kind == LaunchKind::kKernel ? 1 : 0;
 }
 
+std::optional<Capture> Aggregator::withdraw(uint64_t correlation_id) {
+  std::optional<LaunchRecord> launch = launches.take(correlation_id);
+  Epoch *epoch = launch ? find_epoch(launch->at.epoch) : nullptr;
+  if (!launch)
+    launches.take_forgotten();
+  if (!epoch)
+    return std::nullopt;
+  --epoch->counts.launches;
+  return launch->at;
+}
+
 void Aggregator::dropped(const DroppedRecord &record) noexcept {
   try {
     std::lock_guard lock(mutex);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,10 @@ public:
   void drain();
   /// Same when the mutex is free; otherwise its holder will. [any thread, noexcept]
   static void try_drain() noexcept;
+
+  /// Takes a launch back as if it had never been noted; where it stood, if it is still known.
+  /// [mutex held, after `drain`]
+  std::optional<Capture> withdraw(uint64_t correlation_id);
 
   std::mutex mutex;
   std::map<EpochId, Epoch> epochs;                       ///< live ones only

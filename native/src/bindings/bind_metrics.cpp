@@ -2,15 +2,16 @@
 #include <pybind11/stl.h>
 
 #include "bindings/bindings.h"
+#include "bindings/launch_metrics.h"
 #include "bindings/python_text.h"
 #include "context/thread_state.h"
+#include "record/record_sink.h"
 #include "session/session_registry.h"
 #include "support/error.h"
 
 namespace py = pybind11;
 
 namespace proton {
-namespace {
 
 Aggregation parse_aggregation(const std::string &text) {
   for (auto candidate : {Aggregation::kInclusive, Aggregation::kExclusive, Aggregation::kProperty})
@@ -18,6 +19,17 @@ Aggregation parse_aggregation(const std::string &text) {
       return candidate;
   throw Error(ErrorCode::kMetric, "unknown aggregation '" + text + "'; choose inc, exc or pty");
 }
+
+void add_metrics_at(const Capture &at, const std::vector<UserMetric> &metrics) {
+  SessionRegistry &registry = SessionRegistry::instance();
+  // The lock is free nearly always, and giving the GIL up can mean waiting for it.
+  if (registry.try_add_metrics(at, metrics))
+    return;
+  py::gil_scoped_release release;
+  registry.add_metrics(at, metrics);
+}
+
+namespace {
 
 int64_t to_int(const std::string &name, py::handle value) {
   int overflow = 0;
@@ -74,7 +86,7 @@ ContextId context_of_scope(uint64_t scope_id) {
                                      " is not open on this thread; add metrics inside the scope");
 }
 
-void add_metrics(const py::sequence &items, std::optional<uint64_t> scope_id) {
+std::vector<UserMetric> parse_metrics(const py::sequence &items) {
   std::vector<UserMetric> metrics;
   for (py::handle item : items) {
     auto triple = item.cast<py::tuple>();
@@ -84,13 +96,29 @@ void add_metrics(const py::sequence &items, std::optional<uint64_t> scope_id) {
     metric.value = parse_value(metric.name, triple[2]);
     metrics.push_back(std::move(metric));
   }
+  return metrics;
+}
+
+void add_metrics(const py::sequence &items, std::optional<uint64_t> scope_id) {
+  std::vector<UserMetric> metrics = parse_metrics(items);
   Capture at = capture_current();
   if (at.epoch == 0)
     return;
   if (scope_id)
     at.shadow = context_of_scope(*scope_id);
+  add_metrics_at(at, metrics);
+}
+
+/// A metric whose value is known later: its place is kept like that of a launch.
+uint64_t owe_metrics() {
+  uint64_t id = next_correlation_id();
+  return Aggregator::instance().launched(id) == 0 ? 0 : id;
+}
+
+void pay_metrics(uint64_t id, const py::sequence &items) {
+  std::vector<UserMetric> metrics = parse_metrics(items);
   py::gil_scoped_release release;
-  SessionRegistry::instance().add_metrics(at, metrics);
+  SessionRegistry::instance().pay_metrics(id, metrics);
 }
 
 } // namespace
@@ -98,6 +126,8 @@ void add_metrics(const py::sequence &items, std::optional<uint64_t> scope_id) {
 void bind_metrics(py::module_ &module) {
   module.def("add_metrics", &add_metrics, py::arg("metrics"), py::arg("scope_id") = py::none(),
              py::pos_only());
+  module.def("owe_metrics", &owe_metrics);
+  module.def("pay_metrics", &pay_metrics, py::arg("debt"), py::arg("metrics"), py::pos_only());
 }
 
 } // namespace proton

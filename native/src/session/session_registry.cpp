@@ -168,6 +168,25 @@ RecordCounts SessionRegistry::counts(int id) {
 
 void SessionRegistry::add_metrics(const Capture &at, const std::vector<UserMetric> &metrics) {
   Lock lock(guard());
+  add_at(at, metrics);
+}
+
+bool SessionRegistry::try_add_metrics(const Capture &at, const std::vector<UserMetric> &metrics) {
+  std::unique_lock lock(guard(), std::try_to_lock);
+  if (lock.owns_lock())
+    add_at(at, metrics);
+  return lock.owns_lock();
+}
+
+void SessionRegistry::pay_metrics(uint64_t correlation_id, const std::vector<UserMetric> &metrics) {
+  Lock lock(guard());
+  Aggregator &aggregator = Aggregator::instance();
+  aggregator.drain();
+  if (std::optional<Capture> at = aggregator.withdraw(correlation_id))
+    add_at(*at, metrics);
+}
+
+void SessionRegistry::add_at(const Capture &at, const std::vector<UserMetric> &metrics) {
   auto found = Aggregator::instance().epochs.find(at.epoch);
   if (found == Aggregator::instance().epochs.end())
     return; // no session listens any more

@@ -56,6 +56,10 @@ public:
   RecordCounts counts(int id);
   /// Adds metrics to the context of the calling thread in every active session.
   void add_metrics(const Capture &at, const std::vector<UserMetric> &metrics);
+  /// Same unless the lock is taken; false: nothing was added.
+  bool try_add_metrics(const Capture &at, const std::vector<UserMetric> &metrics);
+  /// Adds metrics where a launch with this correlation id stood, which is no launch after all.
+  void pay_metrics(uint64_t correlation_id, const std::vector<UserMetric> &metrics);
 
   void drain();
   uint32_t advance_phase(int id);
@@ -86,6 +90,7 @@ private:
     RecordCounts retired; ///< of epochs that were pruned
   };
 
+  void add_at(const Capture &at, const std::vector<UserMetric> &metrics);
   Session &find(int id);
   const CallPathTree &tree(int id, uint32_t phase);
   FileFacts facts(int id, const CallPathTree &tree);

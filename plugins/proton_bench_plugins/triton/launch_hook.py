@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import sys
-import threading
 from collections.abc import Mapping
 from typing import Any
 
-from proton_bench.capture.hooks import Hook, LaunchMetadata
-from proton_bench.capture.metric import normalize_metrics
-from proton_bench.capture.native import native
-from proton_bench.capture.state import metadata_state
-from proton_bench.errors import MetricError, ScopeError, UsageError
+from proton_bench import _native
+from proton_bench.capture.hooks import Hook
+from proton_bench.capture.metric import Metric, normalize_metrics
+from proton_bench.errors import MetricError, UsageError
+from proton_bench_plugins.triton.late_values import LateValues, is_late
 
 __all__ = ["LaunchHook"]
 
-# What Triton itself puts into the metadata of every launch.
-_RESERVED = frozenset({"name", "function", "stream"})
 
-
-class _Thread(threading.local):
-    """One thread's launches; a launch and its exit are on one thread and do not nest."""
-
-    def __init__(self) -> None:
-        self.is_evaluating = False
-        self.open_names: list[str | None] = []  # None: the launch was left out by a filter
-
-
-class LaunchHook(Hook):
+class LaunchHook(_native.launch_hook, Hook):
     """Names each launch and adds the numbers of its ``launch_metadata`` as metrics.
 
     There is one instance per process. What ``launch_metadata`` launches itself stands below
     ``__proton_launch_metadata`` > kernel. A ``launch_metadata`` that raises is reported once per
-    kernel on stderr, and the launch goes on without it.
+    kernel on stderr, and the launch goes on without it. Tensors on a device are copied to the host
+    in the order of their stream; nothing waits for them until the session is flushed.
+
+    ``enter`` and ``exit`` are native; the methods here are called for what is rare.
     """
 
     priority = 100
@@ -44,14 +34,14 @@ class LaunchHook(Hook):
         """Return the instance of this process."""
         if cls._instance is None:
             made = super().__new__(cls)
-            made._thread = _Thread()
             made._reported = set()
+            made._late = LateValues(made.report)
             made.configure()
             cls._instance = made
         return cls._instance
 
-    _thread: _Thread
     _reported: set[str]
+    _late: LateValues
     _include: re.Pattern[str] | None
     _exclude: re.Pattern[str] | None
 
@@ -66,6 +56,7 @@ class LaunchHook(Hook):
             UsageError: An expression is malformed.
         """
         self._include, self._exclude = _compiled("include", include), _compiled("exclude", exclude)
+        self.forget_names()
 
     def init_handle(  # noqa: PLR0917 - Triton's signature
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
@@ -78,78 +69,59 @@ class LaunchHook(Hook):
     def deactivate(self) -> None:
         """Do nothing: a launch that is under way still gets its exit."""
 
+    def flush(self) -> None:
+        """Wait for metrics that are on their way from a device."""
+        self._late.collect(waiting=True)
+
     def release(self) -> None:
-        """Forget the filters and which kernels were reported."""
+        """Forget the filters, which kernels were reported and values that are still under way."""
         self._reported.clear()
+        self._late.clear()
         self.configure()
 
-    def enter(self, metadata: LaunchMetadata) -> None:
-        """Open the kernel's frame and add its metrics."""
-        thread = self._thread
-        if thread.is_evaluating:
-            return
-        self._close_failed_launch()
-        raw_name = str(metadata.data["name"])
-        thread.open_names.append(None)
-        if not self._wants(raw_name):
-            return
-        values = self._evaluate(metadata, raw_name)
-        name = str(values.get("name", raw_name))
-        if not self._wants(name):
-            return
-        native.enter_op(name)
-        thread.open_names[-1] = name
-        self._add_metrics(values, raw_name)
-
-    def exit(self, metadata: LaunchMetadata) -> None:
-        """Close the kernel's frame."""
-        thread = self._thread
-        if not thread.is_evaluating and thread.open_names and thread.open_names.pop() is not None:
-            native.exit_op()
-
-    def _wants(self, name: str) -> bool:
+    def wants(self, name: str) -> bool:
+        """Tell whether the filters let a kernel through."""
         if self._include is not None and self._include.match(name) is None:
             return False
         return self._exclude is None or self._exclude.match(name) is None
 
-    def _evaluate(self, metadata: LaunchMetadata, kernel: str) -> Mapping[str, Any]:
-        self._thread.is_evaluating = True
-        try:
-            with metadata_state(kernel):
-                return metadata.get()
-        except Exception as error:  # noqa: BLE001 - the target's launch must not fail because of us
-            self._report(kernel, f"launch_metadata raised {type(error).__name__}: {error}")
-            return metadata.data
-        finally:
-            self._thread.is_evaluating = False
+    def stage(self, kernel: str, values: Mapping[Any, Any]) -> tuple[Any, Any] | None:
+        """Read what is no plain number, still in the state of the launch metadata.
 
-    def _add_metrics(self, values: Mapping[str, Any], kernel: str) -> None:
-        numbers = {
-            key: value
-            for key, value in values.items()
-            if key not in _RESERVED and _is_number(value)
-        }
-        if not numbers:
+        Returns:
+            What `add_staged` gets when the kernel's frame is open; None where there is nothing.
+        """
+        late = {key: value for key, value in values.items() if is_late(value)}
+        ready: list[Metric] = []
+        for key, value in values.items():
+            if key not in late and _is_number(value):
+                try:
+                    ready += normalize_metrics({key: value})
+                except MetricError as error:
+                    self.report(kernel, str(error))
+        copies = self._late.copy(kernel, late) if late else []
+        return (ready, copies) if ready or copies else None
+
+    def add_staged(self, kernel: str, staged: tuple[Any, Any]) -> None:
+        """Add what `stage` made to the kernel whose frame is open."""
+        ready, copies = staged
+        if ready:
+            try:
+                _native.add_metrics(ready)
+            except MetricError as error:
+                self.report(kernel, str(error))
+        if copies:
+            self._late.expect(kernel, copies)
+
+    def report(self, kernel: str, error: BaseException | str) -> None:
+        """Count metadata that is lost, and say so at the first time for a kernel."""
+        _native.add_dropped("launch metadata", 1)
+        if kernel in self._reported:
             return
-        try:
-            native.add_metrics(normalize_metrics(numbers))
-        except MetricError as error:
-            self._report(kernel, str(error))
-
-    def _report(self, kernel: str, what: str) -> None:
-        native.add_dropped("launch metadata", 1)
-        if kernel not in self._reported:
-            self._reported.add(kernel)
-            sys.stderr.write(f"proton: warning: no launch metadata of kernel {kernel!r}: {what}\n")
-
-    def _close_failed_launch(self) -> None:
-        """Close the frame of a launch that raised: Triton does not call its exit hook."""
-        for name in self._thread.open_names:
-            if name is not None:
-                # A scope around the launch that was left meanwhile closed the frame with it.
-                with contextlib.suppress(ScopeError):
-                    native.exit_op(name)
-        self._thread.open_names.clear()
+        self._reported.add(kernel)
+        if isinstance(error, BaseException):
+            error = f"launch_metadata raised {type(error).__name__}: {error}"
+        sys.stderr.write(f"proton: warning: no launch metadata of kernel {kernel!r}: {error}\n")
 
 
 def _compiled(what: str, pattern: str | None) -> re.Pattern[str] | None:

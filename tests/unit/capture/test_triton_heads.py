@@ -32,6 +32,7 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Chain:
     """A ``triton.knobs`` of which only the launch hook exists."""
     knobs: Any = types.ModuleType("triton.knobs")
     knobs.__spec__ = importlib.machinery.ModuleSpec("triton.knobs", None)
+    knobs.HookChain = Chain
     knobs.runtime = types.SimpleNamespace(launch_enter_hook=Chain(), kernel_unload_hook=None)
     monkeypatch.setitem(sys.modules, "triton.knobs", knobs)
     launch_chain: Chain = knobs.runtime.launch_enter_hook
@@ -63,6 +64,34 @@ def test_chain_that_this_triton_does_not_have_is_left_out(chain: Chain) -> None:
     heads.attach()
 
     assert chain.calls == [_head]
+
+
+def test_replaced_head_keeps_its_place(chain: Chain) -> None:
+    heads = TritonHeads({"launch_enter_hook": _head})
+    heads.attach()
+    chain.add(print)
+
+    heads.replace("launch_enter_hook", repr)
+    while_attached = list(chain.calls)
+    heads.detach()
+    heads.replace("launch_enter_hook", _head)
+    heads.attach()
+
+    assert while_attached == [repr, print]
+    assert chain.calls == [print, _head]
+
+
+def test_function_in_the_place_of_a_chain_stays_and_comes_back(chain: Chain) -> None:
+    runtime = sys.modules["triton.knobs"].runtime
+    runtime.launch_enter_hook = print
+    heads = TritonHeads({"launch_enter_hook": _head})
+
+    heads.attach()
+    while_attached = list(runtime.launch_enter_hook.calls)
+    heads.detach()
+
+    assert while_attached == [print, _head]
+    assert runtime.launch_enter_hook is print
 
 
 def test_detached_head_is_not_added_when_triton_comes_later(

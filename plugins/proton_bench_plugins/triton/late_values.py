@@ -1,0 +1,131 @@
+"""Metrics that are tensors on a device: copied in stream order, read once they came."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proton_bench import _native
+from proton_bench.capture.metric import normalize_metrics
+from proton_bench.errors import MetricError
+
+__all__ = ["LateValues", "is_late"]
+
+# An event is recorded after so many copies of a stream: it says that all of them are done.
+_BATCH = 256
+# With more batches than these under way the oldest is waited for, so that memory stays bounded.
+_MOST_BATCHES = 64
+
+# The stream that copies, the name of the metric, and the tensor in host memory it comes to.
+_Copy = tuple[Any, str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Owed:
+    """Values of one launch; the native side keeps the place where they belong."""
+
+    debt: int
+    kernel: str
+    values: list[tuple[str, Any]]
+
+
+class LateValues:
+    """Values on their way from a device to the profile. May be used from any thread.
+
+    Args:
+        report: Told of a kernel whose value cannot be used, and why.
+    """
+
+    def __init__(self, report: Callable[[str, BaseException | str], None]) -> None:
+        self._report = report
+        self._lock = threading.Lock()
+        self._open: dict[Any, list[_Owed]] = {}  # by stream
+        self._batches: deque[tuple[Any, list[_Owed]]] = deque()  # with the event that ends them
+
+    def copy(self, kernel: str, tensors: Mapping[str, Any]) -> list[_Copy]:
+        """Begin to copy tensors to the host, each in the order of its device's current stream."""
+        import torch
+
+        copies: list[_Copy] = []
+        _native.mute_ops()  # copying runs operators, which are not the target's
+        try:
+            for name, tensor in tensors.items():
+                if torch.cuda.is_current_stream_capturing():
+                    self._report(kernel, f"metric {name!r} is a tensor inside of a CUDA graph")
+                    continue
+                host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+                host.copy_(tensor.detach(), non_blocking=True)
+                copies.append((torch.cuda.current_stream(tensor.device), name, host))
+        except Exception as error:  # noqa: BLE001 - the target's launch must not fail because of us
+            self._report(kernel, f"metric {name!r}: its tensor cannot be read: {error}")
+        finally:
+            _native.unmute_ops()
+        return copies
+
+    def expect(self, kernel: str, copies: list[_Copy]) -> None:
+        """Keep the place of copied values: the frame that is open on this thread."""
+        for stream in dict.fromkeys(stream for stream, _, _ in copies):
+            debt = _native.owe_metrics()
+            if debt == 0:
+                return
+            values = [(name, host) for at, name, host in copies if at == stream]
+            with self._lock:
+                owed = self._open.setdefault(stream, [])
+                owed.append(_Owed(debt, kernel, values))
+                is_full = len(owed) >= _BATCH
+                if is_full:
+                    self._close(stream)
+            if is_full:
+                self.collect(waiting=False)
+
+    def collect(self, *, waiting: bool) -> None:
+        """Add the values that have come.
+
+        Args:
+            waiting: Wait for all that were copied so far.
+        """
+        with self._lock:
+            if waiting:
+                for stream in list(self._open):
+                    self._close(stream)
+            done: list[_Owed] = []
+            while self._batches:
+                event, owed = self._batches[0]
+                if waiting or len(self._batches) > _MOST_BATCHES:
+                    event.synchronize()
+                elif not event.query():
+                    break
+                self._batches.popleft()
+                done += owed
+        for each in done:
+            self._pay(each)
+
+    def clear(self) -> None:
+        """Forget all values: nobody listens any more."""
+        with self._lock:
+            self._open.clear()
+            self._batches.clear()
+
+    def _close(self, stream: Any) -> None:
+        """End the stream's batch. The lock is held."""
+        self._batches.append((stream.record_event(), self._open.pop(stream)))
+
+    def _pay(self, owed: _Owed) -> None:
+        metrics = []
+        for name, host in owed.values:
+            try:
+                metrics += normalize_metrics({name: host})
+            except MetricError as error:
+                self._report(owed.kernel, str(error))
+        try:
+            _native.pay_metrics(owed.debt, metrics)
+        except MetricError as error:
+            self._report(owed.kernel, str(error))
+
+
+def is_late(value: object) -> bool:
+    """Tell whether a value is a tensor whose memory is on a GPU."""
+    return bool(getattr(value, "is_cuda", False))
