@@ -27,7 +27,13 @@ from proton_bench.analysis.frame_metrics import (
     get_min_time_bytes,
     get_min_time_flops,
 )
-from proton_bench.analysis.select import MetricTree, Selection, drop_metadata, kept_rows
+from proton_bench.analysis.select import (
+    MetricTree,
+    Selection,
+    drop_metadata,
+    drop_trials,
+    kept_rows,
+)
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import find_format, read_profile
 from proton_bench.profile import Aggregation, FrameKind, Profile
@@ -60,8 +66,8 @@ def get_raw_metrics(database: Any) -> RawMetrics:
     """Return the graph frame of parsed ``.hatchet`` JSON, or of an open file of it.
 
     Returns:
-        The graph frame without launch metadata, the names of inclusive and of other metrics, and
-        the device table ``{kind: {index: facts}}``.
+        The graph frame without launch metadata and trials of autotuners, the names of inclusive
+        and of other metrics, and the device table ``{kind: {index: facts}}``.
 
     Raises:
         ProfileFormatError: The data is no profile.
@@ -74,7 +80,7 @@ def get_raw_metrics(database: Any) -> RawMetrics:
 
 def _graph_frame(profile: Profile) -> RawMetrics:
     hatchet = import_hatchet()
-    tree, devices = to_literal(drop_metadata(profile))
+    tree, devices = to_literal(drop_trials(drop_metadata(profile)))
     graph_frame = hatchet.GraphFrame.from_literal([tree])
     inclusive = graph_frame.show_metric_columns()
     names = [name for name in graph_frame.dataframe.columns if name not in inclusive]

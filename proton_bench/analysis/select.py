@@ -11,16 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.derive import MetricValues, derive
+from proton_bench.analysis.names import with_stable_names
 from proton_bench.errors import UsageError
 from proton_bench.profile import MetricColumn, Profile
 from proton_bench.profile.preorder import depths, subtree_ends
 
 __all__ = [
     "METADATA_SCOPE",
+    "TRIALS_STATE",
     "MetricTree",
     "Selection",
     "build_tree",
     "drop_metadata",
+    "drop_trials",
     "is_metadata",
     "kept_rows",
     "prune",
@@ -28,6 +31,7 @@ __all__ = [
 ]
 
 METADATA_SCOPE = "__proton_launch_metadata"
+TRIALS_STATE = "<autotune>"
 DEFAULT_DEPTH = 100
 
 Mask = npt.NDArray[np.bool_]
@@ -43,12 +47,16 @@ class Selection:
         exclude: Regular expression: drop matching rows and the rows below them.
         threshold: Keep rows whose first metric is at least this, and the rows above them.
         depth: Levels to show; 1 is the root alone.
+        trials: Also show what autotuners launched to try configurations.
+        raw_names: Show the names of kernels with Inductor's running numbers.
     """
 
     include: str | None = None
     exclude: str | None = None
     threshold: float | None = None
     depth: int = DEFAULT_DEPTH
+    trials: bool = False
+    raw_names: bool = False
 
     def __post_init__(self) -> None:
         if self.include and self.exclude:
@@ -107,13 +115,20 @@ class MetricTree:
 def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -> MetricTree:
     """Return the rows and values to show of a profile.
 
-    Launch metadata is left out, variants of one kernel are one row.
+    Launch metadata is left out, and trials of autotuners unless they are asked for. Variants of one
+    kernel are one row, and so are kernels whose names differ in Inductor's running number alone
+    unless raw names are asked for.
 
     Raises:
         MetricError: A metric is unknown or cannot be derived.
         UsageError: A regular expression is malformed, or no row is left.
     """
-    shown = drop_metadata(profile).fold_variants()
+    shown = drop_metadata(profile)
+    if not selection.trials:
+        shown = drop_trials(shown)
+    if not selection.raw_names:
+        shown = with_stable_names(shown)
+    shown = shown.fold_variants()
     labels = [f"{device.kind}:{device.index}" for device in shown.devices]
     labels.append("")
     tree = MetricTree(
@@ -202,7 +217,7 @@ def _renumbered(parents: npt.NDArray[np.int32], keep: Mask) -> npt.NDArray[np.in
     return np.where(above >= 0, places[above], -1).astype("<i4")
 
 
-# -- launch metadata -----------------------------------------------------------------------------
+# -- launch metadata and trials ------------------------------------------------------------------
 def is_metadata(name: str) -> bool:
     """Tell whether a frame holds what was launched to compute a kernel's launch metadata."""
     return name == METADATA_SCOPE or name.startswith(f"{METADATA_SCOPE}:")
@@ -210,8 +225,18 @@ def is_metadata(name: str) -> bool:
 
 def drop_metadata(profile: Profile) -> Profile:
     """Return the profile without launch metadata and without rows that then hold nothing."""
-    metadata = np.array([is_metadata(text) for text in profile.strings], dtype=np.bool_)
-    alive = ~_below(metadata[profile.frames], profile.subtree_end)
+    return _drop(profile, [is_metadata(text) for text in profile.strings])
+
+
+def drop_trials(profile: Profile) -> Profile:
+    """Return the profile without trials of autotuners and without rows that then hold nothing."""
+    return _drop(profile, [text == TRIALS_STATE for text in profile.strings])
+
+
+def _drop(profile: Profile, dropped: Sequence[bool]) -> Profile:
+    """Drop rows by name, with all rows below them."""
+    flags = np.array(dropped, dtype=np.bool_)
+    alive = ~_below(flags[profile.frames], profile.subtree_end)
     measured = np.zeros(len(profile), dtype=np.bool_)
     for column in profile.columns.values():
         measured |= column.valid

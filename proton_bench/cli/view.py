@@ -58,6 +58,15 @@ def command(
     frames: Annotated[
         FrameFormat, typer.Option("-f", "--format", help="Form of Python frames' names.")
     ] = FrameFormat.FULL,
+    trials: Annotated[
+        bool, typer.Option("--trials", help="Also show what autotuners launched as a trial.")
+    ] = False,
+    raw_names: Annotated[
+        bool,
+        typer.Option(
+            "--raw-names", help="Show Inductor's kernels with their running numbers, one row each."
+        ),
+    ] = False,
     print_sorted: Annotated[
         bool, typer.Option("--print-sorted", help="Also list rows by the first metric.")
     ] = False,
@@ -66,7 +75,7 @@ def command(
     ] = False,
 ) -> None:
     """Show where the time of a profile went, as a tree."""
-    selection = Selection(include, exclude, threshold, depth)
+    selection = Selection(include, exclude, threshold, depth, trials, raw_names)
     if list_names:
         list_metrics(file, as_json=as_json)
         return

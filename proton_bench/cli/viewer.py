@@ -37,7 +37,15 @@ def main(argv: list[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     parser = _parser()
     options, files = parser.parse_known_args(arguments)
-    selection = Selection(options.include, options.exclude, options.threshold, options.depth)
+    selection = Selection(
+        options.include,
+        options.exclude,
+        options.threshold,
+        options.depth,
+        trials=options.trials,
+        # As upstream shows them; two profiles have to agree on names to be subtracted.
+        raw_names=options.raw_names or options.diff_profile is None,
+    )
     get_plugin_manager().register_formats()
     file = first_file(files)
     if options.list:
@@ -84,5 +92,11 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE2",
         help="Subtract this profile: `-m time -diff file1 file2` shows file2 - file1.",
+    )
+    add("--trials", action="store_true", help="Also show what autotuners launched as a trial.")
+    add(
+        "--raw-names",
+        action="store_true",
+        help="With --diff-profile: do not leave out Inductor's running numbers of kernels.",
     )
     return parser

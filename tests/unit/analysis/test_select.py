@@ -112,6 +112,22 @@ def test_launch_metadata_and_empty_rows_are_left_out_of_rows_and_sums() -> None:
     assert tree.metrics[0].to_list() == [1600, 1600, 1600]
 
 
+def test_trials_of_autotuners_are_left_out_unless_they_are_asked_for() -> None:
+    builder = ProfileBuilder()
+    layer = builder.add(0, "layer", kind=FrameKind.SCOPE)
+    trials = builder.add(layer, "<autotune>", kind=FrameKind.STATE)
+    builder.add(trials, "kernel", kind=FrameKind.KERNEL, metrics={"time (ns)": 70})
+    builder.add(layer, "kernel", kind=FrameKind.KERNEL, metrics={"time (ns)": 5})
+
+    tree = build_tree(builder.build(), ["time/ns"], Selection())
+    whole = build_tree(builder.build(), ["time/ns"], Selection(trials=True))
+
+    assert names(tree) == ["ROOT", "layer", "kernel"]
+    assert tree.metrics[0].to_list() == [5, 5, 5]
+    assert names(whole) == ["ROOT", "layer", "<autotune>", "kernel", "kernel"]
+    assert whole.metrics[0].to_list() == [75, 75, 70, 70, 5]
+
+
 def test_scope_with_a_metric_of_its_own_outlives_its_empty_children() -> None:
     builder = ProfileBuilder()
     scope = builder.add(0, "scope", metrics={"loss": 0.5})
