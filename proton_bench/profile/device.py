@@ -42,6 +42,7 @@ class Variant:
         signature: Argument types where known; "other" past the limit of variants per path.
         registers: Registers of a thread; 0 when unknown.
         raw_name: The kernel as the device's tools name it, "" where it is shown by that name.
+        config: What an autotuner chose for the code, "" where nothing is known of one.
     """
 
     code_hash: str = ""
@@ -51,3 +52,4 @@ class Variant:
     signature: str = ""
     registers: int = 0
     raw_name: str = ""
+    config: str = ""

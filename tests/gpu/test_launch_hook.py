@@ -80,7 +80,7 @@ def test_filtered_and_failing_kernels_still_run(
 
 def test_chains_are_empty_before_and_after(tmp_path: Path, fakes: FakeBackends) -> None:
     runtime = triton.knobs.runtime
-    chains = [runtime.launch_enter_hook, runtime.launch_exit_hook, runtime.kernel_load_end_hook]
+    chains = [runtime.launch_enter_hook, runtime.launch_exit_hook]
 
     without = proton.start(tmp_path / "without")
     plain = [list(chain.calls) for chain in chains]
@@ -90,8 +90,8 @@ def test_chains_are_empty_before_and_after(tmp_path: Path, fakes: FakeBackends) 
     proton.deactivate()
     paused = [list(chain.calls) for chain in chains]
 
-    assert plain == paused == [[], [], []]
-    assert hooked == [1, 1, 1]
+    assert plain == paused == [[], []]
+    assert hooked == [1, 1]
 
 
 def test_gpu_facts_are_in_the_provenance(tmp_path: Path, fakes: FakeBackends) -> None:

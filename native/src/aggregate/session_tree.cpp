@@ -179,11 +179,17 @@ NodeIndex SessionTree::kernel_node(Phase &target, const LaunchRecord &launch,
   leaf.name = named ? named->name : Name(record.name ? record.name : "<unknown kernel>");
   leaf.device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
   leaf.variant = record.variant;
-  VariantRecord hashed; // what the launch knew of the code goes first
-  if (record.variant && launch.code != 0) {
-    hashed = *record.variant;
-    hashed.code_hash = code_hash(launch.code);
-    leaf.variant = &hashed;
+  bool is_renamed = named && record.name && leaf.name.text() != record.name;
+  VariantRecord known; // what the launch knew goes first
+  if (record.variant && (launch.code != 0 || is_renamed)) {
+    known = *record.variant;
+    leaf.variant = &known;
+    if (launch.code != 0) {
+      known.code_hash = code_hash(launch.code);
+      known.config = code_config(launch.code);
+    }
+    if (is_renamed && !known.raw_name)
+      known.raw_name = record.name;
   }
   return leaf_node(target, {named ? named->parent : at.shadow, at.python, at.epoch}, leaf);
 }

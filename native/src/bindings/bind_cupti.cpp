@@ -63,12 +63,12 @@ uint64_t hash_of(const py::object &hash) {
   return hash.cast<uint64_t>();
 }
 
-void set_kernel_hash(const py::object &kernel, const py::object &hash) {
+void set_kernel_hash(const py::object &kernel, const py::object &hash, const std::string &config) {
   KernelCodes &codes = KernelCodes::instance();
   if (py::isinstance<py::str>(kernel))
     codes.set_name(kernel.cast<std::string>(), hash_of(hash));
   else
-    codes.set(reinterpret_cast<const void *>(kernel.cast<uintptr_t>()), hash_of(hash));
+    codes.set(reinterpret_cast<const void *>(kernel.cast<uintptr_t>()), hash_of(hash), config);
 }
 
 } // namespace
@@ -84,7 +84,8 @@ void bind_cupti(py::module_ &module) {
       .def("flush", &CuptiCollector::flush, Unlocked())
       .def("stop", &CuptiCollector::stop, Unlocked())
       .def("facts", &list_facts);
-  module.def("set_kernel_hash", &set_kernel_hash);
+  module.def("set_kernel_hash", &set_kernel_hash, py::arg("kernel"), py::arg("hash"),
+             py::arg("config") = "", py::pos_only());
 }
 
 } // namespace proton

@@ -23,7 +23,7 @@ struct HookThread {
   bool is_evaluating = false;
 };
 
-constinit thread_local HookThread t_hook;
+[[gnu::tls_model("initial-exec")]] constinit thread_local HookThread t_hook;
 
 struct KnownName {
   PyObject *name = nullptr; ///< owned, so that no other takes its address
@@ -181,6 +181,15 @@ py::object as_text(PyObject *name) {
                                : owned(PyObject_Str(name));
 }
 
+py::object name_in(PyObject *data) {
+  if (!PyDict_CheckExact(data))
+    return owned(PyObject_GetItem(data, names().name));
+  PyObject *name = PyDict_GetItemWithError(data, names().name);
+  if (!name && !PyErr_Occurred())
+    PyErr_SetObject(PyExc_KeyError, names().name);
+  return owned(Py_XNewRef(name));
+}
+
 /// Opens the frame of the launch and adds its metrics.
 void enter_evaluated(PyObject *hook, PyObject *metadata, PyObject *kernel) {
   Evaluated found = evaluate(hook, metadata, kernel);
@@ -210,8 +219,7 @@ bool has_functions(PyObject *metadata) {
 
 void enter_launch(PyObject *hook, PyObject *metadata, const Situation &now) {
   py::object data = owned(PyObject_GetAttr(metadata, names().data));
-  py::object given = owned(PyObject_GetItem(data.ptr(), names().name));
-  py::object kernel = as_text(given.ptr());
+  py::object kernel = as_text(name_in(data.ptr()).ptr());
   if (!is_wanted(hook, kernel.ptr()))
     return;
   if (has_functions(metadata))

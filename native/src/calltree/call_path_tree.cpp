@@ -19,6 +19,7 @@ Variant owned(const VariantRecord &record) {
   variant.signature = record.signature ? record.signature : "";
   variant.registers = record.registers;
   variant.raw_name = record.raw_name ? record.raw_name : "";
+  variant.config = record.config ? record.config : "";
   return variant;
 }
 

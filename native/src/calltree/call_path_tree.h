@@ -26,6 +26,7 @@ struct Variant {
   std::string signature; ///< "other" once a path has more than kMaxVariantsPerPath
   uint32_t registers = 0;
   std::string raw_name; ///< empty: as the kernel is shown
+  std::string config;   ///< what an autotuner chose; empty: unknown
 
   bool operator==(const Variant &other) const = default;
 };

@@ -3,8 +3,10 @@
 #include <array>
 #include <atomic>
 #include <limits>
+#include <map>
 #include <mutex>
-#include <unordered_map>
+#include <string>
+#include <utility>
 
 namespace proton {
 namespace {
@@ -13,8 +15,9 @@ constexpr size_t kCodes = size_t{std::numeric_limits<uint16_t>::max()} + 1;
 
 struct CodeTable {
   std::mutex mutex;
-  std::unordered_map<uint64_t, uint16_t> numbers;
+  std::map<std::pair<uint64_t, std::string>, uint16_t> numbers; ///< its keys own the texts
   std::array<std::atomic<uint64_t>, kCodes> hashes{};
+  std::array<std::atomic<const char *>, kCodes> configs{};
 };
 
 CodeTable &table() {
@@ -24,25 +27,32 @@ CodeTable &table() {
 
 } // namespace
 
-uint16_t intern_code(uint64_t hash) {
+uint16_t intern_code(uint64_t hash, std::string_view config) {
   if (hash == 0)
     return 0;
   CodeTable &codes = table();
   std::lock_guard lock(codes.mutex);
-  auto found = codes.numbers.find(hash);
+  std::pair<uint64_t, std::string> key(hash, config);
+  auto found = codes.numbers.find(key);
   if (found != codes.numbers.end())
     return found->second;
   size_t next = codes.numbers.size() + 1;
   if (next == kCodes)
     return 0;
   auto number = static_cast<uint16_t>(next);
+  auto added = codes.numbers.emplace(std::move(key), number).first;
+  if (!config.empty())
+    codes.configs[next].store(added->first.second.c_str(), std::memory_order_release);
   codes.hashes[next].store(hash, std::memory_order_release);
-  codes.numbers.emplace(hash, number);
   return number;
 }
 
 uint64_t code_hash(uint16_t code) noexcept {
   return code == 0 ? 0 : table().hashes[code].load(std::memory_order_acquire);
+}
+
+const char *code_config(uint16_t code) noexcept {
+  return code == 0 ? nullptr : table().configs[code].load(std::memory_order_acquire);
 }
 
 } // namespace proton

@@ -65,6 +65,7 @@ struct VariantRecord {
   const char *signature = nullptr; ///< argument signature; null: unknown
   uint32_t registers = 0;          ///< of a thread; 0: unknown
   const char *raw_name = nullptr;  ///< as the device's tools know the kernel; null: as it is shown
+  const char *config = nullptr;    ///< what an autotuner chose for the code; null: nothing known
 };
 
 /// A kernel ran on a device. Pointers are valid only while the record is handed over.

@@ -49,6 +49,7 @@ int32_t intern_variant(const VariantRecord &variant) {
   variants.signatures.emplace_back(variant.signature ? variant.signature : "");
   variants.records.back().signature = variants.signatures.back().c_str();
   variants.records.back().raw_name = nullptr; // kernels of this table are named by their frames
+  variants.records.back().config = nullptr;   // what is interned here was not compiled
   variants.positions.emplace(std::move(key), position);
   return position;
 }

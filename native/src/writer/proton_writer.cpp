@@ -83,7 +83,7 @@ void ProtonFile::devices(const std::vector<Device> &devices) {
   for (int32_t position : rows_.devices_used) {
     auto index = static_cast<size_t>(position);
     const Device device = index < devices.size() ? devices[index] : Device{};
-    out_.map(7);
+    out_.map(8);
     out_.text("kind");
     out_.text(valid_utf8(device.kind));
     out_.text("index");
@@ -157,6 +157,8 @@ void ProtonFile::variants() {
     out_.integer(variant.registers);
     out_.text("raw_name");
     out_.text(valid_utf8(variant.raw_name));
+    out_.text("config");
+    out_.text(valid_utf8(variant.config));
   }
 }
 

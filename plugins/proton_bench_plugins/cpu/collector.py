@@ -9,7 +9,6 @@ from types import ModuleType
 
 from proton_bench import _native
 from proton_bench.capture.on_import import ImportCallback
-from proton_bench_plugins.cpu.autotune import mark_trials
 from proton_bench_plugins.cpu.interpreter import InterpreterObserver
 from proton_bench_plugins.cpu.interpreter_driver import install_driver
 from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
@@ -46,7 +45,6 @@ class HostCollector:
             for name, attach in (
                 ("torch", self._attach_torch),
                 ("triton.runtime.interpreter", self._attach_interpreter),
-                ("triton.runtime.autotuner", self._attach_autotuner),
                 ("triton.runtime.driver", install_driver),
                 ("triton.runtime.interpreter", mend_loop_bounds),
             ):
@@ -81,9 +79,6 @@ class HostCollector:
 
     def _attach_interpreter(self, module: ModuleType) -> None:
         self._undo.callback(InterpreterObserver(self._native, module).remove)
-
-    def _attach_autotuner(self, module: ModuleType) -> None:
-        self._undo.callback(mark_trials(module).remove)
 
 
 def _contained(attach: Callable[[ModuleType], object]) -> Callable[[ModuleType], None]:

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from proton_bench_plugins.cpu.launch import Launch, describe_launch
-from proton_bench_plugins.cpu.patch import Patch
+from proton_bench_plugins.patch import Patch
 
 if TYPE_CHECKING:
     from proton_bench._native import CpuCollector

@@ -1,12 +1,16 @@
-"""The launch hook ``triton``: names launches and records what ``launch_metadata`` returns."""
+"""Triton's kernels: the launch hook ``triton``, autotuner trials, and which code a kernel is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from proton_bench.plugin import hookimpl
+from proton_bench.plugin import SessionFacts, hookimpl
+from proton_bench_plugins.triton.observer import Observer
 
-__all__ = ["proton_launch_hooks"]
+__all__ = ["proton_launch_hooks", "proton_session_finished", "proton_session_started"]
+
+_observer = Observer()
 
 
 @hookimpl
@@ -15,3 +19,16 @@ def proton_launch_hooks() -> Mapping[str, Callable[[], object]]:
     from proton_bench_plugins.triton.launch_hook import LaunchHook
 
     return {"triton": LaunchHook}
+
+
+@hookimpl
+def proton_session_started(session: SessionFacts) -> None:
+    """Observe Triton from the first session on."""
+    _observer.begin(session.id)
+
+
+@hookimpl
+def proton_session_finished(session: SessionFacts, paths: Sequence[Path]) -> None:
+    """Leave Triton alone after the last session."""
+    del paths
+    _observer.end(session.id)

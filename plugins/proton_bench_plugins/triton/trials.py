@@ -1,30 +1,84 @@
-"""Keeps the autotuner's trial launches apart from the launches that the program asked for."""
+"""Keeps launches that try a configuration apart from those that the program asked for."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from proton_bench import _native
-from proton_bench_plugins.cpu.patch import Patch
+from proton_bench_plugins.patch import Patch
+from proton_bench_plugins.triton import codes
 
-__all__ = ["AUTOTUNE_STATE", "mark_trials"]
+__all__ = ["AUTOTUNE_STATE", "config_of_trial", "watch_inductor", "watch_triton"]
 
 AUTOTUNE_STATE = "<autotune>"
 
+_trial = threading.local()
 
-def mark_trials(module: ModuleType) -> Patch:
-    """Put the autotuner's trial launches under the state ``<autotune>``.
+
+def config_of_trial() -> str:
+    """Return the configuration that this thread tries at the moment, or an empty text."""
+    return getattr(_trial, "config", "")
+
+
+def watch_triton(module: ModuleType) -> list[Patch]:
+    """Put trials of ``@triton.autotune`` under the state, and note what it chose.
 
     Args:
         module: ``triton.runtime.autotuner``.
     """
-    return Patch(module.Autotuner, "_bench", _trial)
+    return [
+        Patch(module.Autotuner, "_bench", _try_triton),
+        Patch(module.Autotuner, "run", _run_chosen),
+    ]
 
 
-def _trial(original: Any, *args: Any, **kwargs: Any) -> Any:
+def watch_inductor(module: ModuleType) -> list[Patch]:
+    """Do the same for Inductor, which tries and chooses with code of its own.
+
+    Args:
+        module: ``torch._inductor.runtime.triton_heuristics``.
+    """
+    results = [each for each in vars(module).values() if "make_launcher" in _methods(each)]
+    return [
+        Patch(module.CachingAutotuner, "bench", _try_inductor),
+        *(Patch(result, "make_launcher", _make_launcher) for result in results),
+    ]
+
+
+def _methods(candidate: object) -> Any:
+    return vars(candidate) if isinstance(candidate, type) else ()
+
+
+def _in_trial(config: object, run: Callable[[], Any]) -> Any:
+    outer = config_of_trial()
+    _trial.config = codes.config_text(config)
     _native.enter_state(AUTOTUNE_STATE)
     try:
-        return original(*args, **kwargs)
+        return run()
     finally:
         _native.exit_state()
+        _trial.config = outer
+
+
+def _try_triton(original: Any, *args: Any, **kwargs: Any) -> Any:
+    return _in_trial(kwargs.get("config"), lambda: original(*args, **kwargs))
+
+
+def _try_inductor(original: Any, tuner: Any, launcher: Any, *args: Any, **kwargs: Any) -> Any:
+    config = getattr(launcher, "config", None)
+    return _in_trial(config, lambda: original(tuner, launcher, *args, **kwargs))
+
+
+def _run_chosen(original: Any, tuner: Any, *args: Any, **kwargs: Any) -> Any:
+    kernel = original(tuner, *args, **kwargs)
+    codes.note(kernel, getattr(tuner, "best_config", None))
+    return kernel
+
+
+def _make_launcher(original: Any, result: Any, *args: Any, **kwargs: Any) -> Any:
+    launcher = original(result, *args, **kwargs)
+    codes.note(getattr(result, "kernel", None), getattr(result, "config", None))
+    return launcher

@@ -2,6 +2,7 @@
 
 #include "calltree/context_tree.h"
 #include "check.h"
+#include "record/code_table.h"
 #include "record/variant_table.h"
 #include "support/error.h"
 
@@ -89,6 +90,34 @@ TEST(metrics_of_a_named_launch_meet_its_kernel_record_on_one_node) {
   session.add_metric(0, at(named), "flops", Aggregation::kInclusive, 8.0);
   session.add_kernel(0, launch(named), kernel(nullptr, 3));
   CHECK_EQ(session.find(0)->nodes().size(), 2);
+}
+
+TEST(a_kernel_that_a_hook_renamed_keeps_its_raw_name) {
+  SessionTree session(ContextSource::kShadow, 1, false);
+  VariantRecord variant;
+  KernelRecord record = kernel("mm_kernel", 4);
+  record.variant = &variant;
+  session.add_kernel(0, launch(frame(0, "mm_64x64", FrameKind::kKernel)), record);
+  session.add_kernel(0, launch(frame(0, "mm_kernel", FrameKind::kKernel)), record);
+  const std::vector<Variant> &variants = session.find(0)->variants();
+  CHECK_EQ(variants.size(), 2);
+  CHECK_EQ(variants[0].raw_name, "mm_kernel");
+  CHECK_EQ(variants[1].raw_name, "");
+}
+
+TEST(what_the_launch_knew_of_the_code_goes_before_the_record) {
+  SessionTree session(ContextSource::kShadow, 1, false);
+  VariantRecord variant;
+  variant.code_hash = 1;
+  KernelRecord record = kernel("mm", 4);
+  record.variant = &variant;
+  LaunchRecord tuned = launch(0);
+  tuned.code = intern_code(0x77, "BLOCK=64, num_warps=4");
+  session.add_kernel(0, tuned, record);
+  const std::vector<Variant> &variants = session.find(0)->variants();
+  CHECK_EQ(variants.size(), 1);
+  CHECK_EQ(variants[0].code_hash, 0x77);
+  CHECK_EQ(variants[0].config, "BLOCK=64, num_warps=4");
 }
 
 TEST(a_kernel_without_any_name_is_called_unknown) {

@@ -14,9 +14,10 @@ class KernelCodes {
 public:
   static KernelCodes &instance();
 
-  /// Notes the hash of a loaded function; a later one takes its place, since functions are
-  /// unloaded and their addresses used again. [any thread] locks
-  void set(const void *function, uint64_t hash);
+  /// Notes the hash of a loaded function, and what an autotuner chose for it; later ones take the
+  /// place of older ones, since functions are unloaded and their addresses used again.
+  /// [any thread] locks
+  void set(const void *function, uint64_t hash, std::string_view config = {});
   /// Number of the function's code (record/code_table.h); 0: unknown. Locks at the calling thread's
   /// first launch of the function only. [launching thread, noexcept]
   uint16_t find(const void *function) noexcept;

@@ -1,0 +1,91 @@
+"""Tells the native side which compiled code, in which configuration, a function on a device is."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from proton_bench import _native
+
+__all__ = ["config_text", "note", "note_function", "note_loaded"]
+
+# Classes of loaded kernels: those of the module that have the method.
+_LOADED_KINDS = {
+    "triton.compiler.compiler": "_init_handles",
+    "torch._inductor.runtime.static_triton_launcher": "load_kernel",
+}
+# What is written of a configuration besides its own values, and what goes without saying.
+_COMPILE_OPTIONS = {"num_warps": None, "num_stages": None, "num_ctas": 1, "maxnreg": None}
+_HASH_DIGITS = 16  # of 64 bits
+
+_known: dict[int, tuple[str, object]] = {}
+
+
+def note(kernel: Any, config: object = None) -> None:
+    """Note a compiled kernel; does nothing while it is not loaded, nor for one that is known.
+
+    Args:
+        kernel: ``CompiledKernel``, or Inductor's form of one; None is none.
+        config: The configuration that an autotuner chose for it, if any.
+    """
+    function = getattr(kernel, "function", None)
+    if not isinstance(function, int) or function == 0:
+        return
+    text = str(getattr(kernel, "hash", ""))
+    known = _known.get(function)
+    if known is not None and known[0] == text and (config is None or known[1] is config):
+        return
+    _known[function] = (text, config)
+    note_function(function, text, config_text(config))
+
+
+def note_function(function: int, code: str, config: str = "") -> None:
+    """Note the code of a function.
+
+    Args:
+        function: Address of the loaded function.
+        code: Triton's hash of the compiled kernel, hexadecimal digits.
+        config: What an autotuner chose for it.
+    """
+    if code:
+        _native.set_kernel_hash(function, _first_64_bits(code), config)
+
+
+def note_loaded() -> None:
+    """Note every kernel that was loaded before anybody listened."""
+    kinds = set(_loaded_kinds())
+    if not kinds:
+        return
+    for candidate in gc.get_objects():
+        if type(candidate) in kinds:
+            note(candidate)
+
+
+def config_text(config: object) -> str:
+    """Return a configuration on one line, as in ``BLOCK=64, num_warps=4, num_stages=3``."""
+    if config is None:
+        return ""
+    values: dict[str, object] = dict(getattr(config, "kwargs", None) or {})
+    for option, usual in _COMPILE_OPTIONS.items():
+        value = getattr(config, option, None)
+        if value is not None and value != usual:
+            values.setdefault(option, value)
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _first_64_bits(code: str) -> int:
+    try:
+        return int(code[:_HASH_DIGITS], 16)
+    except ValueError:
+        return int(hashlib.sha256(code.encode()).hexdigest()[:_HASH_DIGITS], 16)
+
+
+def _loaded_kinds() -> Iterator[type]:
+    for name, method in _LOADED_KINDS.items():
+        module = sys.modules.get(name)
+        for candidate in list(vars(module).values()) if module is not None else []:
+            if isinstance(candidate, type) and hasattr(candidate, method):
+                yield candidate

@@ -1,0 +1,74 @@
+"""What is attached to Triton and Inductor while any session lives, whatever its backend.
+
+None of it stands in the way of a launch: the chain of loaded kernels is not the one that makes
+Inductor give up its static launcher.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from proton_bench.capture.on_import import ImportCallback
+from proton_bench.capture.triton_heads import TritonHeads
+from proton_bench_plugins.patch import Patch
+from proton_bench_plugins.triton import codes, trials
+
+__all__ = ["Observer"]
+
+_PATCHED: dict[str, Callable[[ModuleType], Sequence[Patch]]] = {
+    "triton.runtime.autotuner": trials.watch_triton,
+    "torch._inductor.runtime.triton_heuristics": trials.watch_inductor,
+}
+
+
+def _loaded(module: Any, function: int, name: str, metadata_group: Any, hash: str) -> None:  # noqa: PLR0917 - Triton's signature
+    del module, name, metadata_group
+    codes.note_function(function, hash, trials.config_of_trial())
+
+
+class Observer:
+    """Attached from the first session to the last."""
+
+    def __init__(self) -> None:
+        self._sessions: set[int] = set()
+        self._undo = contextlib.ExitStack()
+        self._heads = TritonHeads({"kernel_load_end_hook": _loaded})
+
+    def begin(self, session: int) -> None:
+        """Attach for a session; libraries that are imported later are attached then."""
+        if not self._sessions:
+            self._attach()
+        self._sessions.add(session)
+
+    def end(self, session: int) -> None:
+        """Detach unless another session lives."""
+        self._sessions.discard(session)
+        if not self._sessions:
+            self._undo.close()
+
+    def _attach(self) -> None:
+        self._undo.close()
+        self._heads.attach()
+        self._undo.callback(self._heads.detach)
+        for name, attach in _PATCHED.items():
+            self._undo.callback(ImportCallback(name, self._patching(attach)).cancel)
+        codes.note_loaded()
+
+    def _patching(
+        self, attach: Callable[[ModuleType], Sequence[Patch]]
+    ) -> Callable[[ModuleType], None]:
+        def patch(module: ModuleType) -> None:
+            try:
+                for each in attach(module):
+                    self._undo.callback(each.remove)
+            except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
+                sys.stderr.write(
+                    f"proton: warning: trials of {module.__name__} are not told apart: "
+                    f"{type(error).__name__}: {error}\n"
+                )
+
+        return patch
