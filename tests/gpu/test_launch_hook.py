@@ -64,7 +64,7 @@ def test_metadata_of_a_compiled_kernel_stands_on_its_node(
 
 
 def test_filtered_and_failing_kernels_still_run(
-    tmp_path: Path, fakes: FakeBackends, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, fakes: FakeBackends, capfd: pytest.CaptureFixture[str]
 ) -> None:
     proton.start(tmp_path / "x", hook="triton")
     _launch(-1)
@@ -73,7 +73,7 @@ def test_filtered_and_failing_kernels_still_run(
     proton.finalize()
 
     assert "kernel 'scale': launch_metadata raised ValueError: negative size" in (
-        capsys.readouterr().err
+        capfd.readouterr().err
     )
     assert names(read_tree(tmp_path / "x.hatchet")) == []
 

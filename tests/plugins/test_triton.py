@@ -95,7 +95,7 @@ def test_kernels_of_the_metadata_stand_below_their_own_node(tree: Any) -> None:
 
 
 def test_failing_metadata_is_reported_once_and_the_hook_lives_on(
-    tree: Any, capsys: pytest.CaptureFixture[str]
+    tree: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def fail() -> Mapping[str, Any]:
         raise KeyError("BLOCK_M")
@@ -104,20 +104,78 @@ def test_failing_metadata_is_reported_once_and_the_hook_lives_on(
     launch("mm", fail)
     launch("mm", lambda: {"n": 1})
 
-    warnings = capsys.readouterr().err.splitlines()
+    warnings = capfd.readouterr().err.splitlines()
     assert len(warnings) == 1
     assert "kernel 'mm': launch_metadata raised KeyError: 'BLOCK_M'" in warnings[0]
     metrics = child(tree(), "mm")["metrics"]
     assert (metrics["n"], metrics["count"]) == (1, 3)
 
 
+def test_failing_metadata_does_not_fail_the_launch_whatever_its_exception_says(
+    tree: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class UnspeakableError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    def fail() -> Mapping[str, Any]:
+        raise UnspeakableError
+
+    launch("mm", fail)
+
+    assert "launch_metadata raised UnspeakableError" in capfd.readouterr().err
+    assert child(tree(), "mm")["metrics"]["count"] == 1
+
+
+def test_an_interrupt_in_metadata_reaches_the_program_and_the_hook_lives_on(tree: Any) -> None:
+    def interrupt() -> Mapping[str, Any]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        launch("mm", interrupt)
+    launch("mm", lambda: {"n": 1})
+
+    assert native.state_depth() == 0
+    assert child(tree(), "mm")["metrics"]["n"] == 1
+
+
+def test_metadata_that_is_no_mapping_is_reported(
+    tree: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    metadata = Metadata("mm")
+    metadata.get = lambda: 7  # type: ignore[assignment, return-value]
+    HookManager.enter(metadata)
+    HookManager.exit(metadata)
+
+    assert "kernel 'mm': launch_metadata raised TypeError" in capfd.readouterr().err
+
+
+def test_metric_that_cannot_be_is_reported_and_the_others_stay(
+    tree: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    launch("mm", lambda: {"n": 1, "huge": 2**70, "bytes": float("nan"), "": 3})
+
+    assert "metric 'huge'" in capfd.readouterr().err
+    metrics = child(tree(), "mm")["metrics"]
+    assert metrics["n"] == 1
+    assert not {"huge", "bytes", ""} & set(metrics)
+
+
+def test_suffixes_of_metrics_mean_what_they_mean_on_scopes(tree: Any) -> None:
+    for number in (1, 2):
+        launch("mm", lambda number=number: {"level (pty)": number, "own (exc)": number})
+
+    metrics = child(tree(), "mm")["metrics"]
+    assert (metrics["level"], metrics["own"]) == (2, 3)
+
+
 def test_metric_of_another_type_does_not_fail_the_launch(
-    tree: Any, capsys: pytest.CaptureFixture[str]
+    tree: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     launch("k", lambda: {"n": 1})
     launch("k", lambda: {"n": 1.5})
 
-    assert "kernel 'k': Metric value type mismatch" in capsys.readouterr().err
+    assert "kernel 'k': Metric value type mismatch" in capfd.readouterr().err
     assert child(tree(), "k")["metrics"]["count"] == 2
 
 

@@ -280,7 +280,7 @@ def test_a_library_unlike_every_known_one_is_said_and_left_alone(
     tmp_path: Path,
     fakes: FakeBackends,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     autotuner = pytest.importorskip("triton.runtime.autotuner")
     monkeypatch.setattr(autotuner, "Autotuner", type("Autotuner", (), {}))
@@ -288,5 +288,5 @@ def test_a_library_unlike_every_known_one_is_said_and_left_alone(
     session = proton.start(tmp_path / "x")
     proton.finalize(session)
 
-    assert "trials of triton.runtime.autotuner are not told apart" in capsys.readouterr().err
+    assert "trials of triton.runtime.autotuner are not told apart" in capfd.readouterr().err
     assert not any(isinstance(each, Patch) for each in vars(autotuner.Autotuner).values())

@@ -231,7 +231,7 @@ def test_tensors_of_two_devices_follow_their_own_streams(session: int, gpu: Gpu)
 
 
 def test_tensor_inside_of_a_captured_graph_is_said_and_left_out(
-    session: int, gpu: Gpu, capsys: pytest.CaptureFixture[str]
+    session: int, gpu: Gpu, capfd: pytest.CaptureFixture[str]
 ) -> None:
     gpu.is_capturing = True
     launch("mm", total=DeviceTensor(1.0), n=1)
@@ -239,7 +239,7 @@ def test_tensor_inside_of_a_captured_graph_is_said_and_left_out(
     proton.deactivate(session, flushing=True)
 
     assert "kernel 'mm': metric 'total' is a tensor inside of a CUDA graph" in (
-        capsys.readouterr().err
+        capfd.readouterr().err
     )
     metrics = child(tree(session), "mm")["metrics"]
     assert metrics["n"] == 1
@@ -247,13 +247,13 @@ def test_tensor_inside_of_a_captured_graph_is_said_and_left_out(
 
 
 def test_value_of_another_type_is_said_when_it_comes(
-    session: int, capsys: pytest.CaptureFixture[str]
+    session: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     launch("mm", total=1)
     launch("mm", total=DeviceTensor(1.5))
     proton.deactivate(session, flushing=True)
 
-    assert "kernel 'mm': Metric value type mismatch" in capsys.readouterr().err
+    assert "kernel 'mm': Metric value type mismatch" in capfd.readouterr().err
     assert child(tree(session), "mm")["metrics"]["total"] == 1
 
 

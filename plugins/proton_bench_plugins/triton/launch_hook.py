@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from proton_bench import _native
 from proton_bench.capture.hooks import Hook
 from proton_bench.capture.metric import Metric, normalize_metrics
+from proton_bench.capture.stderr import say
 from proton_bench.errors import MetricError, UsageError
 from proton_bench_plugins.triton.late_values import LateValues, is_late
 
@@ -120,8 +120,8 @@ class LaunchHook(_native.launch_hook, Hook):
             return
         self._reported.add(kernel)
         if isinstance(error, BaseException):
-            error = f"launch_metadata raised {type(error).__name__}: {error}"
-        sys.stderr.write(f"proton: warning: no launch metadata of kernel {kernel!r}: {error}\n")
+            error = f"launch_metadata raised {_described(error)}"
+        say(f"warning: no launch metadata of kernel {kernel!r}: {error}")
 
 
 def _compiled(what: str, pattern: str | None) -> re.Pattern[str] | None:
@@ -134,6 +134,13 @@ def _compiled(what: str, pattern: str | None) -> re.Pattern[str] | None:
             f"{what} pattern {pattern!r} is no regular expression: {error}; "
             "write one that matches the beginning of kernel names"
         ) from None
+
+
+def _described(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - the text of an exception is code of the target
+        return type(error).__name__
 
 
 def _is_number(value: object) -> bool:

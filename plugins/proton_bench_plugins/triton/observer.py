@@ -7,12 +7,12 @@ Inductor give up its static launcher.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 from proton_bench.capture.on_import import ImportCallback
+from proton_bench.capture.stderr import say
 from proton_bench.capture.triton_heads import TritonHeads
 from proton_bench_plugins.patch import Patch
 from proton_bench_plugins.triton import codes, trials
@@ -66,9 +66,9 @@ class Observer:
                 for each in attach(module):
                     self._undo.callback(each.remove)
             except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
-                sys.stderr.write(
-                    f"proton: warning: trials of {module.__name__} are not told apart: "
-                    f"{type(error).__name__}: {error}\n"
+                say(
+                    f"warning: trials of {module.__name__} are not told apart: "
+                    f"{type(error).__name__}: {error}"
                 )
 
         return patch
