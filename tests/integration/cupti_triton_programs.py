@@ -79,8 +79,9 @@ def described_python(path: str) -> None:
     proton.start(path, backend="cupti", hook="triton", context="python")
     metadata = LazyDict({"name": "mm_kernel", "function": 1, "stream": 7})
     metadata.add(named, ())
-    # One line, as in Triton, where the compiled launcher calls the hooks and the driver.
-    knobs.runtime.launch_enter_hook(metadata), cupti.launch("mm_kernel", 7)
+    driver = cupti._functions["launch"]
+    # On one line and without frames between, as in Triton's compiled launcher.
+    knobs.runtime.launch_enter_hook(metadata), driver(b"mm_kernel", 7)
     knobs.runtime.launch_exit_hook(metadata)
 
 
@@ -134,9 +135,12 @@ def tuned(path: str) -> None:
     import triton
     from triton.runtime.autotuner import Autotuner
 
+    def tuned_kernel() -> None:
+        pass
+
     class Function:
         arg_names = ("n",)
-        __name__ = "tuned_kernel"
+        fn = staticmethod(tuned_kernel)
 
         def run(self, *args: object, **kwargs: object) -> None:
             del args, kwargs

@@ -83,7 +83,7 @@ void ProtonFile::devices(const std::vector<Device> &devices) {
   for (int32_t position : rows_.devices_used) {
     auto index = static_cast<size_t>(position);
     const Device device = index < devices.size() ? devices[index] : Device{};
-    out_.map(8);
+    out_.map(7);
     out_.text("kind");
     out_.text(valid_utf8(device.kind));
     out_.text("index");
@@ -142,7 +142,7 @@ void ProtonFile::variants() {
     // Text, because a 64-bit hash does not fit the numbers of JSON readers.
     char hash[17];
     std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(variant.code_hash));
-    out_.map(7);
+    out_.map(8);
     out_.text("code_hash");
     out_.text(variant.code_hash == 0 ? "" : hash);
     out_.text("grid");
