@@ -14,6 +14,7 @@ from capture_fixtures import FakeBackends, child, fakes, names, no_session_left
 import proton_bench as proton
 from proton_bench import _native
 from proton_bench.capture.native import native
+from proton_bench.errors import OutputError
 from proton_bench_plugins.patch import Patch
 from proton_bench_plugins.triton import codes, trials
 
@@ -205,6 +206,24 @@ def test_triton_is_observed_while_a_session_lives(tmp_path: Path, fakes: FakeBac
     assert during[0] is not before[0]
     assert during[1] == len(before[1]) + 1
     assert (autotuner._bench, loaded.calls) == before
+
+
+def test_a_session_that_could_not_be_written_keeps_nothing_attached_for_ever(
+    tmp_path: Path, fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = pytest.importorskip("triton").knobs.runtime.kernel_load_end_hook
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OutputError("the disk is full")
+
+    first = proton.start(tmp_path / "first")
+    with monkeypatch.context() as patched:
+        patched.setattr("proton_bench.capture.recording.write_session", fail)
+        with pytest.raises(OutputError):
+            proton.finalize(first)
+    proton.finalize(proton.start(tmp_path / "second"))
+
+    assert loaded.calls == []
 
 
 def test_a_loaded_kernel_is_noted_with_the_configuration_on_trial(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from proton_bench import _native
 from proton_bench.capture.on_import import ImportCallback
 from proton_bench.capture.stderr import say
 from proton_bench.capture.triton_heads import TritonHeads
@@ -46,6 +47,8 @@ class Observer:
 
     def end(self, session: int) -> None:
         """Detach unless another session lives."""
+        # Nobody says it of a session whose file could not be written.
+        self._sessions = {each for each in self._sessions if _native.session_exists(each)}
         self._sessions.discard(session)
         if not self._sessions:
             self._undo.close()
