@@ -10,6 +10,7 @@
 #include "collector/cupti/activity_stream.h"
 #include "collector/cupti/launch_source.h"
 #include "collector/cupti/launch_thread.h"
+#include "collector/cupti/module_source.h"
 #include "collector/cupti/subscription.h"
 #include "driver/cuda_driver.h"
 #include "support/error.h"
@@ -27,8 +28,8 @@ std::atomic<bool> g_is_forked{false};
 struct Engine {
   explicit Engine(RecordSink &to)
       : sink(to), launches(to, ids), launch_source(launches, KernelCodes::instance()),
-        copy_source(launches), resource_source(launches), stream(to, launches),
-        kernel_reader(context()), copy_reader(context()) {}
+        copy_source(launches), resource_source(launches), module_source(KernelCodes::instance()),
+        stream(to, launches), kernel_reader(context()), copy_reader(context()) {}
   ReadingContext context() { return {ids, launches, stream.timebase(), devices}; }
 
   RecordSink &sink;
@@ -42,6 +43,7 @@ struct Engine {
   LaunchSource launch_source;
   CopySource copy_source;
   ResourceSource resource_source;
+  ModuleSource module_source;
   CallbackTable callbacks;
   ActivityStream stream;
   DeviceFacts devices;
@@ -64,6 +66,7 @@ void load(Engine &self, const CuptiOptions &options) {
     self.library = CuptiLibrary::open(options.candidates);
   self.devices.set_driver(&*self.driver);
   self.stream.set_library(&*self.library);
+  self.module_source.set_library(&*self.library);
 }
 
 /// The steps of a start; what was switched on is switched off when one of them throws.
@@ -80,6 +83,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   subscription->set_flush_period(options.flush_period_ms);
   // Callbacks before activities: a kernel that is recorded was seen being launched.
   subscription->enable(self.callbacks, self.resource_source);
+  subscription->enable(self.callbacks, self.module_source);
   subscription->enable(self.callbacks, self.launch_source);
   if (options.copies)
     subscription->enable(self.callbacks, self.copy_source);

@@ -13,7 +13,10 @@ KernelCodes &KernelCodes::instance() {
 void KernelCodes::set(const void *function, uint64_t hash, std::string_view config) {
   uint16_t number = intern_code(hash, config);
   std::lock_guard lock(mutex_);
-  functions_[function] = number;
+  if (number == 0)
+    functions_.erase(function);
+  else
+    functions_[function] = number;
   generation_.fetch_add(1, std::memory_order_release);
 }
 
