@@ -1,0 +1,74 @@
+"""What is measured: the arms, the workloads, and which arm runs which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["ARMS", "UNITS", "WORKLOADS", "Arm", "chosen"]
+
+# Workload: what one unit of it is. `metadata` is the last: its launch hooks come off afterwards.
+UNITS = {
+    "tiny": "launch",
+    "eager": "step",
+    "compiled": "step",
+    "compiled_graphs": "step",
+    "graph": "replay",
+    "matmul": "product",
+    "metadata": "launch",
+}
+WORKLOADS = tuple(UNITS)
+_STEPS = ("eager", "compiled", "compiled_graphs")
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way to run the workloads, in a process of its own.
+
+    Attributes:
+        name: By which results are kept.
+        tool: Key of ``benchmarks.overhead.tools.TOOLS``.
+        workloads: What it runs.
+        context: ``context=`` of the profiler.
+        mode: ``mode=`` of the profiler.
+    """
+
+    name: str
+    tool: str
+    workloads: tuple[str, ...]
+    context: str = "shadow"
+    mode: str = ""
+
+
+ARMS = {
+    arm.name: arm
+    for arm in (
+        Arm("none", "none", WORKLOADS),
+        Arm("floor", "floor", WORKLOADS),
+        Arm("upstream", "upstream", WORKLOADS),
+        Arm("ours", "ours", WORKLOADS),
+        Arm("upstream_python", "upstream", ("tiny",), context="python"),
+        Arm("ours_python", "ours", ("tiny",), context="python"),
+        Arm("ours_launch", "ours", ("graph",), mode="graph=launch"),
+        Arm("torch", "torch", WORKLOADS),
+        Arm("torch_cpu", "torch_cpu", _STEPS),
+    )
+}
+
+
+def chosen(
+    tools: Sequence[str] | None = None, workloads: Sequence[str] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Return the workloads of each arm that is asked for; None is all.
+
+    Args:
+        tools: Names of arms.
+        workloads: Names of workloads.
+    """
+    wanted = set(workloads or WORKLOADS)
+    result = {}
+    for name in ARMS:
+        each = tuple(work for work in ARMS[name].workloads if work in wanted)
+        if each and (tools is None or name in tools):
+            result[name] = each
+    return result

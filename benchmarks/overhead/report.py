@@ -1,0 +1,218 @@
+"""What the results say: what each tool adds to each workload, and the bars.
+
+The replicate is the process. Within one, the figure of a workload is the median of its blocks; what
+a profiler adds is that of the profiled blocks less that of the blocks before any profiler was
+started, in the same process. So what differs between processes (addresses, allocator, clocks)
+cancels, and so does what differs between rounds. Over the rounds the median is reported, with a
+95 % interval from resampling rounds. Ratios of what is added are ratios of medians over the same
+rounds; a ratio whose reference is not safely above zero is undecided. The arm `none` goes through
+the same without a profiler: its ratio shows what the procedure itself gets wrong.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from benchmarks.interleaved import Interval, added_ratio, median
+from benchmarks.overhead.plan import ARMS, UNITS, WORKLOADS
+from benchmarks.overhead.results import Results
+
+__all__ = ["ROWS", "Row", "RowResult", "Verdict", "added", "print_report", "ratio", "row_results"]
+
+
+LEAST_ROUNDS = 10  # processes of each arm
+
+
+class Verdict(StrEnum):
+    """What a row comes to."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    UNDECIDED = "UNDECIDED"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A bar: (arm - base) / (reference - base) of what is added.
+
+    Without a reference it is profiled over bare, over the same of the base.
+
+    Attributes:
+        number: Number of the row.
+        what: What it is about.
+        workload: Which workload.
+        bar: Highest allowed ratio.
+        arm: Arm that is judged.
+        reference: Arm that it is compared with; "" for the time without a profiler.
+        base: Arm whose added time is taken off both.
+    """
+
+    number: int
+    what: str
+    workload: str
+    bar: float
+    arm: str = "ours"
+    reference: str = "upstream"
+    base: str = "floor"
+
+
+ROWS = (
+    Row(1, "tiny launches, a scope per 4", "tiny", 0.3),
+    Row(2, "the same, context=python", "tiny", 0.15, "ours_python", "upstream_python"),
+    Row(3, "the same, hook=triton with launch_metadata", "metadata", 0.4),
+    Row(4, "eager training step", "eager", 0.3),
+    Row(4, "compiled step, static launcher", "compiled", 0.3),
+    Row(4, "compiled step, CUDA graphs", "compiled_graphs", 0.3),
+    Row(5, "graph replay, its kernels", "graph", 1.1, "ours", "floor", "none"),
+    Row(5, "graph replay, graph=launch", "graph", 1.005, "ours_launch", "", "none"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """A row with its figures; ``figure`` is None where something was not measured."""
+
+    row: Row
+    verdict: Verdict
+    figure: Interval | None
+    reason: str
+    rounds: int
+
+
+def added(measured: Mapping[str, Any]) -> float:
+    """Return the seconds per unit that the profiler added in one process."""
+    profiled, bare = measured["profiled"], measured["bare"]
+    return float(statistics.median(profiled) - statistics.median(bare))
+
+
+def ratio(measured: Mapping[str, Any]) -> float:
+    """Return profiled over bare in one process."""
+    profiled, bare = measured["profiled"], measured["bare"]
+    return float(statistics.median(profiled) / statistics.median(bare))
+
+
+Figure = Callable[[Mapping[str, Any]], float]
+
+
+def _common(
+    results: Results, row: Row, arms: Sequence[str], figure: Figure
+) -> dict[str, list[float]]:
+    """Return the figure of each arm in the rounds that have all of them."""
+    found = {arm: results.of(arm, row.workload) for arm in arms}
+    places = sorted(set.intersection(*(set(each) for each in found.values())))
+    return {arm: [figure(found[arm][place]) for place in places] for arm in arms}
+
+
+def row_results(results: Results) -> list[RowResult]:
+    """Return every row of which a workload was asked for."""
+    asked = {
+        workload
+        for each in results.rounds
+        for result in each["arms"].values()
+        for workload in result["workloads"]
+    }
+    return [_judge(results, row) for row in ROWS if row.workload in asked]
+
+
+def _judge(results: Results, row: Row) -> RowResult:
+    arms = [arm for arm in (row.arm, row.reference, row.base) if arm]
+    costs = _common(results, row, arms, figure=added if row.reference else ratio)
+    count = len(costs[row.arm])
+    if not count:
+        return _missing(results, row)
+    if not row.reference:
+        values = [one / base for one, base in zip(costs[row.arm], costs[row.base], strict=True)]
+        return _against_bar(row, median(values), count=count)
+    ours, theirs = (
+        [one - base for one, base in zip(costs[arm], costs[row.base], strict=True)]
+        for arm in (row.arm, row.reference)
+    )
+    reason = f"{_micro(ours):.2f} of {_micro(theirs):.2f} us"
+    if median(theirs).low <= 0:
+        reason = f"{reason}, which may be nothing"
+        return RowResult(row, Verdict.UNDECIDED, None, reason, count)
+    return _against_bar(row, added_ratio(ours, theirs), count=count, reason=reason)
+
+
+def _against_bar(row: Row, figure: Interval, *, count: int, reason: str = "") -> RowResult:
+    verdict = Verdict.UNDECIDED
+    if count < LEAST_ROUNDS:
+        reason += f"; {count} rounds, {LEAST_ROUNDS} are needed"
+    elif figure.high <= row.bar:
+        verdict = Verdict.PASS
+    elif figure.low > row.bar:
+        verdict = Verdict.FAIL
+    else:
+        reason += "; the interval holds the bar"
+    return RowResult(row, verdict, figure, reason.removeprefix("; "), count)
+
+
+def _missing(results: Results, row: Row) -> RowResult:
+    errors = results.errors()
+    arms = [arm for arm in (row.arm, row.reference, row.base) if arm in errors]
+    reason = "; ".join(f"{arm}: {errors[arm]}" for arm in arms) or "not measured"
+    return RowResult(row, Verdict.UNDECIDED, None, reason, 0)
+
+
+def _micro(seconds: Sequence[float]) -> Interval:
+    return median([each * 1e6 for each in seconds])
+
+
+def print_rows(results: Results) -> bool:
+    """Print the rows; True unless one fails."""
+    print("\nrow                                              bar     figure")
+    judged = row_results(results)
+    for each in judged:
+        row = each.row
+        figure = f"{each.figure:.3f}" if each.figure else "-"
+        title = f"{row.number} {row.what}"
+        print(f"{title:<48} {row.bar:<6}  {figure}  {each.verdict}  {each.reason}")
+    return all(each.verdict is not Verdict.FAIL for each in judged)
+
+
+def print_report(results: Results) -> bool:
+    """Print tables of everything that was measured, then the rows; True unless one fails."""
+    print(", ".join(f"{key} {value}" for key, value in results.machine.items() if value))
+    print(", ".join(f"{key} {value}" for key, value in results.settings.items()))
+    print(f"{len(results.rounds)} rounds")
+    for workload in WORKLOADS:
+        _print_workload(results, workload)
+    for arm, error in results.errors().items():
+        print(f"! {arm}: {error}")
+    return print_rows(results)
+
+
+def _print_workload(results: Results, workload: str) -> None:
+    measured = {arm: found for arm in ARMS if (found := results.of(arm, workload))}
+    if not measured:
+        return
+    print(f"\n{workload}: us per {UNITS[workload]}")
+    print(
+        f"{'arm':<16} {'bare':>10}  {'added':<28} {'profiled / bare':<24} "
+        f"{'end':>9} {'size':>11} {'kernels':>8} rounds"
+    )
+    for arm, found in measured.items():
+        each = list(found.values())
+        bare = statistics.median(statistics.median(one["bare"]) for one in each) * 1e6
+        more = f"{_micro([added(one) for one in each]):.2f}"
+        times = f"{median([ratio(one) for one in each]):.3f}"
+        print(f"{arm:<16} {bare:>10.2f}  {more:<28} {times:<24} {_end(each)} {len(each):>6}")
+
+
+def _end(measured: Sequence[Mapping[str, Any]]) -> str:
+    """Return how long the end took, the bytes written, and the kernels found in them."""
+
+    def middle(key: str) -> float | None:
+        values = [one[key] for one in measured if one[key] is not None]
+        return statistics.median(values) if values else None
+
+    seconds, size, kernels = middle("finalize_s"), middle("bytes"), middle("kernels")
+    return (
+        f"{'-' if seconds is None else f'{seconds * 1e3:.1f} ms':>9} "
+        f"{'-' if size is None else f'{size / 1e3:.1f} kB':>11} "
+        f"{'-' if kernels is None else f'{kernels:.0f}':>8}"
+    )

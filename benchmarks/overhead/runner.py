@@ -1,0 +1,273 @@
+"""Processes of all arms, ready at the same time, of which one measures at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.overhead.plan import ARMS, WORKLOADS, Arm
+
+__all__ = ["ArmProcess", "Measured", "Setting", "measure_round", "processes"]
+
+ROOT = Path(__file__).parents[2]
+_END_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What processes are told.
+
+    Attributes:
+        kind: "cuda", "double" or "cpu".
+        floor: Path of the compiled floor, or "".
+        cupti: Path of libcupti for all tools but torch's, or "".
+        environment: Variables on top of this process's.
+        blocks: Timed blocks of each workload, bare and profiled alike.
+        limit_s: Longest time for one answer.
+        apart: Only one process at a time, instead of all in lockstep.
+    """
+
+    kind: str
+    floor: str = ""
+    cupti: str = ""
+    environment: Mapping[str, str] | None = None
+    blocks: int = 5
+    limit_s: float = 240.0
+    apart: bool = False
+
+
+class ArmProcess:
+    """A fresh process of an arm.
+
+    Args:
+        arm: Which, with the workloads that it will run.
+        setting: How.
+        folder: Its own folder.
+    """
+
+    def __init__(self, arm: Arm, *, setting: Setting, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.name, self.error, self.is_lost = arm.name, "", False
+        self._limit_s = setting.limit_s
+        place = {
+            "kind": setting.kind,
+            "folder": str(folder),
+            "floor": setting.floor,
+            "cupti": setting.cupti,
+        }
+        spec = {"arm": asdict(arm), "place": place}
+        self._log = folder / "log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.overhead.worker", json.dumps(spec)],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **(setting.environment or {})},
+            )
+        self._pending = b""
+
+    def send(self, do: str, workload: str = "") -> None:
+        """Send a command, unless the process is lost."""
+        if self.is_lost:
+            return
+        assert self._process.stdin is not None
+        line = json.dumps({"do": do, "workload": workload}) + "\n"
+        try:
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+        except OSError as error:
+            self._lose(f"{do} {workload}: {error}")
+
+    def receive(self, what: str) -> dict[str, Any] | None:
+        """Return the answer; None when the command failed, and ``error`` says why."""
+        if self.is_lost:
+            return None
+        line = self._line()
+        if line is None:
+            self._lose(f"{what}: no answer. {self._last_words()}")
+            return None
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            self.error = f"{what}: {answer['error']}"
+            return None
+        return answer
+
+    def ask(self, do: str, workload: str = "") -> dict[str, Any] | None:
+        """Send a command and wait for its answer."""
+        self.send(do, workload)
+        return self.receive(f"{do} {workload}".strip())
+
+    def end(self) -> None:
+        """Let the process end, or make it."""
+        with suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        if self.is_lost:
+            self._process.kill()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _line(self) -> bytes | None:
+        assert self._process.stdout is not None
+        source = self._process.stdout.fileno()
+        deadline = time.monotonic() + self._limit_s
+        while b"\n" not in self._pending:
+            if not select.select([source], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                return None
+            part = os.read(source, 1 << 16)
+            if not part:
+                return None
+            self._pending += part
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _lose(self, text: str) -> None:
+        self.error, self.is_lost = text, True
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+
+Measured = dict[str, Any]
+
+
+@contextmanager
+def processes(
+    arms: Mapping[str, Arm], *, setting: Setting, folder: Path
+) -> Iterator[dict[str, ArmProcess]]:
+    """Start a process per arm and have all of them prepare at the same time.
+
+    Args:
+        arms: Arms with the workloads that they will run.
+        setting: How to measure.
+        folder: Where each gets a folder.
+    """
+    running: dict[str, ArmProcess] = {}
+    try:
+        for name, arm in arms.items():
+            running[name] = ArmProcess(arm, setting=setting, folder=folder / name)
+            running[name].send("prepare")
+        for process in running.values():
+            process.is_lost = process.receive("prepare") is None
+        yield running
+    finally:
+        for process in running.values():
+            process.end()
+
+
+def measure_round(
+    chosen: Mapping[str, Sequence[str]], setting: Setting, order: random.Random
+) -> dict[str, Measured]:
+    """Measure every workload of every arm once, in fresh processes.
+
+    First come all blocks without a profiler, so that nothing that one leaves behind is in them.
+    Then, workload by workload, the profilers start, the same number of blocks is run, and they end.
+    The arms take turns block by block, each time in another order.
+
+    Args:
+        chosen: Workloads of each arm.
+        setting: How to measure.
+        order: Source of the order.
+    """
+    results: dict[str, Measured] = {
+        name: {"error": None, "workloads": {work: _empty() for work in works}}
+        for name, works in chosen.items()
+    }
+    groups = [{name: chosen[name]} for name in chosen] if setting.apart else [dict(chosen)]
+    order.shuffle(groups)
+    for number, group in enumerate(groups):
+        with (
+            TemporaryDirectory(prefix="overhead_") as folder,
+            processes(
+                {name: replace(ARMS[name], workloads=tuple(group[name])) for name in group},
+                setting=setting,
+                folder=Path(folder) / str(number),
+            ) as running,
+        ):
+            _Lockstep(running, group, results=results, order=order).measure(setting.blocks)
+            for name, process in running.items():
+                results[name]["error"] = process.error or None
+    return results
+
+
+def _empty() -> Measured:
+    return {"bare": [], "profiled": [], "finalize_s": None, "bytes": None, "kernels": None}
+
+
+class _Lockstep:
+    """Processes that measure in turn."""
+
+    def __init__(
+        self,
+        running: Mapping[str, ArmProcess],
+        chosen: Mapping[str, Sequence[str]],
+        *,
+        results: dict[str, Measured],
+        order: random.Random,
+    ) -> None:
+        self._running, self._chosen, self._results = running, chosen, results
+        self._order = order
+        self._failed: set[tuple[str, str]] = set()  # (arm, workload): it is not gone on with
+
+    def measure(self, blocks: int) -> None:
+        """Measure everything."""
+        for workload in WORKLOADS:
+            self._blocks(workload, "bare", blocks)
+        for workload in WORKLOADS:
+            arms = self._arms(workload)
+            for name in arms:
+                self._running[name].send("start", workload)
+            for name in arms:
+                self._note(name, workload, self._running[name].receive(f"start {workload}"))
+            self._blocks(workload, "profiled", blocks)
+            for name in self._arms(workload):
+                answer = self._running[name].ask("finish", workload)
+                self._note(name, workload, answer)
+                for key in ("finalize_s", "bytes", "kernels"):
+                    self._measured(name, workload)[key] = answer[key] if answer else None
+
+    def _blocks(self, workload: str, which: str, blocks: int) -> None:
+        for number in range(blocks + 1):  # the first one warms up
+            arms = self._arms(workload)
+            self._order.shuffle(arms)
+            for name in arms:
+                answer = self._running[name].ask("block", workload)
+                self._note(name, workload, answer)
+                if number and answer:
+                    self._measured(name, workload)[which].append(answer["seconds"])
+
+    def _note(self, name: str, workload: str, answer: Measured | None) -> None:
+        if answer is None:
+            self._failed.add((name, workload))
+
+    def _arms(self, workload: str) -> list[str]:
+        return [
+            name
+            for name, workloads in self._chosen.items()
+            if workload in workloads
+            and not self._running[name].is_lost
+            and (name, workload) not in self._failed
+        ]
+
+    def _measured(self, name: str, workload: str) -> Measured:
+        measured: Measured = self._results[name]["workloads"][workload]
+        return measured

@@ -1,0 +1,303 @@
+"""The profilers, as a process of one arm starts and ends them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.overhead.floor import Floor
+from benchmarks.overhead.plan import Arm
+
+__all__ = ["TOOLS", "Place", "Recorded", "Scope", "Tool", "read_tree"]
+
+Scope = Callable[[str], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and on what a process of an arm works.
+
+    Attributes:
+        kind: "cuda"; "double" for the doubles of the vendor's libraries; "cpu".
+        folder: Where the tool writes.
+        floor: The compiled floor, or "".
+        cupti: libcupti for all tools but torch's own, or "".
+    """
+
+    kind: str
+    folder: str
+    floor: str = ""
+    cupti: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a tool had at its end.
+
+    Attributes:
+        finalize_s: Seconds from the last launch's end until files were written.
+        bytes: Size of the files; of all records for the floor.
+        kernels: Launches found in the files; None where nothing counts them.
+        times_ns: Launches and their summed time, by name of the kernel.
+        scopes: Launches by path of scopes, joined by "/".
+    """
+
+    finalize_s: float
+    bytes: int
+    kernels: int | None = None
+    times_ns: dict[str, tuple[int, int]] = field(default_factory=dict)
+    scopes: dict[str, int] = field(default_factory=dict)
+
+
+class Tool(Protocol):
+    """A profiler; ``scope`` is None where it offers none."""
+
+    scope: Scope | None
+
+    def start(self, workload: str) -> None:
+        """Begin to record; with metadata where that is the workload."""
+
+    def finish(self) -> Recorded:
+        """End, write files, and return what is in them."""
+
+
+class NoTool:
+    """Nothing at all."""
+
+    scope: Scope | None = None
+
+    def __init__(self, _arm: Arm, _place: Place) -> None:
+        pass
+
+    def start(self, _workload: str) -> None:
+        """Do nothing."""
+
+    def finish(self) -> Recorded:
+        """Return zeros."""
+        return Recorded(0.0, 0)
+
+
+def evaluate(metadata: Any) -> None:
+    """Do what every launch hook has to."""
+    metadata.get()
+
+
+class FloorTool:
+    """CUPTI with an empty callback; the metadata of a launch is evaluated and forgotten."""
+
+    scope: Scope | None = None
+
+    def __init__(self, _arm: Arm, place: Place) -> None:
+        self._floor = Floor(place.floor, place.cupti)
+        self._cleanup = ExitStack()
+
+    def start(self, workload: str) -> None:
+        """Subscribe."""
+        self._floor.start()
+        if workload == "metadata":
+            from triton import knobs
+
+            knobs.runtime.launch_enter_hook.add(evaluate)
+            self._cleanup.callback(knobs.runtime.launch_enter_hook.remove, evaluate)
+
+    def finish(self) -> Recorded:
+        """Unsubscribe."""
+        begin = time.perf_counter()
+        size = self._floor.stop()
+        seconds = time.perf_counter() - begin
+        self._cleanup.close()
+        return Recorded(seconds, size)
+
+
+class TreeTool:
+    """Ours or upstream's profiler: the same functions with the same arguments."""
+
+    def __init__(self, arm: Arm, place: Place, module: Any) -> None:
+        self._arm, self._place, self._module = arm, place, module
+        self.scope: Scope | None = module.scope
+        self._folder = Path(place.folder)
+        self._session: Any = None
+        self._number = 0
+
+    def start(self, workload: str) -> None:
+        """Start a session."""
+        self._number += 1
+        self._session = self._module.start(
+            str(self._folder / f"profile_{self._number}"),
+            backend=self._backend(),
+            context=self._arm.context,
+            mode=self._arm.mode or None,
+            hook="triton" if workload == "metadata" else None,
+        )
+
+    def finish(self) -> Recorded:
+        """Write the tree and read it."""
+        begin = time.perf_counter()
+        self._module.finalize(self._session)
+        seconds = time.perf_counter() - begin
+        files = list(self._folder.glob(f"profile_{self._number}.*"))
+        size = sum(path.stat().st_size for path in files)
+        times, scopes = read_tree(next(path for path in files if path.suffix == ".hatchet"))
+        kernels = sum(count for count, _ in times.values())
+        return Recorded(seconds, size, kernels, times, scopes)
+
+    def _backend(self) -> str:
+        return "cupti"
+
+
+class Ours(TreeTool):
+    """proton_bench."""
+
+    def __init__(self, arm: Arm, place: Place) -> None:
+        import proton_bench
+
+        super().__init__(arm, place, proton_bench)
+
+    def _backend(self) -> str:
+        return "cpu" if self._place.kind == "cpu" else "cupti"
+
+
+class Upstream(TreeTool):
+    """triton.profiler, in a process that never imports ours."""
+
+    def __init__(self, arm: Arm, place: Place) -> None:
+        import triton.profiler
+        from triton.profiler.hooks import launch
+
+        if place.kind != "cuda" and hasattr(launch, "set_metric_kernels"):
+            launch.set_metric_kernels = lambda: None  # it warms kernels up on a GPU
+
+        super().__init__(arm, place, triton.profiler)
+
+
+class TorchProfiler:
+    """torch.profiler: activities of the GPU, and of the CPU where asked for."""
+
+    scope: Scope | None = None
+
+    def __init__(self, arm: Arm, place: Place) -> None:
+        self._with_cpu = arm.tool == "torch_cpu" or place.kind != "cuda"
+        self._on_gpu = place.kind == "cuda"
+        self._trace = Path(place.folder) / "trace.json"
+        self._profiler: Any = None
+
+    def start(self, _workload: str) -> None:
+        """Begin to record."""
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CUDA] if self._on_gpu else []
+        if self._with_cpu:
+            activities.append(ProfilerActivity.CPU)
+        self._profiler = profile(activities=activities)
+        self._profiler.start()
+
+    def finish(self) -> Recorded:
+        """Write a trace and read it."""
+        begin = time.perf_counter()
+        self._profiler.stop()
+        self._profiler.export_chrome_trace(str(self._trace))
+        seconds = time.perf_counter() - begin
+        self._profiler = None
+        times = read_trace(self._trace)
+        kernels = sum(count for count, _ in times.values())
+        return Recorded(seconds, self._trace.stat().st_size, kernels, times)
+
+
+class TorchBackward:
+    """torch.profiler around nothing but scopes called "backward", one after the other."""
+
+    def __init__(self, arm: Arm, place: Place) -> None:
+        self._inner = TorchProfiler(arm, place)
+        self._scopes: list[str] = []
+        self._counts: dict[str, int] = {}
+        self.scope: Scope | None = lambda name: _Window(self, name)
+
+    def start(self, _workload: str) -> None:
+        """Forget earlier steps."""
+        self._counts = {}
+
+    def finish(self) -> Recorded:
+        """Return the kernels of each step's backward()."""
+        return Recorded(0.0, 0, sum(self._counts.values()), scopes=dict(self._counts))
+
+    def enter(self, name: str) -> None:
+        """Begin to record when it is a backward()."""
+        self._scopes.append(name)
+        if name == "backward":
+            _synchronize()
+            self._inner.start("")
+
+    def leave(self) -> None:
+        """End, and count."""
+        path = "/".join(self._scopes)
+        if self._scopes.pop() == "backward":
+            _synchronize()
+            kernels = self._inner.finish().kernels or 0
+            self._counts[path] = self._counts.get(path, 0) + kernels
+
+
+class _Window:
+    """A scope of TorchBackward."""
+
+    def __init__(self, tool: TorchBackward, name: str) -> None:
+        self._tool, self._name = tool, name
+
+    def __enter__(self) -> None:
+        self._tool.enter(self._name)
+
+    def __exit__(self, *_error: object) -> None:
+        self._tool.leave()
+
+
+def _synchronize() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def read_trace(path: Path) -> dict[str, tuple[int, int]]:
+    """Return count and summed ns of the kernels in a trace of torch.profiler, by name."""
+    times: dict[str, tuple[int, int]] = {}
+    for event in json.loads(path.read_bytes())["traceEvents"]:
+        if event.get("cat") == "kernel":
+            count, total = times.get(event["name"], (0, 0))
+            times[event["name"]] = count + 1, total + round(event["dur"] * 1000)
+    return times
+
+
+def read_tree(path: Path) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
+    """Return count and summed ns by kernel, and counts by path of scopes, of a hatchet file."""
+    times: dict[str, tuple[int, int]] = {}
+    scopes: dict[str, int] = {}
+
+    def visit(node: dict[str, Any], above: tuple[str, ...]) -> None:
+        name, metrics = node["frame"]["name"], node.get("metrics", {})
+        launches = metrics.get("count", 0)
+        if launches and "device_type" in metrics:
+            count, total = times.get(name, (0, 0))
+            times[name] = count + launches, total + metrics.get("time (ns)", 0)
+            scope = "/".join(above)
+            scopes[scope] = scopes.get(scope, 0) + launches
+        for child in node["children"]:
+            visit(child, (*above, name))
+
+    for child in json.loads(path.read_bytes())[0]["children"]:
+        visit(child, ())
+    return times, scopes
+
+
+TOOLS: dict[str, Callable[[Arm, Place], Tool]] = {
+    "none": NoTool,
+    "floor": FloorTool,
+    "upstream": Upstream,
+    "ours": Ours,
+    "torch": TorchProfiler,
+    "torch_cpu": TorchProfiler,
+    "torch_backward": TorchBackward,
+}
