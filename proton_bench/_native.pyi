@@ -173,6 +173,8 @@ class CuptiCollector:
         buffer_bytes: int = ...,
         flush_period_ms: int = ...,
         copies: bool = False,
+        whole_graphs: bool = False,
+        nvtx: bool = False,
         vendor_clock: bool = False,
         finalizes: bool = False,
     ) -> None: ...

@@ -83,6 +83,9 @@ VARIABLES = (
         "PROTON_BENCH_NATIVE", Reader.OURS, "1, on or true: finalize() also writes NAME.proton"
     ),
     Variable(
+        "PROTON_BENCH_NVTX", Reader.OURS, "0: the cupti backend makes no scopes of NVTX ranges"
+    ),
+    Variable(
         "PROTON_BENCH_PARTIAL_INTERVAL_S",
         Reader.OURS,
         "seconds between two writes of NAME.partial.proton while recording; 10, and 0 for never",
@@ -132,7 +135,7 @@ VARIABLES = (
         Reader.SHARED,
         "like TRITON_CUPTI_LIB_PATH, which it goes before on GPUs from compute capability 10.0 on",
     ),
-    Variable("TRITON_ENABLE_NVTX", Reader.UPSTREAM, "NVTX ranges become scopes"),
+    Variable("TRITON_ENABLE_NVTX", Reader.SHARED, "like PROTON_BENCH_NVTX, which goes first"),
     Variable("TRITON_ENABLE_HW_TRACE", Reader.UPSTREAM, "hardware event trace of Blackwell"),
     Variable(
         "TRITON_PROFILE_BUFFER_SIZE",
@@ -147,7 +150,11 @@ VARIABLES = (
     Variable("TRITON_INSTRUMENTATION_MODE", Reader.UPSTREAM, "instrumentation of the compiler"),
     Variable("PROTON_DATA_FLUSH_TIMING", Reader.UPSTREAM, "1 prints the time of each flush"),
     Variable("PROTON_GRAPH_LAUNCH_TIMING", Reader.UPSTREAM, "1 prints the time of graph launches"),
-    Variable("NVTX_INJECTION64_PATH", Reader.UPSTREAM, "library that receives NVTX calls"),
+    Variable(
+        "NVTX_INJECTION64_PATH",
+        Reader.SHARED,
+        "library that receives NVTX calls; set to libcupti while the cupti backend runs",
+    ),
 )
 
 

@@ -30,7 +30,12 @@ ORDER = (
 COLLECTOR_SEES = ("support", "record", "driver")
 # host_range.h lets a collector of host work open and close frames of its own on the calling
 # thread: operators, and ranges such as NVTX, are part of the path of what they launch.
-COLLECTOR_SEES_FILES = ("context/current.h", "context/host_range.h")
+# graph_capture.h lets it say that a thread captures work into a graph.
+COLLECTOR_SEES_FILES = (
+    "context/current.h",
+    "context/graph_capture.h",
+    "context/host_range.h",
+)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 PUBLIC_PREFIX = "proton_bench/"
 

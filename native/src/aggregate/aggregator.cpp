@@ -54,11 +54,11 @@ EpochId Aggregator::launched(uint64_t correlation_id) noexcept {
   return record.at.epoch == 0 ? 0 : note(record);
 }
 
-EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint16_t code) noexcept {
+EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept {
   LaunchRecord record;
   record.correlation_id = correlation_id;
   record.at = capture_current();
-  record.code = code;
+  record.code = code & 0xffffff;
   record.kind = kind;
   return note(record);
 }
@@ -90,6 +90,8 @@ void Aggregator::failed(uint64_t correlation_id) noexcept {
 }
 
 void Aggregator::retract(uint64_t correlation_id) {
+  if (graph_book.retract(correlation_id))
+    return;
   std::optional<LaunchRecord> launch = launches.take(correlation_id);
   if (!launch)
     launches.take_forgotten();
@@ -144,6 +146,10 @@ void Aggregator::complete(std::span<const CopyRecord> copies) noexcept {
 }
 
 void Aggregator::add_kernel(const KernelRecord &record) {
+  if (record.graph_node != 0) {
+    graph_book.add_kernel(record);
+    return;
+  }
   std::optional<LaunchRecord> launch = launches.take(record.correlation_id);
   if (!launch) {
     if (!record.may_lack_launch && !launches.take_forgotten())
@@ -152,10 +158,8 @@ void Aggregator::add_kernel(const KernelRecord &record) {
   }
   Epoch *epoch = find_epoch(launch->at.epoch);
   if (!epoch)
-    return;                // its phase was cleared, or nobody listened
-  int64_t duration_ns = 0; // the times may be any bytes of a file or a broken collector
-  bool overflows = __builtin_sub_overflow(record.end_ns, record.start_ns, &duration_ns);
-  if (overflows || duration_ns < 0) {
+    return; // its phase was cleared, or nobody listened
+  if (!has_duration(record)) {
     ++epoch->counts.dropped;
     lose("kernel record with end before start", 1, epoch);
     return;
@@ -166,6 +170,10 @@ void Aggregator::add_kernel(const KernelRecord &record) {
 }
 
 void Aggregator::add_copy(const CopyRecord &record) {
+  if (record.graph_node != 0) {
+    graph_book.add_copy(record);
+    return;
+  }
   std::optional<LaunchRecord> launch = launches.take(record.correlation_id);
   Epoch *epoch = launch ? find_epoch(launch->at.epoch) : nullptr;
   if (!epoch) // made by a call that was not watched, such as the copies inside of another one
@@ -188,6 +196,7 @@ PendingLaunches Aggregator::pending(uint64_t first_id, uint64_t last_id) noexcep
       pending.kernels += launch.kind == LaunchKind::kKernel ? 1 : 0;
       pending.newest_id = std::max(pending.newest_id, launch.correlation_id);
     });
+    graph_book.count_pending(first_id, last_id, pending);
   } catch (...) { // out of memory: nobody knows
   }
   return pending;
@@ -217,6 +226,7 @@ void Aggregator::settled(const SettledRecord &record) noexcept {
       if (count != explained)
         lose("launch without a kernel record", count - explained, epoch);
     }
+    graph_book.settle(record, known);
   } catch (...) { // out of memory: the launches stay open
   }
 }
@@ -224,6 +234,10 @@ void Aggregator::settled(const SettledRecord &record) noexcept {
 void Aggregator::add_launch(const LaunchRecord &record) {
   if (record.kind == LaunchKind::kRetracted) {
     retract(record.correlation_id);
+    return;
+  }
+  if (record.kind == LaunchKind::kGraph) {
+    graph_book.add_launch(record);
     return;
   }
   Epoch *epoch = find_epoch(record.at.epoch);

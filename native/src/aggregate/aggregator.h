@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregate/graph_book.h"
 #include "aggregate/session_tree.h"
 #include "correlation/launch_table.h"
 #include "record/record_sink.h"
@@ -52,7 +53,7 @@ public:
   static Aggregator &instance();
 
   EpochId launched(uint64_t correlation_id) noexcept override;
-  EpochId launched(uint64_t correlation_id, LaunchKind kind, uint16_t code) noexcept override;
+  EpochId launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept override;
   void retracted(uint64_t correlation_id) noexcept override;
   void failed(uint64_t correlation_id) noexcept override;
   void complete(std::span<const KernelRecord> kernels) noexcept override;
@@ -60,6 +61,7 @@ public:
   PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept override;
   void settled(const SettledRecord &record) noexcept override;
   void dropped(const DroppedRecord &record) noexcept override;
+  GraphSink &graphs() noexcept override { return graph_book; }
 
   /// Consumes the logs of every thread. [mutex held]
   void drain();
@@ -74,8 +76,10 @@ public:
   std::map<EpochId, Epoch> epochs;                       ///< live ones only
   std::map<int, std::map<std::string, uint64_t>> losses; ///< session -> reason -> count
   LaunchTable launches;
+  GraphBook graph_book{*this};
 
 private:
+  friend class GraphBook;
   Aggregator();
   Epoch *find_epoch(EpochId id);
   Epoch *current_epoch();                            ///< null while no session is active

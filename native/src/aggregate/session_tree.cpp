@@ -15,6 +15,13 @@ constexpr const char *kCount = "count";
 constexpr const char *kBytes = "bytes";
 constexpr const char *kWall = "wall (ns)";
 
+/// The variant of a kernel that is shown as `shown`.
+VariantRecord renamed(VariantRecord variant, const KernelRecord &record, const Name &shown) {
+  if (record.name && !variant.raw_name && shown.text() != record.name)
+    variant.raw_name = record.name;
+  return variant;
+}
+
 } // namespace
 
 SessionTree::Phase &SessionTree::phase(uint32_t number) {
@@ -63,24 +70,31 @@ NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python
   if (cached != phase.paths.end())
     return cached->second;
   const ContextTree &contexts = ContextTree::instance();
-  std::vector<ContextId> frames; // innermost first
-  std::vector<ContextId> tests;
-  for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
-       id = contexts.node(id).parent) {
-    const ContextNode &frame = contexts.node(id);
-    if (frame.kind == FrameKind::kTest)
-      tests.push_back(id);
-    else if (shows(frame))
-      frames.push_back(id);
-  }
-  for (ContextId id = python; id != 0; id = contexts.node(id).parent)
-    frames.push_back(id);
-  frames.insert(frames.end(), tests.begin(), tests.end());
+  std::vector<ContextId> frames = frames_of(shadow, python);
   NodeIndex node = kRootNode;
   for (auto id = frames.rbegin(); id != frames.rend(); ++id)
     node = phase.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
   phase.paths.emplace(key, node);
   return node;
+}
+
+std::vector<ContextId> SessionTree::frames_of(ContextId shadow, ContextId python) const {
+  const ContextTree &contexts = ContextTree::instance();
+  std::vector<ContextId> frames;
+  std::vector<ContextId> tests;
+  for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
+       id = contexts.node(id).parent) {
+    const ContextNode &frame = contexts.node(id);
+    if (frame.kind == FrameKind::kTest && source_ == ContextSource::kPython)
+      tests.push_back(id);
+    else if (shows(frame))
+      frames.push_back(id);
+  }
+  if (source_ == ContextSource::kPython)
+    for (ContextId id = python; id != 0; id = contexts.node(id).parent)
+      frames.push_back(id);
+  frames.insert(frames.end(), tests.begin(), tests.end());
+  return frames;
 }
 
 NodeIndex SessionTree::shadow_node(Phase &phase, ContextId shadow) const {
@@ -179,61 +193,125 @@ NodeIndex SessionTree::kernel_node(Phase &target, const LaunchRecord &launch,
   leaf.name = named ? named->name : Name(record.name ? record.name : "<unknown kernel>");
   leaf.device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
   leaf.variant = record.variant;
-  bool is_renamed = named && record.name && leaf.name.text() != record.name;
   VariantRecord known; // what the launch knew goes first
-  if (record.variant && (launch.code != 0 || is_renamed)) {
-    known = *record.variant;
+  if (record.variant) {
+    known = renamed(*record.variant, record, leaf.name);
     leaf.variant = &known;
     if (launch.code != 0) {
-      known.code_hash = code_hash(launch.code);
-      known.config = code_config(launch.code);
+      auto code = static_cast<uint16_t>(launch.code);
+      known.code_hash = code_hash(code);
+      known.config = code_config(code);
     }
-    if (is_renamed && !known.raw_name)
-      known.raw_name = record.name;
   }
   return leaf_node(target, {named ? named->parent : at.shadow, at.python, at.epoch}, leaf);
 }
 
-SessionTree::FoundLeaf &SessionTree::slot_for(Phase &target, const LaunchRecord &launch,
-                                              uint64_t identity) {
+NodeIndex SessionTree::captured_node(Phase &target, const LaunchRecord &launch,
+                                     const GraphPlace &place) const {
+  static const Name captured_at("<captured_at>");
+  NodeIndex above = node_for(target, launch.at.shadow, launch.at.python);
+  uint64_t key = (uint64_t{above} << 32) | place.id;
+  auto cached = target.captured.find(key);
+  if (cached != target.captured.end())
+    return cached->second;
+  NodeIndex node = target.tree.child(above, captured_at, FrameKind::kGraph);
+  if (place.id != 0) {
+    // Not through `paths`: contexts of a capture may be freed while the phase goes on.
+    const ContextTree &contexts = ContextTree::instance();
+    const ContextNode *named = naming_frame(place.at->shadow);
+    ContextId shadow = named ? named->parent : place.at->shadow;
+    std::vector<ContextId> frames = frames_of(shadow, place.at->python);
+    for (auto id = frames.rbegin(); id != frames.rend(); ++id)
+      node = target.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
+  }
+  if (target.captured.size() >= kMaxCaptured) // of a program that captures anew at every step
+    target.captured.clear();
+  target.captured.emplace(key, node);
+  return node;
+}
+
+NodeIndex SessionTree::graph_leaf(Phase &target, const LaunchRecord &launch,
+                                  const GraphPlace &place, const KernelRecord &record) const {
+  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  if (record.graph_node == kWholeGraph) {
+    NodeIndex above = node_for(target, launch.at.shadow, launch.at.python);
+    NodeIndex node = target.tree.child(above, Name(record.name), FrameKind::kGraph, device);
+    target.tree.set_device(node, device);
+    return node;
+  }
+  NodeIndex parent = captured_node(target, launch, place);
+  const ContextNode *named = place.id != 0 ? naming_frame(place.at->shadow) : nullptr;
+  Name name = named ? named->name : Name(record.name ? record.name : "<unknown kernel>");
+  int32_t variant = kNone;
+  if (record.variant)
+    variant = target.tree.variant(parent, name, renamed(*record.variant, record, name));
+  return target.tree.child(parent, name, FrameKind::kKernel, device, variant);
+}
+
+SessionTree::FoundLeaf &SessionTree::slot_for(Phase &target, const FoundLeaf &wanted) {
   if (target.found.empty())
     target.found.resize(kFoundLeaves);
-  uint64_t hash = identity * 0x9E3779B97F4A7C15ull;
-  hash ^= (uint64_t{launch.at.shadow} << 32 | launch.at.python) * 0xC2B2AE3D27D4EB4Full;
-  hash ^= launch.code;
+  uint64_t hash = wanted.identity * 0x9E3779B97F4A7C15ull;
+  hash ^= (uint64_t{wanted.shadow} << 32 | wanted.python) * 0xC2B2AE3D27D4EB4Full;
+  hash ^= wanted.code * 0x9E3779B1ull;
   return target.found[(hash >> 32) & (kFoundLeaves - 1)];
 }
 
 void SessionTree::add_kernel(uint32_t number, const LaunchRecord &launch,
                              const KernelRecord &record) {
+  add_found(number, launch, record, nullptr);
+}
+
+void SessionTree::add_node(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
+                           const KernelRecord &record) {
+  add_found(number, launch, record, &place);
+}
+
+void SessionTree::add_found(uint32_t number, const LaunchRecord &launch, const KernelRecord &record,
+                            const GraphPlace *place) {
   Phase &target = phase(number);
   ++target.revision;
   int64_t duration_ns = record.end_ns - record.start_ns;
+  auto find_leaf = [&] {
+    return place ? graph_leaf(target, launch, *place, record) : kernel_node(target, launch, record);
+  };
   if (record.identity == 0) {
-    target.add_time(kernel_node(target, launch, record), duration_ns);
+    target.add_time(find_leaf(), duration_ns);
     return;
   }
-  FoundLeaf &leaf = slot_for(target, launch, record.identity);
-  bool is_same = leaf.identity == record.identity && leaf.shadow == launch.at.shadow &&
-                 leaf.python == launch.at.python && leaf.code == launch.code;
-  if (!is_same) {
-    NodeIndex node = kernel_node(target, launch, record);
-    leaf = {record.identity,    launch.at.shadow, launch.at.python, launch.code, node,
-            &target.times(node)};
+  FoundLeaf wanted;
+  wanted.identity = record.identity;
+  wanted.shadow = launch.at.shadow;
+  wanted.python = launch.at.python;
+  wanted.code = place ? place->id : launch.code;
+  wanted.is_node = place != nullptr;
+  FoundLeaf &leaf = slot_for(target, wanted);
+  if (!leaf.is_same(wanted)) {
+    wanted.node = find_leaf();
+    wanted.times = &target.times(wanted.node);
+    leaf = wanted;
   }
   target.add_time(leaf.node, *leaf.times, duration_ns);
 }
 
+void SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &record) {
+  ++revision;
+  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  NodeIndex node = tree.child(parent, Name(record.name), FrameKind::kCopy, device);
+  tree.set_device(node, device);
+  add_time(node, record.end_ns - record.start_ns);
+  tree.metrics().add(node, kBytes, Aggregation::kInclusive, static_cast<int64_t>(record.bytes));
+}
+
 void SessionTree::add_copy(uint32_t number, const LaunchRecord &launch, const CopyRecord &record) {
   Phase &target = phase(number);
-  ++target.revision;
-  NodeIndex parent = node_for(target, launch.at.shadow, launch.at.python);
-  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
-  NodeIndex node = target.tree.child(parent, Name(record.name), FrameKind::kCopy, device);
-  target.tree.set_device(node, device);
-  target.add_time(node, record.end_ns - record.start_ns);
-  target.tree.metrics().add(node, kBytes, Aggregation::kInclusive,
-                            static_cast<int64_t>(record.bytes));
+  target.add_copy(node_for(target, launch.at.shadow, launch.at.python), record);
+}
+
+void SessionTree::add_node(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
+                           const CopyRecord &record) {
+  Phase &target = phase(number);
+  target.add_copy(captured_node(target, launch, place), record);
 }
 
 void SessionTree::add_metric(uint32_t number, const Capture &at, const std::string &name,
@@ -242,6 +320,16 @@ void SessionTree::add_metric(uint32_t number, const Capture &at, const std::stri
   ++target.revision;
   NodeIndex node = node_for(target, at.shadow, at.python);
   target.tree.metrics().add(node, name, aggregation, value);
+}
+
+void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
+                             const UserMetric &metric) {
+  Phase &target = phase(number);
+  ++target.revision;
+  NodeIndex node = captured_node(target, launch, place);
+  if (const ContextNode *named = naming_frame(place.at->shadow)) // they are that kernel's
+    node = target.tree.child(node, named->name, FrameKind::kKernel);
+  target.tree.metrics().add(node, metric.name, metric.aggregation, metric.value);
 }
 
 } // namespace proton

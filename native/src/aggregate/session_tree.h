@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calltree/call_path_tree.h"
+#include "correlation/capture_store.h"
 #include "record/record.h"
 
 namespace proton {
@@ -16,6 +17,12 @@ namespace proton {
 struct ContextNode;
 
 enum class ContextSource : uint8_t { kShadow, kPython };
+
+/// Where a node of a graph was captured; number 0: the session does not know.
+struct GraphPlace {
+  CaptureId id = 0;
+  const Capture *at = nullptr;
+};
 
 /// Not synchronised: the aggregator's lock guards it.
 class SessionTree {
@@ -26,6 +33,14 @@ public:
   void add_range(uint32_t phase, const RangeRecord &record);
   void add_kernel(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record);
   void add_copy(uint32_t phase, const LaunchRecord &launch, const CopyRecord &record);
+  /// A record of a node of a graph that was launched so.
+  void add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
+                const KernelRecord &record);
+  void add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
+                const CopyRecord &record);
+  /// A user metric that was added under capture; throws as the next.
+  void add_metric(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
+                  const UserMetric &metric);
   /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
   void add_metric(uint32_t phase, const Capture &at, const std::string &name,
                   Aggregation aggregation, const MetricValue &value);
@@ -50,18 +65,26 @@ private:
     uint64_t identity = 0; ///< of the record; 0: free
     ContextId shadow = 0;
     ContextId python = 0;
-    uint16_t code = 0;
+    uint32_t code = 0; ///< of a graph's node where it was captured
+    bool is_node = false;
     NodeIndex node = 0;
     Distribution *times = nullptr;
+
+    bool is_same(const FoundLeaf &other) const {
+      return identity == other.identity && shadow == other.shadow && python == other.python &&
+             code == other.code && is_node == other.is_node;
+    }
   };
   static constexpr size_t kFoundLeaves = 512; ///< a power of two
+  static constexpr size_t kMaxCaptured = 65536;
   static constexpr size_t kUnknownColumn = ~size_t{0};
 
   struct Phase {
     CallPathTree tree;
     uint64_t revision = 0;
-    std::unordered_map<uint64_t, NodeIndex> paths; ///< (shadow, python) -> node
-    std::vector<FoundLeaf> found;                  ///< by hash; the newest of a slot stays
+    std::unordered_map<uint64_t, NodeIndex> paths;    ///< (shadow, python) -> node
+    std::vector<FoundLeaf> found;                     ///< by hash; the newest of a slot stays
+    std::unordered_map<uint64_t, NodeIndex> captured; ///< (node of a launch, place) -> node
     size_t time_column = kUnknownColumn;
     size_t count_column = kUnknownColumn;
 
@@ -69,6 +92,7 @@ private:
     Distribution &times(NodeIndex node);
     void add_time(NodeIndex node, Distribution &times, int64_t duration_ns);
     void add_time(NodeIndex node, int64_t duration_ns);
+    void add_copy(NodeIndex parent, const CopyRecord &record);
   };
 
   /// The kernel that a record is about.
@@ -79,8 +103,17 @@ private:
   };
 
   Phase &phase(uint32_t number);
-  static FoundLeaf &slot_for(Phase &phase, const LaunchRecord &launch, uint64_t identity);
+  void add_found(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record,
+                 const GraphPlace *place);
+  /// The entry for the leaf, or the one to take its place.
+  static FoundLeaf &slot_for(Phase &phase, const FoundLeaf &wanted);
   NodeIndex kernel_node(Phase &phase, const LaunchRecord &launch, const KernelRecord &record) const;
+  NodeIndex graph_leaf(Phase &phase, const LaunchRecord &launch, const GraphPlace &place,
+                       const KernelRecord &record) const;
+  /// The node below the launch's that stands for the place: "<captured_at>" and its frames.
+  NodeIndex captured_node(Phase &phase, const LaunchRecord &launch, const GraphPlace &place) const;
+  /// Frames of the path that this session sees, innermost first.
+  std::vector<ContextId> frames_of(ContextId shadow, ContextId python) const;
   /// Whether frames of this kind are on the session's paths: Python frames take the place of
   /// scopes, and stand below the tests.
   bool shows(FrameKind kind) const;

@@ -174,6 +174,31 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
   return entry;
 }
 
+OpenRange enter_scope_range(std::string_view name) noexcept {
+  OpenRange range;
+  Situation now = situation();
+  if (!now.active)
+    return range;
+  try {
+    range.depth = this_thread().stack.depth();
+    range.scope_id = open_scope(hashed(name), FrameKind::kScope, now).scope_id;
+  } catch (...) { // no memory or too deep: what follows stays with the enclosing scope
+  }
+  return range;
+}
+
+bool exit_scope_range(const OpenRange &range) noexcept {
+  if (!range.is_open())
+    return true;
+  ShadowStack &stack = this_thread().stack;
+  if (!is_on(stack, range))
+    return true; // closed with an enclosing scope
+  if (stack.depth() != range.depth + 1)
+    return false;
+  close_top(situation());
+  return true;
+}
+
 void close_top(const Situation &now) noexcept {
   ThreadState &thread = this_thread();
   const StackEntry &entry = thread.stack.top();

@@ -53,6 +53,12 @@ void close_top(const Situation &now) noexcept;
 /// the end of a scope that is older, must not stand between the program and its scope.
 void close_operators(const Situation &now) noexcept;
 
+/// Opens a scope that a library of the target asks for. [launching thread, noexcept]
+OpenRange enter_scope_range(std::string_view name) noexcept;
+/// Closes it. False, and it stays open, while frames that were opened inside are: those belong to
+/// somebody who will close them himself. [launching thread, noexcept]
+bool exit_scope_range(const OpenRange &range) noexcept;
+
 /// Asks for the logs to be consumed soon; set by the session room.
 using DrainRequest = void (*)() noexcept;
 void set_drain_request(DrainRequest request) noexcept;

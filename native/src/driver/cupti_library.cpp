@@ -77,6 +77,9 @@ CuptiLibrary CuptiLibrary::open(const std::vector<LibraryCandidate> &candidates)
   library.resolve("cuptiActivityRegisterTimestampCallback",
                   to.activity_register_timestamp_callback);
   library.resolve("cuptiGetCubinCrc", to.get_cubin_crc);
+  library.resolve("cuptiGetGraphId", to.get_graph_id);
+  library.resolve("cuptiGetGraphExecId", to.get_graph_exec_id);
+  library.resolve("cuptiGetGraphNodeId", to.get_graph_node_id);
   library.resolve("cuptiFinalize", to.finalize);
   cupti.check(to.get_version(&cupti.version_), "cuptiGetVersion");
   if (cupti.version_ < cupti::kVersion12_4)

@@ -29,6 +29,9 @@ struct CuptiFunctions {
   cupti::function::ActivityFlushPeriod activity_flush_period = nullptr;
   cupti::function::ActivityRegisterTimestampCallback activity_register_timestamp_callback = nullptr;
   cupti::function::GetCubinCrc get_cubin_crc = nullptr;
+  cupti::function::GetGraphId get_graph_id = nullptr;
+  cupti::function::GetGraphExecId get_graph_exec_id = nullptr;
+  cupti::function::GetGraphNodeId get_graph_node_id = nullptr;
   cupti::function::Finalize finalize = nullptr;
 };
 

@@ -33,6 +33,7 @@ struct Capture {
 enum class LaunchKind : uint8_t {
   kKernel,    ///< a device record is owed
   kCopy,      ///< a copy or set: a device record may come, or none (from host to host)
+  kGraph,     ///< a graph: records of its nodes are owed, as many as its layout says
   kRetracted, ///< takes an earlier launch of the same thread back: no record will come
 };
 
@@ -40,9 +41,10 @@ enum class LaunchKind : uint8_t {
 struct LaunchRecord {
   uint64_t correlation_id = 0; ///< not 0
   Capture at;
-  uint16_t code = 0; ///< from intern_code; 0: unknown
-  LaunchKind kind = LaunchKind::kKernel;
+  uint32_t code : 24 = 0; ///< from intern_code; of a graph the number of its layout; 0: unknown
+  LaunchKind kind : 8 = LaunchKind::kKernel;
 };
+static_assert(sizeof(LaunchRecord) == 24, "there are very many of them");
 
 enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen };
 
@@ -82,7 +84,15 @@ struct KernelRecord {
   int32_t device_index = 0;
   uint32_t stream = 0;
   bool may_lack_launch = false; ///< its launch may have begun before the collector listened
+  uint64_t graph_node = 0;      ///< the node of a graph that it was; 0: launched by itself
 };
+
+/// False where the times are any bytes: of a file, or of a broken collector.
+inline bool has_duration(const KernelRecord &record) noexcept {
+  int64_t duration_ns = 0;
+  bool overflows = __builtin_sub_overflow(record.end_ns, record.start_ns, &duration_ns);
+  return !overflows && duration_ns >= 0;
+}
 
 /// A copy or a setting of memory ran on a device.
 struct CopyRecord {
@@ -94,6 +104,7 @@ struct CopyRecord {
   const char *device_kind = "CUDA";
   int32_t device_index = 0;
   uint32_t stream = 0;
+  uint64_t graph_node = 0; ///< as in KernelRecord
 };
 
 /// No more records of launches with these ids will come.

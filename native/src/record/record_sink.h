@@ -14,6 +14,8 @@ struct PendingLaunches {
   uint64_t newest_id = 0; ///< highest of the ids; 0 without any
 };
 
+class GraphSink;
+
 class RecordSink {
 public:
   virtual ~RecordSink() = default;
@@ -22,7 +24,7 @@ public:
   virtual EpochId launched(uint64_t correlation_id) noexcept = 0;
   /// Same for an id of a vendor's library, whose record comes whether anybody listens or not: the
   /// launch is noted in any case, so that its record is known.
-  virtual EpochId launched(uint64_t correlation_id, LaunchKind kind, uint16_t code) noexcept = 0;
+  virtual EpochId launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept = 0;
   /// The calling thread's launch failed: no record will come. [launching thread, no lock]
   virtual void retracted(uint64_t correlation_id) noexcept = 0;
   /// The launch call failed: no record will come. [any thread]
@@ -36,6 +38,8 @@ public:
   virtual void settled(const SettledRecord &record) noexcept = 0;
   /// Records were lost. [any thread] locks
   virtual void dropped(const DroppedRecord &record) noexcept = 0;
+  /// Where graphs are told of.
+  virtual GraphSink &graphs() noexcept = 0;
 };
 
 /// A correlation id that no vendor library uses: collectors without ids of their own take these.

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "calltree/context_tree.h"
+#include "context/graph_capture.h"
 #include "context/thread_state.h"
 #include "support/clock.h"
 #include "support/error.h"
@@ -167,11 +168,17 @@ RecordCounts SessionRegistry::counts(int id) {
 }
 
 void SessionRegistry::add_metrics(const Capture &at, const std::vector<UserMetric> &metrics) {
+  if (is_capturing()) { // nothing runs now; each launch of the graph adds them
+    open_capture()->add_metrics(Aggregator::instance().graph_book.captured(at, metrics));
+    return;
+  }
   Lock lock(guard());
   add_at(at, metrics);
 }
 
 bool SessionRegistry::try_add_metrics(const Capture &at, const std::vector<UserMetric> &metrics) {
+  if (is_capturing())
+    return false;
   std::unique_lock lock(guard(), std::try_to_lock);
   if (lock.owns_lock())
     add_at(at, metrics);
@@ -345,8 +352,9 @@ void SessionRegistry::prune() {
   for (const auto &[number, epoch] : aggregator.epochs)
     live_epochs.push_back(number);
   aggregator.launches.forget_except(live_epochs);
-  ContextTree::instance().collect(live_epochs, [](std::vector<ContextId> &roots) {
+  ContextTree::instance().collect(live_epochs, [&](std::vector<ContextId> &roots) {
     for_each_thread([&](ThreadState &thread) { thread.stack.append_ids(roots); });
+    aggregator.graph_book.append_ids(roots);
   });
 }
 

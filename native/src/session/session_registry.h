@@ -13,13 +13,6 @@
 
 namespace proton {
 
-/// A user metric as it came from Python.
-struct UserMetric {
-  std::string name;
-  Aggregation aggregation = Aggregation::kInclusive;
-  MetricValue value;
-};
-
 /// A phase as it was at one moment, to be encoded without a lock.
 struct PhaseCopy {
   uint32_t phase = 0;

@@ -13,6 +13,7 @@ __all__ = ["OPTIONS", "Settings", "read_settings"]
 
 OPTIONS = {
     "copies": "on: copies and sets of memory are nodes of their own; off (default)",
+    "graph": "node (default): each kernel of a CUDA graph; launch: one entry per launch of it",
     "buffer_bytes": "size of an activity buffer, 65536 to 268435456; 1048576",
     "flush_period_ms": "full buffers are read at least this often; 100, and 0 as CUPTI likes",
 }
@@ -46,6 +47,8 @@ class Settings:
         buffer_bytes: Size of an activity buffer.
         flush_period_ms: Full buffers are read at least this often; 0 leaves it to CUPTI.
         copies: Also record copies and sets of memory.
+        whole_graphs: Record one entry per launch of a CUDA graph instead of its kernels.
+        nvtx: NVTX ranges of the target are scopes.
         vendor_clock: Convert CUPTI's own times instead of giving it our clock.
         finalizes: Detach CUPTI from the process when the last session ends.
     """
@@ -53,6 +56,8 @@ class Settings:
     buffer_bytes: int = _BUFFER_BYTES.default
     flush_period_ms: int = _FLUSH_PERIOD_MS.default
     copies: bool = False
+    whole_graphs: bool = False
+    nvtx: bool = True
     vendor_clock: bool = False
     finalizes: bool = False
 
@@ -72,6 +77,8 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
         buffer_bytes=asked.number(_BUFFER_BYTES),
         flush_period_ms=asked.number(_FLUSH_PERIOD_MS),
         copies=asked.choice("copies", "", ("off", "on")) == "on",
+        whole_graphs=asked.choice("graph", "", ("node", "launch")) == "launch",
+        nvtx=asked.switch("PROTON_BENCH_NVTX", "TRITON_ENABLE_NVTX"),
         vendor_clock=asked.choice("", "PROTON_BENCH_CUPTI_CLOCK", _CLOCKS) == "vendor",
         finalizes=asked.choice("", "PROTON_BENCH_CUPTI_FINALIZE", ("0", "1")) == "1",
     )
@@ -99,6 +106,17 @@ class _Asked:
         if text.lower() not in choices:
             raise UsageError(f"{name} is {text!r}; choose from: {', '.join(choices)}")
         return text.lower()
+
+    def switch(self, *variables: str) -> bool:
+        """Return what the variables say, in upstream's words; True without any."""
+        name, text = self._find("", variables)
+        if text is None:
+            return True
+        words = {"1": True, "on": True, "true": True, "y": True, "yes": True}
+        words |= {"0": False, "off": False, "false": False, "n": False, "no": False}
+        if text.strip().lower() not in words:
+            raise UsageError(f"{name} is {text!r}; choose from: {', '.join(words)}")
+        return words[text.strip().lower()]
 
     def _find(self, option: str, variables: tuple[str, ...]) -> tuple[str, str | None]:
         if option in self._mode.options:

@@ -210,7 +210,14 @@ FAKE_EXPORT int cuptiFinalize() {
 ID_ENTRY(cuptiGetContextId, kContextHandle, uint32_t)
 ID_ENTRY(cuptiGetGraphId, kGraphHandle, uint32_t)
 ID_ENTRY(cuptiGetGraphExecId, kExecHandle, uint32_t)
-ID_ENTRY(cuptiGetGraphNodeId, kNodeHandle, uint64_t)
+
+FAKE_EXPORT int cuptiGetGraphNodeId(void *node, uint64_t *id) {
+  FAULT(cuptiGetGraphNodeId);
+  if (id == nullptr || !is_handle(kNodeHandle, node))
+    return cupti::kErrorInvalidParameter;
+  *id = node_id_of(node);
+  return cupti::kSuccess;
+}
 
 FAKE_EXPORT int cuptiGetStreamIdEx(void *, void *stream, uint8_t, uint32_t *id) {
   FAULT(cuptiGetStreamIdEx);

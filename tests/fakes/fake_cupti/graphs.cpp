@@ -1,6 +1,6 @@
-// CUDA graphs: capture, instantiation, replay, update, clones and child graphs.
-#include <functional>
-
+// CUDA graphs: capture, instantiation, replay, update, clones and child graphs. Callbacks and ids
+// are those that libcupti 12.8.1 was recorded with on an H200 (tests/data/cupti: graph,
+// graph_changes): see native/src/collector/cupti/graph_table.h.
 #include "library.h"
 
 namespace fake {
@@ -14,14 +14,18 @@ struct Node {
 
 using Nodes = std::vector<Node>;
 
+struct Graph {
+  Nodes nodes;
+  uint32_t next_node = 0;
+};
+
 struct Graphs {
   std::mutex mutex;
   std::atomic<uint32_t> capturing{0}; ///< streams
-  std::map<uint32_t, Nodes> graphs;
-  std::map<uint32_t, Nodes> executables;
+  std::map<uint32_t, Graph> graphs;   ///< also those of executable graphs, by the same ids
+  std::map<uint32_t, uint32_t> inner; ///< executable graph -> a second copy, which the driver keeps
   std::map<uint32_t, uint32_t> captures; ///< graph by stream
   uint32_t next_graph = 1;
-  uint64_t next_node = 1;
 };
 
 Graphs &graphs() {
@@ -29,19 +33,9 @@ Graphs &graphs() {
   return *instance;
 }
 
-uint32_t new_graph() {
-  std::lock_guard lock(graphs().mutex);
-  return graphs().next_graph++;
-}
-
-uint64_t new_node() {
-  std::lock_guard lock(graphs().mutex);
-  return graphs().next_node++;
-}
-
 Nodes nodes_of(uint32_t graph) {
   std::lock_guard lock(graphs().mutex);
-  return graphs().graphs[graph];
+  return graphs().graphs[graph].nodes;
 }
 
 void notify(uint32_t cbid, const cupti::GraphData &data) {
@@ -56,50 +50,114 @@ cupti::GraphData about(uint32_t graph) {
   return data;
 }
 
-void add(uint32_t graph, Node node) {
+cupti::GraphData about(uint32_t graph, const Node &node) {
   cupti::GraphData data = about(graph);
-  data.node_type = node.child != 0 ? cuda::kNodeGraph : cuda::kNodeKernel;
-  notify(cupti::kGraphNodeCreateStarting, data);
-  data.node = handle(kNodeHandle, node.id);
+  data.node = node_handle(node.id);
+  data.node_type = 0; // whatever the node is
+  return data;
+}
+
+uint32_t create() {
+  uint32_t graph = 0;
   {
     std::lock_guard lock(graphs().mutex);
-    graphs().graphs[graph].push_back(node);
+    graph = graphs().next_graph++;
+    graphs().graphs[graph];
   }
-  notify(cupti::kGraphNodeCreated, data);
+  notify(cupti::kGraphCreated, about(graph));
+  return graph;
 }
 
-/// Clones `nodes` for `clone` and tells the subscriber about each.
-Nodes clone_nodes(uint32_t original, uint32_t clone, const Nodes &nodes) {
-  Nodes cloned;
-  cupti::GraphData data = about(clone);
-  data.original_graph = handle(kGraphHandle, original);
-  notify(cupti::kGraphCloned, data);
-  for (Node node : nodes) {
-    cupti::GraphData created = about(clone); // libcupti tells of a clone twice
-    data.original_node = handle(kNodeHandle, node.id);
-    node.id = new_node();
-    data.node = created.node = handle(kNodeHandle, node.id);
-    data.node_type = node.child != 0 ? cuda::kNodeGraph : cuda::kNodeKernel;
-    created.node_type = data.node_type;
-    notify(cupti::kGraphNodeCreated, created);
-    notify(cupti::kGraphNodeCloned, data);
-    cloned.push_back(node);
-  }
-  return cloned;
+/// Gives the node its id and puts it into the graph.
+uint64_t put(uint32_t graph, Node node) {
+  std::lock_guard lock(graphs().mutex);
+  Graph &in = graphs().graphs[graph];
+  node.id = uint64_t{graph} << 32 | in.next_node++;
+  in.nodes.push_back(node);
+  return node.id;
 }
 
-/// The kernels of an executable graph: child graphs are cloned into it.
-Nodes expand(uint32_t graph, uint32_t executable) {
-  Nodes all;
-  for (const Node &node : clone_nodes(graph, executable, nodes_of(graph))) {
-    if (node.child == 0) {
-      all.push_back(node);
-      continue;
+uint64_t add(uint32_t graph, Node node) {
+  notify(cupti::kGraphNodeCreateStarting, about(graph));
+  node.id = put(graph, node);
+  notify(cupti::kGraphNodeCreated, about(graph, node));
+  return node.id;
+}
+
+/// Copies nodes, and the graphs of child nodes before those, telling of each copy twice.
+void clone_nodes(uint32_t original, uint32_t clone) {
+  for (Node node : nodes_of(original)) {
+    const uint64_t original_node = node.id;
+    notify(cupti::kGraphNodeCreateStarting, about(clone));
+    if (node.child != 0) {
+      const uint32_t child = create();
+      clone_nodes(node.child, child);
+      node.child = child;
     }
-    const Nodes inner = expand(node.child, executable);
-    all.insert(all.end(), inner.begin(), inner.end());
+    node.id = put(clone, node);
+    cupti::GraphData data = about(clone, node);
+    notify(cupti::kGraphNodeCreated, data);
+    data.original_graph = handle(kGraphHandle, original);
+    data.original_node = node_handle(original_node);
+    notify(cupti::kGraphNodeCloned, data);
   }
-  return all;
+}
+
+/// Copies nodes into the driver's own copy of an executable graph, telling of half of it.
+void copy_inner(uint32_t original, uint32_t copy) {
+  for (Node node : nodes_of(original)) {
+    notify(cupti::kGraphNodeCreateStarting, about(copy));
+    const bool is_child = node.child != 0;
+    if (is_child) {
+      const uint32_t child = create();
+      copy_inner(node.child, child);
+      node.child = child;
+    }
+    node.id = put(copy, node);
+    if (is_child)
+      notify(cupti::kGraphNodeCreated, about(copy, node));
+  }
+}
+
+void append_kernels(uint32_t graph, Nodes &kernels) {
+  for (const Node &node : nodes_of(graph))
+    if (node.child == 0)
+      kernels.push_back(node);
+  for (const Node &node : nodes_of(graph))
+    if (node.child != 0)
+      append_kernels(node.child, kernels);
+}
+
+/// The nodes of child graphs become nodes of `graph`, without a word about those.
+void inline_children(uint32_t graph) {
+  for (const Node &node : nodes_of(graph)) {
+    if (node.child == 0)
+      continue;
+    notify(cupti::kGraphNodeDestroyStarting, about(graph, node));
+    Nodes kernels;
+    append_kernels(node.child, kernels);
+    {
+      std::lock_guard lock(graphs().mutex);
+      std::erase_if(graphs().graphs[graph].nodes,
+                    [&](const Node &each) { return each.id == node.id; });
+    }
+    for (const Node &kernel : kernels)
+      put(graph, kernel);
+    notify(cupti::kGraphDestroyStarting, about(node.child));
+    std::lock_guard lock(graphs().mutex);
+    graphs().graphs.erase(node.child);
+  }
+}
+
+void destroy(uint32_t graph) {
+  notify(cupti::kGraphDestroyStarting, about(graph));
+  for (const Node &node : nodes_of(graph)) {
+    notify(cupti::kGraphNodeDestroyStarting, about(graph, node));
+    if (node.child != 0)
+      destroy(node.child);
+  }
+  std::lock_guard lock(graphs().mutex);
+  graphs().graphs.erase(graph);
 }
 
 void emit_trace(uint32_t executable, uint32_t stream, uint32_t correlation) {
@@ -124,7 +182,7 @@ bool capture(const Kernel &kernel) {
       return false;
     graph = found->second;
   }
-  add(graph, {new_node(), 0, kernel});
+  add(graph, {0, 0, kernel});
   return true;
 }
 
@@ -132,17 +190,13 @@ bool capture(const Kernel &kernel) {
 
 using namespace fake;
 
-FAKE_EXPORT uint32_t fake_cupti_graph_create() {
-  const uint32_t graph = new_graph();
-  notify(cupti::kGraphCreated, about(graph));
-  return graph;
-}
+FAKE_EXPORT uint32_t fake_cupti_graph_create() { return create(); }
 
 FAKE_EXPORT void fake_cupti_capture_begin(uint32_t stream) {
   cuda::StreamBeginCaptureParams parameters{handle(kStreamHandle, stream)};
   DriverCall call(cupti::kCuStreamBeginCaptureV2, "cuStreamBeginCapture_v2", &parameters, 1);
   call.enter();
-  const uint32_t graph = fake_cupti_graph_create();
+  const uint32_t graph = create();
   std::lock_guard lock(graphs().mutex);
   graphs().captures[stream] = graph;
   ++graphs().capturing;
@@ -170,26 +224,26 @@ FAKE_EXPORT uint32_t fake_cupti_capture_end(uint32_t stream) {
 FAKE_EXPORT uint64_t fake_cupti_graph_add_kernel(uint32_t graph, const char *name,
                                                  uint32_t stream) {
   Kernel kernel{intern(name), 1000, 0, 1, stream, {1, 1, 1}, {32, 1, 1}, 0, 16};
-  const uint64_t node = new_node();
-  add(graph, {node, 0, kernel});
-  return node;
+  return add(graph, {0, 0, kernel});
 }
 
 FAKE_EXPORT void fake_cupti_graph_add_child(uint32_t graph, uint32_t child) {
-  const uint32_t inner = new_graph(); // the node owns a clone
-  Nodes cloned = clone_nodes(child, inner, nodes_of(child));
-  {
-    std::lock_guard lock(graphs().mutex);
-    graphs().graphs[inner] = std::move(cloned);
-  }
-  add(graph, {new_node(), inner, {}});
+  DriverCall call(cupti::kCuGraphAddChildGraphNode, "cuGraphAddChildGraphNode", nullptr, 1);
+  call.enter();
+  notify(cupti::kGraphNodeCreateStarting, about(graph));
+  Node node;
+  node.child = create(); // the node owns a clone
+  clone_nodes(child, node.child);
+  node.id = put(graph, node);
+  notify(cupti::kGraphNodeCreated, about(graph, node));
 }
 
 FAKE_EXPORT uint32_t fake_cupti_graph_clone(uint32_t graph) {
-  const uint32_t clone = new_graph();
-  Nodes cloned = clone_nodes(graph, clone, nodes_of(graph));
-  std::lock_guard lock(graphs().mutex);
-  graphs().graphs[clone] = std::move(cloned);
+  const uint32_t clone = create();
+  clone_nodes(graph, clone);
+  cupti::GraphData data = about(clone);
+  data.original_graph = handle(kGraphHandle, graph);
+  notify(cupti::kGraphCloned, data);
   return clone;
 }
 
@@ -199,15 +253,18 @@ FAKE_EXPORT uint32_t fake_cupti_graph_instantiate(uint32_t graph) {
   DriverCall call(cupti::kCuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", &parameters,
                   1);
   call.enter();
+  const uint32_t executable = create(); // its id is that of the clone
+  clone_nodes(graph, executable);
+  const uint32_t inner = create();
+  copy_inner(executable, inner);
   notify(cupti::kGraphExecCreateStarting, about(graph));
-  const uint32_t executable = new_graph(); // shares the ids of graphs
-  Nodes nodes = expand(graph, executable);
-  {
-    std::lock_guard lock(graphs().mutex);
-    graphs().executables[executable] = std::move(nodes);
-  }
+  inline_children(executable);
   cupti::GraphData data = about(graph);
   answer = data.graph_exec = handle(kExecHandle, executable);
+  {
+    std::lock_guard lock(graphs().mutex);
+    graphs().inner[executable] = inner;
+  }
   notify(cupti::kGraphExecCreated, data);
   return executable;
 }
@@ -217,11 +274,12 @@ FAKE_EXPORT void fake_cupti_graph_update(uint32_t executable, uint32_t graph) {
                                          handle(kGraphHandle, graph)};
   DriverCall call(cupti::kCuGraphExecUpdateV2, "cuGraphExecUpdate_v2", &parameters, 1);
   call.enter();
-  const Nodes nodes = nodes_of(graph);
+  Nodes kernels;
+  append_kernels(graph, kernels);
   std::lock_guard lock(graphs().mutex);
-  Nodes &present = graphs().executables[executable];
-  for (size_t i = 0; i < present.size() && i < nodes.size(); ++i)
-    present[i].kernel = nodes[i].kernel;
+  Nodes &present = graphs().graphs[executable].nodes;
+  for (size_t i = 0; i < present.size() && i < kernels.size(); ++i)
+    present[i].kernel = kernels[i].kernel; // the node keeps its id
 }
 
 FAKE_EXPORT uint32_t fake_cupti_graph_launch(uint32_t executable, uint32_t stream) {
@@ -233,12 +291,7 @@ FAKE_EXPORT uint32_t fake_cupti_graph_launch(uint32_t executable, uint32_t strea
     emit_trace(executable, stream, call.correlation());
     return call.correlation();
   }
-  Nodes nodes;
-  {
-    std::lock_guard lock(graphs().mutex);
-    nodes = graphs().executables[executable];
-  }
-  for (const Node &node : nodes)
+  for (const Node &node : nodes_of(executable))
     emit_kernel(node.kernel, call.correlation(), executable, node.id);
   return call.correlation();
 }
@@ -246,15 +299,7 @@ FAKE_EXPORT uint32_t fake_cupti_graph_launch(uint32_t executable, uint32_t strea
 FAKE_EXPORT void fake_cupti_graph_destroy(uint32_t graph) {
   DriverCall call(cupti::kCuGraphDestroy, "cuGraphDestroy", nullptr, 1);
   call.enter();
-  cupti::GraphData data = about(graph);
-  for (const Node &node : nodes_of(graph)) {
-    data.node = handle(kNodeHandle, node.id);
-    data.node_type = node.child != 0 ? cuda::kNodeGraph : cuda::kNodeKernel;
-    notify(cupti::kGraphNodeDestroyStarting, data);
-  }
-  notify(cupti::kGraphDestroyStarting, about(graph));
-  std::lock_guard lock(graphs().mutex);
-  graphs().graphs.erase(graph);
+  destroy(graph);
 }
 
 FAKE_EXPORT void fake_cupti_graph_exec_destroy(uint32_t executable) {
@@ -263,6 +308,12 @@ FAKE_EXPORT void fake_cupti_graph_exec_destroy(uint32_t executable) {
   cupti::GraphData data{};
   data.graph_exec = handle(kExecHandle, executable);
   notify(cupti::kGraphExecDestroyStarting, data);
-  std::lock_guard lock(graphs().mutex);
-  graphs().executables.erase(executable);
+  uint32_t inner = 0;
+  {
+    std::lock_guard lock(graphs().mutex);
+    inner = graphs().inner[executable];
+    graphs().inner.erase(executable);
+  }
+  destroy(executable);
+  destroy(inner);
 }

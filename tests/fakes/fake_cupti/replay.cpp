@@ -270,8 +270,8 @@ void Replay::play_resource(const stream::Call &call) {
   cupti::GraphData graph{};
   graph.graph = handle_or_null(kGraphHandle, call.graph);
   graph.original_graph = handle_or_null(kGraphHandle, call.original_graph);
-  graph.node = handle_or_null(kNodeHandle, call.node);
-  graph.original_node = handle_or_null(kNodeHandle, call.original_node);
+  graph.node = call.node == 0 ? nullptr : node_handle(call.node);
+  graph.original_node = call.original_node == 0 ? nullptr : node_handle(call.original_node);
   graph.node_type = call.node_type;
   graph.graph_exec = handle_or_null(kExecHandle, call.graph_exec);
   cupti::ModuleResourceData module{call.module, call.cubin_size, nullptr};

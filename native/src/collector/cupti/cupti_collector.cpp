@@ -8,9 +8,11 @@
 #include <optional>
 
 #include "collector/cupti/activity_stream.h"
+#include "collector/cupti/graph_source.h"
 #include "collector/cupti/launch_source.h"
 #include "collector/cupti/launch_thread.h"
 #include "collector/cupti/module_source.h"
+#include "collector/cupti/nvtx_source.h"
 #include "collector/cupti/subscription.h"
 #include "driver/cuda_driver.h"
 #include "support/error.h"
@@ -29,7 +31,9 @@ struct Engine {
   explicit Engine(RecordSink &to)
       : sink(to), launches(to, ids), launch_source(launches, KernelCodes::instance()),
         copy_source(launches), resource_source(launches), module_source(KernelCodes::instance()),
-        stream(to, launches), kernel_reader(context()), copy_reader(context()) {}
+        graphs(to.graphs()), graph_calls(launches, graphs), graph_changes(to.graphs(), graphs),
+        stream(to, launches), kernel_reader(context()), copy_reader(context()),
+        graph_reader(context()) {}
   ReadingContext context() { return {ids, launches, stream.timebase(), devices}; }
 
   RecordSink &sink;
@@ -44,11 +48,16 @@ struct Engine {
   CopySource copy_source;
   ResourceSource resource_source;
   ModuleSource module_source;
+  GraphTable graphs;
+  GraphCallSource graph_calls;
+  GraphChangeSource graph_changes;
+  NvtxSource nvtx_source;
   CallbackTable callbacks;
   ActivityStream stream;
   DeviceFacts devices;
   KernelReader kernel_reader;
   CopyReader copy_reader;
+  GraphReader graph_reader;
 };
 
 Engine &engine(RecordSink &sink) {
@@ -67,6 +76,8 @@ void load(Engine &self, const CuptiOptions &options) {
   self.devices.set_driver(&*self.driver);
   self.stream.set_library(&*self.library);
   self.module_source.set_library(&*self.library);
+  self.graph_calls.set_library(&*self.library);
+  self.graph_changes.set_library(&*self.library);
 }
 
 /// The steps of a start; what was switched on is switched off when one of them throws.
@@ -82,14 +93,22 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
                 "cuptiActivityRegisterCallbacks");
   subscription->set_flush_period(options.flush_period_ms);
   // Callbacks before activities: a kernel that is recorded was seen being launched.
+  self.graphs.start(options.whole_graphs);
+  self.graph_calls.warn_again();
   subscription->enable(self.callbacks, self.resource_source);
   subscription->enable(self.callbacks, self.module_source);
+  subscription->enable(self.callbacks, self.graph_changes);
+  subscription->enable(self.callbacks, self.graph_calls);
+  if (options.nvtx)
+    subscription->enable(self.callbacks, self.nvtx_source);
   subscription->enable(self.callbacks, self.launch_source);
   if (options.copies)
     subscription->enable(self.callbacks, self.copy_source);
   subscription->enable(self.stream.readers(), self.kernel_reader);
   if (options.copies)
     subscription->enable(self.stream.readers(), self.copy_reader);
+  if (options.whole_graphs)
+    subscription->enable(self.stream.readers(), self.graph_reader);
   return subscription;
 }
 
@@ -119,8 +138,14 @@ uint64_t deliver(Engine &self, uint32_t flags) {
 } // namespace
 
 CuptiCollector::~CuptiCollector() {
-  if (is_running_ && !g_is_forked.load())
+  if (g_is_forked.load())
+    return;
+  if (is_running_)
     stop();
+  Engine &self = engine(sink_);
+  std::lock_guard lock(self.mutex);
+  if (!self.subscription) // else another one runs
+    self.graphs.forget_all();
 }
 
 void CuptiCollector::start() {
@@ -136,6 +161,7 @@ void CuptiCollector::start() {
   try {
     self.subscription = subscribe(self, options_);
   } catch (...) {
+    self.graphs.suspend();
     self.stream.timebase().stop(*self.library);
     throw;
   }
@@ -171,6 +197,10 @@ void CuptiCollector::stop() {
   if (options_.finalizes && self.library->functions().finalize)
     failed += self.library->functions().finalize() == cupti::kSuccess ? 0 : 1;
   self.launches.contexts().forget_all();
+  if (options_.finalizes)
+    self.graphs.forget_all(); // who knows which ids follow
+  else
+    self.graphs.suspend();
   self.sink.settled(
       {CorrelationIds::kFirst, CorrelationIds::kLast, true, self.stream.take_dropped()});
   if (failed != 0)

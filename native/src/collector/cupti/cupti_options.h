@@ -16,6 +16,8 @@ struct CuptiOptions {
   size_t buffer_bytes = size_t{1} << 20;
   uint32_t flush_period_ms = 100; ///< full buffers come at least this often; 0: as CUPTI likes
   bool copies = false;            ///< also record copies and sets of memory
+  bool whole_graphs = false;      ///< one record per launch of a graph, not one per node
+  bool nvtx = false;              ///< NVTX ranges of the target are scopes
   bool vendor_clock = false;      ///< convert CUPTI's own time instead of giving it ours
   bool finalizes = false;         ///< detach CUPTI from the process at the end
 };

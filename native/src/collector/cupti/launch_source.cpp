@@ -41,7 +41,7 @@ void LaunchLog::observe(int64_t now_ns) noexcept {
   settled_since_ns_ = is_settled ? armed_ns : 0;
 }
 
-void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint16_t code) noexcept {
+void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint32_t code) noexcept {
   LaunchThread *thread = this_launch_thread();
   if (!thread) {
     sink_.dropped({"no memory for a launching thread", 1, true});
@@ -53,6 +53,7 @@ void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint16_t
     return;
   uint64_t id = ids_.widen_newest(call.correlation_id);
   contexts_.note(*thread, call.context);
+  thread->is_kernel = kind == LaunchKind::kKernel;
   thread->is_captured = false;
   thread->launch_id = id;
   sink_.launched(id, kind, code);
@@ -68,9 +69,12 @@ void LaunchLog::leave(const cupti::CallbackData &call) noexcept {
   thread->leave();
 }
 
-void LaunchLog::captured() noexcept {
-  if (LaunchThread *thread = this_launch_thread())
-    thread->is_captured = true;
+bool LaunchLog::captured() noexcept {
+  LaunchThread *thread = this_launch_thread();
+  if (!thread || thread->launch_id == 0)
+    return false;
+  thread->is_captured = true;
+  return thread->is_kernel;
 }
 
 std::vector<uint32_t> LaunchSource::callbacks() const {
@@ -107,11 +111,8 @@ void CopySource::handle(uint32_t, const void *data) noexcept {
     log_.leave(call);
 }
 
-void ResourceSource::handle(uint32_t cbid, const void *data) noexcept {
-  if (cbid == cupti::kGraphNodeCreated)
-    LaunchLog::captured();
-  else
-    log_.contexts().forget(static_cast<const cupti::ResourceData *>(data)->context);
+void ResourceSource::handle(uint32_t, const void *data) noexcept {
+  log_.contexts().forget(static_cast<const cupti::ResourceData *>(data)->context);
 }
 
 } // namespace proton

@@ -23,11 +23,13 @@ public:
   void disarm() noexcept { is_armed_.store(false, std::memory_order_release); }
 
   /// A driver call began. [launching thread, no lock]
-  void enter(const cupti::CallbackData &call, LaunchKind kind, uint16_t code) noexcept;
+  void enter(const cupti::CallbackData &call, LaunchKind kind, uint32_t code) noexcept;
   /// It ended; a failed or captured one is taken back. [launching thread, no lock]
   void leave(const cupti::CallbackData &call) noexcept;
-  /// The open call of this thread became a node of a graph: nothing is launched now.
-  static void captured() noexcept;
+  /// The open call of this thread became a node of a graph: nothing is launched now. True when it
+  /// launches a kernel.
+  static bool captured() noexcept;
+  bool is_armed() const noexcept { return is_armed_.load(std::memory_order_acquire); }
   /// Whether the launch of a record must have been noted. Calls that were under way at `arm` were
   /// not; a second later, they have ended. [completing thread]
   bool must_know(uint64_t id) const noexcept { return settled_from_ != 0 && id >= settled_from_; }
@@ -71,14 +73,12 @@ private:
   LaunchLog &log_;
 };
 
-/// Contexts that end, and calls that are captured instead of run.
+/// Contexts that end.
 class ResourceSource : public CallbackSource {
 public:
   explicit ResourceSource(LaunchLog &log) : log_(log) {}
   int domain() const override { return cupti::kDomainResource; }
-  std::vector<uint32_t> callbacks() const override {
-    return {cupti::kContextDestroyStarting, cupti::kGraphNodeCreated};
-  }
+  std::vector<uint32_t> callbacks() const override { return {cupti::kContextDestroyStarting}; }
   void handle(uint32_t cbid, const void *data) noexcept override;
 
 private:

@@ -35,6 +35,7 @@ void end_thread(void *ended) noexcept {
   t_thread = nullptr;
   if (thread->serial.load(std::memory_order_relaxed) % 2 != 0)
     thread->leave(); // the thread ended inside a call
+  thread->nvtx.clear();
   ThreadList &list = threads();
   std::lock_guard lock(list.mutex);
   list.unused.push_back(thread); // `adopt` made room

@@ -5,12 +5,16 @@
 #include <atomic>
 #include <cstdint>
 
+#include "collector/cupti/capture_stack.h"
+#include "collector/cupti/nvtx_ranges.h"
+
 namespace proton {
 
 /// Only its own thread writes. Lives for the whole process; a later thread takes it over.
 struct LaunchThread {
   std::atomic<uint32_t> serial{0}; ///< odd while inside a watched call
   uint64_t launch_id = 0;          ///< of the open call; 0: it was not noted
+  bool is_kernel = false;          ///< the open call launches a kernel
   bool is_captured = false;        ///< the open call became a node of a graph: nothing ran
 
   const void *context = nullptr; ///< newest context noted, in this generation of the list
@@ -22,6 +26,15 @@ struct LaunchThread {
     uint16_t number = 0;
   };
   std::array<Code, 64> codes{}; ///< of functions launched lately, by hash
+
+  struct Graph {
+    const void *executable = nullptr;
+    uint32_t generation = 0;
+    uint32_t layout = 0;
+  };
+  std::array<Graph, 64> graphs{}; ///< launched lately, by hash
+  CaptureStack captures;
+  NvtxRanges nvtx;
 
   void enter() noexcept {
     serial.store(serial.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);

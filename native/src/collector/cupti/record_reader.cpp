@@ -1,6 +1,7 @@
 #include "collector/cupti/record_reader.h"
 
 #include "driver/cupti_records.h"
+#include "record/graph.h"
 
 namespace proton {
 namespace {
@@ -35,20 +36,23 @@ const char *copy_name(uint8_t kind) noexcept {
 
 /// Where the three kinds of copy records keep the same things.
 struct CopyLayout {
-  size_t bytes, start, end, device, stream, correlation;
+  size_t bytes, start, end, device, stream, correlation, node;
 };
 
 CopyLayout copy_layout(int kind) noexcept {
   if (kind == cupti::kKindMemset) {
     namespace at = cupti::memset_offset;
-    return {at::kBytes, at::kStart, at::kEnd, at::kDevice, at::kStream, at::kCorrelation};
+    return {at::kBytes,  at::kStart,       at::kEnd,      at::kDevice,
+            at::kStream, at::kCorrelation, at::kGraphNode};
   }
   if (kind == cupti::kKindMemcpyPeer) {
     namespace at = cupti::peer_offset;
-    return {at::kBytes, at::kStart, at::kEnd, at::kDevice, at::kStream, at::kCorrelation};
+    return {at::kBytes,  at::kStart,       at::kEnd,      at::kDevice,
+            at::kStream, at::kCorrelation, at::kGraphNode};
   }
   namespace at = cupti::memcpy_offset;
-  return {at::kBytes, at::kStart, at::kEnd, at::kDevice, at::kStream, at::kCorrelation};
+  return {at::kBytes,  at::kStart,       at::kEnd,      at::kDevice,
+          at::kStream, at::kCorrelation, at::kGraphNode};
 }
 
 } // namespace
@@ -61,10 +65,6 @@ void ReaderTable::add(RecordReader &reader) {
 void KernelReader::read(const void *record, RecordBatch &batch) noexcept {
   namespace at = cupti::kernel_offset;
   uint64_t id = context_.ids.widen(cupti::read<uint32_t>(record, at::kCorrelation));
-  if (cupti::read<uint64_t>(record, at::kGraphNode) != 0) {
-    batch.sink().dropped({"kernel of a CUDA graph", 1, true});
-    return;
-  }
   uint64_t start = cupti::read<uint64_t>(record, at::kStart);
   uint64_t end = cupti::read<uint64_t>(record, at::kEnd);
   try {
@@ -82,9 +82,24 @@ void KernelReader::read(const void *record, RecordBatch &batch) noexcept {
     kernel.variant = &known.variant;
     kernel.device_index = known.shape.device;
     kernel.stream = cupti::read<uint32_t>(record, at::kStream);
+    kernel.graph_node = cupti::read<uint64_t>(record, at::kGraphNode);
   } catch (...) {
     batch.sink().dropped({"no memory for kernel records", 1, true});
   }
+}
+
+void GraphReader::read(const void *record, RecordBatch &batch) noexcept {
+  namespace at = cupti::graph_trace_offset;
+  KernelRecord &graph = batch.next_kernel();
+  graph.correlation_id = context_.ids.widen(cupti::read<uint32_t>(record, at::kCorrelation));
+  graph.may_lack_launch = !context_.launches.must_know(graph.correlation_id);
+  graph.start_ns = context_.timebase.monotonic(cupti::read<uint64_t>(record, at::kStart));
+  graph.end_ns = context_.timebase.monotonic(cupti::read<uint64_t>(record, at::kEnd));
+  graph.name = "<graph>";
+  graph.device_index = cupti::read<int32_t>(record, at::kDevice);
+  graph.stream = cupti::read<uint32_t>(record, at::kStream);
+  graph.graph_node = kWholeGraph;
+  context_.devices.note(graph.device_index, 0);
 }
 
 void CopyReader::read(const void *record, RecordBatch &batch) noexcept {
@@ -101,6 +116,7 @@ void CopyReader::read(const void *record, RecordBatch &batch) noexcept {
   copy.bytes = cupti::read<uint64_t>(record, layout.bytes);
   copy.device_index = cupti::read<int32_t>(record, layout.device);
   copy.stream = cupti::read<uint32_t>(record, layout.stream);
+  copy.graph_node = cupti::read<uint64_t>(record, layout.node);
   context_.devices.note(copy.device_index, 0);
 }
 

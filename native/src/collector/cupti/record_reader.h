@@ -59,6 +59,17 @@ private:
   ReadingContext context_;
 };
 
+/// kGraphTrace: one record per launch of a graph, in the place of those of its nodes.
+class GraphReader : public RecordReader {
+public:
+  explicit GraphReader(ReadingContext context) : context_(context) {}
+  std::vector<int> kinds() const override { return {cupti::kKindGraphTrace}; }
+  void read(const void *record, RecordBatch &batch) noexcept override;
+
+private:
+  ReadingContext context_;
+};
+
 /// Kind -> reader.
 class ReaderTable {
 public:

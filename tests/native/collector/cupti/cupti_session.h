@@ -61,8 +61,8 @@ public:
     return found == losses.end() ? 0 : found->second;
   }
   /// Every node with its count, in pre-order: "outer/kernel=3 ".
-  std::string tree(const char *metric = "count") const {
-    msgpack::Value file = msgpack::parse(sessions().encode(id, 0, FileFormat::kHatchetMsgpack));
+  std::string tree(const char *metric = "count", uint32_t phase = 0) const {
+    msgpack::Value file = msgpack::parse(sessions().encode(id, phase, FileFormat::kHatchetMsgpack));
     std::string text;
     for (const msgpack::Value &child : file[0]["children"].items)
       describe(child, "", metric, text);

@@ -1,0 +1,233 @@
+#include "aggregate/graph_book.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "aggregate/aggregator.h"
+
+namespace proton {
+namespace {
+
+/// The place, where the session saw the capture; else null.
+const CapturedAt *seen_by(const EpochMember &member, const CapturedAt *place) {
+  return place && place->is_seen_by(member.session) ? place : nullptr;
+}
+
+} // namespace
+
+std::vector<int> GraphBook::sessions_of(const Capture &at) const {
+  std::vector<int> sessions;
+  auto epoch = aggregator_.epochs.find(at.epoch);
+  if (epoch != aggregator_.epochs.end())
+    for (const EpochMember &member : epoch->second.members)
+      sessions.push_back(member.session);
+  return sessions;
+}
+
+CaptureId GraphBook::captured(const Capture &at) noexcept {
+  if (at.epoch == 0)
+    return 0;
+  try {
+    std::lock_guard lock(aggregator_.mutex);
+    std::vector<int> sessions = sessions_of(at);
+    // Without an epoch its contexts may be gone by now, and nobody wants them.
+    return sessions.empty() ? 0 : captures_.keep(at, sessions);
+  } catch (...) { // no memory: the node is shown by the name of its kernel
+    return 0;
+  }
+}
+
+CaptureId GraphBook::captured(const Capture &at, const std::vector<UserMetric> &metrics) {
+  std::lock_guard lock(aggregator_.mutex);
+  std::vector<int> sessions = sessions_of(at);
+  return sessions.empty() ? 0 : captures_.keep(at, sessions, metrics);
+}
+
+void GraphBook::keep(std::span<const CaptureId> captures) noexcept {
+  std::lock_guard lock(aggregator_.mutex);
+  for (CaptureId id : captures)
+    captures_.keep(id);
+}
+
+void GraphBook::give_back(std::span<const CaptureId> captures) noexcept {
+  std::lock_guard lock(aggregator_.mutex);
+  for (CaptureId id : captures)
+    captures_.give_back(id);
+}
+
+LayoutId GraphBook::add(GraphLayout layout) noexcept {
+  try {
+    std::lock_guard lock(aggregator_.mutex);
+    return launches_.add(std::move(layout));
+  } catch (...) { // no memory: its launches are of an unknown graph
+    return 0;
+  }
+}
+
+void GraphBook::retire(LayoutId layout) noexcept {
+  try {
+    std::lock_guard lock(aggregator_.mutex);
+    aggregator_.drain(); // launches that name it
+    launches_.retire(layout);
+    while (uint64_t oldest = launches_.outlived_retired())
+      end(oldest);
+  } catch (...) { // no memory: it stays
+  }
+}
+
+void GraphBook::add_launch(const LaunchRecord &launch) {
+  if (OpenGraph *older = launches_.find(launch.correlation_id)) {
+    Epoch *epoch = aggregator_.find_epoch(older->launch.at.epoch);
+    if (epoch && !older->is_complete) {
+      ++epoch->counts.dropped;
+      aggregator_.lose("correlation id used again before its record came", 1, epoch);
+    }
+    launches_.close(launch.correlation_id);
+  }
+  OpenGraph &open = launches_.open(launch);
+  if (Epoch *epoch = aggregator_.find_epoch(launch.at.epoch))
+    ++epoch->counts.launches;
+  proceed(open);
+}
+
+bool GraphBook::retract(uint64_t correlation_id) {
+  OpenGraph *open = launches_.find(correlation_id);
+  if (!open)
+    return false;
+  Epoch *epoch = aggregator_.find_epoch(open->launch.at.epoch);
+  if (epoch && !open->is_complete)
+    ++epoch->counts.failed;
+  launches_.close(correlation_id);
+  return true;
+}
+
+OpenGraph *GraphBook::find(uint64_t correlation_id, bool may_lack_launch) {
+  OpenGraph *open = launches_.find(correlation_id);
+  if (!open && !may_lack_launch)
+    aggregator_.lose("record of a graph without a launch", 1, nullptr);
+  return open;
+}
+
+void GraphBook::add_kernel(const KernelRecord &record) {
+  OpenGraph *open = find(record.correlation_id, record.may_lack_launch);
+  if (!open)
+    return;
+  CaptureId at = launches_.note(*open, record.graph_node, true);
+  if (Epoch *epoch = aggregator_.find_epoch(open->launch.at.epoch)) {
+    if (!has_duration(record)) {
+      aggregator_.lose("kernel record with end before start", 1, epoch);
+    } else {
+      const CapturedAt *place = captures_.find(at);
+      for (const EpochMember &member : epoch->members) {
+        GraphPlace where{seen_by(member, place) ? at : 0, place ? &place->at : nullptr};
+        member.tree->add_node(member.phase, open->launch, where, record);
+      }
+    }
+  }
+  if (open->is_complete)
+    complete(*open);
+  proceed(*open);
+}
+
+void GraphBook::add_copy(const CopyRecord &record) {
+  OpenGraph *open = launches_.find(record.correlation_id);
+  if (!open)
+    return;
+  CaptureId at = launches_.note(*open, record.graph_node, false);
+  if (Epoch *epoch = aggregator_.find_epoch(open->launch.at.epoch)) {
+    const CapturedAt *place = captures_.find(at);
+    for (const EpochMember &member : epoch->members) {
+      GraphPlace where{seen_by(member, place) ? at : 0, place ? &place->at : nullptr};
+      member.tree->add_node(member.phase, open->launch, where, record);
+    }
+  }
+  proceed(*open);
+}
+
+void GraphBook::proceed(OpenGraph &open) {
+  const GraphLayout &layout = open.layout->layout;
+  if (open.is_complete && layout.is_exact) {
+    launches_.close(open.launch.correlation_id);
+    return;
+  }
+  if (uint64_t oldest = launches_.outlived(open)) // perhaps this one
+    end(oldest);
+  if (uint64_t oldest = launches_.outlived_retired())
+    end(oldest);
+}
+
+void GraphBook::end(uint64_t correlation_id) {
+  OpenGraph *over = launches_.find(correlation_id);
+  if (!over || (over->layout->layout.is_known && over->owed != 0))
+    return;
+  complete(*over);
+  launches_.close(correlation_id);
+}
+
+void GraphBook::complete(OpenGraph &open) {
+  Epoch *epoch = aggregator_.find_epoch(open.launch.at.epoch);
+  if (epoch && !open.is_counted) {
+    ++epoch->counts.records;
+    for (CaptureId metrics : open.layout->layout.metrics)
+      add_metrics(open.launch, *epoch, metrics);
+  }
+  open.is_counted = open.is_complete = true;
+}
+
+void GraphBook::add_metrics(const LaunchRecord &launch, Epoch &epoch, CaptureId metrics) {
+  const CapturedAt *place = captures_.find(metrics);
+  for (const EpochMember &member : epoch.members) {
+    if (!seen_by(member, place))
+      continue;
+    for (const UserMetric &metric : place->metrics) {
+      try {
+        member.tree->add_metric(member.phase, launch, {metrics, &place->at}, metric);
+        ++epoch.counts.metrics;
+      } catch (...) { // of another type than before
+        aggregator_.losses[member.session]["metric under capture not added"] += 1;
+      }
+    }
+  }
+}
+
+void GraphBook::count_pending(uint64_t first_id, uint64_t last_id, PendingLaunches &pending) {
+  launches_.for_each([&](const OpenGraph &open) {
+    uint64_t id = open.launch.correlation_id;
+    if (id < first_id || id > last_id)
+      return;
+    pending.newest_id = std::max(pending.newest_id, id);
+    if (open.layout->layout.is_known)
+      pending.kernels += open.owed;
+    else
+      pending.kernels += open.has_records ? 0 : 1;
+  });
+}
+
+void GraphBook::settle(const SettledRecord &record, uint64_t known_lost) {
+  std::vector<uint64_t> over;
+  launches_.for_each([&](OpenGraph &open) {
+    uint64_t id = open.launch.correlation_id;
+    if (id < record.first_id || id > record.last_id)
+      return;
+    bool is_owed = open.layout->layout.is_known && open.owed != 0;
+    if (is_owed && !record.owes_kernels)
+      return;
+    over.push_back(id);
+    if (!is_owed) {
+      complete(open);
+      return;
+    }
+    Epoch *epoch = aggregator_.find_epoch(open.launch.at.epoch);
+    if (!epoch)
+      return;
+    ++epoch->counts.dropped;
+    uint64_t explained = std::min<uint64_t>(known_lost, open.owed);
+    known_lost -= explained;
+    if (open.owed != explained)
+      aggregator_.lose("kernel of a graph without a record", open.owed - explained, epoch);
+  });
+  for (uint64_t id : over)
+    launches_.close(id);
+}
+
+} // namespace proton

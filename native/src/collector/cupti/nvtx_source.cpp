@@ -1,0 +1,133 @@
+#include "collector/cupti/nvtx_source.h"
+
+#include <string>
+
+#include "collector/cupti/launch_thread.h"
+
+namespace proton {
+namespace {
+
+void append_utf8(std::string &text, uint32_t point) {
+  auto byte = [&text](uint32_t value) { text.push_back(static_cast<char>(value)); };
+  if (point < 0x80) {
+    byte(point);
+  } else if (point < 0x800) {
+    byte(0xC0 | point >> 6);
+    byte(0x80 | (point & 0x3F));
+  } else if (point < 0x10000) {
+    byte(0xE0 | point >> 12);
+    byte(0x80 | (point >> 6 & 0x3F));
+    byte(0x80 | (point & 0x3F));
+  } else {
+    byte(0xF0 | (point >> 18 & 0x07));
+    byte(0x80 | (point >> 12 & 0x3F));
+    byte(0x80 | (point >> 6 & 0x3F));
+    byte(0x80 | (point & 0x3F));
+  }
+}
+
+std::string utf8(const wchar_t *message) {
+  std::string text;
+  for (; message && *message; ++message)
+    append_utf8(text, static_cast<uint32_t>(*message));
+  return text;
+}
+
+std::string message_of(const void *attributes) {
+  namespace at = cupti::nvtx_event_offset;
+  if (!attributes || cupti::read<uint16_t>(attributes, at::kSize) < at::kBytes)
+    return {};
+  auto type = cupti::read<int32_t>(attributes, at::kMessageType);
+  if (type == cupti::kNvtxMessageAscii) {
+    const char *text = cupti::read<const char *>(attributes, at::kMessage);
+    return text ? text : "";
+  }
+  if (type == cupti::kNvtxMessageUnicode)
+    return utf8(cupti::read<const wchar_t *>(attributes, at::kMessage));
+  return {}; // none, or a string that was registered with the library
+}
+
+void push(const void *domain, std::string_view name) {
+  if (LaunchThread *thread = this_launch_thread())
+    thread->nvtx.push(domain, name);
+}
+
+void pop(const void *domain) noexcept {
+  if (LaunchThread *thread = this_launch_thread())
+    thread->nvtx.pop(domain);
+}
+
+void push_of(uint32_t cbid, const void *parameters) {
+  switch (cbid) {
+  case cupti::kNvtxRangePushA: {
+    const char *text = static_cast<const cupti::NvtxRangePushAParams *>(parameters)->message;
+    push(nullptr, text ? text : "");
+    break;
+  }
+  case cupti::kNvtxRangePushW:
+    push(nullptr, utf8(static_cast<const cupti::NvtxRangePushWParams *>(parameters)->message));
+    break;
+  case cupti::kNvtxRangePushEx:
+    push(nullptr,
+         message_of(static_cast<const cupti::NvtxRangePushExParams *>(parameters)->attributes));
+    break;
+  default: {
+    const auto &domain = *static_cast<const cupti::NvtxDomainRangePushExParams *>(parameters);
+    push(domain.domain, message_of(domain.core.attributes));
+    break;
+  }
+  }
+}
+
+} // namespace
+
+void NvtxRanges::close_innermost() noexcept {
+  while (!entries_.empty() && entries_.back().is_over && exit_scope_range(entries_.back().range))
+    entries_.pop_back();
+}
+
+void NvtxRanges::push(const void *domain, std::string_view name) {
+  close_innermost();
+  if (entries_.size() == kMax || beyond_ != 0) {
+    ++beyond_;
+    return;
+  }
+  entries_.push_back({domain, {}, false});
+  entries_.back().range = enter_scope_range(name.empty() ? "<nvtx range>" : name);
+}
+
+void NvtxRanges::pop(const void *domain) noexcept {
+  if (beyond_ != 0) {
+    --beyond_;
+    return;
+  }
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+    if (entry->domain != domain || entry->is_over)
+      continue;
+    entry->is_over = true;
+    break;
+  }
+  close_innermost(); // one that lies below a range of another domain waits for that
+}
+
+std::vector<uint32_t> NvtxSource::callbacks() const {
+  using namespace cupti;
+  return {kNvtxRangePushA, kNvtxRangePushW,        kNvtxRangePushEx,
+          kNvtxRangePop,   kNvtxDomainRangePushEx, kNvtxDomainRangePop};
+}
+
+void NvtxSource::handle(uint32_t cbid, const void *data) noexcept {
+  const void *parameters = static_cast<const cupti::NvtxData *>(data)->function_params;
+  try {
+    if (cbid == cupti::kNvtxRangePop)
+      pop(nullptr);
+    else if (cbid == cupti::kNvtxDomainRangePop)
+      pop(parameters ? static_cast<const cupti::NvtxDomainRangePopParams *>(parameters)->domain
+                     : nullptr);
+    else if (parameters)
+      push_of(cbid, parameters);
+  } catch (...) { // no memory: the range is none, and its end will find another or nothing
+  }
+}
+
+} // namespace proton

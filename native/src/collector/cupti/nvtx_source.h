@@ -1,0 +1,22 @@
+// NVTX ranges of the target as scopes.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "collector/cupti/callback_table.h"
+
+namespace proton {
+
+/// Ranges that are pushed and popped, of every domain and kind of text. The target must have been
+/// started with NVTX_INJECTION64_PATH naming libcupti: see docs/graphs.md.
+class NvtxSource : public CallbackSource {
+public:
+  int domain() const override { return cupti::kDomainNvtx; }
+  std::vector<uint32_t> callbacks() const override;
+  bool may_lack_some() const override { return true; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+};
+
+} // namespace proton
