@@ -2,11 +2,12 @@
 
 Run by test_cupti_differential.py in a process of its own. ``FACE`` is ``upstream`` or ``ours``;
 ``NAME`` is one of ``PROGRAMS`` or the path of a recorded stream; ``OUT`` is the profile's path
-without its suffix.
+without its suffix. ``CUPTI_PROGRAM_MODE`` in the environment is the mode of our session.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -76,8 +77,9 @@ class Ours:
         self._session: Any = None
 
     def start(self, path: str) -> None:
-        """Start a session on the cupti backend."""
-        self._session = self._proton.start(path, backend="cupti")
+        """Start a session on the cupti backend, in the mode of the environment."""
+        mode = os.environ.get("CUPTI_PROGRAM_MODE") or None
+        self._session = self._proton.start(path, backend="cupti", mode=mode)
 
     def scope(self, name: str) -> Any:
         """Open a scope."""
@@ -238,11 +240,78 @@ def two_graphs(face: Face, cupti: Cupti) -> None:
             cupti.graph_launch(executable, 7)
 
 
+def graph_update(face: Face, cupti: Cupti) -> None:
+    """An executable graph gets the kernels of another capture."""
+    executable = 0
+    for number in range(2):
+        cupti.capture_begin(7)
+        with face.scope(f"capture {number}"):
+            cupti.launch(f"kernel {number}", 7)
+        captured = cupti.capture_end(7)
+        if number == 0:
+            executable = cupti.graph_instantiate(captured)
+        else:
+            cupti.graph_update(executable, captured)
+        with face.scope(f"replay {number}"):
+            cupti.graph_launch(executable, 7)
+
+
+def graph_child(face: Face, cupti: Cupti) -> None:
+    """A captured graph is the only node of another one."""
+    cupti.capture_begin(7)
+    with face.scope("captured"):
+        cupti.launch("first", 7)
+        cupti.launch("second", 7)
+    child = cupti.capture_end(7)
+    parent = cupti.graph_create()
+    cupti.graph_add_child(parent, child)
+    executable = cupti.graph_instantiate(parent)
+    with face.scope("replay"):
+        cupti.graph_launch(executable, 7)
+
+
+def graph_late(face: Face, cupti: Cupti) -> None:
+    """A graph of before the session; `main` made it."""
+    with face.scope("replay"):
+        for _ in range(2):
+            cupti.graph_launch(LATE[0], 7)
+
+
+def graph_pause(face: Face, cupti: Cupti) -> None:
+    """Part of a graph is captured while the session is paused, and one replay is."""
+    cupti.capture_begin(7)
+    with face.scope("seen"):
+        cupti.launch("first", 7)
+    face.deactivate()
+    with face.scope("unseen"):
+        cupti.launch("second", 7)
+    face.activate()
+    executable = cupti.graph_instantiate(cupti.capture_end(7))
+    with face.scope("replay"):
+        cupti.graph_launch(executable, 7)
+    face.deactivate()
+    cupti.graph_launch(executable, 7)
+    face.activate()
+    with face.scope("replay again"):
+        cupti.graph_launch(executable, 7)
+
+
+LATE: list[int] = []  # executable graphs that were made before the session began
+
+
+def make_late(cupti: Cupti) -> None:
+    """Make a graph that no session sees being made."""
+    cupti.capture_begin(7)
+    cupti.launch("first", 7)
+    cupti.launch("second", 7)
+    LATE.append(cupti.graph_instantiate(cupti.capture_end(7)))
+
+
 PROGRAMS: dict[str, Callable[[Face, Cupti], None]] = {
     program.__name__: program
     for program in (
         *(launches, many, refused, ranges, threads, inherited, window, copies),
-        *(graph, graph_clone, two_graphs),
+        *(graph, graph_clone, two_graphs, graph_update, graph_child, graph_late, graph_pause),
     )
 }
 
@@ -270,6 +339,8 @@ def main() -> None:
         sys.stderr.write("this upstream has no phases\n")
         sys.exit(UNSUPPORTED)
     cupti = Cupti()
+    if name == "graph_late":
+        make_late(cupti)
     face.start(output)
     if name in PROGRAMS:
         PROGRAMS[name](face, cupti)

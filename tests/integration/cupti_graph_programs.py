@@ -1,0 +1,158 @@
+"""Programs with CUDA graphs on the doubles, for ours alone: cupti_graph_programs.py NAME OUT.
+
+Run by test_cupti_graphs.py in a process of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
+
+from doubles import Cupti
+
+import proton_bench as proton
+
+cupti = Cupti()
+
+
+def captured(body: Callable[[], None]) -> int:
+    """Return an executable graph of what the body launches on stream 7."""
+    cupti.capture_begin(7)
+    body()
+    graph = cupti.capture_end(7)
+    executable = cupti.graph_instantiate(graph)
+    cupti.graph_destroy(graph)
+    assert isinstance(executable, int)
+    return executable
+
+
+def replay(executable: int, name: str, times: int = 1) -> None:
+    """Launch a graph in a scope."""
+    with proton.scope(name):
+        for _ in range(times):
+            cupti.graph_launch(executable, 7)
+
+
+def metrics(path: str) -> None:
+    """Numbers of a scope under capture, in every way in which they are added."""
+    proton.start(path, backend="cupti")
+
+    def body() -> None:
+        with proton.scope("given", {"flops": 2, "bytes": 3}):
+            cupti.launch("kernel", 7)
+        with proton.scope("vector", {"vec": [1, 2]}):
+            cupti.launch("kernel", 7)
+        proton.enter_scope("entered", metrics={"flops": 1})
+        cupti.launch("kernel", 7)
+        proton.exit_scope("entered", metrics={"bytes": 1})
+
+    executable = captured(body)
+    replay(executable, "replay", 5)
+    with proton.scope("plain", {"flops": 7}):
+        cupti.launch("kernel", 7)
+
+
+def hooked(path: str) -> None:
+    """Metadata of a launch under capture."""
+    from triton import knobs
+    from triton.compiler import LazyDict
+
+    proton.start(path, backend="cupti", hook="triton")
+
+    def body() -> None:
+        metadata = LazyDict({"name": "mm_kernel", "function": 1, "stream": 7})
+        metadata.add(lambda: {"name": "mm_8", "flops32": 8}, ())
+        with proton.scope("layer"):
+            knobs.runtime.launch_enter_hook(metadata)
+            cupti.launch("mm_kernel", 7)
+            knobs.runtime.launch_exit_hook(metadata)
+
+    replay(captured(body), "replay", 3)
+
+
+def two_sessions(path: str) -> None:
+    """Each session sees the captures that were made while it was active."""
+
+    def body(name: str, flops: int) -> Callable[[], None]:
+        def run() -> None:
+            with proton.scope(name, {"flops": flops}):
+                cupti.launch(f"{name} kernel", 7)
+
+        return run
+
+    first = proton.start(path, backend="cupti")
+    of_first = captured(body("first", 2))
+    proton.deactivate(first)
+    second = proton.start(f"{path}_second", backend="cupti")
+    of_second = captured(body("second", 3))
+    proton.activate(first)
+    replay(of_first, "replay first")
+    replay(of_second, "replay second")
+    proton.finalize(second)
+
+
+def empty_scopes(path: str) -> None:
+    """Scopes of a capture in which nothing was launched."""
+    proton.start(path, backend="cupti")
+
+    def body() -> None:
+        with proton.scope("work"):
+            cupti.launch("kernel", 7)
+        with proton.scope("idle"):
+            pass
+
+    replay(captured(body), "replay")
+
+
+def phases(path: str) -> None:
+    """A graph of the first phase is replayed in every other."""
+    session = proton.start(path, backend="cupti")
+
+    def body() -> None:
+        with proton.scope("captured", {"flops": 2}):
+            cupti.launch("kernel", 7)
+
+    executable = captured(body)
+    for number in range(1, 5):
+        proton.data.advance_phase(session)
+        replay(executable, "replay", number)
+
+
+def pauses(path: str) -> None:
+    """A graph is captured in one window and replayed in others."""
+    session = proton.start(path, backend="cupti")
+
+    def body() -> None:
+        with proton.scope("captured", {"flops": 2}):
+            cupti.launch("kernel", 7)
+
+    executable = captured(body)
+    for number in range(3):
+        proton.deactivate(session, flushing=number == 1)
+        replay(executable, "unseen")
+        proton.activate(session)
+        replay(executable, "replay")
+
+
+def python_frames(path: str) -> None:
+    """Graphs below Python frames."""
+    proton.start(path, backend="cupti", context="python")
+
+    def layer() -> None:
+        cupti.launch("kernel", 7)
+
+    replay(captured(layer), "replay", 2)
+
+
+PROGRAMS: dict[str, Callable[[str], Any]] = {
+    program.__name__: program
+    for program in (*(metrics, hooked, two_sessions, empty_scopes, phases, pauses, python_frames),)
+}
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]](sys.argv[2])
+    proton.finalize()

@@ -1,0 +1,144 @@
+"""CUDA graphs on the double of libcupti: metrics, sessions, phases, windows."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fakes.doubles import Doubles
+from fakes.fixtures import cupti_doubles
+
+from proton_bench.formats.registry import read_profile
+
+__all__ = ["cupti_doubles"]
+
+PROGRAMS = Path(__file__).with_name("cupti_graph_programs.py")
+AT = "<captured_at>"
+Values = dict[tuple[str, ...], float]
+
+
+class Recorded:
+    """Where a program's profiles are, and what it wrote on stderr."""
+
+    def __init__(self, path: Path, errors: str) -> None:
+        self.path = path
+        self.errors = errors
+
+    def values(self, metric: str, suffix: str = "") -> Values:
+        """Return a metric by call path."""
+        profile = read_profile(Path(f"{self.path}{suffix}.proton")).fold_variants()
+        column = profile.columns.get(metric)
+        if column is None:
+            return {}
+        return {
+            profile.path(row): column.values[row].item()
+            for row in range(len(profile))
+            if column.valid[row]
+        }
+
+    def paths(self) -> set[tuple[str, ...]]:
+        """Return every call path."""
+        profile = read_profile(Path(f"{self.path}.proton")).fold_variants()
+        return {profile.path(row) for row in range(len(profile))}
+
+
+@pytest.fixture
+def record(cupti_doubles: Doubles, tmp_path: Path) -> Callable[[str], Recorded]:
+    """Run a program and return what was recorded."""
+
+    def run(name: str) -> Recorded:
+        output = tmp_path / name
+        environment = cupti_doubles.environment(PROTON_BENCH_NATIVE="1")
+        command = [sys.executable, str(PROGRAMS), name, str(output)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return Recorded(output, done.stderr)
+
+    return run
+
+
+def test_numbers_of_a_captured_scope_count_at_each_replay(
+    record: Callable[[str], Recorded],
+) -> None:
+    found = record("metrics")
+
+    assert found.values("flops") == {
+        ("plain",): 7.0,
+        ("replay", AT, "given"): 10.0,
+        ("replay", AT, "entered"): 5.0,
+    }
+    assert found.values("bytes") == {
+        ("replay", AT, "given"): 15,
+        ("replay", AT, "entered"): 5,
+    }
+    assert ("given",) not in found.values("count")
+    assert found.errors == ""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_metadata_of_a_captured_launch_counts_at_each_replay(
+    record: Callable[[str], Recorded],
+) -> None:
+    found = record("hooked")
+
+    assert found.values("count") == {("replay", AT, "layer", "mm_8"): 3}
+    assert found.values("flops32") == {("replay", AT, "layer", "mm_8"): 24.0}
+
+
+def test_sessions_see_their_own_captures(record: Callable[[str], Recorded]) -> None:
+    found = record("two_sessions")
+
+    assert found.values("flops") == {("replay first", AT, "first"): 2.0}
+    assert found.values("flops", "_second") == {("replay second", AT, "second"): 3.0}
+    assert found.values("count") == {
+        ("replay first", AT, "first", "first kernel"): 1,
+        ("replay second", AT, "second kernel"): 1,
+    }
+    assert found.values("count", "_second") == {
+        ("replay first", AT, "first kernel"): 1,
+        ("replay second", AT, "second", "second kernel"): 1,
+    }
+
+
+def test_scopes_without_a_kernel_are_not_in_a_replay(record: Callable[[str], Recorded]) -> None:
+    found = record("empty_scopes")
+
+    assert found.values("count") == {("replay", AT, "work", "kernel"): 1}
+    assert not any("idle" in path and AT in path for path in found.paths())
+
+
+def test_graphs_outlive_the_phase_of_their_capture(record: Callable[[str], Recorded]) -> None:
+    found = record("phases")
+
+    for number in range(1, 5):
+        assert found.values("count", f".part_{number}") == {
+            ("replay", AT, "captured", "kernel"): number
+        }
+        assert found.values("flops", f".part_{number}") == {
+            ("replay", AT, "captured"): 2.0 * number
+        }
+
+
+def test_graphs_outlive_pauses(record: Callable[[str], Recorded]) -> None:
+    found = record("pauses")
+
+    assert found.values("count") == {("replay", AT, "captured", "kernel"): 3}
+    assert found.values("flops") == {("replay", AT, "captured"): 6.0}
+    assert not any("unseen" in path for path in found.paths())
+    assert found.errors == ""
+
+
+def test_kernels_stand_below_the_python_frames_of_their_capture(
+    record: Callable[[str], Recorded],
+) -> None:
+    found = record("python_frames")
+
+    [path] = found.values("count")
+    above, below = path[: path.index(AT)], path[path.index(AT) + 1 :]
+    assert any("@replay" in frame for frame in above)
+    assert any("@layer" in frame for frame in below)
+    assert path[-1] == "kernel"
