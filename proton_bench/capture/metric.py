@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from proton_bench.capture.native import native
 from proton_bench.errors import MetricError
 
-__all__ = ["Aggregation", "Metric", "add_scope_metrics", "normalize_metrics", "parse_metric_name"]
+__all__ = [
+    "Aggregation",
+    "Metric",
+    "add_scope_metrics",
+    "normalize_metrics",
+    "parse_metric_name",
+    "set_tensor_capture",
+]
 
 Aggregation: TypeAlias = Literal["inc", "exc", "pty"]
 Metric: TypeAlias = tuple[str, Aggregation, object]
@@ -25,14 +32,18 @@ _ROOFLINE_TYPES: dict[str, type[int] | type[float]] = {
     "flops64": float,
     "bytes": int,
 }
+# What reads a tensor while a graph is captured: name, tensor, the metric's type where it is fixed.
+TensorCapture: TypeAlias = Callable[[str, Any, type[int] | type[float] | None], object]
+_tensor_capture: TensorCapture | None = None
 _ACCEPTED = "int, float, bool, a flat list or tuple of them, or a numpy array or tensor of them"
 
 
 def add_scope_metrics(metrics: Mapping[str, object]) -> None:
     """Add metrics to the context of the calling thread, in every active session.
 
-    Tensors on a device are copied to the host, which waits for the device. Nothing is read while
-    no session is active.
+    Tensors on a device are copied to the host, which waits for the device; while a CUDA graph is
+    captured, each launch of the graph leaves what they hold then. Nothing is read while no session
+    is active.
 
     Args:
         metrics: Values by name; a name may end in ``(inc)``, ``(exc)`` or ``(pty)``.
@@ -42,6 +53,12 @@ def add_scope_metrics(metrics: Mapping[str, object]) -> None:
     """
     if native.active_session_count():
         native.add_metrics(normalize_metrics(metrics))
+
+
+def set_tensor_capture(capture: TensorCapture | None) -> None:
+    """Set what reads tensors on a device while a graph is captured; None: nothing can."""
+    global _tensor_capture
+    _tensor_capture = capture
 
 
 def normalize_metrics(metrics: Mapping[str, object]) -> list[Metric]:
@@ -82,8 +99,10 @@ def parse_metric_name(key: str) -> tuple[str, Aggregation]:
 
 
 def _typed(name: str, value: object) -> object:
-    plain = _plain(name, value)
     convert = _ROOFLINE_TYPES.get(name)
+    if _tensor_capture is not None and getattr(value, "is_cuda", False) and native.is_capturing():
+        return _tensor_capture(name, value, convert)
+    plain = _plain(name, value)
     if convert is None:
         return plain
     try:

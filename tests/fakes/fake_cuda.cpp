@@ -274,6 +274,12 @@ EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) { return cuMemAlloc_v2
 EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   return cuMemAlloc_v2(memory, bytes);
 }
+EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {
+  FAULT(cuThreadExchangeStreamCaptureMode);
+  static thread_local int present = 0;
+  std::swap(present, *mode);
+  return cuda::kSuccess;
+}
 EXPORT int cuMemFreeHost(void *memory) { return cuMemFree_v2(memory); }
 EXPORT int cuMemHostGetDevicePointer_v2(void **device, void *host, unsigned) {
   *device = host;

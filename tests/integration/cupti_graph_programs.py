@@ -5,9 +5,13 @@ Run by test_cupti_graphs.py in a process of its own.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
@@ -148,9 +152,104 @@ def python_frames(path: str) -> None:
     replay(captured(layer), "replay", 2)
 
 
+class DeviceTensor:
+    """Numbers that a device holds; ``values`` may change between launches."""
+
+    is_cuda, device, dtype = True, "cuda:0", "float32"
+
+    def __init__(self, *values: float, dim: int = 0) -> None:
+        self.values, self._dim = values, dim
+
+    def dim(self) -> int:
+        return self._dim
+
+    def numel(self) -> int:
+        return len(self.values)
+
+    def is_complex(self) -> bool:
+        return False
+
+    def is_floating_point(self) -> bool:
+        return isinstance(self.values[0], float)
+
+    def detach(self) -> DeviceTensor:
+        return self
+
+    contiguous = detach
+
+    def tolist(self) -> object:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+
+class Device:
+    """Runs the append kernels of a captured graph, as the GPU would at each launch."""
+
+    def __init__(self) -> None:
+        self._appends: list[tuple[Any, DeviceTensor, bool]] = []
+        torch: Any = ModuleType("torch")
+        torch.int64 = "int64"
+        torch.cuda = ModuleType("torch.cuda")
+        torch.cuda.device = lambda device: contextlib.nullcontext()
+        torch.cuda.is_current_stream_capturing = lambda: True
+        sys.modules["torch"] = torch
+        from proton_bench_plugins.triton import graph_values
+
+        graph_values._launch = self._captured
+
+    def _captured(self, ring: Any, tensor: DeviceTensor, *, is_float: bool) -> None:
+        cupti.launch("append_values", 7)
+        self._appends.append((ring, tensor, is_float))
+
+    def run(self) -> None:
+        for ring, tensor, is_float in self._appends:
+            entry_words = ring.size + 1
+            words = (ctypes.c_int64 * (2 + ring.capacity * entry_words)).from_address(ring.address)
+            start = 2 + words[0] % ring.capacity * entry_words
+            words[start] = words[0] + 1
+            for place, value in enumerate(tensor.values, start + 1):
+                form = "d" if is_float else "q"
+                number = value if is_float else int(value)
+                words[place] = struct.unpack("q", struct.pack(form, number))[0]
+            words[0] += 1
+
+
+def left_by_devices(path: str) -> None:
+    """Tensors as metrics under capture, on scopes and on launches."""
+    from triton import knobs
+    from triton.compiler import LazyDict
+
+    device = Device()
+    proton.start(path, backend="cupti", hook="triton")
+    flops, total = DeviceTensor(2.0), DeviceTensor(8.0)
+    vector = DeviceTensor(1, 2, dim=1)
+
+    def body() -> None:
+        with proton.scope("given", {"flops": flops, "vec": vector, "bytes": DeviceTensor(4.0)}):
+            cupti.launch("kernel", 7)
+        metadata = LazyDict({"name": "mm_kernel", "function": 1, "stream": 7})
+        metadata.add(lambda: {"name": "mm", "total": total, "flops32": 8}, ())
+        knobs.runtime.launch_enter_hook(metadata)
+        cupti.launch("mm_kernel", 7)
+        knobs.runtime.launch_exit_hook(metadata)
+        refused = DeviceTensor(1.0, 2.0, dim=2)
+        try:
+            proton.scope("refused", {"matrix": refused}).__enter__()
+        except proton.errors.MetricError as error:
+            sys.stderr.write(str(error))
+
+    executable = captured(body)
+    for name, value in (("first", 1.0), ("second", 10.0), ("first", 100.0)):
+        flops.values = (value,)
+        device.run()
+        replay(executable, name)
+
+
 PROGRAMS: dict[str, Callable[[str], Any]] = {
     program.__name__: program
-    for program in (*(metrics, hooked, two_sessions, empty_scopes, phases, pauses, python_frames),)
+    for program in (
+        *(metrics, hooked, two_sessions, empty_scopes, phases, pauses, python_frames),
+        left_by_devices,
+    )
 }
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ __all__ = ["cupti_doubles"]
 
 PROGRAMS = Path(__file__).with_name("cupti_graph_programs.py")
 AT = "<captured_at>"
-Values = dict[tuple[str, ...], float]
+Values = dict[tuple[str, ...], float | tuple[float, ...] | None]
 
 
 class Recorded:
@@ -35,9 +35,7 @@ class Recorded:
         if column is None:
             return {}
         return {
-            profile.path(row): column.values[row].item()
-            for row in range(len(profile))
-            if column.valid[row]
+            profile.path(row): column.get(row) for row in range(len(profile)) if column.valid[row]
         }
 
     def paths(self) -> set[tuple[str, ...]]:
@@ -59,6 +57,25 @@ def record(cupti_doubles: Doubles, tmp_path: Path) -> Callable[[str], Recorded]:
         return Recorded(output, done.stderr)
 
     return run
+
+
+def test_tensors_under_capture_are_read_at_each_replay(
+    record: Callable[[str], Recorded],
+) -> None:
+    found = record("left_by_devices")
+
+    assert found.values("flops") == {
+        ("first", AT, "given"): 101.0,
+        ("second", AT, "given"): 10.0,
+    }
+    assert found.values("vec") == {
+        ("first", AT, "given"): (2, 4),
+        ("second", AT, "given"): (1, 2),
+    }
+    assert found.values("bytes") == {("first", AT, "given"): 8, ("second", AT, "given"): 4}
+    assert found.values("total") == {("first", AT, "mm"): 16.0, ("second", AT, "mm"): 8.0}
+    assert found.values("flops32")["first", AT, "mm"] == 16.0
+    assert "metric 'matrix' is a tensor of 2 dimensions" in found.errors
 
 
 def test_numbers_of_a_captured_scope_count_at_each_replay(

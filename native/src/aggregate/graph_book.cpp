@@ -82,11 +82,13 @@ void GraphBook::add_launch(const LaunchRecord &launch) {
       ++epoch->counts.dropped;
       aggregator_.lose("correlation id used again before its record came", 1, epoch);
     }
+    discard_values(*older);
     launches_.close(launch.correlation_id);
   }
   OpenGraph &open = launches_.open(launch);
   if (Epoch *epoch = aggregator_.find_epoch(launch.at.epoch))
     ++epoch->counts.launches;
+  pull_values(open);
   proceed(open);
 }
 
@@ -166,27 +168,79 @@ void GraphBook::end(uint64_t correlation_id) {
 
 void GraphBook::complete(OpenGraph &open) {
   Epoch *epoch = aggregator_.find_epoch(open.launch.at.epoch);
-  if (epoch && !open.is_counted) {
-    ++epoch->counts.records;
+  if (!open.is_counted) {
+    if (epoch)
+      ++epoch->counts.records;
     for (CaptureId metrics : open.layout->layout.metrics)
-      add_metrics(open.launch, *epoch, metrics);
+      add_metrics(open.launch, epoch, metrics);
   }
   open.is_counted = open.is_complete = true;
 }
 
-void GraphBook::add_metrics(const LaunchRecord &launch, Epoch &epoch, CaptureId metrics) {
+void GraphBook::add_metrics(const LaunchRecord &launch, Epoch *epoch, CaptureId metrics) {
   const CapturedAt *place = captures_.find(metrics);
-  for (const EpochMember &member : epoch.members) {
+  if (!place)
+    return;
+  std::vector<UserMetric> values = take_values(*place, epoch);
+  if (!epoch)
+    return;
+  for (const EpochMember &member : epoch->members) {
     if (!seen_by(member, place))
       continue;
-    for (const UserMetric &metric : place->metrics) {
+    for (const UserMetric &metric : values) {
       try {
         member.tree->add_metric(member.phase, launch, {metrics, &place->at}, metric);
-        ++epoch.counts.metrics;
+        ++epoch->counts.metrics;
       } catch (...) { // of another type than before
         aggregator_.losses[member.session]["metric under capture not added"] += 1;
       }
     }
+  }
+}
+
+std::vector<UserMetric> GraphBook::take_values(const CapturedAt &place, Epoch *epoch) {
+  std::vector<UserMetric> values;
+  uint64_t lost = 0;
+  for (const UserMetric &metric : place.metrics) {
+    std::optional<MetricValue> value =
+        metric.on_device ? metric.on_device->take() : std::optional(metric.value);
+    if (value)
+      values.push_back({metric.name, metric.aggregation, std::move(*value), nullptr});
+    else
+      ++lost;
+  }
+  if (lost != 0 && epoch)
+    aggregator_.lose("value that a graph left on its device", lost, epoch);
+  return values;
+}
+
+void GraphBook::discard_values(const OpenGraph &open) {
+  if (!open.is_counted)
+    for (CaptureId metrics : open.layout->layout.metrics)
+      if (const CapturedAt *place = captures_.find(metrics))
+        take_values(*place, nullptr);
+}
+
+void GraphBook::pull_values(const OpenGraph &open) {
+  for (CaptureId metrics : open.layout->layout.metrics)
+    if (const CapturedAt *place = captures_.find(metrics))
+      for (const UserMetric &metric : place->metrics)
+        if (metric.on_device)
+          metric.on_device->pull();
+}
+
+bool GraphBook::has_device_values() noexcept {
+  std::lock_guard lock(aggregator_.mutex);
+  bool has = false;
+  captures_.for_each_on_device([&](const DeviceValues &) { has = true; });
+  return has;
+}
+
+void GraphBook::skip_device_values() noexcept {
+  try {
+    std::lock_guard lock(aggregator_.mutex);
+    captures_.for_each_on_device([](DeviceValues &values) { values.skip(); });
+  } catch (...) { // no memory: the next launches get what these left
   }
 }
 
@@ -217,6 +271,7 @@ void GraphBook::settle(const SettledRecord &record, uint64_t known_lost) {
       complete(open);
       return;
     }
+    discard_values(open);
     Epoch *epoch = aggregator_.find_epoch(open.launch.at.epoch);
     if (!epoch)
       return;

@@ -22,6 +22,8 @@ public:
   void give_back(std::span<const CaptureId> captures) noexcept override;
   LayoutId add(GraphLayout layout) noexcept override;
   void retire(LayoutId layout) noexcept override;
+  bool has_device_values() noexcept override;
+  void skip_device_values() noexcept override;
   /// Values that the calling thread added under capture. Takes the mutex.
   CaptureId captured(const Capture &at, const std::vector<UserMetric> &metrics);
 
@@ -49,7 +51,13 @@ private:
   void end(uint64_t correlation_id);
   /// Counts the launch as recorded and adds what was added under capture.
   void complete(OpenGraph &open);
-  void add_metrics(const LaunchRecord &launch, Epoch &epoch, CaptureId metrics);
+  void add_metrics(const LaunchRecord &launch, Epoch *epoch, CaptureId metrics);
+  /// The values for one launch; those that a device left are taken, and lost ones left out.
+  std::vector<UserMetric> take_values(const CapturedAt &place, Epoch *epoch);
+  /// Takes what a launch left that is not recorded.
+  void discard_values(const OpenGraph &open);
+  /// Has devices go on: reads what they left so far.
+  void pull_values(const OpenGraph &open);
 
   Aggregator &aggregator_;
   CaptureStore captures_;

@@ -93,7 +93,10 @@ std::vector<UserMetric> parse_metrics(const py::sequence &items) {
     UserMetric metric;
     metric.name = std::string(PythonText(triple[0].ptr(), "the name of a metric").text());
     metric.aggregation = parse_aggregation(triple[1].cast<std::string>());
-    metric.value = parse_value(metric.name, triple[2]);
+    if (py::isinstance<DeviceValues>(triple[2]))
+      metric.on_device = triple[2].cast<std::shared_ptr<DeviceValues>>();
+    else
+      metric.value = parse_value(metric.name, triple[2]);
     metrics.push_back(std::move(metric));
   }
   return metrics;

@@ -1,20 +1,24 @@
 // Where nodes of graphs were captured, for as long as a graph or a launch of it needs that.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "calltree/metric_columns.h"
+#include "correlation/device_values.h"
 #include "record/graph.h"
 
 namespace proton {
 
-/// A user metric as it came from Python.
+/// A user metric as it came from Python: a value, or where a device leaves one for each launch of
+/// the graph that is captured.
 struct UserMetric {
   std::string name;
   Aggregation aggregation = Aggregation::kInclusive;
   MetricValue value;
+  std::shared_ptr<DeviceValues> on_device = nullptr; ///< null: `value`
 };
 
 /// One place of capture, or the values that were added at one.
@@ -42,6 +46,12 @@ public:
   const CapturedAt *find(CaptureId id) const;
   /// Contexts that must not be freed.
   void append_ids(std::vector<ContextId> &ids) const;
+  template <typename Visit> void for_each_on_device(Visit &&visit) const {
+    for (const auto &[id, place] : places_)
+      for (const UserMetric &metric : place.metrics)
+        if (metric.on_device)
+          visit(*metric.on_device);
+  }
   size_t size() const { return places_.size(); }
 
 private:

@@ -9,6 +9,8 @@
 namespace proton::cuda {
 
 using Result = int; // CUresult
+enum CaptureMode : int { kCaptureModeRelaxed = 2 };
+enum HostAllocFlags : unsigned { kHostAllocPortable = 1, kHostAllocDeviceMap = 2 };
 enum ResultCode : int {
   kSuccess = 0,
   kErrorInvalidValue = 1,
@@ -143,6 +145,8 @@ using CtxPopCurrent = Result (*)(void **context); ///< cuCtxPopCurrent_v2
 using CtxGetDevice = Result (*)(Device *device);
 using CtxGetId = Result (*)(void *context, unsigned long long *id); ///< from 12.0
 using CtxSynchronize = Result (*)();
+using MemHostAlloc = Result (*)(void **memory, size_t bytes, unsigned flags);
+using ThreadExchangeStreamCaptureMode = Result (*)(int *mode);
 using StreamIsCapturing = Result (*)(void *stream, int *status);
 using StreamGetCtx = Result (*)(void *stream, void **context);
 using GraphNodeGetType = Result (*)(void *node, int *type);

@@ -1,6 +1,7 @@
 #include "driver/cuda_driver.h"
 
 #include <cstdio>
+#include <cstring>
 
 #include "support/error.h"
 
@@ -34,6 +35,8 @@ CudaDriver CudaDriver::open() {
   if (!library.resolve("cuDeviceGetUuid_v2", driver.device_get_uuid_))
     library.resolve("cuDeviceGetUuid", driver.device_get_uuid_);
   library.resolve("cuDeviceGetAttribute", driver.device_get_attribute_);
+  library.resolve("cuMemHostAlloc", driver.mem_host_alloc_);
+  library.resolve("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode_);
   bool has_contexts = library.resolve("cuCtxPushCurrent_v2", driver.ctx_push_current_);
   has_contexts &= library.resolve("cuCtxPopCurrent_v2", driver.ctx_pop_current_);
   has_contexts &= library.resolve("cuCtxSynchronize", driver.ctx_synchronize_);
@@ -86,6 +89,30 @@ cuda::Result CudaDriver::synchronize(void *context) const noexcept {
   void *popped = nullptr;
   ctx_pop_current_(&popped);
   return result;
+}
+
+void CudaDriver::synchronize_current() const noexcept {
+  ctx_synchronize_(); // an error, such as that there is no context, leaves nothing to wait for
+}
+
+void *CudaDriver::allocate_host(size_t bytes) const noexcept {
+  if (!mem_host_alloc_)
+    return nullptr;
+  int mode = exchange_capture_mode(cuda::kCaptureModeRelaxed);
+  void *memory = nullptr;
+  cuda::Result result =
+      mem_host_alloc_(&memory, bytes, cuda::kHostAllocPortable | cuda::kHostAllocDeviceMap);
+  if (mode >= 0)
+    exchange_capture_mode(mode);
+  if (result != cuda::kSuccess || !memory)
+    return nullptr;
+  return std::memset(memory, 0, bytes);
+}
+
+int CudaDriver::exchange_capture_mode(int mode) const noexcept {
+  if (!exchange_capture_mode_ || exchange_capture_mode_(&mode) != cuda::kSuccess)
+    return -1;
+  return mode;
 }
 
 } // namespace proton

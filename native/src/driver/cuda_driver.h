@@ -30,6 +30,14 @@ public:
   CudaDeviceFacts device(int ordinal) const;
   /// Waits for all work of the context; the calling thread's current context stays as it was.
   cuda::Result synchronize(void *context) const noexcept;
+  /// Same for the calling thread's current context; does nothing without one.
+  void synchronize_current() const noexcept;
+  /// Zeroed host memory that every device can write, for the life of the process; null when there
+  /// is none. Also while the thread captures a graph. The calling thread has a context.
+  void *allocate_host(size_t bytes) const noexcept;
+  /// Whether the calling thread may do what might disturb a capture; returns what was before, or
+  /// a negative number when the driver does not answer.
+  int exchange_capture_mode(int mode) const noexcept;
 
 private:
   SharedLibrary library_;
@@ -41,6 +49,8 @@ private:
   cuda::function::CtxPushCurrent ctx_push_current_ = nullptr;
   cuda::function::CtxPopCurrent ctx_pop_current_ = nullptr;
   cuda::function::CtxSynchronize ctx_synchronize_ = nullptr;
+  cuda::function::MemHostAlloc mem_host_alloc_ = nullptr;
+  cuda::function::ThreadExchangeStreamCaptureMode exchange_capture_mode_ = nullptr;
 };
 
 } // namespace proton

@@ -44,6 +44,10 @@ public:
   virtual LayoutId add(GraphLayout layout) noexcept = 0;
   /// It is launched no more; launches that are under way are still joined with it.
   virtual void retire(LayoutId layout) noexcept = 0;
+  /// Whether graphs leave values in host memory when they are launched.
+  virtual bool has_device_values() noexcept = 0;
+  /// What they left by now is of launches that nobody saw.
+  virtual void skip_device_values() noexcept = 0;
 };
 
 } // namespace proton

@@ -197,6 +197,10 @@ void SessionRegistry::add_at(const Capture &at, const std::vector<UserMetric> &m
   auto found = Aggregator::instance().epochs.find(at.epoch);
   if (found == Aggregator::instance().epochs.end())
     return; // no session listens any more
+  for (const UserMetric &metric : metrics)
+    if (metric.on_device)
+      throw Error(ErrorCode::kMetric, "metric '" + metric.name +
+                                          "' is left by a graph, but none is being captured");
   found->second.counts.metrics += metrics.size();
   for (const EpochMember &member : found->second.members)
     for (const UserMetric &metric : metrics)

@@ -54,7 +54,7 @@ class LateValues:
         try:
             for name, tensor in tensors.items():
                 if torch.cuda.is_current_stream_capturing():
-                    self._report(kernel, f"metric {name!r} is a tensor inside of a CUDA graph")
+                    self._report(kernel, f"metric {name!r} is a tensor in a graph nobody records")
                     continue
                 host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
                 host.copy_(tensor.detach(), non_blocking=True)

@@ -91,7 +91,9 @@ class LaunchHook(_native.launch_hook, Hook):
         Returns:
             What `add_staged` gets when the kernel's frame is open; None where there is nothing.
         """
-        late = {key: value for key, value in values.items() if is_late(value)}
+        # Under capture nothing is copied now: each launch of the graph leaves its values.
+        is_captured = _native.is_capturing()
+        late = {key: value for key, value in values.items() if is_late(value) and not is_captured}
         ready: list[Metric] = []
         for key, value in values.items():
             if key not in late and _is_number(value):

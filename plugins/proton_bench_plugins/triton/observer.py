@@ -12,11 +12,12 @@ from types import ModuleType
 from typing import Any
 
 from proton_bench import _native
+from proton_bench.capture.metric import set_tensor_capture
 from proton_bench.capture.on_import import ImportCallback
 from proton_bench.capture.stderr import say
 from proton_bench.capture.triton_heads import TritonHeads
 from proton_bench_plugins.patch import Patch
-from proton_bench_plugins.triton import codes, trials
+from proton_bench_plugins.triton import codes, graph_values, trials
 
 __all__ = ["Observer"]
 
@@ -55,6 +56,8 @@ class Observer:
 
     def _attach(self) -> None:
         self._undo.close()
+        set_tensor_capture(graph_values.append)
+        self._undo.callback(set_tensor_capture, None)
         self._heads.attach()
         self._undo.callback(self._heads.detach)
         for name, attach in _PATCHED.items():

@@ -63,12 +63,11 @@ TEST(a_name_whose_place_is_used_again_is_another_kernel) {
   CHECK_EQ(table.find(shape).identity, fresh.identity);
 }
 
-TEST(launches_of_functions_with_different_code_are_different_variants) {
+TEST(a_launch_carries_the_hash_of_its_function) {
   // In the double a kernel's function is its name, which it keeps at one place.
   CuptiSession session;
   fake_cupti_launch("coded", 7);
   session.stop();
   std::string file = CuptiSession::sessions().encode(session.id, 0, FileFormat::kProton);
-  CHECK(file.find("registers") != std::string::npos);
   CHECK_EQ(msgpack::parse(file)["variants"].items.size(), 1);
 }

@@ -1,0 +1,76 @@
+"""Metrics that are tensors while a CUDA graph is captured: each launch leaves its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proton_bench import _native
+from proton_bench.errors import MetricError
+
+__all__ = ["append"]
+
+_METADATA_STATE = "__proton_launch_metadata"
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+
+
+class _Words:
+    """A ring, as Triton takes a tensor."""
+
+    def __init__(self, address: int, dtype: Any) -> None:
+        self._address, self.dtype = address, dtype
+
+    def data_ptr(self) -> int:
+        return self._address
+
+
+def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _native.DeviceValues:
+    """Capture a kernel that leaves the tensor's values for the host at each launch of the graph.
+
+    Args:
+        name: Of the metric, for messages.
+        tensor: On the device whose current stream captures; no more than one dimension.
+        kind: What the metric is; None: as the tensor is.
+
+    Raises:
+        MetricError: The tensor cannot be read so, or there is no memory for its values.
+    """
+    import torch
+
+    if tensor.dim() > 1 or tensor.is_complex():
+        raise MetricError(
+            f"metric {name!r} is a tensor of {tensor.dim()} dimensions of {tensor.dtype}: "
+            "give a scalar or a flat vector of real numbers"
+        )
+    is_float = bool(tensor.is_floating_point()) if kind is None else kind is float
+    mode = _native.exchange_capture_mode(_RELAXED)  # the kernel's code may have to be loaded
+    _native.mute_ops()
+    _native.enter_state(_METADATA_STATE)
+    try:
+        with torch.cuda.device(tensor.device):
+            if not torch.cuda.is_current_stream_capturing():
+                raise MetricError(f"metric {name!r} is on {tensor.device}, which captures nothing")
+            ring = _native.DeviceValues(tensor.numel(), is_float, tensor.dim() == 1)
+            _launch(ring, tensor.detach().contiguous(), is_float=is_float)
+            return ring
+    except MetricError:
+        raise
+    except Exception as error:
+        raise MetricError(f"metric {name!r}: its tensor cannot be captured: {error}") from error
+    finally:
+        _native.exit_state()
+        _native.unmute_ops()
+        if mode >= 0:
+            _native.exchange_capture_mode(mode)
+
+
+def _launch(ring: _native.DeviceValues, tensor: Any, *, is_float: bool) -> None:
+    import torch
+    import triton
+
+    from proton_bench_plugins.triton.append_kernel import append_values
+
+    block = triton.next_power_of_2(ring.size)
+    words = _Words(ring.address, torch.int64)
+    append_values[(1,)](
+        words, tensor, ring.size, ring.capacity, is_float=is_float, block=block, num_warps=1
+    )
