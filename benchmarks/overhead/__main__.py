@@ -14,122 +14,52 @@ time instead. See benchmarks/overhead/report.py for the estimator.
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
 import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.overhead.agreement import compare
-from benchmarks.overhead.floor import build
 from benchmarks.overhead.plan import ARMS, WORKLOADS, chosen
+from benchmarks.overhead.preparation import setting_of
 from benchmarks.overhead.report import ROWS, print_report
 from benchmarks.overhead.results import Results, machine, merged
-from benchmarks.overhead.runner import ROOT, Setting, measure_round
+from benchmarks.overhead.runner import Measured, measure_round
 
-__all__ = ["main", "measure"]
+__all__ = ["main", "measure", "parse"]
+
+REPORT_EVERY = 3  # rounds
+Once = Callable[[random.Random], dict[str, Measured]]
 
 
-def find_cupti(which: str) -> Path:
-    """Return the libcupti that all tools but torch's use.
+def measure(options: argparse.Namespace, results: Results, once: Once) -> None:
+    """Measure rounds until there are enough or time is up, and write each one down.
 
     Args:
-        which: "triton" for the one of Triton's wheel, "nvidia" for that of NVIDIA's, or a path.
-
-    Raises:
-        SystemExit: There is none.
+        options: Command line: rounds, budget_seconds, seed, json.
+        results: What was measured before; rounds are added.
+        once: Measures one round.
     """
-    patterns = {
-        "triton": ("triton", "backends/nvidia/lib/cupti/libcupti.so*"),
-        "nvidia": ("nvidia", "cu*/lib/libcupti.so*"),
-    }
-    if which not in patterns:
-        return Path(which).resolve()
-    package, pattern = patterns[which]
-    spec = importlib.util.find_spec(package)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        for path in sorted(Path(folder).glob(pattern)):
-            return path.resolve()
-    raise SystemExit(f"package {package} has no {pattern}; name libcupti by --cupti PATH")
-
-
-def setting_of(options: argparse.Namespace, folder: Path) -> Setting:
-    """Return how to measure, with everything built that it takes."""
-    caches = ROOT / "build" / "overhead" / "caches"
-    environment = {
-        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-        "TRITON_CACHE_DIR": str(caches / "triton"),
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(
-            [str(ROOT), str(ROOT / "plugins"), os.environ.get("PYTHONPATH", "")]
-        ).strip(":"),
-    }
-    for name in ("inductor", "triton"):
-        (caches / name).mkdir(parents=True, exist_ok=True)
-    common = {"blocks": options.blocks, "limit_s": options.limit, "apart": options.apart}
-    if options.dry:
-        return _dry_setting(environment, common, folder)
-    cupti = find_cupti(options.cupti)
-    link = folder / "cupti"
-    link.mkdir()
-    (link / "libcupti.so").symlink_to(cupti)
-    environment["PROTON_BENCH_CUPTI_LIB"] = str(cupti)
-    environment["TRITON_CUPTI_LIB_PATH"] = str(link)  # upstream's is a folder
-    floor = str(build(folder))
-    return Setting("cuda", floor, str(cupti), environment=environment, **common)
-
-
-def _dry_setting(
-    environment: dict[str, str], common: Mapping[str, int | float | bool], folder: Path
-) -> Setting:
-    sys.path.append(str(ROOT / "tests"))
-    from fakes.doubles import NoCompilerError, doubles
-
-    try:
-        fakes = doubles(ROOT / "build" / "doubles")
-    except NoCompilerError:
-        return Setting("cpu", environment=environment, **common)  # type: ignore[arg-type]
-    environment = {**fakes.environment(), **environment}
-    floor, cupti = str(build(folder)), str(fakes.cupti)
-    return Setting("double", floor, cupti, environment=environment, **common)  # type: ignore[arg-type]
-
-
-def measure(
-    options: argparse.Namespace, plan: Mapping[str, Sequence[str]], results: Results
-) -> None:
-    """Measure rounds until there are enough or time is up, and write each one down."""
-    begin = time.monotonic()
-    with TemporaryDirectory(prefix="overhead_build_") as folder:
-        setting = setting_of(options, Path(folder))
-        longest = 0.0
-        while len(results.rounds) < options.rounds:
-            spent = time.monotonic() - begin
-            if spent + longest > options.budget_seconds:
-                print(f"{spent:.0f} s are spent: stopped before the next round", flush=True)
-                return
-            number = len(results.rounds)
-            order = random.Random(f"{options.seed}/{number}")
-            began = time.monotonic()
-            arms = measure_round(plan, setting, order)
-            seconds = time.monotonic() - began
-            # The first one fills the caches of compilers.
-            longest = max(longest, seconds) if number else seconds / 2
-            results.rounds.append({"number": number, "seconds": seconds, "arms": arms})
-            results.save(options.json)
-            errors = "; ".join(
-                f"{arm}: {each['error']}" for arm, each in arms.items() if each["error"]
-            )
-            print(f"round {number + 1}: {seconds:.0f} s {errors}", flush=True)
-            if number % 3 == 2:
-                print_report(results)
-                sys.stdout.flush()
-
-
-def _errors(arms: Mapping[str, Mapping[str, str]]) -> list[str]:
-    return [f"{arm}: {each['error']};" for arm, each in arms.items() if each["error"]]
+    begin, longest = time.monotonic(), 0.0
+    while len(results.rounds) < options.rounds:
+        spent = time.monotonic() - begin
+        if spent + longest > options.budget_seconds:
+            print(f"{spent:.0f} s are spent: stopped before the next round", flush=True)
+            return
+        number = len(results.rounds)
+        began = time.monotonic()
+        arms = once(random.Random(f"{options.seed}/{number}"))
+        seconds = time.monotonic() - began
+        # The first one fills the caches of compilers: the next takes less.
+        longest = max(longest, seconds) if number else seconds / 2
+        results.rounds.append({"number": number, "seconds": seconds, "arms": arms})
+        results.save(options.json)
+        print(f"round {number + 1}: {seconds:.0f} s", flush=True)
+        if number % REPORT_EVERY == REPORT_EVERY - 1:
+            print_report(results)
+            sys.stdout.flush()
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -168,17 +98,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "report":
         files = options.files or [options.json]
         return 0 if print_report(merged([Results.load(path) for path in files])) else 1
-    tools = options.tool
-    if options.command == "rows" and not tools:
-        judged = {arm for row in ROWS for arm in (row.arm, row.reference, row.base)}
-        tools = [arm for arm in ARMS if arm in judged | {"none", "torch"}]
-    results = Results(machine(), {"seed": options.seed, "blocks": options.blocks})
-    results.settings |= {"cupti": "double" if options.dry else options.cupti}
-    results.settings |= {"order": "apart" if options.apart else "lockstep"}
-    if options.resume and options.json.exists():
-        results = Results.load(options.json)
-    measure(options, chosen(tools, options.workload), results)
+    results = _results(options)
+    arms = chosen(_tools(options), options.workload)
+    with TemporaryDirectory(prefix="overhead_build_") as folder:
+        setting = setting_of(options, Path(folder))
+        measure(options, results, lambda order: measure_round(arms, setting, order))
     return 0 if print_report(results) else 1
+
+
+def _tools(options: argparse.Namespace) -> list[str] | None:
+    if options.command != "rows" or options.tool:
+        return list(options.tool) if options.tool else None
+    judged = {arm for row in ROWS for arm in (row.arm, row.reference, row.base)}
+    return [arm for arm in ARMS if arm in judged | {"none", "torch"}]
+
+
+def _results(options: argparse.Namespace) -> Results:
+    if options.resume and options.json.exists():
+        return Results.load(options.json)
+    settings = {
+        "seed": options.seed,
+        "blocks": options.blocks,
+        "cupti": "double" if options.dry else options.cupti,
+        "order": "apart" if options.apart else "lockstep",
+    }
+    return Results(machine(), settings)
 
 
 if __name__ == "__main__":

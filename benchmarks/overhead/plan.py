@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["ARMS", "UNITS", "WORKLOADS", "Arm", "chosen"]
 
@@ -58,8 +58,8 @@ ARMS = {
 
 def chosen(
     tools: Sequence[str] | None = None, workloads: Sequence[str] | None = None
-) -> dict[str, tuple[str, ...]]:
-    """Return the workloads of each arm that is asked for; None is all.
+) -> dict[str, Arm]:
+    """Return the arms that are asked for with their workloads that are; None is all.
 
     Args:
         tools: Names of arms.
@@ -67,8 +67,8 @@ def chosen(
     """
     wanted = set(workloads or WORKLOADS)
     result = {}
-    for name in ARMS:
-        each = tuple(work for work in ARMS[name].workloads if work in wanted)
+    for name, arm in ARMS.items():
+        each = tuple(work for work in arm.workloads if work in wanted)
         if each and (tools is None or name in tools):
-            result[name] = each
+            result[name] = replace(arm, workloads=each)
     return result

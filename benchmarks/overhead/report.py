@@ -98,13 +98,16 @@ def ratio(measured: Mapping[str, Any]) -> float:
 Figure = Callable[[Mapping[str, Any]], float]
 
 
-def _common(
-    results: Results, row: Row, arms: Sequence[str], figure: Figure
-) -> dict[str, list[float]]:
-    """Return the figure of each arm in the rounds that have all of them."""
-    found = {arm: results.of(arm, row.workload) for arm in arms}
+def _common(results: Results, row: Row) -> dict[str, list[float]]:
+    """Return the figure of each arm of the row, in the rounds that have all of them."""
+    found = {arm: results.of(arm, row.workload) for arm in _arms(row)}
     places = sorted(set.intersection(*(set(each) for each in found.values())))
-    return {arm: [figure(found[arm][place]) for place in places] for arm in arms}
+    figure: Figure = added if row.reference else ratio
+    return {arm: [figure(each[place]) for place in places] for arm, each in found.items()}
+
+
+def _arms(row: Row) -> list[str]:
+    return [arm for arm in (row.arm, row.reference, row.base) if arm]
 
 
 def row_results(results: Results) -> list[RowResult]:
@@ -119,8 +122,7 @@ def row_results(results: Results) -> list[RowResult]:
 
 
 def _judge(results: Results, row: Row) -> RowResult:
-    arms = [arm for arm in (row.arm, row.reference, row.base) if arm]
-    costs = _common(results, row, arms, figure=added if row.reference else ratio)
+    costs = _common(results, row)
     count = len(costs[row.arm])
     if not count:
         return _missing(results, row)
@@ -153,8 +155,8 @@ def _against_bar(row: Row, figure: Interval, *, count: int, reason: str = "") ->
 
 def _missing(results: Results, row: Row) -> RowResult:
     errors = results.errors()
-    arms = [arm for arm in (row.arm, row.reference, row.base) if arm in errors]
-    reason = "; ".join(f"{arm}: {errors[arm]}" for arm in arms) or "not measured"
+    failed = [f"{arm}: {errors[arm]}" for arm in _arms(row) if arm in errors]
+    reason = "; ".join(failed) or "not measured"
     return RowResult(row, Verdict.UNDECIDED, None, reason, 0)
 
 

@@ -9,19 +9,20 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.overhead.plan import ARMS, WORKLOADS, Arm
+from benchmarks.overhead.plan import WORKLOADS, Arm
 
 __all__ = ["ArmProcess", "Measured", "Setting", "measure_round", "processes"]
 
 ROOT = Path(__file__).parents[2]
 _END_SECONDS = 20
+LAST_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class ArmProcess:
             return None
         line = self._line()
         if line is None:
-            self._lose(f"{what}: no answer. {self._last_words()}")
+            self._lose(f"{what}: no answer")
             return None
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
@@ -109,6 +110,11 @@ class ArmProcess:
         """Send a command and wait for its answer."""
         self.send(do, workload)
         return self.receive(f"{do} {workload}".strip())
+
+    def last_words(self) -> str:
+        """Return the end of what the process printed."""
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return "\n".join(f"    {line}" for line in lines[-LAST_LINES:])
 
     def end(self) -> None:
         """Let the process end, or make it."""
@@ -142,10 +148,6 @@ class ArmProcess:
     def _lose(self, text: str) -> None:
         self.error, self.is_lost = text, True
 
-    def _last_words(self) -> str:
-        lines = self._log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else ""
-
 
 Measured = dict[str, Any]
 
@@ -175,7 +177,7 @@ def processes(
 
 
 def measure_round(
-    chosen: Mapping[str, Sequence[str]], setting: Setting, order: random.Random
+    arms: Mapping[str, Arm], setting: Setting, order: random.Random
 ) -> dict[str, Measured]:
     """Measure every workload of every arm once, in fresh processes.
 
@@ -184,28 +186,34 @@ def measure_round(
     The arms take turns block by block, each time in another order.
 
     Args:
-        chosen: Workloads of each arm.
+        arms: Arms with their workloads.
         setting: How to measure.
         order: Source of the order.
     """
-    results: dict[str, Measured] = {
-        name: {"error": None, "workloads": {work: _empty() for work in works}}
-        for name, works in chosen.items()
-    }
-    groups = [{name: chosen[name]} for name in chosen] if setting.apart else [dict(chosen)]
+    groups = [{name: arm} for name, arm in arms.items()] if setting.apart else [dict(arms)]
     order.shuffle(groups)
-    for number, group in enumerate(groups):
-        with (
-            TemporaryDirectory(prefix="overhead_") as folder,
-            processes(
-                {name: replace(ARMS[name], workloads=tuple(group[name])) for name in group},
-                setting=setting,
-                folder=Path(folder) / str(number),
-            ) as running,
-        ):
-            _Lockstep(running, group, results=results, order=order).measure(setting.blocks)
-            for name, process in running.items():
-                results[name]["error"] = process.error or None
+    results: dict[str, Measured] = {}
+    for group in groups:
+        results |= _measure_group(group, setting, order)
+    return results
+
+
+def _measure_group(
+    arms: Mapping[str, Arm], setting: Setting, order: random.Random
+) -> dict[str, Measured]:
+    results: dict[str, Measured] = {
+        name: {"error": None, "workloads": {work: _empty() for work in arm.workloads}}
+        for name, arm in arms.items()
+    }
+    with (
+        TemporaryDirectory(prefix="overhead_") as folder,
+        processes(arms, setting=setting, folder=Path(folder)) as running,
+    ):
+        _Lockstep(running, arms, results=results, order=order).measure(setting.blocks)
+        for name, process in running.items():
+            results[name]["error"] = process.error or None
+            if process.error:
+                print(f"{name}: {process.error}", process.last_words(), sep="\n", flush=True)
     return results
 
 
@@ -219,12 +227,12 @@ class _Lockstep:
     def __init__(
         self,
         running: Mapping[str, ArmProcess],
-        chosen: Mapping[str, Sequence[str]],
+        arms: Mapping[str, Arm],
         *,
         results: dict[str, Measured],
         order: random.Random,
     ) -> None:
-        self._running, self._chosen, self._results = running, chosen, results
+        self._running, self._plan, self._results = running, arms, results
         self._order = order
         self._failed: set[tuple[str, str]] = set()  # (arm, workload): it is not gone on with
 
@@ -262,8 +270,8 @@ class _Lockstep:
     def _arms(self, workload: str) -> list[str]:
         return [
             name
-            for name, workloads in self._chosen.items()
-            if workload in workloads
+            for name, arm in self._plan.items()
+            if workload in arm.workloads
             and not self._running[name].is_lost
             and (name, workload) not in self._failed
         ]
