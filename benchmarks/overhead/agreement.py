@@ -106,7 +106,7 @@ def backward_agrees(ours: Mapping[str, int], torch: Mapping[str, int]) -> list[s
         torch: Launches by "STEP/backward", each from a recording of that call alone.
     """
     wrong = [
-        f"{count} kernels below {path or 'no scope'!r}"
+        f"{count} kernels below {path or 'no scope'}"
         for path, count in ours.items()
         if not path.startswith("step_")
     ]

@@ -115,7 +115,7 @@ class Trainer:
         """Run one training step, with a scope per phase, and per block where it is eager."""
         self.model.scope = scope if self.is_eager else None
         scope = scope or no_scope
-        if not self.is_eager:
+        if not self.is_eager and self.device.type == "cuda":
             torch.compiler.cudagraph_mark_step_begin()
         with scope(name):
             with scope("forward"):

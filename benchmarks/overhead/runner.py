@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.overhead.plan import WORKLOADS, Arm
 
-__all__ = ["ArmProcess", "Measured", "Setting", "measure_round", "processes"]
+__all__ = ["ArmProcess", "Lockstep", "Measured", "Setting", "measure_round", "processes"]
 
 ROOT = Path(__file__).parents[2]
 _END_SECONDS = 20
@@ -209,7 +209,7 @@ def _measure_group(
         TemporaryDirectory(prefix="overhead_") as folder,
         processes(arms, setting=setting, folder=Path(folder)) as running,
     ):
-        _Lockstep(running, arms, results=results, order=order).measure(setting.blocks)
+        Lockstep(running, arms, results=results, order=order).measure(setting.blocks)
         for name, process in running.items():
             results[name]["error"] = process.error or None
             if process.error:
@@ -221,7 +221,7 @@ def _empty() -> Measured:
     return {"bare": [], "profiled": [], "finalize_s": None, "bytes": None, "kernels": None}
 
 
-class _Lockstep:
+class Lockstep:
     """Processes that measure in turn."""
 
     def __init__(

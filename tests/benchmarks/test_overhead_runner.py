@@ -1,0 +1,137 @@
+"""Processes of arms that take turns."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.overhead.plan import Arm, chosen
+from benchmarks.overhead.runner import ArmProcess, Lockstep, Setting, measure_round, processes
+
+Log = list[tuple[str, str, str]]
+
+
+class FakeProcess:
+    """Answers at once, and writes down who was asked for what."""
+
+    def __init__(self, name: str, log: Log, fails: str = "") -> None:
+        self.name, self.log, self.fails = name, log, fails
+        self.is_lost = False
+
+    def send(self, do: str, workload: str = "") -> None:
+        self.log.append((self.name, do, workload))
+
+    def receive(self, what: str) -> dict[str, Any] | None:
+        if what == self.fails:
+            return None
+        return {"seconds": 1.0, "finalize_s": 0.1, "bytes": 1, "kernels": 2}
+
+    def ask(self, do: str, workload: str = "") -> dict[str, Any] | None:
+        self.send(do, workload)
+        return self.receive(f"{do} {workload}")
+
+
+def lockstep(fails: str = "", seed: int = 0, blocks: int = 3) -> tuple[Log, dict[str, Any]]:
+    log: Log = []
+    arms = chosen(["none", "floor", "ours"], ["tiny", "graph"])
+    running: Any = {name: FakeProcess(name, log, fails if name == "ours" else "") for name in arms}
+    results: dict[str, Any] = {
+        name: {"workloads": {work: {"bare": [], "profiled": []} for work in arm.workloads}}
+        for name, arm in arms.items()
+    }
+    order = random.Random(seed)
+    Lockstep(running, arms, results=results, order=order).measure(blocks)
+    return log, results
+
+
+def test_no_profiler_starts_before_all_blocks_without_one() -> None:
+    log, _ = lockstep()
+
+    first = next(place for place, (_, do, _) in enumerate(log) if do == "start")
+
+    assert Counter(do for _, do, _ in log[:first]) == {"block": 3 * 2 * 4}
+
+
+def test_arms_take_turns_block_by_block() -> None:
+    log, _ = lockstep()
+    blocks = [name for name, do, _ in log if do == "block"]
+
+    turns = [blocks[place : place + 3] for place in range(0, len(blocks), 3)]
+
+    assert all(sorted(turn) == ["floor", "none", "ours"] for turn in turns)
+    assert len({tuple(turn) for turn in turns}) > 1
+
+
+def test_the_order_comes_from_the_seed() -> None:
+    assert lockstep(seed=1)[0] == lockstep(seed=1)[0]
+    assert lockstep(seed=1)[0] != lockstep(seed=2)[0]
+
+
+def test_the_first_block_is_not_kept() -> None:
+    _, results = lockstep(blocks=3)
+
+    assert results["ours"]["workloads"]["tiny"] == {
+        "bare": [1.0] * 3,
+        "profiled": [1.0] * 3,
+        "finalize_s": 0.1,
+        "bytes": 1,
+        "kernels": 2,
+    }
+
+
+def test_an_arm_that_fails_in_one_workload_goes_on_with_the_next() -> None:
+    log, results = lockstep(fails="start tiny")
+
+    assert results["ours"]["workloads"]["tiny"]["profiled"] == []
+    assert results["ours"]["workloads"]["graph"]["profiled"] == [1.0] * 3
+    assert ("ours", "finish", "tiny") not in log
+    assert results["none"]["workloads"]["tiny"]["profiled"] == [1.0] * 3
+
+
+def test_a_round_measures_in_fresh_processes() -> None:
+    setting = Setting("cpu", blocks=1)
+
+    result = measure_round(chosen(["none"], ["tiny", "matmul"]), setting, random.Random(0))
+
+    assert result["none"]["error"] is None
+    tiny = result["none"]["workloads"]["tiny"]
+    assert len(tiny["bare"]) == len(tiny["profiled"]) == 1
+    assert tiny["bare"][0] > 0
+
+
+def test_a_process_that_cannot_prepare_is_lost_and_says_why(tmp_path: Path) -> None:
+    arms = {"odd": Arm("odd", "none", ("no such workload",))}
+
+    with processes(arms, setting=Setting("cpu"), folder=tmp_path) as running:
+        process = running["odd"]
+        assert process.is_lost
+        assert process.error == "prepare: KeyError: 'no such workload'"
+        assert "KeyError" in process.last_words()
+
+
+def test_a_process_that_ended_is_lost(tmp_path: Path) -> None:
+    process = ArmProcess(Arm("gone", "none", ()), setting=Setting("cpu"), folder=tmp_path / "gone")
+    process._process.kill()
+    process._process.wait()
+
+    answer = process.ask("prepare")
+    process.end()
+
+    assert answer is None
+    assert process.is_lost
+    assert process.error.startswith("prepare")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_arms_run_together_or_apart(is_apart: bool) -> None:
+    setting = Setting("cpu", blocks=1, apart=is_apart)
+
+    result = measure_round(chosen(["none", "torch"], ["tiny"]), setting, random.Random(0))
+
+    assert {name: each["error"] for name, each in result.items()} == {"none": None, "torch": None}
+    assert result["torch"]["workloads"]["tiny"]["bytes"] > 0
