@@ -203,16 +203,20 @@ def _print_workload(results: Results, workload: str) -> None:
         more = f"{_micro([added(one) for one in each]):.2f}"
         times = f"{median([ratio(one) for one in each]):.3f}"
         print(f"{arm:<16} {bare:>10.2f}  {more:<28} {times:<24} {_end(each)} {len(each):>6}")
+    counts = {arm: _middle(list(found.values()), "kernels") for arm, found in measured.items()}
+    counted = {arm: count for arm, count in counts.items() if count and not ARMS[arm].mode}
+    if len(set(counted.values())) > 1:
+        print("! these do not record the same kernels of the same work")
+
+
+def _middle(measured: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    values = [one[key] for one in measured if one[key] is not None]
+    return statistics.median(values) if values else None
 
 
 def _end(measured: Sequence[Mapping[str, Any]]) -> str:
     """Return how long the end took, the bytes written, and the kernels found in them."""
-
-    def middle(key: str) -> float | None:
-        values = [one[key] for one in measured if one[key] is not None]
-        return statistics.median(values) if values else None
-
-    seconds, size, kernels = middle("finalize_s"), middle("bytes"), middle("kernels")
+    seconds, size, kernels = (_middle(measured, key) for key in ("finalize_s", "bytes", "kernels"))
     return (
         f"{'-' if seconds is None else f'{seconds * 1e3:.1f} ms':>9} "
         f"{'-' if size is None else f'{size / 1e3:.1f} kB':>11} "

@@ -136,7 +136,6 @@ class Steps(Workload):
     units = 4
     shape = EAGER
     numbers = False
-    backend = "inductor"
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)

@@ -94,6 +94,18 @@ def test_arms_are_paired_within_rounds_that_have_all_of_them() -> None:
     assert row_results(made)[0].rounds == LEAST_ROUNDS - 1
 
 
+def test_the_report_says_when_kernels_are_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    made = results({"ours": 1.0 * MICRO, "upstream": 1.0 * MICRO, "floor": 1.0 * MICRO})
+    print_report(made)
+    assert "!" not in capsys.readouterr().out
+
+    for each in made.rounds:
+        each["arms"]["upstream"]["workloads"]["tiny"]["kernels"] = 23
+    print_report(made)
+
+    assert "do not record the same kernels" in capsys.readouterr().out
+
+
 def test_the_report_shows_every_arm_and_fails_with_a_row(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
