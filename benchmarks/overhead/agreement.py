@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NoReturn
 
 from benchmarks.interleaved import Interval, median
 from benchmarks.overhead.plan import Arm
@@ -124,8 +124,12 @@ def _window(process: ArmProcess, workload: str) -> dict[str, Any]:
         process.ask(command, workload)
     recorded = process.ask("finish", workload)
     if recorded is None or process.error:
-        raise SystemExit(f"{process.name}, {workload}: {process.error}")
+        _give_up(process, workload)
     return recorded
+
+
+def _give_up(process: ArmProcess, what: str) -> NoReturn:
+    raise SystemExit(f"{process.name}, {what}: {process.error}\n{process.last_words()}")
 
 
 def _windows(ours: ArmProcess, torch: ArmProcess, asked: tuple[str, int]) -> list[dict[str, Any]]:
@@ -149,7 +153,7 @@ def compare(options: argparse.Namespace, setting: Setting) -> int:
     ):
         for process in running.values():
             if process.is_lost:
-                raise SystemExit(f"{process.name}: {process.error}")
+                _give_up(process, "prepare")
         for workload in WORKLOADS:
             answer = _compare_workload(running, workload, options.windows)
             results["workloads"][workload] = answer
