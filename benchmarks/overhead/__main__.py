@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.overhead.agreement import WORKLOADS as COMPARED
 from benchmarks.overhead.agreement import compare
 from benchmarks.overhead.plan import ARMS, WORKLOADS, chosen
 from benchmarks.overhead.preparation import setting_of
@@ -71,7 +72,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "command", nargs="?", default="measure", choices=("measure", "rows", "report", "agree")
     )
     parser.add_argument("files", nargs="*", type=Path, help="results, for report")
-    parser.add_argument("--workload", action="append", choices=WORKLOADS)
+    workloads = sorted({*WORKLOADS, *COMPARED})
+    parser.add_argument("--workload", action="append", choices=workloads, help="all")
     parser.add_argument("--tool", action="append", choices=list(ARMS), help="arms; all")
     parser.add_argument("--rounds", type=int, default=10, help="processes per arm; 10")
     parser.add_argument("--blocks", type=int, default=5, help="blocks of each kind; 5")

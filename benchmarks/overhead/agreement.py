@@ -12,17 +12,17 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn
+from typing import Any
 
 from benchmarks.interleaved import Interval, median
 from benchmarks.overhead.plan import Arm
 from benchmarks.overhead.results import machine
 from benchmarks.overhead.runner import ArmProcess, Setting, processes
 
-__all__ = ["Agreement", "Window", "backward_agrees", "base_name", "compare", "judge"]
+__all__ = ["WORKLOADS", "Agreement", "Window", "backward_agrees", "base_name", "compare", "judge"]
 
 TOLERANCE = 0.01
 STEPS = ("eager_steps", "compiled_steps")
@@ -33,6 +33,10 @@ ARMS = {
     "torch_backward": Arm("torch_backward", "torch_backward", STEPS),
 }
 Times = Mapping[str, Sequence[int]]  # kernel: launches and summed ns
+
+
+class UnmeasuredError(RuntimeError):
+    """A process could not record a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +124,13 @@ def backward_agrees(ours: Mapping[str, int], torch: Mapping[str, int]) -> list[s
 
 
 def _window(process: ArmProcess, workload: str) -> dict[str, Any]:
-    for command in ("start", "block"):
-        process.ask(command, workload)
-    recorded = process.ask("finish", workload)
-    if recorded is None or process.error:
-        _give_up(process, workload)
+    recorded: dict[str, Any] = {}
+    for command in ("start", "block", "finish"):
+        answer = process.ask(command, workload)
+        if answer is None:
+            raise UnmeasuredError(f"{process.name}: {process.error}\n{process.last_words()}")
+        recorded = answer
     return recorded
-
-
-def _give_up(process: ArmProcess, what: str) -> NoReturn:
-    raise SystemExit(f"{process.name}, {what}: {process.error}\n{process.last_words()}")
 
 
 def _windows(ours: ArmProcess, torch: ArmProcess, asked: tuple[str, int]) -> list[dict[str, Any]]:
@@ -145,22 +146,33 @@ def _windows(ours: ArmProcess, torch: ArmProcess, asked: tuple[str, int]) -> lis
 
 def compare(options: argparse.Namespace, setting: Setting) -> int:
     """Record and compare; 1 if something does not agree."""
+    wanted = [work for work in WORKLOADS if not options.workload or work in options.workload]
     results: dict[str, Any] = {"schema": "proton_bench.agreement", "version": 1}
     results |= {"machine": machine(), "workloads": {}, "agrees": True}
     with (
         TemporaryDirectory(prefix="agreement_") as folder,
-        processes(ARMS, setting=setting, folder=Path(folder)) as running,
+        processes(_arms(wanted), setting=setting, folder=Path(folder)) as running,
     ):
-        for process in running.values():
-            if process.is_lost:
-                _give_up(process, "prepare")
-        for workload in WORKLOADS:
-            answer = _compare_workload(running, workload, options.windows)
+        for workload in wanted:
+            try:
+                answer = _compare_workload(running, workload, options.windows)
+            except UnmeasuredError as error:
+                print(f"{workload:<16} FAIL  {error}", flush=True)
+                answer = {"agrees": False, "wrong": [str(error)]}
             results["workloads"][workload] = answer
             results["agrees"] = results["agrees"] and answer["agrees"]
             _save(options.json, results)
     print("all agree" if results["agrees"] else "something does not agree")
     return 0 if results["agrees"] else 1
+
+
+def _arms(wanted: Sequence[str]) -> dict[str, Arm]:
+    arms = {}
+    for name, arm in ARMS.items():
+        each = tuple(work for work in arm.workloads if work in wanted)
+        if each:
+            arms[name] = replace(arm, workloads=each)
+    return arms
 
 
 def _compare_workload(

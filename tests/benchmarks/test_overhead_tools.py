@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -204,6 +205,30 @@ def test_arms_of_a_plan_name_tools_that_exist() -> None:
 
     assert {arm.tool for arm in arms} == set(TOOLS)
     assert {work for arm in arms for work in arm.workloads} == set(MAKERS)
+
+
+@pytest.mark.slow
+def test_a_comparison_names_what_could_not_be_recorded(
+    cupti_doubles: Doubles, tmp_path: Path
+) -> None:
+    path = tmp_path / "agreement.json"
+    command = [sys.executable, "-m", "benchmarks.overhead", "agree", "--dry"]
+    command += ["--workload", "graph", "--windows", "1", "--json", str(path)]
+
+    result = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "FAKE_CUPTI_FAIL": "cuptiSubscribe=39"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert result.returncode == 1, result.stderr
+    assert "something does not agree" in result.stdout
+    answers = json.loads(path.read_text())["workloads"]
+    assert list(answers) == ["graph"]
+    assert not answers["graph"]["agrees"]
+    assert "BackendUnavailableError" in answers["graph"]["wrong"][0]
 
 
 @pytest.mark.slow
