@@ -1,6 +1,7 @@
 // The double of libcuda (libcuda.so.1): devices, contexts and the little else that a profiler or
 // Triton asks of the driver. Environment:
 //   FAKE_CUDA_DEVICES  number of devices (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
+//   FAKE_CUDA_LAUNCHES "1": cuLaunchKernel is seen by the double of libcupti in FAKE_CUPTI_LIB
 //   FAKE_CUDA_FAIL     "cuCtxSynchronize=700": entry points that return a code
 // When libcupti's double is loaded under the name in FAKE_CUPTI_LIB, cuCtxSynchronize completes the
 // records that it holds back for the current context.
@@ -85,15 +86,23 @@ int attribute(int which) {
   }
 }
 
-void complete_records(uint32_t context) {
+/// Calls a control of libcupti's double, if that is loaded.
+template <typename... Arguments> void control(const char *name, Arguments... arguments) {
   const char *path = std::getenv("FAKE_CUPTI_LIB");
   void *library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr)
     return;
-  auto release = reinterpret_cast<void (*)(uint32_t)>(dlsym(library, "fake_cupti_release"));
-  if (release != nullptr)
-    release(context);
+  auto function = reinterpret_cast<void (*)(Arguments...)>(dlsym(library, name));
+  if (function != nullptr)
+    function(arguments...);
   dlclose(library);
+}
+
+void complete_records(uint32_t context) { control("fake_cupti_release", context); }
+
+bool launches_are_seen() {
+  const char *text = std::getenv("FAKE_CUDA_LAUNCHES");
+  return text != nullptr && std::strcmp(text, "1") == 0;
 }
 
 } // namespace
@@ -313,6 +322,8 @@ EXPORT int cuFuncSetAttribute(void *, int, int) { return cuda::kSuccess; }
 EXPORT int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                           unsigned, void *, void **, void **) {
   FAULT(cuLaunchKernel);
+  if (launches_are_seen())
+    control("fake_cupti_launch", static_cast<const char *>("kernel"), uint32_t{7});
   return cuda::kSuccess;
 }
 EXPORT int cuLaunchKernelEx(const cuda::LaunchConfig *, void *, void **, void **) {

@@ -46,6 +46,8 @@ py::dict list_facts(const CuptiCollector &collector) {
   listed["version"] = facts.version;
   listed["driver"] = facts.driver;
   listed["clock"] = facts.clock;
+  listed["foreign_buffers"] = facts.foreign_buffers;
+  listed["taken_buffers"] = facts.taken_buffers;
   py::list devices;
   for (const auto &[index, device] : facts.devices) {
     py::dict entry;

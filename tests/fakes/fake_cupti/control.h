@@ -73,9 +73,13 @@ void fake_cupti_set_correlation(uint32_t next);     ///< id of the next call
 void fake_cupti_set_clock(uint64_t next_ns);        ///< start of the next record
 void fake_cupti_fail(const char *faults);           ///< instead of FAKE_CUPTI_FAIL; null: none
 void fake_cupti_other_subscriber(const char *name); ///< another tool holds libcupti; null: none
-void fake_cupti_drain();                            ///< waits until full buffers are delivered
-void fake_cupti_period_elapsed();                   ///< what the flush period does when it ends
-uint64_t fake_cupti_calls(const char *entry_point); ///< how often it was called
+/// Another profiler of this process begins (1) to give CUPTI its buffers, or ends (0).
+void fake_cupti_other_profiler(int is_on);
+uint64_t fake_cupti_other_profiler_buffers();         ///< its own that came back to it
+uint64_t fake_cupti_other_profiler_foreign_buffers(); ///< those of others that came to it
+void fake_cupti_drain();                              ///< waits until full buffers are delivered
+void fake_cupti_period_elapsed();                     ///< what the flush period does when it ends
+uint64_t fake_cupti_calls(const char *entry_point);   ///< how often it was called
 int fake_cupti_is_enabled(int domain, uint32_t cbid);
 int fake_cupti_is_kind_enabled(int kind);
 uint64_t fake_cupti_buffers_outstanding();                ///< requested and not yet completed

@@ -34,7 +34,8 @@ void ActivityStream::completed(void *context, uint32_t stream, uint8_t *buffer, 
   } catch (...) { // a mutex that cannot be locked
     self->sink_.dropped({"activity buffer not read", 1, true});
   }
-  self->pool_.release(buffer, bytes);
+  if (!self->pool_.release(buffer, bytes))
+    self->foreign_buffers_.fetch_add(1);
 }
 
 void ActivityStream::read(void *, uint32_t, uint8_t *buffer, size_t valid_bytes) noexcept {

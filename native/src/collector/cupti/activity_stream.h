@@ -33,6 +33,8 @@ public:
   /// Records that CUPTI said it dropped, since the last call of `take_dropped`.
   uint64_t dropped() const noexcept { return dropped_.load(); }
   uint64_t take_dropped() noexcept { return dropped_.exchange(0); }
+  /// Buffers that another profiler of this process gave CUPTI and that came here.
+  uint64_t foreign_buffers() const noexcept { return foreign_buffers_.load(); }
 
 private:
   void read(void *context, uint32_t stream, uint8_t *buffer, size_t valid_bytes) noexcept;
@@ -46,6 +48,7 @@ private:
   ReaderTable readers_;
   Timebase timebase_;
   std::atomic<uint64_t> dropped_{0};
+  std::atomic<uint64_t> foreign_buffers_{0};
 };
 
 } // namespace proton

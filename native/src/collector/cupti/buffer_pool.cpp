@@ -1,5 +1,6 @@
 #include "collector/cupti/buffer_pool.h"
 
+#include <algorithm>
 #include <new>
 
 namespace proton {
@@ -23,32 +24,48 @@ size_t BufferPool::bytes() const noexcept {
 }
 
 uint8_t *BufferPool::acquire(size_t &bytes) noexcept {
-  {
+  uint8_t *buffer = nullptr;
+  try {
     std::lock_guard lock(mutex_);
     bytes = bytes_;
     if (!free_.empty()) {
-      uint8_t *buffer = free_.back();
+      buffer = free_.back();
       free_.pop_back();
-      return buffer;
+    } else {
+      buffer = static_cast<uint8_t *>(::operator new(bytes, kAlignment));
     }
+    out_.push_back(buffer);
+    return buffer;
+  } catch (...) { // no memory
+    if (buffer)
+      free_buffer(buffer);
+    bytes = 0;
+    return nullptr;
   }
-  auto *buffer = static_cast<uint8_t *>(::operator new(bytes, kAlignment, std::nothrow));
-  bytes = buffer ? bytes : 0;
-  return buffer;
 }
 
-void BufferPool::release(uint8_t *buffer, size_t bytes) noexcept {
+bool BufferPool::release(uint8_t *buffer, size_t bytes) noexcept {
   if (!buffer)
-    return;
+    return true;
   try {
     std::lock_guard lock(mutex_);
+    auto found = std::find(out_.begin(), out_.end(), buffer);
+    if (found == out_.end())
+      return false;
+    out_.erase(found);
     if (bytes == bytes_ && free_.size() < kMaxFree) {
       free_.push_back(buffer);
-      return;
+      return true;
     }
   } catch (...) { // no memory to keep it
   }
   free_buffer(buffer);
+  return true;
+}
+
+size_t BufferPool::outstanding() const noexcept {
+  std::lock_guard lock(mutex_);
+  return out_.size();
 }
 
 void BufferPool::trim() noexcept {

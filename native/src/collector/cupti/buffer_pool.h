@@ -10,20 +10,27 @@ namespace proton {
 
 class BufferPool {
 public:
+  BufferPool() { out_.reserve(kUsuallyOut); }
+
   /// Size of buffers from now on; those of another size are freed as they come back.
   void set_bytes(size_t bytes) noexcept;
   size_t bytes() const noexcept;
   /// Null when there is no memory. [any thread]
   uint8_t *acquire(size_t &bytes) noexcept;
-  void release(uint8_t *buffer, size_t bytes) noexcept;
+  /// False for a buffer of someone else, which is left alone. [any thread]
+  bool release(uint8_t *buffer, size_t bytes) noexcept;
+  /// Acquired and not released.
+  size_t outstanding() const noexcept;
   /// Frees the buffers that are not in use.
   void trim() noexcept;
 
 private:
   static constexpr size_t kMaxFree = 8;
+  static constexpr size_t kUsuallyOut = 64;
   mutable std::mutex mutex_;
   size_t bytes_ = size_t{1} << 20;
   std::vector<uint8_t *> free_;
+  std::vector<uint8_t *> out_; ///< a few: CUPTI fills one while we read another
 };
 
 } // namespace proton

@@ -224,6 +224,8 @@ CuptiFacts CuptiCollector::facts() const {
   facts.driver = self.driver->version();
   facts.clock = self.stream.timebase().converts() ? "vendor" : "monotonic";
   facts.devices = self.devices.list();
+  facts.foreign_buffers = self.stream.foreign_buffers();
+  facts.taken_buffers = self.subscription ? 0 : self.stream.pool().outstanding();
   return facts;
 }
 

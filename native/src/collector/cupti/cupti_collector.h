@@ -20,6 +20,8 @@ struct CuptiFacts {
   std::string driver;
   std::string clock;
   std::map<int32_t, DeviceFacts::Facts> devices;
+  uint64_t foreign_buffers = 0; ///< another profiler's that came to us
+  uint64_t taken_buffers = 0;   ///< ours that had not come back when CUPTI was switched off
 };
 
 class CuptiCollector : public Collector {

@@ -132,3 +132,27 @@ TEST(a_count_of_dropped_records_that_fails_changes_nothing) {
   fake_cupti_fail(nullptr);
   CHECK_EQ(session.tree(), "k=1 ");
 }
+
+TEST(buffers_that_another_profiler_takes_are_lost_launches_and_nothing_worse) {
+  CuptiSession session;
+  fake_cupti_launch("before", 7);
+  fake_cupti_other_profiler(1);
+  uint64_t before = fake_cupti_other_profiler_foreign_buffers();
+  fake_cupti_launch("during", 7);
+  session.stop();
+  CHECK_EQ(fake_cupti_other_profiler_foreign_buffers(), before + 1);
+  CHECK_EQ(session.collector.facts().taken_buffers, 1u);
+  CHECK_EQ(session.counts().records, 0u);
+  CHECK_EQ(session.lost("launch without a kernel record"), 2u);
+}
+
+TEST(a_buffer_of_another_profiler_is_read_and_left_to_it) {
+  fake_cupti_other_profiler(1);
+  fake_cupti_launch("theirs", 7);
+  CuptiSession session;
+  uint64_t before = session.collector.facts().foreign_buffers;
+  fake_cupti_launch("ours", 7);
+  session.stop();
+  CHECK_EQ(session.collector.facts().foreign_buffers, before + 1);
+  CHECK_EQ(session.counts().records, 1u);
+}
