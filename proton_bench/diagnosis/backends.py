@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.plugin.manager import OfferedBackend, PluginManager, backend_availability
 
-__all__ = ["backend_section", "plugin_section"]
+__all__ = ["backend_section", "examined_sections", "plugin_section"]
 
 
 def backend_section(manager: PluginManager) -> Section:
@@ -23,6 +25,20 @@ def _backend(offered: OfferedBackend, *, is_default: bool) -> Finding:
     status = Status.OK if availability.available else Status.ABSENT
     value = f"{'default: ' if is_default else ''}{availability.reason}"
     return Finding(backend.name, status, value, backend.summary, provides=(backend.name,))
+
+
+def examined_sections(manager: PluginManager) -> Iterator[Section]:
+    """Yield what backends find out about their own vendor's libraries, by backend."""
+    for name, offered in sorted(manager.backends().items()):
+        if offered.backend.examine is None:
+            continue
+        try:
+            findings = tuple(offered.backend.examine())
+        except Exception as error:  # noqa: BLE001 - a plugin of others must not end the examination
+            value = f"the examination failed: {type(error).__name__}: {error}"
+            findings = (Finding("examination", Status.PROBLEM, value, f"from {offered.plugin}"),)
+        if findings:
+            yield Section(name, findings)
 
 
 def plugin_section(manager: PluginManager) -> Section:

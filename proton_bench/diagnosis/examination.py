@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from proton_bench.diagnosis.backends import backend_section, plugin_section
+from proton_bench.diagnosis.backends import backend_section, examined_sections, plugin_section
 from proton_bench.diagnosis.finding import Diagnosis
+from proton_bench.diagnosis.gpu import gpu_section
 from proton_bench.diagnosis.machine import (
     folder_section,
-    gpu_section,
     interpreter_section,
     native_section,
 )
@@ -22,11 +22,14 @@ __all__ = ["examine"]
 
 
 def examine() -> Diagnosis:
-    """Look at this installation and this machine; nothing is changed and no driver is started."""
+    """Look at this installation and this machine; nothing is changed.
+
+    No driver is started in this process; backends try theirs in child processes.
+    """
     # Before any plugin is loaded, since a plugin may import triton.
     interpreter = interpreter_section(os.environ, frozenset(sys.modules))
     manager = get_plugin_manager()
-    backends = backend_section(manager)
+    backends = (backend_section(manager), *examined_sections(manager))
     return Diagnosis(
         (
             version_section(),
@@ -34,7 +37,7 @@ def examine() -> Diagnosis:
             interpreter,
             script_section(environment_place()),
             gpu_section(),
-            backends,
+            *backends,
             # Last of the two: asking for backends may find a plugin broken.
             plugin_section(manager),
             extra_section(),

@@ -1,4 +1,4 @@
-"""The interpreter, the native module, the GPU driver and the current folder."""
+"""The interpreter, the native module and the current folder."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any
 
-from proton_bench.capture.nvidia import gpu_facts
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.diagnosis.packages import DISTRIBUTION, installed_version
 
-__all__ = ["folder_section", "gpu_section", "interpreter_section", "native_section"]
+__all__ = ["folder_section", "interpreter_section", "native_section"]
 
 _NATIVE = "proton_bench._native"
-_AMD_VERSION = "sys/module/amdgpu/version"
-_AMD_NODE = "dev/kfd"
 _LOW_SPACE_BYTES = 200 * 2**20
 
 
@@ -90,42 +86,6 @@ def native_section(
     else:
         found = Finding("module", Status.OK, f"{version} ({module.__file__})", provides=("native",))
     return Section("native", (found,))
-
-
-def gpu_section(
-    facts: Callable[[], list[dict[str, Any]]] = gpu_facts, root: Path = Path("/")
-) -> Section:
-    """Return which GPU driver is here; nothing is started for it.
-
-    Args:
-        facts: Asks NVIDIA's management library.
-        root: Folder in which ``dev``, ``proc`` and ``sys`` lie.
-    """
-    found = [
-        Finding(
-            f"NVIDIA {index}",
-            Status.OK,
-            ", ".join(str(gpu[key]) for key in ("name", "uuid") if key in gpu),
-            f"driver {gpu['driver']}",
-            provides=("gpu",),
-        )
-        for index, gpu in enumerate(facts())
-    ]
-    if not found and (root / "proc/driver/nvidia/version").exists():
-        advice = "the management library gives no answer: is the device visible in this container?"
-        found.append(Finding("NVIDIA", Status.PROBLEM, "driver loaded", advice))
-    if (root / _AMD_NODE).exists():
-        version = _read(root / _AMD_VERSION)
-        found.append(Finding("AMD", Status.OK, f"driver {version}".strip(), provides=("gpu",)))
-    absent = Finding("driver", Status.ABSENT, "none found", provides=("gpu",))
-    return Section("gpu", tuple(found) or (absent,))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
 
 
 def folder_section(folder: str | None = None) -> Section:

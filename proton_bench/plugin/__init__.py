@@ -19,6 +19,7 @@ from proton_bench.plugin.backend import (
     ModeSpec,
     SessionFacts,
 )
+from proton_bench.plugin.finding import Finding, Status
 
 if TYPE_CHECKING:
     from proton_bench.plugin.hookspecs import hookimpl
@@ -27,9 +28,11 @@ __all__ = [
     "Availability",
     "Backend",
     "Collector",
+    "Finding",
     "Mode",
     "ModeSpec",
     "SessionFacts",
+    "Status",
     "hookimpl",
 ]
 

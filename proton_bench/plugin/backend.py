@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from proton_bench.errors import UsageError
+from proton_bench.plugin.finding import Finding
 
 __all__ = [
     "Availability",
@@ -17,6 +18,7 @@ __all__ = [
     "Collector",
     "Mode",
     "ModeSpec",
+    "Remarking",
     "SelfDescribing",
     "SessionFacts",
     "assign_modes",
@@ -48,6 +50,18 @@ class SelfDescribing(Protocol):
 
     def facts(self) -> Mapping[str, Any]:
         """Return texts, numbers and lists of them, e.g. the vendor library's path and version."""
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """A collector that may have something to say at the end of a session."""
+
+    def remark(self, counts: Mapping[str, int]) -> str | None:
+        """Return one line for the user, or None.
+
+        Args:
+            counts: The session's counts, such as ``launches``, ``records`` and ``dropped``.
+        """
 
 
 class SessionFacts(Protocol):
@@ -120,6 +134,9 @@ class Backend:
         device_kinds: Kinds of devices that its records may name, e.g. ``("CUDA",)``.
         prepare: Runs before the target is loaded (command line and pytest plugin only), where
             settings still take effect; returns a one-line notice for stderr, or None.
+        examine: What ``proton doctor`` shows in a section of its own. May take seconds, and starts
+            drivers in child processes only. A finding that provides the backend's name and is not
+            usable makes ``--require`` of it fail.
     """
 
     name: str
@@ -131,6 +148,7 @@ class Backend:
     records_wall: bool = False
     device_kinds: tuple[str, ...] = ()
     prepare: Callable[[], str | None] | None = None
+    examine: Callable[[], Sequence[Finding]] | None = None
 
 
 def parse_mode(text: str | None) -> Mode:

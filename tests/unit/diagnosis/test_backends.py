@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import types
+from dataclasses import replace
 
 import pytest
 
-from proton_bench.diagnosis.backends import backend_section, plugin_section
-from proton_bench.diagnosis.finding import Status
+from proton_bench.diagnosis.backends import (
+    backend_section,
+    examined_sections,
+    plugin_section,
+)
+from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.plugin.backend import Availability, Backend
 from proton_bench.plugin.hookspecs import hookimpl
 from proton_bench.plugin.manager import PluginManager
@@ -55,3 +60,20 @@ def test_no_backend_at_all_is_a_problem() -> None:
     (finding,) = backend_section(empty).findings
 
     assert finding.status is Status.PROBLEM
+
+
+def test_a_backend_adds_a_section_of_its_own() -> None:
+    finding = Finding("library", Status.OK, "1.0")
+    manager = PluginManager(builtin=(), entry_points=False)
+    able = replace(backend("able", True, ""), examine=lambda: [finding])
+    silent = replace(backend("silent", True, ""), examine=list)
+    broken = replace(backend("broken", True, ""), examine=lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+    plugin = types.SimpleNamespace(proton_backends=hookimpl(lambda: [able, silent, broken]))
+    manager.register(plugin, "offering", origin="offering 1.0")
+
+    first, second = examined_sections(manager)
+
+    assert first == Section("able", (finding,))
+    assert second.findings[0].status is Status.PROBLEM
+    assert "ZeroDivisionError" in second.findings[0].value
+    assert second.findings[0].advice == "from offering"

@@ -10,7 +10,6 @@ import pytest
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.diagnosis.machine import (
     folder_section,
-    gpu_section,
     interpreter_section,
     native_section,
 )
@@ -62,43 +61,6 @@ def test_triton_that_was_imported_while_python_started_is_a_problem() -> None:
 
     assert finding.status is Status.PROBLEM
     assert "sitecustomize" in finding.advice
-
-
-def test_no_driver_is_absent(tmp_path: Path) -> None:
-    (finding,) = gpu_section(list, tmp_path).findings
-
-    assert (finding.status, finding.provides) == (Status.ABSENT, ("gpu",))
-
-
-def test_nvidia_gpus_are_named_with_their_driver(tmp_path: Path) -> None:
-    gpus = [{"driver": "580.1", "name": "NVIDIA H200", "uuid": "GPU-1"}]
-
-    (finding,) = gpu_section(lambda: gpus, tmp_path).findings
-
-    assert (finding.name, finding.value) == ("NVIDIA 0", "NVIDIA H200, GPU-1")
-    assert finding.advice == "driver 580.1"
-
-
-def test_a_driver_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
-    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
-    (tmp_path / "proc/driver/nvidia/version").touch()
-
-    (finding,) = gpu_section(list, tmp_path).findings
-
-    assert (finding.status, finding.provides) == (Status.PROBLEM, ())
-
-
-@pytest.mark.parametrize(("version", "value"), [("6.16.6\n", "driver 6.16.6"), (None, "driver")])
-def test_an_amd_driver_is_found(tmp_path: Path, version: str | None, value: str) -> None:
-    (tmp_path / "dev").mkdir()
-    (tmp_path / "dev/kfd").touch()
-    if version is not None:
-        (tmp_path / "sys/module/amdgpu").mkdir(parents=True)
-        (tmp_path / "sys/module/amdgpu/version").write_text(version)
-
-    (finding,) = gpu_section(list, tmp_path).findings
-
-    assert (finding.name, finding.value, finding.status) == ("AMD", value, Status.OK)
 
 
 def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:
