@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["gpu_facts"]
+__all__ = ["gpu_facts", "newest_capability"]
 
 # Exists exactly while the kernel driver is loaded; without it the library need not be loaded.
 _DRIVER = "/proc/driver/nvidia/version"
+_SMI_TIMEOUT_S = 10.0
 
 
 def gpu_facts() -> list[dict[str, Any]]:
@@ -37,6 +39,55 @@ def gpu_facts() -> list[dict[str, Any]]:
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
+
+
+@functools.cache
+def newest_capability() -> int:
+    """Return ten times the compute capability of the newest GPU, 0 where nobody knows it.
+
+    Neither the management library nor nvidia-smi, which is asked where that is missing, starts
+    CUDA.
+    """
+    try:
+        import pynvml
+    except ImportError:
+        return _capability_of_smi()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return _capability_of_smi()
+    capabilities = [0]
+    try:
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            device = pynvml.nvmlDeviceGetHandleByIndex(index)
+            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(device)
+            capabilities.append(10 * major + minor)
+    except pynvml.NVMLError:
+        pass  # those that answered count
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+    return max(capabilities)
+
+
+def _capability_of_smi() -> int:
+    import subprocess
+
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+            stdin=subprocess.DEVNULL,
+            timeout=_SMI_TIMEOUT_S,
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return 0
+    lines = [line.strip().partition(".") for line in done.stdout.splitlines()]
+    known = [(major, minor) for major, _, minor in lines if (major + minor).isdecimal()]
+    return max((10 * int(major) + int(minor) for major, minor in known), default=0)
 
 
 def _one_gpu(nvml: Any, index: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from proton_bench.capture.nvidia import newest_capability
 from proton_bench.errors import BackendUnavailableError
 
 __all__ = ["Candidate", "find_candidates", "toolkit_folders"]
@@ -24,20 +25,22 @@ _TOOLKIT_FOLDERS = ("lib64", "extras/CUPTI/lib64")
 
 
 def find_candidates(
-    environ: Mapping[str, str] | None = None, capability: int = 0
+    environ: Mapping[str, str] | None = None, capability: int | None = None
 ) -> list[Candidate]:
     """Return the candidates in the order of trying; one that the user names is the only one.
 
     Args:
         environ: Environment to read; None is this process's.
-        capability: Ten times the compute capability of the newest GPU; 0 is unknown.
+        capability: Ten times the compute capability of the newest GPU, 0 for unknown; None has
+            it asked where something depends on it.
 
     Raises:
         BackendUnavailableError: A variable names something that does not exist.
     """
     environ = os.environ if environ is None else environ
     explicit: tuple[str, ...] = _EXPLICIT
-    if capability >= _FIRST_BLACKWELL:
+    is_named = bool(environ.get(_BLACKWELL)) and not environ.get(_EXPLICIT[0])
+    if is_named and _is_blackwell(capability):
         explicit = (_EXPLICIT[0], _BLACKWELL, *_EXPLICIT[1:])
     for variable in explicit:
         if environ.get(variable):
@@ -70,19 +73,22 @@ def _named_file(variable: str, value: str) -> str:
     return str(path)
 
 
-def _in_packages(capability: int) -> Iterator[Candidate]:
+def _is_blackwell(capability: int | None) -> bool:
+    return (newest_capability() if capability is None else capability) >= _FIRST_BLACKWELL
+
+
+def _in_packages(capability: int | None) -> Iterator[Candidate]:
     for folder in _package_folders("nvidia"):
         for below in _WHEEL_FOLDERS:
             found = _library_in(folder / below)
             if found is not None:
                 yield found, f"wheel nvidia/{below}", False
-    names = ["cupti"]
-    if capability >= _FIRST_BLACKWELL:
-        names.insert(0, "cupti-blackwell")
     for folder in _package_folders("triton"):
-        for name in names:
-            found = _library_in(folder / "backends" / "nvidia" / "lib" / name)
-            if found is not None:
+        below_triton = folder / "backends" / "nvidia" / "lib"
+        for name in ("cupti-blackwell", "cupti"):
+            found = _library_in(below_triton / name)
+            is_wanted = name == "cupti" or (found is not None and _is_blackwell(capability))
+            if found is not None and is_wanted:
                 yield found, f"wheel triton, {name}", False
 
 

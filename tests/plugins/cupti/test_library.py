@@ -25,6 +25,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.touch()
     monkeypatch.setattr(library, "_package_folders", lambda name: [tmp_path / name])
     monkeypatch.setattr(library, "toolkit_folders", lambda environ: [])
+    monkeypatch.setattr(library, "newest_capability", lambda: 90)
     return tmp_path
 
 
@@ -55,6 +56,22 @@ def test_new_gpus_get_tritons_library_for_them_first(packages: Path) -> None:
         "triton/backends/nvidia/lib/cupti-blackwell/libcupti.so.13",
         "triton/backends/nvidia/lib/cupti/libcupti.so.12",
     ]
+
+
+def test_the_capability_is_asked_where_something_depends_on_it(
+    packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "newest_capability", lambda: 120)
+
+    assert "cupti-blackwell" in find_candidates({})[4][0]
+
+    monkeypatch.setattr(library, "newest_capability", lambda: pytest.fail("asked in vain"))
+    (packages / "triton/backends/nvidia/lib/cupti-blackwell/libcupti.so.13").unlink()
+    ours = str(packages / "nvidia" / "cu13" / "lib")
+    named = {"PROTON_BENCH_CUPTI_LIB": ours, "TRITON_CUPTI_LIB_BLACKWELL_PATH": ours}
+
+    assert len(find_candidates({})) == 8
+    assert find_candidates(named)[0][1] == "PROTON_BENCH_CUPTI_LIB"
 
 
 @pytest.mark.parametrize(
