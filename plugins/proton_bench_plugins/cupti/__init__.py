@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
+from proton_bench.plugin import (
+    Availability,
+    Backend,
+    Collector,
+    Finding,
+    Mode,
+    ModeSpec,
+    hookimpl,
+)
 from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
 from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
 
@@ -29,6 +37,12 @@ def _open(mode: Mode) -> Collector:
     return GpuCollector(settings)
 
 
+def _examine() -> Sequence[Finding]:
+    from proton_bench_plugins.cupti.examination import examine
+
+    return examine()
+
+
 BACKEND = Backend(
     name="cupti",
     summary="kernels and copies on NVIDIA GPUs",
@@ -36,6 +50,7 @@ BACKEND = Backend(
     open=_open,
     modes=(ModeSpec("", options=OPTIONS, summary="every kernel"),),
     device_kinds=("CUDA",),
+    examine=_examine,
 )
 
 

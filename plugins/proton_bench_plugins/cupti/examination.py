@@ -1,0 +1,230 @@
+"""What ``proton doctor`` tells of CUPTI: libraries, other profilers, privileges, and a trial.
+
+CUPTI and CUDA are opened in child processes that end, never in this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proton_bench.errors import BackendUnavailableError
+from proton_bench.plugin import Finding, Status
+from proton_bench_plugins.cupti import selftest, version_probe
+from proton_bench_plugins.cupti.availability import find_obstacle
+from proton_bench_plugins.cupti.library import Candidate, find_candidates
+
+__all__ = ["examine", "library_findings", "sampling_finding", "subscriber_finding", "trial_finding"]
+
+_TIMEOUT_S = 60.0
+_OLDEST = 22  # CUPTI's number of CUDA 12.4
+_SYS_ADMIN, _PERFMON = 21, 38  # numbers of capabilities
+# Nsight and others are loaded into every process by these.
+_INJECTION = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
+_PRELOADED = ("injection", "nsight", "nsys", "cupti", "parcagpu")
+_NAME = "cupti"
+
+Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
+
+
+def examine() -> list[Finding]:
+    """Return everything; takes a second or two where there is a GPU."""
+    try:
+        candidates = find_candidates()
+    except BackendUnavailableError as error:
+        return [Finding("libcupti", Status.PROBLEM, str(error), provides=(_NAME,))]
+    return [
+        *library_findings(candidates),
+        subscriber_finding(os.environ),
+        sampling_finding(),
+        trial_finding(candidates, find_obstacle()),
+    ]
+
+
+def library_findings(candidates: Sequence[Candidate], run: Run | None = None) -> list[Finding]:
+    """Return each libcupti with its version, and which of them is taken and why.
+
+    Args:
+        candidates: As ``find_candidates`` returns them.
+        run: Runs a command; ``subprocess`` by default.
+    """
+    ask = run or _run
+    found: list[Finding] = []
+    files: list[str] = []
+    for path, origin, only_if_loaded in candidates:
+        if only_if_loaded:
+            continue
+        is_named = os.path.sep in path
+        done = ask([sys.executable, "-I", "-S", version_probe.__file__, path])
+        version, _, file = done.stdout.strip().partition(" ")
+        if not version.isdecimal():
+            if is_named:
+                found.append(_unloadable(f"libcupti {len(found) + 1}", path, done))
+            continue
+        if os.path.realpath(file) in files:
+            continue
+        name, value = f"libcupti {len(found) + 1}", f"CUDA {_release(int(version))}, {file}"
+        status, advice = _choice(int(version), origin, is_taken=bool(files))
+        found.append(Finding(name, status, value, advice))
+        files.append(os.path.realpath(file))
+    advice = "install nvidia-cuda-cupti, or name one by PROTON_BENCH_CUPTI_LIB"
+    return found or [Finding("libcupti", Status.ABSENT, "none found", advice)]
+
+
+def _choice(version: int, origin: str, *, is_taken: bool) -> tuple[Status, str]:
+    if is_taken:
+        return Status.OK, f"{origin}: not taken, one before it loads"
+    if version < _OLDEST:
+        advice = "taken, and too old: 12.4 is the oldest; name another by PROTON_BENCH_CUPTI_LIB"
+        return Status.PROBLEM, f"{origin}: {advice}"
+    if origin.isupper():
+        return Status.OK, f"taken: {origin} names it"
+    why = "the first that loads, unless the program has loaded one before"
+    return Status.OK, f"{origin}: taken, {why}"
+
+
+def _unloadable(name: str, path: str, done: subprocess.CompletedProcess[str]) -> Finding:
+    lines = done.stderr.strip().splitlines()
+    why = lines[-1] if lines else _ending(done.returncode)
+    return Finding(name, Status.ABSENT, path, f"does not load: {why}")
+
+
+def _release(version: int) -> str:
+    """Return "12.8" of 26 and "13.0" of 130001, as the native module does."""
+    if version >= 100_000:
+        return f"{version // 10_000}.{version // 100 % 100}"
+    return f"12.{version - 18}" if version >= 18 else f"before 12 ({version})"
+
+
+def subscriber_finding(environ: Mapping[str, str]) -> Finding:
+    """Return whether the environment loads another profiler into programs.
+
+    Args:
+        environ: The environment to look at.
+    """
+    set_ = [f"{name}={environ[name]}" for name in _INJECTION if environ.get(name)]
+    preloaded = environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    set_ += [
+        f"LD_PRELOAD={path}"
+        for path in preloaded
+        if any(word in os.path.basename(path).lower() for word in _PRELOADED)
+    ]
+    if not set_:
+        return Finding("other profilers", Status.OK, "none is loaded into programs")
+    advice = "CUPTI serves one profiler at a time: unset this, or run without nsys and ncu"
+    return Finding("other profilers", Status.NOTE, ", ".join(set_), advice)
+
+
+def sampling_finding(
+    parameters: Path = Path("/proc/driver/nvidia/params"),
+    process: Path = Path("/proc/self/status"),
+) -> Finding:
+    """Return whether this user may sample program counters and read hardware counters.
+
+    Args:
+        parameters: What the driver was loaded with.
+        process: Status of a process, with its capabilities.
+    """
+    name = "counters and PC sampling"
+    try:
+        settings = dict(_pairs(parameters.read_text(encoding="utf-8", errors="replace")))
+    except OSError as error:
+        return Finding(name, Status.NOTE, f"unknown: {parameters}: {error.strerror}")
+    restricted = settings.get("RmProfilingAdminOnly", "")
+    if restricted not in ("0", "1"):
+        return Finding(name, Status.NOTE, f"unknown: {parameters} does not tell it")
+    if restricted == "0":
+        return Finding(name, Status.OK, "allowed to every user")
+    held = _capabilities(process)
+    if held >> _SYS_ADMIN & 1:
+        return Finding(name, Status.OK, "for administrators; this process has CAP_SYS_ADMIN")
+    if held >> _PERFMON & 1:
+        value = "for administrators; this process has CAP_PERFMON, enough from driver 565 on"
+        return Finding(name, Status.OK, value)
+    advice = (
+        "kernels are recorded all the same; for sampling run with CAP_SYS_ADMIN (docker run "
+        "--cap-add=SYS_ADMIN), or load the driver with NVreg_RestrictProfilingToAdminUsers=0"
+    )
+    return Finding(name, Status.NOTE, "for administrators, and this process is none", advice)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        yield name.strip(), value.strip()
+
+
+def _capabilities(process: Path) -> int:
+    try:
+        lines = dict(_pairs(process.read_text(encoding="utf-8", errors="replace")))
+        return int(lines.get("CapEff", "0"), 16)
+    except (OSError, ValueError):
+        return 0
+
+
+def trial_finding(
+    candidates: Sequence[Candidate], obstacle: str | None, run: Run | None = None
+) -> Finding:
+    """Return whether a kernel can be recorded, tried in a child process.
+
+    Args:
+        candidates: Where libcupti may be.
+        obstacle: Why it need not be tried, or None.
+        run: Runs a command; ``subprocess`` by default.
+    """
+    name = "recording a kernel"
+    if obstacle is not None:
+        return Finding(name, Status.ABSENT, "not tried", obstacle, provides=(_NAME,))
+    module = selftest.__name__
+    done = (run or _run)([sys.executable, "-P", "-m", module, json.dumps(list(candidates))])
+    answers = [line for line in done.stdout.splitlines() if line.startswith(selftest.MARK)]
+    if not answers:
+        last = done.stderr.strip().splitlines()[-1:]
+        why = "; ".join([_ending(done.returncode), *last])
+        advice = "another libcupti may do: PROTON_BENCH_CUPTI_LIB; the driver's log is in dmesg"
+        return Finding(name, Status.PROBLEM, f"the trial {why}", advice, provides=(_NAME,))
+    return _judge(name, json.loads(answers[-1].removeprefix(selftest.MARK)))
+
+
+def _judge(name: str, result: Mapping[str, Any]) -> Finding:
+    if "error" in result:
+        return Finding(name, Status.PROBLEM, result["error"], provides=(_NAME,))
+    facts = result["facts"]
+    with_ = f"libcupti {facts['version']}, driver of CUDA {facts['driver']}"
+    if result["kernel"]:
+        value = f"CUPTI starts ({with_}); a kernel could not be launched: {result['kernel']}"
+        advice = "is the GPU full, or kept by another process? see the section gpu"
+        return Finding(name, Status.NOTE, value, advice, provides=(_NAME,))
+    if result["records"] == 0:
+        value = f"a kernel ran and no record of it came ({with_})"
+        advice = "name a libcupti that fits the driver by PROTON_BENCH_CUPTI_LIB"
+        return Finding(name, Status.PROBLEM, value, advice, provides=(_NAME,))
+    return Finding(name, Status.OK, f"works ({with_})", provides=(_NAME,))
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    # The child must be nothing but itself: no session of ours, no child of a recorded program.
+    environ = {key: value for key, value in os.environ.items() if key != "PROTON_BENCH_AUTOSTART"}
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            env=environ,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        text = f"did not end within {_TIMEOUT_S:.0f} s"
+        return subprocess.CompletedProcess(command, 1, "", text)
+
+
+def _ending(code: int) -> str:
+    return f"died of signal {-code}" if code < 0 else f"ended with code {code}"
