@@ -12,7 +12,7 @@ from proton_bench.capture.children import (
     forget_children,
 )
 from proton_bench.capture.run_options import RunOptions, session_options
-from proton_bench.capture.stderr import say, shown_path
+from proton_bench.capture.stderr import say, shown_path, warn
 from proton_bench.errors import UsageError
 
 __all__ = ["FollowedChildren"]
@@ -79,7 +79,7 @@ class FollowedChildren:
             rest = len(paths) - _MAX_SHOWN
             say(f"children wrote {shown}" + (f" and {rest} more" if rest > 0 else ""))
         elif warns and "{" not in options.template:
-            say(f"warning: {_NO_CHILD}")
+            warn(_NO_CHILD)
 
     def _child_options(self) -> ChildOptions:
         options = self._options

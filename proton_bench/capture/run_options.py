@@ -38,6 +38,7 @@ class RunOptions:
         compat: ``triton.profiler`` resolves to this package.
         interpret: Backends may prepare the process, e.g. switch Triton to its interpreter.
         children: Python processes that the target starts are recorded too.
+        quiet: Only errors are said.
         strict: A profile that cannot be written changes the exit code.
         command: Command line for the provenance.
     """
@@ -56,6 +57,7 @@ class RunOptions:
     compat: bool = True
     interpret: bool = True
     children: bool = True
+    quiet: bool = False
     strict: bool = False
     command: tuple[str, ...] = ()
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 from proton_bench.capture.followed import FollowedChildren
 from proton_bench.capture.progress import Progress
 from proton_bench.capture.run_options import RunOptions, runner_command, session_options
-from proton_bench.capture.stderr import say, shown_path
+from proton_bench.capture.stderr import QUIET, say, shown_path, warn
 from proton_bench.capture.target import Target, TargetKind, load_target, own_traceback
 from proton_bench.errors import ProtonError
 
@@ -50,6 +50,8 @@ def main(argv: list[str] | None = None) -> None:
     """Run a target as the process that the command line has become; ends by ``SystemExit``."""
     arguments = sys.argv[1:] if argv is None else argv
     options = RunOptions.from_json(arguments[0])
+    if options.quiet:
+        os.environ[QUIET] = "1"  # children of the target are as quiet
     target = Target(options.kind, options.target, tuple(arguments[1:]))
     try:
         notices = _prepare(options)
@@ -185,18 +187,18 @@ class _Recording:
                 is_empty = not session.has_records
                 paths = session.finalize(formats=self._options.formats)
         except ProtonError as error:
-            say(f"error: {error}")
-            say("warning: the profile was not written, or not in every format")
+            say(f"error: {error}", is_error=True)
+            warn("the profile was not written, or not in every format")
             if self._options.strict:
                 _leave(_EXIT_STRICT)
             return
         if is_empty:
-            say(f"warning: {_EMPTY}")
+            warn(_EMPTY)
         if paths:
             names = ", ".join(shown_path(str(path), self._options.folder) for path in paths)
             say(f"wrote {names}")
         if counts["dropped"]:
-            say(f"warning: {counts['dropped']} records were lost; the profile says why")
+            warn(f"{counts['dropped']} records were lost; the profile says why")
         self._children.report()
 
 

@@ -6,16 +6,30 @@ import contextlib
 import os
 import sys
 
-__all__ = ["say", "shown_path"]
+__all__ = ["QUIET", "say", "shown_path", "warn"]
+
+QUIET = "PROTON_BENCH_QUIET"
+_TRUE = ("1", "on", "true")
 
 
-def say(text: str) -> None:
-    """Write to the process' own stderr, also where the target replaced or closed ``sys.stderr``."""
+def say(text: str, *, is_error: bool = False) -> None:
+    """Write to the process' own stderr, also where the target replaced or closed ``sys.stderr``.
+
+    Args:
+        text: One line.
+        is_error: Also said where ``PROTON_BENCH_QUIET`` or ``--quiet`` keeps the rest back.
+    """
     stream = sys.__stderr__
-    if stream is not None:
-        with contextlib.suppress(OSError, ValueError):
-            stream.write(f"proton: {text}\n")
-            stream.flush()
+    if stream is None or (not is_error and os.environ.get(QUIET, "").lower() in _TRUE):
+        return
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(f"proton: {text}\n")
+        stream.flush()
+
+
+def warn(text: str) -> None:
+    """Say what is wrong and did not stop anything."""
+    say(f"warning: {text}")
 
 
 def shown_path(path: str, folder: str) -> str:

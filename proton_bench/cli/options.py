@@ -21,6 +21,7 @@ __all__ = [
     "ModuleOption",
     "NameOption",
     "OutputOption",
+    "QuietOption",
     "StrictOption",
     "TargetArgument",
     "read_output",
@@ -117,6 +118,10 @@ ChildrenOption = Annotated[
         "--children/--no-children",
         help="Record Python processes that the target starts too, as NAME.pid<N> or NAME.rank<N>.",
     ),
+]
+QuietOption = Annotated[
+    bool,
+    typer.Option("--quiet", help="Say nothing but errors: no notices, warnings or names of files."),
 ]
 StrictOption = Annotated[
     bool,

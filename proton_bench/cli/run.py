@@ -21,6 +21,7 @@ from proton_bench.cli.options import (
     ModuleOption,
     NameOption,
     OutputOption,
+    QuietOption,
     StrictOption,
     TargetArgument,
     read_output,
@@ -48,6 +49,7 @@ def command(
     compat: CompatOption = True,
     interpret: InterpretOption = True,
     children: ChildrenOption = True,
+    quiet: QuietOption = False,
     strict: StrictOption = False,
 ) -> None:
     """Run a program and record where the time of its Python processes goes.
@@ -73,6 +75,7 @@ def command(
         compat=compat,
         interpret=interpret,
         children=children,
+        quiet=quiet,
         strict=strict,
         command=("proton", *sys.argv[1:]),
     )

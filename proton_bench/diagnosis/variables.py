@@ -91,6 +91,11 @@ VARIABLES = (
         "seconds between two writes of NAME.partial.proton while recording; 10, and 0 for never",
     ),
     Variable(
+        "PROTON_BENCH_QUIET",
+        Reader.OURS,
+        "1, on or true: nothing but errors is said on stderr; set by proton run --quiet",
+    ),
+    Variable(
         "PROTON_BENCH_RANK_TAKEN",
         Reader.OURS,
         "set for children of a rank of a job, whose files are then told apart by process",
@@ -120,6 +125,11 @@ VARIABLES = (
         "TRITON_INTERPRET",
         Reader.SHARED,
         "1 runs Triton kernels in the interpreter; set by proton run without a GPU driver",
+    ),
+    Variable(
+        "CUDA_INJECTION64_PATH",
+        Reader.SHARED,
+        "another profiler that the CUDA driver loads; proton doctor tells of it",
     ),
     Variable("CUDA_VISIBLE_DEVICES", Reader.SHARED, "empty or -1 hides all NVIDIA GPUs"),
     Variable("HIP_VISIBLE_DEVICES", Reader.SHARED, "empty or -1 hides all AMD GPUs"),
