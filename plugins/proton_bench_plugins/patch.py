@@ -1,22 +1,23 @@
-"""Replaces a method of a class and puts it back."""
+"""Replaces a method of a class, or a function of a module, and puts it back."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 __all__ = ["Patch"]
 
 
 class Patch:
-    """A method that calls ``around(original, *args, **kwargs)`` until it is removed.
+    """A method or function that calls ``around(original, *args, **kwargs)`` until it is removed.
 
     Where someone else wrapped the method meanwhile, removing cannot take ours out of the middle;
     it then only calls the original.
     """
 
-    def __init__(self, owner: type, name: str, around: Callable[..., Any]) -> None:
+    def __init__(self, owner: type | ModuleType, name: str, around: Callable[..., Any]) -> None:
         self._owner = owner
         self._name = name
         self._original: Callable[..., Any] = vars(owner)[name]

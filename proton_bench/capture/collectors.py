@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.plugin.backend import Backend, Collector, Mode, SelfDescribing
+from proton_bench.plugin.backend import Backend, Collector, Mode, Remarking, SelfDescribing
 
 __all__ = ["CollectorLease", "forget_after_fork", "lease_collectors"]
 
@@ -82,6 +82,12 @@ class CollectorLease:
             for shared in self._collectors
             if isinstance(shared.collector, SelfDescribing)
         }
+
+    def remarks(self, counts: Mapping[str, int]) -> list[str]:
+        """Return what collectors have to say at the end of a session with these counts."""
+        collectors = [shared.collector for shared in self._collectors]
+        said = [each.remark(counts) for each in collectors if isinstance(each, Remarking)]
+        return [remark for remark in said if remark]
 
     def stop(self) -> None:
         """Leave the collectors; those without another active session are flushed and stopped."""

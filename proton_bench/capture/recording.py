@@ -43,6 +43,7 @@ class Session:
         path: Absolute output path without a suffix, or "-" for stdout.
         plan: What the session records and how.
         adopted: What other processes recorded for it.
+        remarks: What its collectors had to say when it was finalized, for the user to read.
     """
 
     def __init__(self, identifier: int, plan: CapturePlan, lease: CollectorLease) -> None:
@@ -50,6 +51,7 @@ class Session:
         self.path = plan.path
         self.plan = plan
         self.adopted: list[AdoptedProfile] = []
+        self.remarks: list[str] = []
         self._lease = lease
         self._started = start_facts(plan)
         native.set_provenance(identifier, encode_facts(self._started))
@@ -174,7 +176,9 @@ class Session:
                 steps.callback(self._lease.release)
                 steps.callback(HookManager.unregister, self.id)
                 self.deactivate(flushing=True)
-                ended = end_facts(self._started, native.session_counts(self.id))
+                counts = native.session_counts(self.id)
+                self.remarks = [] if self.adopted else self._lease.remarks(counts)
+                ended = end_facts(self._started, counts)
                 facts = encode_facts({**ended, "collectors": self._lease.facts()})
                 native.set_provenance(self.id, facts)
                 paths = write_session(self, formats)

@@ -192,8 +192,8 @@ class _Recording:
             if self._options.strict:
                 _leave(_EXIT_STRICT)
             return
-        if is_empty:
-            warn(_EMPTY)
+        for remark in session.remarks or ([_EMPTY] if is_empty else []):
+            warn(remark)
         if paths:
             names = ", ".join(shown_path(str(path), self._options.folder) for path in paths)
             say(f"wrote {names}")

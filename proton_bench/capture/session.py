@@ -22,6 +22,7 @@ from proton_bench.capture.recording import (
     unknown_session,
     was_finalized,
 )
+from proton_bench.capture.stderr import warn
 from proton_bench.capture.watch import library_asks, watch_outputs
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
@@ -149,6 +150,8 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
     for each in chosen:
         try:
             each.finalize(formats)
+            for remark in each.remarks:
+                warn(remark)
         except Exception as error:  # noqa: BLE001 - raised below, after the other sessions
             first_error = first_error or error
     if first_error is not None:

@@ -96,7 +96,8 @@ class ProfileReport:
         if self._run.formats is None:
             return []
         paths: Sequence[Path] = self._run.session.finalize(formats=self._run.formats)
-        return [f"wrote {path}" for path in paths]
+        remarks = [f"warning: {remark}" for remark in self._run.session.remarks]
+        return [*remarks, *(f"wrote {path}" for path in paths)]
 
 
 def reported(step: Callable[[], Sequence[str]]) -> list[str]:

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections.abc import Mapping
 from typing import Any
 
 from proton_bench import _native
+from proton_bench.capture.stderr import warn
+from proton_bench.errors import BackendUnavailableError, ProtonError
 from proton_bench_plugins.cupti.availability import started_in_this_process
 from proton_bench_plugins.cupti.library import find_candidates
+from proton_bench_plugins.cupti.remarks import remark_on
 from proton_bench_plugins.cupti.settings import Settings
+from proton_bench_plugins.cupti.torch_profiler import ProfilerWatch, gpu_profile_is_open
 
 __all__ = ["GpuCollector"]
 
 # Where NVTX, which is compiled into each library that uses it, looks at its first call of the
 # process for a library that receives the calls.
 _INJECTION = "NVTX_INJECTION64_PATH"
+_TORCH_FIRST = (
+    "torch.profiler records the GPU in this process, and CUPTI serves one profiler at a time: end "
+    "it first, or give it activities=[ProfilerActivity.CPU]"
+)
+_PAUSED = (
+    "torch.profiler records the GPU from here on, and CUPTI serves one profiler at a time: kernels "
+    "are missing from this profile until it ends"
+)
 
 
 class GpuCollector:
-    """Records what NVIDIA GPUs run, from ``start`` on.
+    """Records what NVIDIA GPUs run, from ``start`` on, but for what torch.profiler records.
 
     Args:
         settings: How to collect.
@@ -37,13 +52,26 @@ class GpuCollector:
         )
         self._nvtx = settings.nvtx
         self._injected: str | None = None
+        self._watch = ProfilerWatch(self._pause, self._resume)
+        self._lock = threading.Lock()  # of everything below, and of the native start and stop
+        self._process_id = 0
+        self._is_started = False
+        self._paused_at_ns = 0  # 0: not paused
+        self._paused_ns = 0
+        self._pauses = 0
 
     def start(self) -> None:
         """Begin to collect; on an exception nothing is left switched on."""
-        self._native.start()
+        if gpu_profile_is_open():
+            raise BackendUnavailableError(_TORCH_FIRST)
+        with self._lock:
+            self._native.start()
+            self._process_id = os.getpid()
+            self._is_started = True
         started_in_this_process()
         if self._nvtx and _INJECTION not in os.environ:
             self._injected = os.environ[_INJECTION] = str(self._native.facts()["library"])
+        self._watch.attach()
 
     def flush(self) -> None:
         """Wait for all work that was launched, and have it recorded."""
@@ -51,11 +79,57 @@ class GpuCollector:
 
     def stop(self) -> None:
         """Flush, and switch CUPTI off."""
-        self._native.stop()
+        self._watch.detach()
+        if os.getpid() == self._process_id:
+            with self._lock:
+                self._is_started = False
+                self._end_pause()
+                self._native.stop()  # nothing where it is off already
         if self._injected is not None and os.environ.get(_INJECTION) == self._injected:
             del os.environ[_INJECTION]
         self._injected = None
 
     def facts(self) -> dict[str, Any]:
         """Return library, versions, clock, and the devices seen, for the profile's provenance."""
-        return self._native.facts()
+        return {
+            **self._native.facts(),
+            "torch_profiler_pauses": self._pauses,
+            "torch_profiler_paused_ns": self._paused_ns,
+        }
+
+    def remark(self, counts: Mapping[str, int]) -> str | None:
+        """Return why kernels are missing from a session with these counts, or None."""
+        return remark_on(counts, self.facts())
+
+    def _pause(self) -> None:
+        if os.getpid() != self._process_id:
+            return  # a forked child: nothing of ours is on there, and the lock may be held
+        with self._lock:
+            if not self._is_started or self._paused_at_ns:
+                return
+            if self._pauses == 0:
+                warn(_PAUSED)
+            self._pauses += 1
+            self._paused_at_ns = time.monotonic_ns()
+            self._native.stop()
+
+    def _resume(self) -> None:
+        if os.getpid() != self._process_id:
+            return
+        with self._lock:
+            if not self._is_started or not self._paused_at_ns:
+                return
+            try:
+                self._native.start()
+            except ProtonError as error:
+                warn(
+                    "torch.profiler has ended and keeps CUPTI (TEARDOWN_CUPTI=1 in the environment "
+                    f"may have it let go): kernels are missing from here on: {error}"
+                )
+                self._is_started = False
+            self._end_pause()
+
+    def _end_pause(self) -> None:
+        if self._paused_at_ns:
+            self._paused_ns += time.monotonic_ns() - self._paused_at_ns
+            self._paused_at_ns = 0

@@ -1,0 +1,66 @@
+"""What a session of the backend says at its end: why kernels are missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+__all__ = ["loaded_libraries", "remark_on"]
+
+_TAKEN = "another profiler of this process, such as torch.profiler, took CUPTI's buffers"
+
+
+def remark_on(
+    counts: Mapping[str, int],
+    facts: Mapping[str, Any],
+    loaded: Callable[[], Iterable[str]] | None = None,
+) -> str | None:
+    """Return one line on kernels that are missing, or None.
+
+    Args:
+        counts: The session's counts.
+        facts: What the collector says of itself.
+        loaded: Returns the files of libcupti in this process.
+    """
+    is_taken = facts["taken_buffers"] > 0 or facts["foreign_buffers"] > 0
+    if counts["dropped"] > 0 and is_taken:
+        return f"{_TAKEN}; {counts['dropped']} records are lost, end that one first"
+    if counts["records"] > 0:
+        return None
+    launches = counts["launches"] - counts["failed"]
+    if launches > 0:
+        return (
+            f"{launches} launches were seen, but no kernel record came: {facts['library']} may not "
+            "fit the driver; `proton doctor` tries it"
+        )
+    return _nothing_seen(facts, loaded or loaded_libraries)
+
+
+def _nothing_seen(facts: Mapping[str, Any], loaded: Callable[[], Iterable[str]]) -> str:
+    if facts["torch_profiler_pauses"] > 0:
+        return "no kernel was recorded: torch.profiler had CUPTI when they ran"
+    reasons = [
+        "the process launched none while the session was active",
+        "all were in CUDA graphs made before the session started",
+        "they ran in other processes, such as children that are not followed",
+    ]
+    others = [path for path in loaded() if path != os.path.realpath(facts["library"])]
+    if others:
+        reasons.append(
+            f"{facts['library']} was used, but the program has {others[0]}: name that one by "
+            "PROTON_BENCH_CUPTI_LIB"
+        )
+    return f"no kernel was recorded: {', or '.join(reasons)}"
+
+
+def loaded_libraries() -> list[str]:
+    """Return the files of libcupti that this process has loaded, without links."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
+            files = {line.split(maxsplit=5)[-1].strip() for line in lines}
+    except OSError:
+        return []
+    return sorted(
+        os.path.realpath(file) for file in files if os.path.basename(file).startswith("libcupti.so")
+    )
