@@ -218,18 +218,21 @@ class Graph(Workload):
             with scope("replay"):
                 self._replay()
 
-    @torch.no_grad()
     def _capture(self, scope: Scope) -> Callable[[], object]:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
+        with torch.no_grad(), torch.cuda.stream(side):
             for _ in range(WARM_UP):
                 self._model(self._tokens)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph), scope("capture"):
+        with torch.no_grad(), torch.cuda.graph(graph), scope("capture"):
             self._model(self._tokens)
-        return graph.replay
+
+        def replay() -> None:
+            graph.replay()
+
+        return replay
 
     def _capture_double(self, scope: Scope) -> Callable[[], object]:
         from fakes.doubles import Cupti
@@ -251,7 +254,7 @@ class Products(Workload):
         super().__init__(kind)
         size = 4096 if kind == "cuda" else 16
         a, b = torch.randn(2, size, size, device=self.device, dtype=torch.bfloat16)
-        self._product = lambda: torch.mm(a, b)
+        self._product: Callable[[], object] = lambda: torch.mm(a, b)
 
     def run(self, units: int, scope: Scope | None) -> None:
         """Multiply."""
