@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["ARMS", "UNITS", "WORKLOADS", "Arm", "chosen"]
+__all__ = ["ARMS", "RECAPTURED", "REPEATS", "UNITS", "WORKLOADS", "Arm", "chosen"]
 
 # Workload: what one unit of it is. `metadata` is the last: its launch hooks come off afterwards.
 UNITS = {
@@ -18,6 +18,10 @@ UNITS = {
     "metadata": "launch",
 }
 WORKLOADS = tuple(UNITS)
+# These are captured anew by each session: their blocks are not paired.
+RECAPTURED = frozenset({"compiled_graphs", "graph"})
+# So many times as many blocks: short ones, of whose difference little is left.
+REPEATS = {"tiny": 3, "metadata": 3}
 _STEPS = ("eager", "compiled", "compiled_graphs")
 
 

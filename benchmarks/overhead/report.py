@@ -1,11 +1,10 @@
 """What the results say: what each tool adds to each workload, and the bars.
 
-The replicate is the process. Within one, the figure of a workload is the median of its blocks; what
-a profiler adds is that of the profiled blocks less that of the blocks before any profiler was
-started, in the same process. So what differs between processes (addresses, allocator, clocks)
-cancels, and so does what differs between rounds. Over the rounds the median is reported, with a
-95 % interval from resampling rounds. Ratios of what is added are ratios of medians over the same
-rounds; a ratio whose reference is not safely above zero is undecided. The arm `none` goes through
+The replicate is the process. Within one, what a profiler adds is the median over pairs of blocks:
+the profiled one less the bare one before it. So what differs between processes (addresses,
+allocator, clocks) cancels, and so does what differs between moments and rounds. Over the rounds the
+median is reported, with a 95 % interval from resampling rounds. Ratios of what is added are ratios
+of medians over the same rounds; a ratio whose reference is not safely above zero is undecided. The arm `none` goes through
 the same without a profiler: its ratio shows what the procedure itself gets wrong.
 """
 
@@ -85,14 +84,16 @@ class RowResult:
 
 def added(measured: Mapping[str, Any]) -> float:
     """Return the seconds per unit that the profiler added in one process."""
-    profiled, bare = measured["profiled"], measured["bare"]
-    return float(statistics.median(profiled) - statistics.median(bare))
+    return statistics.median(profiled - bare for bare, profiled in _pairs(measured))
 
 
 def ratio(measured: Mapping[str, Any]) -> float:
     """Return profiled over bare in one process."""
-    profiled, bare = measured["profiled"], measured["bare"]
-    return float(statistics.median(profiled) / statistics.median(bare))
+    return statistics.median(profiled / bare for bare, profiled in _pairs(measured))
+
+
+def _pairs(measured: Mapping[str, Any]) -> list[tuple[float, float]]:
+    return list(zip(measured["bare"], measured["profiled"], strict=False))
 
 
 Figure = Callable[[Mapping[str, Any]], float]

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.overhead.plan import WORKLOADS, Arm
+from benchmarks.overhead.plan import RECAPTURED, REPEATS, WORKLOADS, Arm
 
 __all__ = ["ArmProcess", "Lockstep", "Measured", "Setting", "measure_round", "processes"]
 
@@ -34,7 +34,7 @@ class Setting:
         floor: Path of the compiled floor, or "".
         cupti: Path of libcupti for all tools but torch's, or "".
         environment: Variables on top of this process's.
-        blocks: Timed blocks of each workload, bare and profiled alike.
+        blocks: Timed blocks of each workload, bare and profiled alike; some have a multiple.
         limit_s: Longest time for one answer.
         apart: Only one process at a time, instead of all in lockstep.
     """
@@ -181,9 +181,10 @@ def measure_round(
 ) -> dict[str, Measured]:
     """Measure every workload of every arm once, in fresh processes.
 
-    First come all blocks without a profiler, so that nothing that one leaves behind is in them.
-    Then, workload by workload, the profilers start, the same number of blocks is run, and they end.
-    The arms take turns block by block, each time in another order.
+    Blocks without a profiler and with one alternate, each pair around a session of its own, so that
+    the clocks and neighbours of a moment are in both. Work that is captured anew by every session
+    has one session: all blocks without it, then all with it. The arms take turns block by block,
+    each time in another order.
 
     Args:
         arms: Arms with their workloads.
@@ -239,29 +240,39 @@ class Lockstep:
     def measure(self, blocks: int) -> None:
         """Measure everything."""
         for workload in WORKLOADS:
-            self._blocks(workload, "bare", blocks)
-        for workload in WORKLOADS:
-            arms = self._arms(workload)
-            for name in arms:
-                self._running[name].send("start", workload)
-            for name in arms:
-                self._note(name, workload, self._running[name].receive(f"start {workload}"))
-            self._blocks(workload, "profiled", blocks)
-            for name in self._arms(workload):
-                answer = self._running[name].ask("finish", workload)
-                self._note(name, workload, answer)
-                for key in ("finalize_s", "bytes", "kernels"):
-                    self._measured(name, workload)[key] = answer[key] if answer else None
+            count = blocks * REPEATS.get(workload, 1)
+            is_paired = workload not in RECAPTURED
+            self._block(workload)  # warms up
+            for _ in range(count if is_paired else 1):
+                each = 1 if is_paired else count
+                for _ in range(each):
+                    self._block(workload, "bare")
+                self._session(workload, each)
 
-    def _blocks(self, workload: str, which: str, blocks: int) -> None:
-        for number in range(blocks + 1):  # the first one warms up
-            arms = self._arms(workload)
-            self._order.shuffle(arms)
-            for name in arms:
-                answer = self._running[name].ask("block", workload)
-                self._note(name, workload, answer)
-                if number and answer:
-                    self._measured(name, workload)[which].append(answer["seconds"])
+    def _session(self, workload: str, blocks: int) -> None:
+        arms = self._arms(workload)
+        for name in arms:
+            self._running[name].send("start", workload)
+        for name in arms:
+            self._note(name, workload, self._running[name].receive(f"start {workload}"))
+        if workload in RECAPTURED:
+            self._block(workload)
+        for _ in range(blocks):
+            self._block(workload, "profiled")
+        for name in self._arms(workload):
+            answer = self._running[name].ask("finish", workload)
+            self._note(name, workload, answer)
+            for key in ("finalize_s", "bytes", "kernels"):
+                self._measured(name, workload)[key] = answer[key] if answer else None
+
+    def _block(self, workload: str, which: str = "") -> None:
+        arms = self._arms(workload)
+        self._order.shuffle(arms)
+        for name in arms:
+            answer = self._running[name].ask("block", workload)
+            self._note(name, workload, answer)
+            if which and answer:
+                self._measured(name, workload)[which].append(answer["seconds"])
 
     def _note(self, name: str, workload: str, answer: Measured | None) -> None:
         if answer is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +47,18 @@ def lockstep(fails: str = "", seed: int = 0, blocks: int = 3) -> tuple[Log, dict
     return log, results
 
 
-def test_no_profiler_starts_before_all_blocks_without_one() -> None:
+def test_blocks_without_and_with_a_profiler_alternate() -> None:
     log, _ = lockstep()
+    ours = [do for name, do, workload in log if (name, workload) == ("ours", "tiny")]
 
-    first = next(place for place, (_, do, _) in enumerate(log) if do == "start")
+    assert ours == ["block", *["block", "start", "block", "finish"] * 9]
 
-    assert Counter(do for _, do, _ in log[:first]) == {"block": 3 * 2 * 4}
+
+def test_work_that_is_captured_anew_has_one_session() -> None:
+    log, _ = lockstep()
+    ours = [do for name, do, workload in log if (name, workload) == ("ours", "graph")]
+
+    assert ours == [*["block"] * 4, "start", *["block"] * 4, "finish"]
 
 
 def test_arms_take_turns_block_by_block() -> None:
@@ -74,7 +79,7 @@ def test_the_order_comes_from_the_seed() -> None:
 def test_the_first_block_is_not_kept() -> None:
     _, results = lockstep(blocks=3)
 
-    assert results["ours"]["workloads"]["tiny"] == {
+    assert results["ours"]["workloads"]["graph"] == {
         "bare": [1.0] * 3,
         "profiled": [1.0] * 3,
         "finalize_s": 0.1,
@@ -89,7 +94,7 @@ def test_an_arm_that_fails_in_one_workload_goes_on_with_the_next() -> None:
     assert results["ours"]["workloads"]["tiny"]["profiled"] == []
     assert results["ours"]["workloads"]["graph"]["profiled"] == [1.0] * 3
     assert ("ours", "finish", "tiny") not in log
-    assert results["none"]["workloads"]["tiny"]["profiled"] == [1.0] * 3
+    assert results["none"]["workloads"]["tiny"]["profiled"] == [1.0] * 9
 
 
 def test_a_round_measures_in_fresh_processes() -> None:
@@ -99,7 +104,7 @@ def test_a_round_measures_in_fresh_processes() -> None:
 
     assert result["none"]["error"] is None
     tiny = result["none"]["workloads"]["tiny"]
-    assert len(tiny["bare"]) == len(tiny["profiled"]) == 1
+    assert len(tiny["bare"]) == len(tiny["profiled"]) == 3
     assert tiny["bare"][0] > 0
 
 
