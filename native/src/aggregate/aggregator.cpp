@@ -6,6 +6,7 @@
 #include "context/thread_state.h"
 #include "support/clock.h"
 #include "support/fork_locks.h"
+#include "support/tick_clock.h"
 
 namespace proton {
 
@@ -48,8 +49,13 @@ void Aggregator::lose(const char *reason, uint64_t count, const Epoch *epoch) {
 }
 
 EpochId Aggregator::launched(uint64_t correlation_id) noexcept {
+  return launched_at(correlation_id, 0);
+}
+
+EpochId Aggregator::launched_at(uint64_t correlation_id, int64_t called_ns) noexcept {
   LaunchRecord record;
   record.correlation_id = correlation_id;
+  record.called_ns = called_ns;
   record.at = capture_current();
   return record.at.epoch == 0 ? 0 : note(record);
 }
@@ -60,6 +66,8 @@ EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint32_t 
   record.at = capture_current();
   record.code = code & 0xffffff;
   record.kind = kind;
+  record.has_tick_time = true;
+  record.called_ns = TickClock::now_ns();
   return note(record);
 }
 
@@ -231,11 +239,14 @@ void Aggregator::settled(const SettledRecord &record) noexcept {
   }
 }
 
-void Aggregator::add_launch(const LaunchRecord &record) {
+void Aggregator::add_launch(LaunchRecord record) {
   if (record.kind == LaunchKind::kRetracted) {
     retract(record.correlation_id);
     return;
   }
+  if (record.has_tick_time)
+    record.called_ns = ticks_.monotonic(record.called_ns);
+  record.has_tick_time = false;
   if (record.kind == LaunchKind::kGraph) {
     graph_book.add_launch(record);
     return;
@@ -268,6 +279,7 @@ void Aggregator::add_range(const RangeRecord &record) {
 
 void Aggregator::drain() {
   int64_t start_ns = monotonic_ns();
+  ticks_.observe();
   for_each_thread([&](ThreadState &thread) {
     thread.launches.consume([&](const LaunchRecord &record) {
       try {

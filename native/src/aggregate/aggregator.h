@@ -10,6 +10,7 @@
 
 #include "aggregate/graph_book.h"
 #include "aggregate/session_tree.h"
+#include "aggregate/tick_anchors.h"
 #include "correlation/launch_table.h"
 #include "record/record_sink.h"
 
@@ -54,6 +55,7 @@ public:
 
   EpochId launched(uint64_t correlation_id) noexcept override;
   EpochId launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept override;
+  EpochId launched_at(uint64_t correlation_id, int64_t called_ns) noexcept override;
   void retracted(uint64_t correlation_id) noexcept override;
   void failed(uint64_t correlation_id) noexcept override;
   void complete(std::span<const KernelRecord> kernels) noexcept override;
@@ -85,13 +87,15 @@ private:
   Epoch *current_epoch();                            ///< null while no session is active
   EpochId note(const LaunchRecord &record) noexcept; ///< in the calling thread's log
   void add_range(const RangeRecord &record);
-  void add_launch(const LaunchRecord &record);
+  void add_launch(LaunchRecord record);
   void retract(uint64_t correlation_id);
   void add_kernel(const KernelRecord &record);
   void add_copy(const CopyRecord &record);
   template <typename Record, typename Add>
   void add_all(std::span<const Record> records, Add add) noexcept;
   void lose(const char *reason, uint64_t count, const Epoch *epoch);
+
+  TickAnchors ticks_;
 };
 
 } // namespace proton

@@ -126,6 +126,7 @@ void GraphBook::add_kernel(const KernelRecord &record) {
       }
     }
   }
+  open->launch.called_ns = 0; // the latency of the launch is that of its first kernel
   if (open->is_complete)
     complete(*open);
   proceed(*open);

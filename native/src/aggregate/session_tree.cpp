@@ -29,7 +29,7 @@ SessionTree::Phase &SessionTree::phase(uint32_t number) {
     return *newest_;
   std::unique_ptr<Phase> &found = phases_[number];
   if (!found)
-    found = std::make_unique<Phase>();
+    found = std::make_unique<Phase>(pauses_);
   newest_ = found.get();
   newest_number_ = number;
   return *found;
@@ -55,7 +55,11 @@ void SessionTree::Phase::add_time(NodeIndex node, int64_t duration_ns) {
   add_time(node, times(node), duration_ns);
 }
 
-CallPathTree &SessionTree::tree(uint32_t number) { return phase(number).tree; }
+CallPathTree &SessionTree::tree(uint32_t number) {
+  Phase &found = phase(number);
+  found.devices.publish(found.tree);
+  return found.tree;
+}
 
 const CallPathTree *SessionTree::find(uint32_t number) const {
   auto found = phases_.find(number);
@@ -272,11 +276,15 @@ void SessionTree::add_found(uint32_t number, const LaunchRecord &launch, const K
   Phase &target = phase(number);
   ++target.revision;
   int64_t duration_ns = record.end_ns - record.start_ns;
+  const char *name = record.name ? record.name : "";
   auto find_leaf = [&] {
     return place ? graph_leaf(target, launch, *place, record) : kernel_node(target, launch, record);
   };
   if (record.identity == 0) {
-    target.add_time(find_leaf(), duration_ns);
+    NodeIndex node = find_leaf();
+    target.add_time(node, duration_ns);
+    target.devices.add(target.devices.leaf(target.tree, node, record.device_kind, name),
+                       record.start_ns, record.end_ns, launch.called_ns);
     return;
   }
   FoundLeaf wanted;
@@ -289,29 +297,33 @@ void SessionTree::add_found(uint32_t number, const LaunchRecord &launch, const K
   if (!leaf.is_same(wanted)) {
     wanted.node = find_leaf();
     wanted.times = &target.times(wanted.node);
+    wanted.use = &target.devices.leaf(target.tree, wanted.node, record.device_kind, name);
     leaf = wanted;
   }
   target.add_time(leaf.node, *leaf.times, duration_ns);
+  target.devices.add(*leaf.use, record.start_ns, record.end_ns, launch.called_ns);
 }
 
-void SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &record) {
+void SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &record, int64_t called_ns) {
   ++revision;
   int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
   NodeIndex node = tree.child(parent, Name(record.name), FrameKind::kCopy, device);
   tree.set_device(node, device);
   add_time(node, record.end_ns - record.start_ns);
+  devices.add(devices.leaf(tree, node, record.device_kind, nullptr), record.start_ns, record.end_ns,
+              called_ns);
   tree.metrics().add(node, kBytes, Aggregation::kInclusive, static_cast<int64_t>(record.bytes));
 }
 
 void SessionTree::add_copy(uint32_t number, const LaunchRecord &launch, const CopyRecord &record) {
   Phase &target = phase(number);
-  target.add_copy(node_for(target, launch.at.shadow, launch.at.python), record);
+  target.add_copy(node_for(target, launch.at.shadow, launch.at.python), record, launch.called_ns);
 }
 
 void SessionTree::add_node(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
                            const CopyRecord &record) {
   Phase &target = phase(number);
-  target.add_copy(captured_node(target, launch, place), record);
+  target.add_copy(captured_node(target, launch, place), record, launch.called_ns);
 }
 
 void SessionTree::add_metric(uint32_t number, const Capture &at, const std::string &name,

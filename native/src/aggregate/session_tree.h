@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "aggregate/device_times.h"
+#include "aggregate/pause_list.h"
 #include "calltree/call_path_tree.h"
 #include "correlation/capture_store.h"
 #include "record/record.h"
@@ -45,7 +47,11 @@ public:
   void add_metric(uint32_t phase, const Capture &at, const std::string &name,
                   Aggregation aggregation, const MetricValue &value);
 
-  /// The tree of a phase, made when it is new.
+  /// From when to when the session does not listen: no device was idle for it then.
+  void pause(int64_t now_ns) { pauses_.pause(now_ns); }
+  void resume(int64_t now_ns) { pauses_.resume(now_ns); }
+
+  /// The tree of a phase, made when it is new, with all that is known so far.
   CallPathTree &tree(uint32_t phase);
   const CallPathTree *find(uint32_t phase) const;
   /// Grows with everything that is added to the phase; 0 for an empty one.
@@ -69,6 +75,7 @@ private:
     bool is_node = false;
     NodeIndex node = 0;
     Distribution *times = nullptr;
+    DeviceTimes::Leaf *use = nullptr;
 
     bool is_same(const FoundLeaf &other) const {
       return identity == other.identity && shadow == other.shadow && python == other.python &&
@@ -80,7 +87,9 @@ private:
   static constexpr size_t kUnknownColumn = ~size_t{0};
 
   struct Phase {
+    explicit Phase(const PauseList &pauses) : devices(pauses) {}
     CallPathTree tree;
+    DeviceTimes devices;
     uint64_t revision = 0;
     std::unordered_map<uint64_t, NodeIndex> paths;    ///< (shadow, python) -> node
     std::vector<FoundLeaf> found;                     ///< by hash; the newest of a slot stays
@@ -92,7 +101,7 @@ private:
     Distribution &times(NodeIndex node);
     void add_time(NodeIndex node, Distribution &times, int64_t duration_ns);
     void add_time(NodeIndex node, int64_t duration_ns);
-    void add_copy(NodeIndex parent, const CopyRecord &record);
+    void add_copy(NodeIndex parent, const CopyRecord &record, int64_t called_ns);
   };
 
   /// The kernel that a record is about.
@@ -127,6 +136,7 @@ private:
   ContextSource source_;
   uint32_t birth_; ///< frames of an earlier birth are not on this session's paths
   bool records_wall_;
+  PauseList pauses_;
   std::map<uint32_t, std::unique_ptr<Phase>> phases_;
   uint32_t newest_number_ = 0; ///< of `newest_`, the phase that nearly every record goes to
   Phase *newest_ = nullptr;

@@ -133,6 +133,8 @@ py::list list_recording(const std::string &path) {
     event["event"] = kEventNames[static_cast<uint32_t>(recorded.kind)];
     put_text(event, "name", recorded.name);
     event["correlation_id"] = recorded.correlation_id;
+    if (recorded.kind == EventKind::kLaunch && recorded.start_ns != 0)
+      event["start_ns"] = recorded.start_ns;
     if (recorded.kind == EventKind::kDropped)
       event["count"] = recorded.count;
     if (recorded.kind == EventKind::kKernel) {

@@ -41,6 +41,7 @@ CallPathTree CallPathTree::copy_for_writing() const {
   copy.nodes_ = nodes_;
   copy.variants_ = variants_;
   copy.metrics_ = metrics_;
+  copy.device_use_ = device_use_;
   return copy;
 }
 

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "calltree/device_use.h"
 #include "calltree/metric_columns.h"
 #include "record/record.h"
 #include "support/name.h"
@@ -64,6 +66,9 @@ public:
   const std::vector<Variant> &variants() const { return variants_; }
   MetricColumns &metrics() { return metrics_; }
   const MetricColumns &metrics() const { return metrics_; }
+  void set_device_use(std::vector<DeviceUse> uses) { device_use_ = std::move(uses); }
+  /// Of the whole tree and of top-level scopes, by device; empty: nothing is known.
+  const std::vector<DeviceUse> &device_use() const { return device_use_; }
 
   /// Pre-order walk without recursion; children in order of insertion.
   /// `visitor.enter(NodeIndex, depth)` and `visitor.leave(NodeIndex, depth)`; root has depth 0.
@@ -111,6 +116,7 @@ private:
   std::vector<Variant> variants_;
   std::unordered_map<ChildKey, Leaves, ChildKeyHash> leaves_; ///< kernels; key.rest is 0
   MetricColumns metrics_;
+  std::vector<DeviceUse> device_use_;
 };
 
 } // namespace proton

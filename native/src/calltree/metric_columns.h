@@ -28,6 +28,7 @@ struct MetricColumn {
   std::string name; ///< with unit, e.g. "time (ns)"
   Aggregation aggregation = Aggregation::kInclusive;
   MetricType type = MetricType::kInt;
+  bool is_own = false;         ///< for `.proton` alone: what upstream's tools read lacks it
   std::vector<int64_t> ints;   ///< kInt; shorter than the tree when the tail is empty
   std::vector<double> doubles; ///< kDouble
   std::vector<bool> valid;     ///< scalars: node has a value
@@ -47,6 +48,8 @@ public:
            const MetricValue &value);
   /// Same for the built-in int64 metrics, by column position from `builtin`.
   void add_int(size_t column, NodeIndex node, int64_t value);
+  /// Sets a built-in int64 metric that only `.proton` files show. `name` is one of few constants.
+  void set_own(const char *name, Aggregation aggregation, NodeIndex node, int64_t value);
   /// Adds one sample to the node's distribution of a built-in metric.
   void add_sample(size_t column, NodeIndex node, double value);
   /// The node's distribution of a built-in metric, made when it is new; its address stays.

@@ -42,9 +42,11 @@ struct LaunchRecord {
   uint64_t correlation_id = 0; ///< not 0
   Capture at;
   uint32_t code : 24 = 0; ///< from intern_code; of a graph the number of its layout; 0: unknown
-  LaunchKind kind : 8 = LaunchKind::kKernel;
+  LaunchKind kind : 7 = LaunchKind::kKernel;
+  bool has_tick_time : 1 = false; ///< `called_ns` is of TickClock, as until it is consumed
+  int64_t called_ns = 0;          ///< when the call was entered; 0: unknown
 };
-static_assert(sizeof(LaunchRecord) == 24, "there are very many of them");
+static_assert(sizeof(LaunchRecord) == 32, "there are very many of them");
 
 enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen };
 

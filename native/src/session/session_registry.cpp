@@ -83,6 +83,7 @@ void SessionRegistry::activate(int id) {
   if (session.active)
     return;
   session.active = true;
+  session.tree->resume(monotonic_ns());
   EpochId epoch = open_epoch();
   session.first_epochs.try_emplace(session.phase, epoch);
 }
@@ -93,6 +94,7 @@ void SessionRegistry::deactivate(int id) {
   if (!session.active)
     return;
   session.active = false;
+  session.tree->pause(monotonic_ns());
   open_epoch();
 }
 

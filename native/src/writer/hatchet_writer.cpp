@@ -20,7 +20,10 @@ struct Slot {
   const MetricColumn *column = nullptr;
 };
 
+// Columns of our own are for `.proton` alone.
 bool has_values(const MetricColumn &column) {
+  if (column.is_own)
+    return false;
   return !column.int_vectors.empty() || !column.double_vectors.empty() ||
          std::find(column.valid.begin(), column.valid.end(), true) != column.valid.end();
 }

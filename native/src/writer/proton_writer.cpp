@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "support/error.h"
+#include "writer/device_use_section.h"
 #include "writer/distribution_section.h"
 #include "writer/packed_column.h"
 #include "writer/preorder_rows.h"
@@ -270,7 +271,7 @@ void ProtonFile::dropped(const std::map<std::string, uint64_t> &counts) {
 }
 
 std::string ProtonFile::encode(const std::vector<Device> &device_list, const FileFacts &facts) {
-  out_.map(16);
+  out_.map(tree_.device_use().empty() ? 16 : 17);
   out_.text("schema");
   out_.text(kSchema);
   out_.text("version");
@@ -286,6 +287,8 @@ std::string ProtonFile::encode(const std::vector<Device> &device_list, const Fil
   metrics();
   distributions();
   dropped(facts.dropped);
+  if (!tree_.device_use().empty())
+    pack_device_use(out_, tree_, rows_.devices_used);
   return out_.take();
 }
 

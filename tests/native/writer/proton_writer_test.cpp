@@ -193,3 +193,30 @@ TEST(hostile_names_are_valid_text) {
   CHECK_EQ(file["strings"][1].text, std::string("\\xff\n\0", 6));
   CHECK_EQ(file["strings"][2].text, "");
 }
+
+TEST(device_use_names_scopes_and_the_devices_of_the_file) {
+  CallPathTree tree;
+  NodeIndex scope = sample::scope(tree, kRootNode, "step");
+  sample::kernel(tree, scope, "add", 1, 10);
+  DeviceUse whole;
+  whole.device = 0;
+  whole.busy_ns = 10;
+  whole.idle_ns = 30;
+  whole.latency.add(20);
+  whole.latency.add(22);
+  DeviceUse of_scope = whole, of_another_device = whole;
+  of_scope.node = scope;
+  of_another_device.device = 3; // that no row names
+  tree.set_device_use({whole, of_scope, of_another_device});
+  msgpack::Value uses = encode(tree)["device_use"];
+  CHECK_EQ(uses.items.size(), 2);
+  CHECK(is_nil(uses[0]["scope"]));
+  CHECK_EQ(uses[1]["scope"].text, "step");
+  CHECK_EQ(uses[0]["device"].integer, 0);
+  CHECK_EQ(uses[0]["busy_ns"].integer, 10);
+  CHECK_EQ(uses[0]["idle_ns"].integer, 30);
+  CHECK_EQ(uses[0]["launches"].integer, 2);
+  CHECK_EQ(uses[0]["latency_sum_ns"].integer, 42);
+  CHECK_EQ(uses[0]["latency_first_bucket"].integer, LaunchLatency::bucket(20));
+  CHECK_EQ(uses[0]["latency_buckets"].items.size(), 2);
+}

@@ -16,6 +16,7 @@
 #include "collector/cupti/subscription.h"
 #include "driver/cuda_driver.h"
 #include "support/error.h"
+#include "support/tick_clock.h"
 
 namespace proton {
 namespace {
@@ -163,6 +164,7 @@ void CuptiCollector::start() {
   if (self.subscription)
     throw Error(ErrorCode::kUnavailable, "the cupti collector runs already; stop it first");
   load(self, options_);
+  TickClock::calibrate(); // launches are stamped with it
   try {
     self.subscription = subscribe(self, options_);
   } catch (...) {

@@ -16,7 +16,7 @@ inline constexpr uint32_t kNoText = 0xffffffffu;
 enum class EventKind : uint32_t {
   kScopeEnter = 1, ///< name
   kScopeExit = 2,
-  kLaunch = 3,  ///< correlation_id
+  kLaunch = 3,  ///< correlation_id, start_ns (of the call; 0: unknown)
   kKernel = 4,  ///< everything
   kFailed = 5,  ///< correlation_id
   kDropped = 6, ///< name (reason), count

@@ -110,7 +110,7 @@ void ReplayCollector::play_all() {
       break;
     case EventKind::kLaunch:
       id = correlations[event.correlation_id] = next_correlation_id();
-      sink_.launched(id);
+      sink_.launched_at(id, event.start_ns);
       break;
     case EventKind::kKernel:
       kernels.push_back({i, id});
@@ -165,7 +165,7 @@ uint32_t ReplayCollector::launch(uint32_t count) {
       found = next_++;
     }
     uint64_t id = next_correlation_id();
-    sink_.launched(id);
+    sink_.launched_at(id, recording_.events[found].start_ns);
     finish_launch(found, id);
   }
   return launched;

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "collector/cupti/cupti_session.h"
 #include "driver/cupti_abi.h"
+#include "support/clock.h"
 #include "support/error.h"
 
 using namespace proton;
@@ -252,4 +253,39 @@ TEST(a_collector_that_runs_is_not_started_again) {
   fake_cupti_launch("k", 7);
   session.stop();
   CHECK_EQ(session.tree(), "k=1 ");
+}
+
+TEST(latency_is_from_the_driver_call_to_the_start_on_the_device) {
+  CuptiSession session;
+  constexpr int64_t kLaterNs = 50'000'000;
+  int64_t before_ns = monotonic_ns();
+  fake_cupti_set_clock(static_cast<uint64_t>(before_ns + kLaterNs));
+  {
+    ScopeGuard scope("step");
+    fake_cupti_launch("add", 7);
+  }
+  int64_t after_ns = monotonic_ns();
+  session.stop();
+  msgpack::Value file =
+      msgpack::parse(CuptiSession::sessions().encode(session.id, 0, FileFormat::kProton));
+  const msgpack::Value &uses = file["device_use"];
+  CHECK_EQ(uses.items.size(), 2);
+  CHECK_EQ(uses[1]["scope"].text, "step");
+  CHECK_EQ(uses[0]["busy_ns"].integer, 1000);
+  CHECK_EQ(uses[0]["launches"].integer, 1);
+  CHECK_EQ(uses[0]["latency_clamped"].integer, 0);
+  CHECK_EQ(uses[0]["idle_ns"].integer, uses[0]["latency_sum_ns"].integer);
+  constexpr int64_t kSlackNs = 1'000'000; // between the readings of two clocks
+  CHECK(uses[0]["latency_max_ns"].integer <= kLaterNs + kSlackNs);
+  CHECK(uses[0]["latency_min_ns"].integer >= kLaterNs - (after_ns - before_ns) - kSlackNs);
+}
+
+TEST(upstreams_formats_have_no_columns_of_ours) {
+  CuptiSession session;
+  fake_cupti_launch("ncclDevKernel_AllReduce", 7);
+  session.stop();
+  std::string json = CuptiSession::sessions().encode(session.id, 0, FileFormat::kHatchet);
+  CHECK(json.find("ncclDevKernel_AllReduce") != std::string::npos);
+  CHECK(json.find("latency") == std::string::npos);
+  CHECK(json.find("waiting") == std::string::npos);
 }

@@ -1,0 +1,90 @@
+// The union of intervals that come nearly in order, in bounded memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace proton {
+
+/// Time between two intervals of a union, and whose interval ended it.
+struct Gap {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t owner = 0;
+};
+
+/// The newest `fewest_open` disjoint intervals at least stay open: what comes before, between or
+/// across them is exact, in any order. Older ones are closed for good, as a sum; of what comes
+/// later and began before their end, the part before that end counts as late and not as covered. So
+/// the true measure lies between `covered_ns()` and `covered_ns() + late_ns()`.
+///
+/// Intervals that touch are one. Its owner is that of the part that begins first.
+class IntervalUnion {
+public:
+  explicit IntervalUnion(size_t fewest_open) : fewest_open_(fewest_open) {}
+
+  /// Adds [start, end). True when twice as many are open as must be: `close_older` is due.
+  [[nodiscard]] bool add(int64_t start_ns, int64_t end_ns, uint32_t owner) {
+    if (blocks_.empty() || start_ns < blocks_.back().start_ns) {
+      insert(start_ns, end_ns, owner);
+      return blocks_.size() >= 2 * fewest_open_;
+    }
+    Block &newest = blocks_.back();
+    if (start_ns <= newest.end_ns) {
+      newest.end_ns = std::max(newest.end_ns, end_ns);
+      return false;
+    }
+    blocks_.push_back({start_ns, end_ns, owner});
+    return blocks_.size() >= 2 * fewest_open_;
+  }
+  /// `visit(Gap)` hears of the gap in front of each interval that is closed.
+  template <typename Visit> void close_older(Visit &&visit) {
+    size_t count = blocks_.size() - fewest_open_;
+    visit_gaps(count, visit);
+    forget_older(count);
+  }
+
+  bool empty() const { return blocks_.empty(); }
+  int64_t covered_ns() const;
+  int64_t late_ns() const { return late_ns_; }
+  /// Start and owner of the first interval of all. Not empty.
+  int64_t first_start_ns() const { return first().start_ns; }
+  uint32_t first_owner() const { return first().owner; }
+  /// The gaps in front of open intervals, in order.
+  template <typename Visit> void for_each_open_gap(Visit &&visit) const {
+    visit_gaps(blocks_.size(), visit);
+  }
+
+private:
+  struct Block {
+    int64_t start_ns;
+    int64_t end_ns;
+    uint32_t owner;
+  };
+
+  const Block &first() const { return has_closed_ ? first_closed_ : blocks_.front(); }
+  void insert(int64_t start_ns, int64_t end_ns, uint32_t owner);
+  void forget_older(size_t count);
+  template <typename Visit> void visit_gaps(size_t count, Visit &&visit) const {
+    bool has_before = has_closed_;
+    int64_t before_ns = closed_until_ns_;
+    for (size_t i = 0; i < count; ++i) {
+      if (has_before)
+        visit(Gap{before_ns, blocks_[i].start_ns, blocks_[i].owner});
+      before_ns = blocks_[i].end_ns;
+      has_before = true;
+    }
+  }
+
+  size_t fewest_open_;
+  std::vector<Block> blocks_; ///< open, disjoint and in order
+  Block first_closed_{};
+  bool has_closed_ = false;
+  int64_t closed_until_ns_ = 0;
+  int64_t closed_ns_ = 0;
+  int64_t late_ns_ = 0;
+};
+
+} // namespace proton

@@ -1,0 +1,39 @@
+// How busy devices were for a profile and for each of its top-level scopes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace proton {
+
+/// From the host's launch call to the start on the device. Two-digit log buckets: 8 per octave.
+struct LaunchLatency {
+  uint64_t count = 0;
+  uint64_t clamped = 0; ///< that would have been negative, and count as 0
+  int64_t sum_ns = 0, min_ns = 0, max_ns = 0;
+  std::vector<uint32_t> buckets; ///< by `bucket`; shorter when the tail is empty
+
+  void add(int64_t latency_ns);
+  void merge(const LaunchLatency &other);
+  /// Below 8 its own; above, the leading one and the three bits behind it.
+  static uint32_t bucket(int64_t latency_ns) {
+    auto value = static_cast<uint64_t>(latency_ns);
+    if (value < 8)
+      return static_cast<uint32_t>(value);
+    auto octave = static_cast<uint32_t>(63 - __builtin_clzll(value));
+    return (octave - 2) * 8 + static_cast<uint32_t>((value >> (octave - 3)) & 7);
+  }
+};
+
+/// One device's time, as seen by the whole profile or one top-level scope.
+struct DeviceUse {
+  uint32_t node = 0;        ///< the top-level scope; the root: the whole profile
+  int32_t device = -1;      ///< index into the DeviceTable
+  int64_t busy_ns = 0;      ///< something ran
+  int64_t idle_ns = 0;      ///< nothing ran, and the next thing to run was this scope's
+  int64_t waiting_ns = 0;   ///< part of busy_ns: nothing ran but kernels that wait for others
+  int64_t uncertain_ns = 0; ///< up to so much more was busy: records came too late to be placed
+  LaunchLatency latency;
+};
+
+} // namespace proton
