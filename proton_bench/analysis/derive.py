@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.device_use import DEVICE_WALL, is_device_time, with_device_use
 from proton_bench.analysis.formula import (
     SECONDS,
     Divisor,
@@ -92,7 +93,8 @@ class AvailableMetrics:
 
 
 def available_metrics(profile: Profile) -> AvailableMetrics:
-    """Return the metrics of a profile; empty columns are left out."""
+    """Return the metrics of a profile, those of devices among them; empty ones are left out."""
+    profile = with_device_use(profile)
     columns = [column for column in profile.columns.values() if bool(column.valid.any())]
     inclusive = tuple(c.spec.name for c in columns if _is_inclusive(c))
     exclusive = tuple(c.spec.name for c in columns if not _is_inclusive(c))
@@ -102,6 +104,7 @@ def available_metrics(profile: Profile) -> AvailableMetrics:
 
 def default_metrics(profile: Profile) -> tuple[str, ...]:
     """Return the metrics to show when none is named: a time or the like, and the count."""
+    profile = with_device_use(profile)
     recorded = {
         MetricSpec(name).base.lower(): name
         for name in reversed(available_metrics(profile).recorded)
@@ -132,7 +135,8 @@ def derive(profile: Profile, metrics: Sequence[str]) -> tuple[MetricValues, ...]
     Raises:
         MetricError: A metric is unknown, or what it is derived from was not recorded.
     """
-    return tuple(_derive_one(profile, name) for name in metrics)
+    complete = with_device_use(profile)
+    return tuple(_derive_one(complete, name) for name in metrics)
 
 
 def _derive_one(profile: Profile, name: str) -> MetricValues:
@@ -183,6 +187,10 @@ def _is_inclusive(column: MetricColumn) -> bool:
 
 
 def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> MetricValues:
+    if formula.divisor is Divisor.TOTAL and is_device_time(source.name):
+        wall = _source(profile, DEVICE_WALL)
+        values, valid = _ratio(source.values * 100.0, source.valid, by=wall)
+        return MetricValues(formula.name, source.aggregation, values, valid)
     if formula.divisor is Divisor.TOTAL:
         return _percent(formula.name, source)
     scale = formula.scale

@@ -17,6 +17,7 @@ from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.native_file import check_version
 from proton_bench.profile.builder import with_strings
 from proton_bench.profile.device import Device, Variant
+from proton_bench.profile.device_use import DeviceUse
 from proton_bench.profile.distribution import SKETCH_GAMMA, Distribution, as_samples
 from proton_bench.profile.distribution_table import DistributionTable
 from proton_bench.profile.frame import FrameKind, StringTable
@@ -76,6 +77,7 @@ class _Layout(msgspec.Struct, kw_only=True):
     metrics: list[_Metric] = []
     distributions: list[_Distribution] = []
     dropped: dict[str, int] = {}
+    device_use: tuple[DeviceUse, ...] = ()
 
 
 class _Head(msgspec.Struct):
@@ -128,6 +130,8 @@ class JsonFile:
             "distributions": _packed_distributions(profile.distributions),
             "dropped": dict(profile.dropped),
         }
+        if profile.device_use:
+            layout["device_use"] = profile.device_use
         return msgspec.json.encode(layout | dict(profile.extra)) + b"\n"
 
 
@@ -191,6 +195,7 @@ def _profile(layout: _Layout, extra: dict[str, Any], source: str) -> Profile:
         raise ProfileFormatError("a row has a name that does not exist")
     # JSON has integers of any size, MessagePack has not.
     counted = {"devices": layout.devices, "variants": layout.variants, "dropped": layout.dropped}
+    counted["device_use"] = layout.device_use
     plain_map(msgspec.to_builtins(counted), source)
     return Profile(
         strings=strings,
@@ -206,6 +211,7 @@ def _profile(layout: _Layout, extra: dict[str, Any], source: str) -> Profile:
         distributions=_tables(layout.distributions, rows),
         provenance=Provenance(plain_map(layout.provenance, source)),
         dropped=layout.dropped,
+        device_use=layout.device_use,
         partial=layout.partial,
         extra=extra,
     )

@@ -14,6 +14,7 @@ from proton_bench.formats.native_columns import Budget, PackedBytes, PackedColum
 from proton_bench.formats.native_distributions import PackedDistributions, pack_distributions
 from proton_bench.formats.native_metrics import PackedMetric, metric_column, pack_metric
 from proton_bench.profile.device import Device, Variant
+from proton_bench.profile.device_use import DeviceUse
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import MetricColumn
 from proton_bench.profile.profile import Profile
@@ -44,6 +45,7 @@ class _Layout(msgspec.Struct, kw_only=True):
     metrics: list[PackedMetric] = []
     distributions: PackedBytes | None = None
     dropped: dict[str, int] = {}
+    device_use: tuple[DeviceUse, ...] = ()
 
 
 _KNOWN = frozenset(_Layout.__struct_fields__)
@@ -99,6 +101,8 @@ class NativeFile:
             "distributions": pack_distributions(profile.distributions),
             "dropped": dict(profile.dropped),
         }
+        if profile.device_use:
+            layout["device_use"] = profile.device_use
         return msgspec.msgpack.encode(layout | dict(profile.extra))
 
 
@@ -154,6 +158,7 @@ def _profile(layout: _Layout, budget: Budget, extra: dict[str, Any]) -> Profile:
         ),
         provenance=Provenance(plain_map(layout.provenance, budget.source)),
         dropped=layout.dropped,
+        device_use=layout.device_use,
         partial=layout.partial,
         extra=extra,
     )

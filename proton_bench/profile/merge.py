@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.profile.device import Device, Variant
+from proton_bench.profile.device_use import DeviceUse, combine_uses
 from proton_bench.profile.distribution import Distribution
 from proton_bench.profile.frame import StringTable
 from proton_bench.profile.metric import MetricColumn, ValueKind
@@ -44,8 +45,20 @@ def merge(profiles: Sequence[Profile]) -> Profile:
     return replace(
         merged,
         dropped=dict(dropped),
+        device_use=_joined_uses(profiles),
         partial=any(profile.partial for profile in profiles),
         provenance=_joined_provenance(profiles),
+    )
+
+
+def _joined_uses(profiles: Sequence[Profile]) -> tuple[DeviceUse, ...]:
+    """Sum the time of devices; one that several processes used counts once for each."""
+    known: dict[Device, int] = {}
+    places = [_interned(profile.devices, known) for profile in profiles]
+    return combine_uses(
+        replace(use, device=int(own[use.device]))
+        for profile, own in zip(profiles, places, strict=True)
+        for use in profile.device_use
     )
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.profile import preorder
 from proton_bench.profile.device import Device, Variant
+from proton_bench.profile.device_use import DeviceUse
 from proton_bench.profile.distribution_table import DistributionTable
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation, MetricColumn, ValueKind
@@ -44,6 +45,8 @@ class Profile:
         distributions: Distributions by metric name, inflated when first looked at.
         provenance: Where the profile comes from.
         dropped: Lost records by reason.
+        device_use: How busy the devices were, as a whole and for each top-level scope; empty
+            where that is not known.
         partial: Whether the run had not ended when this was written.
         extra: Unknown top-level keys of the file, written back unchanged.
         subtree_end: For each row the row after its last descendant; derived.
@@ -61,6 +64,7 @@ class Profile:
     distributions: Mapping[str, DistributionTable] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
     dropped: Mapping[str, int] = field(default_factory=dict)
+    device_use: tuple[DeviceUse, ...] = ()
     partial: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     subtree_end: Rows = field(init=False)
@@ -222,6 +226,8 @@ class Profile:
             _check_range(name, array, range(-1, len(table)))
         for column in self.columns.values():
             column.self_check(rows)
+        for use in self.device_use:
+            use.self_check(len(self.devices))
 
 
 def _check_range(name: str, array: npt.NDArray[Any], allowed: range) -> None:

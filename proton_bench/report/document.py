@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from proton_bench.analysis.derive import AvailableMetrics, MetricValues
+from proton_bench.analysis.device_use import device_verdicts
 from proton_bench.analysis.select import MetricTree
 from proton_bench.profile import FrameKind, Profile
 from proton_bench.report.names import FrameFormat, format_name
@@ -82,6 +83,23 @@ def encode_document(document: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(document) + b"\n"
 
 
+def _device_use(profile: Profile) -> list[dict[str, Any]]:
+    return [
+        {
+            "device": verdict.device,
+            "busy_ns": verdict.use.busy_ns,
+            "waiting_ns": verdict.use.waiting_ns,
+            "idle_ns": verdict.use.idle_ns,
+            "uncertain_ns": verdict.use.uncertain_ns,
+            "launches": verdict.use.launches,
+            "launch_latency_median_ns": verdict.latency_ns,
+            "launch_latency_sum_ns": verdict.use.latency_sum_ns,
+            "reason": verdict.reason or None,
+        }
+        for verdict in device_verdicts(profile)
+    ]
+
+
 def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
     return {
         "schema": schema,
@@ -90,6 +108,7 @@ def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
         "partial": profile.partial,
         "dropped": dict(profile.dropped),
         "devices": [f"{device.kind}:{device.index}" for device in profile.devices],
+        "device_use": _device_use(profile),
     }
 
 

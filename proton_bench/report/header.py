@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
+from proton_bench.analysis.device_use import DeviceVerdict, device_verdicts
 from proton_bench.profile import Profile
 from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
-from proton_bench.report.units import count_text
+from proton_bench.report.units import count_text, duration_text
 
-__all__ = ["HeaderReport", "losses"]
+__all__ = ["HeaderReport", "device_line", "losses"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,14 +30,38 @@ class HeaderReport:
     source: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield one line of facts and one per loss."""
+        """Yield one line of facts, one per device that worked and one per loss."""
         del console, options
         facts = [count_text(len(self.profile), "row"), *_facts(self.profile)]
         yield Segment(visible(self.source), HEADING)
         yield Segment(f"  {', '.join(facts)}\n", DIM)
+        for verdict in device_verdicts(self.profile):
+            yield Segment(f"{device_line(verdict)}\n")
         for loss in losses(self.profile):
             yield Segment(f"{loss}\n", WARNING)
         yield Segment("\n")
+
+
+def device_line(verdict: DeviceVerdict) -> str:
+    """Return how busy a device was: ``CUDA:0 busy 62 %, idle 38 % of 1.2 s, ...``."""
+    use = verdict.use
+    parts = [f"busy {_share(use.busy_ns, use.wall_ns)}"]
+    if use.waiting_ns:
+        parts.append(f"of it only waiting {_share(use.waiting_ns, use.wall_ns)}")
+    parts.append(f"idle {_share(use.idle_ns, use.wall_ns)} of {duration_text(use.wall_ns)}")
+    if verdict.latency_ns is not None:
+        mean_ns = use.latency_sum_ns / use.launches
+        median, mean = duration_text(verdict.latency_ns), duration_text(mean_ns)
+        parts.append(f"launch latency {median} (median), {mean} (mean)")
+    if use.uncertain_ns:
+        parts.append(f"up to {duration_text(use.uncertain_ns)} more was busy")
+    reason = f": {verdict.reason}" if verdict.reason else ""
+    return visible(f"{verdict.device} {', '.join(parts)}{reason}")
+
+
+def _share(part: int, whole: int) -> str:
+    percent = 100.0 * part / whole
+    return f"{percent:.0f} %" if percent >= 1 or part == 0 else "<1 %"
 
 
 def losses(profile: Profile) -> tuple[str, ...]:

@@ -123,3 +123,31 @@ def test_launching_by_hand_needs_an_open_stream(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(UsageError, match="start a session with pace=manual first"):
         replay.launch()
+
+
+def test_recorded_launches_say_how_busy_the_device_was(tmp_path: Path) -> None:
+    path = tmp_path / "timed.pbrecord"
+    events: list[dict[str, object]] = [
+        {"event": "scope_enter", "name": "step"},
+        {"event": "launch", "correlation_id": 1, "start_ns": 600},
+        {"event": "launch", "correlation_id": 2, "start_ns": 1900},
+        {"event": "scope_exit"},
+        kernel(1, "matmul", 100),
+        {**kernel(2, "ncclDevKernel_AllReduce", 0), "start_ns": 2000, "end_ns": 2300},
+    ]
+    native.write_recording(str(path), events)
+    options = SessionOptions(name=tmp_path / "out", backend="replay", mode=f"replay:file={path}")
+
+    with open_session(options) as session:
+        profile = session.profile()
+
+    whole, step = profile.device_use
+    assert (whole.scope, step.scope) == (None, "step")
+    assert (whole.busy_ns, whole.idle_ns, whole.waiting_ns) == (400, 400 + 900, 300)
+    assert (whole.launches, whole.latency_sum_ns) == (2, 400 + 100)
+    assert step.wall_ns == whole.wall_ns
+    waiting = profile.column("waiting_kernel")
+    assert [profile.name(row) for row in range(len(profile)) if waiting.get(row)] == [
+        "ncclDevKernel_AllReduce"
+    ]
+    assert native.read_recording(str(path))[1]["start_ns"] == 600

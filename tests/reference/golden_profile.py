@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from proton_bench.formats import FORMATS, find_format
 from proton_bench.profile import (
     Aggregation,
     Device,
+    DeviceUse,
     Distribution,
     FrameKind,
     Profile,
@@ -53,10 +55,16 @@ def golden_profile() -> Profile:
     samples = [1000.0 + 7 * i for i in range(70)]
     builder.set_distribution(op, "time (ns)", Distribution.from_samples(samples))
     builder.add(0, "/srv/model.py:12@forward", FrameKind.PYTHON)
-    return builder.build(
+    built = builder.build(
         provenance={"backend": "replay", "versions": {"triton": "3.7.1"}, "argv": ["x.py", "-v"]},
         dropped={"buffer full": 3},
     )
+    whole = DeviceUse(
+        *(None, 0, 7500, 2500, 500, 10, 3, 1, 31_000, 0, 20_000),
+        latency_first_bucket=80,
+        latency_buckets=(1, 0, 0, 2),
+    )
+    return replace(built, device_use=(whole, replace(whole, scope="test_step[8]", idle_ns=100)))
 
 
 def main() -> None:

@@ -91,6 +91,7 @@ def view(profile: Profile) -> dict[str, Any]:
         },
         "provenance": profile.provenance.to_plain(),
         "dropped": dict(profile.dropped),
+        "device_use": profile.device_use,
         "partial": profile.partial,
         "extra": dict(profile.extra),
     }

@@ -152,6 +152,10 @@ def column(dtype: str, size: int, content: bytes, codec: str = "zlib") -> dict[s
         (lambda d: d.update(strings=[b"\xff"]), "Expected `str`"),
         (lambda d: d.update(provenance={"a": msgpack.ExtType(5, b"")}), "holds a Ext"),
         (lambda d: d.update(surplus={1: 2}), "not a string"),
+        (lambda d: d["device_use"][0].update(device=2), "device_use names device 2 of 2"),
+        (lambda d: d["device_use"][1].update(idle_ns=-1), "no time and no count"),
+        (lambda d: d["device_use"][1].update(busy_ns=2**63), "no time and no count"),
+        (lambda d: d["device_use"][0].update(latency_buckets=[1] * 500), "more latency buckets"),
     ],
 )
 def test_errors_say_what_is_wrong(change: Callable[[dict[str, Any]], None], message: str) -> None:

@@ -28,6 +28,7 @@ def test_document_is_versioned_and_names_its_metrics() -> None:
     assert (found["schema"], found["version"]) == ("proton_bench.view", [1, 0])
     assert (found["source"], found["partial"], found["dropped"]) == ("x.proton", True, {"lost": 3})
     assert found["devices"] == ["CUDA:0"]
+    assert found["device_use"] == []
     assert found["metrics"] == [
         {"name": "time/ms", "aggregation": "inc"},
         {"name": "wall (ns)", "aggregation": "exc"},

@@ -265,7 +265,7 @@ TEST(latency_is_from_the_driver_call_to_the_start_on_the_device) {
     fake_cupti_launch("add", 7);
   }
   int64_t after_ns = monotonic_ns();
-  session.stop();
+  session.collector.flush();
   msgpack::Value file =
       msgpack::parse(CuptiSession::sessions().encode(session.id, 0, FileFormat::kProton));
   const msgpack::Value &uses = file["device_use"];
