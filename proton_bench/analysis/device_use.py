@@ -9,13 +9,13 @@ import numpy as np
 
 from proton_bench.profile import (
     Aggregation,
-    DeviceUse,
     FrameKind,
     MetricColumn,
     MetricSpec,
     Profile,
     ValueKind,
 )
+from proton_bench.profile.device_use import DeviceUse
 
 __all__ = ["DEVICE_WALL", "DeviceVerdict", "device_verdicts", "is_device_time", "with_device_use"]
 

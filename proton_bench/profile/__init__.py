@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from proton_bench.profile.builder import ProfileBuilder
 from proton_bench.profile.device import Device, Variant
-from proton_bench.profile.device_use import DeviceUse
 from proton_bench.profile.distribution import Distribution
 from proton_bench.profile.distribution_table import DistributionTable
 from proton_bench.profile.frame import FrameKind
@@ -18,7 +17,6 @@ from proton_bench.profile.provenance import Provenance
 __all__ = [
     "Aggregation",
     "Device",
-    "DeviceUse",
     "Distribution",
     "DistributionTable",
     "FrameKind",

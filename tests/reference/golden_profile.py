@@ -12,13 +12,13 @@ from proton_bench.formats import FORMATS, find_format
 from proton_bench.profile import (
     Aggregation,
     Device,
-    DeviceUse,
     Distribution,
     FrameKind,
     Profile,
     ProfileBuilder,
     Variant,
 )
+from proton_bench.profile.device_use import DeviceUse
 
 GOLDEN = Path(__file__).parent.parent / "data" / "golden"
 

@@ -7,7 +7,8 @@ import pytest
 from proton_bench.analysis.derive import available_metrics, default_metrics, derive
 from proton_bench.analysis.device_use import device_verdicts, with_device_use
 from proton_bench.analysis.select import Selection, build_tree
-from proton_bench.profile import Device, DeviceUse, FrameKind, Profile, ProfileBuilder
+from proton_bench.profile import Device, FrameKind, Profile, ProfileBuilder
+from proton_bench.profile.device_use import DeviceUse
 
 GPU = Device("CUDA", 0)
 LATENCY = {"launch_latency_sum (ns)": 900, "launch_latency_count": 3}

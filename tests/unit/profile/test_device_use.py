@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.profile import Device, DeviceUse, Profile, ProfileBuilder
-from proton_bench.profile.device_use import combine_uses
+from proton_bench.profile import Device, Profile, ProfileBuilder
+from proton_bench.profile.device_use import DeviceUse, combine_uses
 
 
 def bucket(latency: int) -> int:

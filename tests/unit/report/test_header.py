@@ -6,7 +6,8 @@ from dataclasses import replace
 from fakes.profiles import training_profile
 
 from proton_bench.analysis.device_use import device_verdicts
-from proton_bench.profile import DeviceUse, Provenance
+from proton_bench.profile import Provenance
+from proton_bench.profile.device_use import DeviceUse
 from proton_bench.report.header import HeaderReport, device_line, losses
 from proton_bench.report.theme import open_console
 
