@@ -4,8 +4,9 @@ The replicate is the process. Within one, what a profiler adds is the median ove
 the profiled one less the bare one before it. So what differs between processes (addresses,
 allocator, clocks) cancels, and so does what differs between moments and rounds. Over the rounds the
 median is reported, with a 95 % interval from resampling rounds. Ratios of what is added are ratios
-of medians over the same rounds; a ratio whose reference is not safely above zero is undecided. The arm `none` goes through
-the same without a profiler: its ratio shows what the procedure itself gets wrong.
+of medians over the same rounds; a ratio whose reference is not safely above zero is undecided. The
+arm `none` goes through the same without a profiler: its ratio shows what the procedure itself gets
+wrong.
 """
 
 from __future__ import annotations

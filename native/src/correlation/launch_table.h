@@ -14,7 +14,8 @@ namespace proton {
 ///
 /// Open addressing with linear probing: a launch lives for microseconds and there are hundred
 /// thousands a second, so nothing is allocated per launch. Consecutive ids lie side by side in
-/// groups, because records come in about the order of their launches.
+/// groups, because records come in about the order of their launches. Where a place is taken, the
+/// same place of the next group is tried: what lies side by side does not make a search longer.
 class LaunchTable {
 public:
   /// Returns the older launch whose id was used again before its record came; empty without one.
@@ -47,13 +48,16 @@ public:
   size_t size() const { return used_; }
 
 private:
+  static constexpr uint64_t kGroupBits = 6;
+  static constexpr size_t kGroup = size_t{1} << kGroupBits;
+
   size_t home(uint64_t id) const;
-  size_t next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
-  /// Slot of the id, or the free one where it belongs.
+  size_t next(size_t slot) const { return (slot + kGroup) & (slots_.size() - 1); }
+  /// Slot of the id, or the free one where it belongs; that of another when there is none.
   size_t find(uint64_t id) const;
   void resize(size_t slots);
 
-  std::vector<LaunchRecord> slots_; ///< a power of two of them; id 0: free
+  std::vector<LaunchRecord> slots_; ///< a power of two of them, more than a group; id 0: free
   size_t used_ = 0;
   uint64_t forgotten_ = 0;
 };

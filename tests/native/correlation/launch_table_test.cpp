@@ -1,5 +1,8 @@
 #include "correlation/launch_table.h"
 
+#include <map>
+#include <vector>
+
 #include "check.h"
 
 using namespace proton;
@@ -48,4 +51,39 @@ TEST(an_id_used_again_gives_back_the_launch_that_nobody_will_answer) {
   CHECK(older.has_value());
   CHECK_EQ(older->at.epoch, 4);
   CHECK_EQ(table.take(1)->at.epoch, 5);
+}
+
+TEST(ids_that_are_far_apart_find_room) {
+  for (uint64_t step : {1u, 10u, 64u, 4096u, 1u << 24}) {
+    LaunchTable table;
+    for (uint64_t i = 1; i <= 20'000; ++i)
+      table.add(launch(i * step, static_cast<EpochId>(i)));
+    CHECK_EQ(table.size(), 20'000);
+    for (uint64_t i = 20'000; i != 0; --i)
+      if (std::optional<LaunchRecord> found = table.take(i * step); !found || found->at.epoch != i)
+        CHECK_EQ(step, uint64_t{0});
+    CHECK_EQ(table.size(), 0);
+  }
+}
+
+TEST(any_order_of_adding_and_taking_gives_back_what_was_added) {
+  LaunchTable table;
+  std::map<uint64_t, EpochId> expected;
+  uint64_t random = 1;
+  for (EpochId round = 1; round <= 200'000; ++round) {
+    random = random * 6364136223846793005ull + 1442695040888963407ull;
+    uint64_t id = 1 + (random >> 33) % 3000 * ((random >> 20) % 2 == 0 ? 1 : 64);
+    auto found = expected.find(id);
+    if ((random >> 40) % 2 == 0) {
+      std::optional<LaunchRecord> older = table.add(launch(id, round));
+      CHECK_EQ(older.has_value(), found != expected.end());
+      expected[id] = round;
+    } else {
+      std::optional<LaunchRecord> taken = table.take(id);
+      CHECK_EQ(taken ? taken->at.epoch : 0, found == expected.end() ? 0 : found->second);
+      expected.erase(id);
+    }
+    if (table.size() != expected.size())
+      CHECK_EQ(table.size(), expected.size());
+  }
 }
