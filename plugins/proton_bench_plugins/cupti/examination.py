@@ -107,7 +107,12 @@ def subscriber_finding(environ: Mapping[str, str]) -> Finding:
     Args:
         environ: The environment to look at.
     """
-    set_ = [f"{name}={environ[name]}" for name in _INJECTION if environ.get(name)]
+    set_ = [
+        f"{name}={environ[name]}"
+        for name in _INJECTION
+        # A libcupti there hands NVTX ranges to whoever subscribes, as a session of ours has it.
+        if environ.get(name) and not os.path.basename(environ[name]).startswith("libcupti")
+    ]
     preloaded = environ.get("LD_PRELOAD", "").replace(":", " ").split()
     set_ += [
         f"LD_PRELOAD={path}"

@@ -113,6 +113,7 @@ def test_the_version_is_asked_of_the_file_in_a_process_of_its_own(cupti_doubles:
     [
         ({}, Status.OK),
         ({"LD_PRELOAD": "/usr/lib/libasan.so"}, Status.OK),
+        ({"NVTX_INJECTION64_PATH": "/a/libcupti.so.12"}, Status.OK),
         ({"CUDA_INJECTION64_PATH": "/nsys/libToolsInjection64.so"}, Status.NOTE),
         ({"NVTX_INJECTION64_PATH": "/nsys/libToolsInjection64.so"}, Status.NOTE),
         ({"LD_PRELOAD": "/a.so:/nsys/libToolsInjection64.so"}, Status.NOTE),
