@@ -138,8 +138,9 @@ def test_recorded_launches_say_how_busy_the_device_was(tmp_path: Path) -> None:
     native.write_recording(str(path), events)
     options = SessionOptions(name=tmp_path / "out", backend="replay", mode=f"replay:file={path}")
 
-    with open_session(options) as session:
-        profile = session.profile()
+    session = open_session(options)
+    profile = session.profile()
+    session.finalize(formats=())
 
     whole, step = profile.device_use
     assert (whole.scope, step.scope) == (None, "step")

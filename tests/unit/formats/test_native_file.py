@@ -26,6 +26,7 @@ def test_file_is_one_map_with_these_keys() -> None:
     assert keys == [
         "schema", "version", "partial", "provenance", "devices", "strings", "rows", "parents",
         "frames", "kinds", "device", "variant", "variants", "metrics", "distributions", "dropped",
+        "device_use",
     ]  # fmt: skip
 
 
