@@ -18,10 +18,10 @@ UNITS = {
     "metadata": "launch",
 }
 WORKLOADS = tuple(UNITS)
-# These are captured anew by each session: their blocks are not paired.
-RECAPTURED = frozenset({"compiled_graphs", "graph"})
+# It takes seconds to capture these anew: they have one session, and their blocks are no pairs.
+RECAPTURED = frozenset({"compiled_graphs"})
 # So many times as many blocks: short ones, of whose difference little is left.
-REPEATS = {"tiny": 3, "metadata": 3}
+REPEATS = {"tiny": 3, "metadata": 3, "graph": 2}
 _STEPS = ("eager", "compiled", "compiled_graphs")
 
 

@@ -182,9 +182,9 @@ def measure_round(
     """Measure every workload of every arm once, in fresh processes.
 
     Blocks without a profiler and with one alternate, each pair around a session of its own, so that
-    the clocks and neighbours of a moment are in both. Work that is captured anew by every session
-    has one session: all blocks without it, then all with it. The arms take turns block by block,
-    each time in another order.
+    the clocks and neighbours of a moment are in both. Work that takes long to capture has one
+    session: all blocks without it, then all with it. The arms take turns block by block, each time
+    in another order.
 
     Args:
         arms: Arms with their workloads.

@@ -36,7 +36,7 @@ class FakeProcess:
 
 def lockstep(fails: str = "", seed: int = 0, blocks: int = 3) -> tuple[Log, dict[str, Any]]:
     log: Log = []
-    arms = chosen(["none", "floor", "ours"], ["tiny", "graph"])
+    arms = chosen(["none", "floor", "ours"], ["tiny", "compiled_graphs"])
     running: Any = {name: FakeProcess(name, log, fails if name == "ours" else "") for name in arms}
     results: dict[str, Any] = {
         name: {"workloads": {work: {"bare": [], "profiled": []} for work in arm.workloads}}
@@ -54,9 +54,9 @@ def test_blocks_without_and_with_a_profiler_alternate() -> None:
     assert ours == ["block", *["block", "start", "block", "finish"] * 9]
 
 
-def test_work_that_is_captured_anew_has_one_session() -> None:
+def test_work_that_takes_long_to_capture_has_one_session() -> None:
     log, _ = lockstep()
-    ours = [do for name, do, workload in log if (name, workload) == ("ours", "graph")]
+    ours = [do for name, do, workload in log if (name, workload) == ("ours", "compiled_graphs")]
 
     assert ours == [*["block"] * 4, "start", *["block"] * 4, "finish"]
 
@@ -79,7 +79,7 @@ def test_the_order_comes_from_the_seed() -> None:
 def test_the_first_block_is_not_kept() -> None:
     _, results = lockstep(blocks=3)
 
-    assert results["ours"]["workloads"]["graph"] == {
+    assert results["ours"]["workloads"]["compiled_graphs"] == {
         "bare": [1.0] * 3,
         "profiled": [1.0] * 3,
         "finalize_s": 0.1,
@@ -92,7 +92,7 @@ def test_an_arm_that_fails_in_one_workload_goes_on_with_the_next() -> None:
     log, results = lockstep(fails="start tiny")
 
     assert results["ours"]["workloads"]["tiny"]["profiled"] == []
-    assert results["ours"]["workloads"]["graph"]["profiled"] == [1.0] * 3
+    assert results["ours"]["workloads"]["compiled_graphs"]["profiled"] == [1.0] * 3
     assert ("ours", "finish", "tiny") not in log
     assert results["none"]["workloads"]["tiny"]["profiled"] == [1.0] * 9
 
