@@ -4,7 +4,7 @@
 //   FAKE_CUDA_LAUNCHES "1": cuLaunchKernel is seen by the double of libcupti in FAKE_CUPTI_LIB
 //   FAKE_CUDA_FAIL     "cuCtxSynchronize=700": entry points that return a code
 // When libcupti's double is loaded under the name in FAKE_CUPTI_LIB, cuCtxSynchronize completes the
-// records that it holds back for the current context.
+// records that it holds back for the current context, or ends the captures that are open.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -24,6 +24,7 @@ namespace cuda = proton::cuda;
 namespace {
 
 constexpr uint64_t kContextHandle = 1; // as in the double of libcupti
+constexpr int kErrorStreamCaptureUnsupported = 900;
 
 void *context_handle(uint64_t id) {
   return reinterpret_cast<void *>((kContextHandle << 44) | (id << 4));
@@ -98,7 +99,15 @@ template <typename... Arguments> void control(const char *name, Arguments... arg
   dlclose(library);
 }
 
-void complete_records(uint32_t context) { control("fake_cupti_release", context); }
+/// What waiting for a context does in the double of libcupti. Returns the driver's answer.
+int wait_for(uint32_t context) {
+  int were_open = 0;
+  control("fake_cupti_break_captures", &were_open);
+  if (were_open != 0)
+    return kErrorStreamCaptureUnsupported;
+  control("fake_cupti_release", context);
+  return cuda::kSuccess;
+}
 
 bool launches_are_seen() {
   const char *text = std::getenv("FAKE_CUDA_LAUNCHES");
@@ -237,8 +246,7 @@ EXPORT int cuCtxSynchronize() {
   if (current() == nullptr)
     return cuda::kErrorInvalidContext;
   ++synchronisations;
-  complete_records(context_id(current()));
-  return cuda::kSuccess;
+  return wait_for(context_id(current()));
 }
 
 EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest) {

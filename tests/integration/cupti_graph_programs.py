@@ -142,6 +142,47 @@ def pauses(path: str) -> None:
         replay(executable, "replay")
 
 
+def flushed(path: str) -> None:
+    """A pause that flushes while a graph is captured."""
+    session = proton.start(path, backend="cupti")
+
+    def body() -> None:
+        with proton.scope("seen"):
+            cupti.launch("kernel", 7)
+        proton.deactivate(session, flushing=True)
+        cupti.launch("kernel", 7)
+        proton.activate(session)
+
+    replay(captured(body), "replay", 2)
+
+
+def many_replays(path: str) -> None:
+    """As many replays as PATH ends in, of ten graphs."""
+    proton.start(path, backend="cupti")
+
+    def body() -> None:
+        with proton.scope("captured"):
+            cupti.launch("kernel", 7)
+
+    executables = [captured(body) for _ in range(10)]
+    for number in range(int(path.rsplit("_", 1)[1])):
+        replay(executables[number % 10], "replay")
+
+
+def by_launch(path: str) -> None:
+    """One entry per launch of a graph, beside a plain kernel."""
+    proton.start(path, backend="cupti", mode="graph=launch")
+
+    def body() -> None:
+        with proton.scope("captured", {"flops": 2}):
+            cupti.launch("kernel", 7)
+            cupti.launch("kernel", 7)
+
+    replay(captured(body), "replay", 5)
+    with proton.scope("plain"):
+        cupti.launch("kernel", 7)
+
+
 def python_frames(path: str) -> None:
     """Graphs below Python frames."""
     proton.start(path, backend="cupti", context="python")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from fakes.doubles import Doubles
@@ -44,12 +44,19 @@ class Recorded:
         return {profile.path(row) for row in range(len(profile))}
 
 
+class Record(Protocol):
+    """Runs a program."""
+
+    def __call__(self, name: str, number: int = 0) -> Recorded:
+        """Return what was recorded."""
+
+
 @pytest.fixture
-def record(cupti_doubles: Doubles, tmp_path: Path) -> Callable[[str], Recorded]:
+def record(cupti_doubles: Doubles, tmp_path: Path) -> Record:
     """Run a program and return what was recorded."""
 
-    def run(name: str) -> Recorded:
-        output = tmp_path / name
+    def run(name: str, number: int = 0) -> Recorded:
+        output = tmp_path / f"{name}_{number}"
         environment = cupti_doubles.environment(PROTON_BENCH_NATIVE="1")
         command = [sys.executable, str(PROGRAMS), name, str(output)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -60,7 +67,7 @@ def record(cupti_doubles: Doubles, tmp_path: Path) -> Callable[[str], Recorded]:
 
 
 def test_tensors_under_capture_are_read_at_each_replay(
-    record: Callable[[str], Recorded],
+    record: Record,
 ) -> None:
     found = record("left_by_devices")
 
@@ -79,7 +86,7 @@ def test_tensors_under_capture_are_read_at_each_replay(
 
 
 def test_numbers_of_a_captured_scope_count_at_each_replay(
-    record: Callable[[str], Recorded],
+    record: Record,
 ) -> None:
     found = record("metrics")
 
@@ -98,7 +105,7 @@ def test_numbers_of_a_captured_scope_count_at_each_replay(
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 def test_metadata_of_a_captured_launch_counts_at_each_replay(
-    record: Callable[[str], Recorded],
+    record: Record,
 ) -> None:
     found = record("hooked")
 
@@ -106,7 +113,7 @@ def test_metadata_of_a_captured_launch_counts_at_each_replay(
     assert found.values("flops32") == {("replay", AT, "layer", "mm_8"): 24.0}
 
 
-def test_sessions_see_their_own_captures(record: Callable[[str], Recorded]) -> None:
+def test_sessions_see_their_own_captures(record: Record) -> None:
     found = record("two_sessions")
 
     assert found.values("flops") == {("replay first", AT, "first"): 2.0}
@@ -121,14 +128,14 @@ def test_sessions_see_their_own_captures(record: Callable[[str], Recorded]) -> N
     }
 
 
-def test_scopes_without_a_kernel_are_not_in_a_replay(record: Callable[[str], Recorded]) -> None:
+def test_scopes_without_a_kernel_are_not_in_a_replay(record: Record) -> None:
     found = record("empty_scopes")
 
     assert found.values("count") == {("replay", AT, "work", "kernel"): 1}
     assert not any("idle" in path and AT in path for path in found.paths())
 
 
-def test_graphs_outlive_the_phase_of_their_capture(record: Callable[[str], Recorded]) -> None:
+def test_graphs_outlive_the_phase_of_their_capture(record: Record) -> None:
     found = record("phases")
 
     for number in range(1, 5):
@@ -140,7 +147,7 @@ def test_graphs_outlive_the_phase_of_their_capture(record: Callable[[str], Recor
         }
 
 
-def test_graphs_outlive_pauses(record: Callable[[str], Recorded]) -> None:
+def test_graphs_outlive_pauses(record: Record) -> None:
     found = record("pauses")
 
     assert found.values("count") == {("replay", AT, "captured", "kernel"): 3}
@@ -149,8 +156,34 @@ def test_graphs_outlive_pauses(record: Callable[[str], Recorded]) -> None:
     assert found.errors == ""
 
 
+def test_a_flush_under_capture_leaves_the_capture_alone(record: Record) -> None:
+    found = record("flushed")
+
+    assert found.values("count") == {
+        ("replay", AT, "seen", "kernel"): 2,
+        ("replay", AT, "kernel"): 2,
+    }
+
+
+def test_one_entry_per_launch_is_a_mode(record: Record) -> None:
+    found = record("by_launch")
+
+    assert found.values("count") == {("replay", "<graph>"): 5, ("plain", "kernel"): 1}
+    assert found.values("time (ns)")["replay", "<graph>"] > 0
+    assert found.values("flops") == {("replay", AT, "captured"): 10.0}
+
+
+def test_a_profile_does_not_grow_with_replays(record: Record) -> None:
+    few, many = record("many_replays", 100), record("many_replays", 3000)
+
+    assert few.paths() == many.paths()
+    assert many.values("count") == {("replay", AT, "captured", "kernel"): 3000}
+    sizes = [Path(f"{found.path}.proton").stat().st_size for found in (few, many)]
+    assert sizes[1] < sizes[0] + 400  # the provenance and larger numbers
+
+
 def test_kernels_stand_below_the_python_frames_of_their_capture(
-    record: Callable[[str], Recorded],
+    record: Record,
 ) -> None:
     found = record("python_frames")
 

@@ -92,6 +92,8 @@ OpenGraph *GraphLaunches::find(uint64_t correlation_id) {
 CaptureId GraphLaunches::note(OpenGraph &open, uint64_t node, bool is_kernel) {
   LayoutEntry &entry = *open.layout;
   const GraphNode *found = entry.find(node);
+  if (entry.layout.is_whole && node != kWholeGraph) // made before launches were recorded whole
+    entry.layout.is_whole = entry.layout.is_known = entry.layout.is_exact = false;
   bool is_owed = entry.layout.is_whole ? node == kWholeGraph
                                        : is_kernel && found != nullptr && found->is_kernel;
   bool is_first = !std::exchange(open.has_records, true);

@@ -1,7 +1,7 @@
-"""The ``cupti`` backend: every kernel of NVIDIA GPUs, and copies if asked for.
+"""The ``cupti`` backend: every kernel of NVIDIA GPUs, also in CUDA graphs, and copies if asked for.
 
-``-b cupti [-m copies=on:buffer_bytes=N:flush_period_ms=N]``. It is the default where an NVIDIA GPU
-is visible.
+``-b cupti [-m copies=on:graph=launch:buffer_bytes=N:flush_period_ms=N]``. It is the
+default where an NVIDIA GPU is visible. Graphs and NVTX: docs/graphs.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ BACKEND = Backend(
     summary="kernels and copies on NVIDIA GPUs",
     availability=_availability,
     open=_open,
-    modes=(ModeSpec("", options=OPTIONS, summary="every kernel"),),
+    modes=(
+        ModeSpec("", options=OPTIONS, summary="every kernel, or one entry per launch of a graph"),
+    ),
     device_kinds=("CUDA",),
     examine=_examine,
 )

@@ -44,6 +44,8 @@ void fake_cupti_nvtx_pop();
 // Between capture_begin and capture_end launches on the stream become nodes instead of records.
 void fake_cupti_capture_begin(uint32_t stream);
 uint32_t fake_cupti_capture_end(uint32_t stream);
+/// Somebody waited for the context: open captures, if there were some, come to nothing (graph 0).
+void fake_cupti_break_captures(int *were_open);
 /// `joining` takes part in the capture of `captured`, as after waiting for an event of it.
 void fake_cupti_capture_join(uint32_t captured, uint32_t joining);
 uint32_t fake_cupti_graph_create();

@@ -1,6 +1,8 @@
 // CUDA graphs: capture, instantiation, replay, update, clones and child graphs. Callbacks and ids
 // are those that libcupti 12.8.1 was recorded with on an H200 (tests/data/cupti: graph,
 // graph_changes): see native/src/collector/cupti/graph_table.h.
+#include <set>
+
 #include "library.h"
 
 namespace fake {
@@ -23,6 +25,7 @@ struct Graphs {
   std::mutex mutex;
   std::atomic<uint32_t> capturing{0}; ///< streams
   std::map<uint32_t, Graph> graphs;   ///< also those of executable graphs, by the same ids
+  std::set<uint32_t> traced; ///< executable graphs that were made while launches are recorded whole
   std::map<uint32_t, uint32_t> inner; ///< executable graph -> a second copy, which the driver keeps
   std::map<uint32_t, uint32_t> captures; ///< graph by stream
   uint32_t next_graph = 1;
@@ -31,6 +34,11 @@ struct Graphs {
 Graphs &graphs() {
   static Graphs *instance = new Graphs;
   return *instance;
+}
+
+bool is_traced(uint32_t executable) {
+  std::lock_guard lock(graphs().mutex);
+  return graphs().traced.contains(executable);
 }
 
 Nodes nodes_of(uint32_t graph) {
@@ -202,6 +210,13 @@ FAKE_EXPORT void fake_cupti_capture_begin(uint32_t stream) {
   ++graphs().capturing;
 }
 
+FAKE_EXPORT void fake_cupti_break_captures(int *were_open) {
+  std::lock_guard lock(graphs().mutex);
+  for (auto &[stream, graph] : graphs().captures)
+    graph = 0;
+  *were_open = graphs().captures.empty() ? 0 : 1;
+}
+
 FAKE_EXPORT void fake_cupti_capture_join(uint32_t captured, uint32_t joining) {
   std::lock_guard lock(graphs().mutex);
   graphs().captures[joining] = graphs().captures[captured];
@@ -264,6 +279,8 @@ FAKE_EXPORT uint32_t fake_cupti_graph_instantiate(uint32_t graph) {
   {
     std::lock_guard lock(graphs().mutex);
     graphs().inner[executable] = inner;
+    if (library().kinds[cupti::kKindGraphTrace])
+      graphs().traced.insert(executable);
   }
   notify(cupti::kGraphExecCreated, data);
   return executable;
@@ -287,7 +304,7 @@ FAKE_EXPORT uint32_t fake_cupti_graph_launch(uint32_t executable, uint32_t strea
                                      handle(kStreamHandle, stream)};
   DriverCall call(cupti::kCuGraphLaunch, "cuGraphLaunch", &parameters, 1);
   call.enter();
-  if (library().kinds[cupti::kKindGraphTrace]) {
+  if (library().kinds[cupti::kKindGraphTrace] && is_traced(executable)) {
     emit_trace(executable, stream, call.correlation());
     return call.correlation();
   }
@@ -313,6 +330,7 @@ FAKE_EXPORT void fake_cupti_graph_exec_destroy(uint32_t executable) {
     std::lock_guard lock(graphs().mutex);
     inner = graphs().inner[executable];
     graphs().inner.erase(executable);
+    graphs().traced.erase(executable);
   }
   destroy(executable);
   destroy(inner);

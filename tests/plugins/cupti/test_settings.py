@@ -34,12 +34,34 @@ def test_options_go_before_variables_and_ours_before_upstreams() -> None:
     assert read_settings(parse_mode(None), environ).buffer_bytes == 300_000
 
 
+def test_graphs_are_recorded_by_node_or_by_launch() -> None:
+    assert not read_settings(parse_mode("graph=node"), {}).whole_graphs
+    assert read_settings(parse_mode("graph=launch"), {}).whole_graphs
+
+
+@pytest.mark.parametrize(
+    ("environ", "nvtx"),
+    [
+        ({}, True),
+        ({"TRITON_ENABLE_NVTX": "0"}, False),
+        ({"TRITON_ENABLE_NVTX": "0", "PROTON_BENCH_NVTX": "1"}, True),
+        ({"PROTON_BENCH_NVTX": "off"}, False),
+    ],
+)
+def test_nvtx_is_on_unless_a_variable_says_otherwise(
+    environ: Mapping[str, str], *, nvtx: bool
+) -> None:
+    assert read_settings(parse_mode(None), environ).nvtx is nvtx
+
+
 @pytest.mark.parametrize(
     ("mode", "environ", "message"),
     [
         ("buffer_bytes=1", {}, "option 'buffer_bytes' .* from 65536 to 268435456"),
         ("flush_period_ms=x", {}, "option 'flush_period_ms' .* whole number"),
         ("copies=maybe", {}, "choose from: off, on"),
+        ("graph=all", {}, "choose from: node, launch"),
+        ("", {"PROTON_BENCH_NVTX": "maybe"}, "PROTON_BENCH_NVTX is 'maybe'"),
         ("", {"TRITON_PROFILE_BUFFER_SIZE": "-3"}, "TRITON_PROFILE_BUFFER_SIZE is '-3'"),
         ("", {"PROTON_BENCH_CUPTI_CLOCK": "sun"}, "choose from: monotonic, vendor"),
     ],

@@ -14,6 +14,7 @@
 #include "collector/cupti/module_source.h"
 #include "collector/cupti/nvtx_source.h"
 #include "collector/cupti/subscription.h"
+#include "context/graph_capture.h"
 #include "driver/cuda_driver.h"
 #include "support/error.h"
 #include "support/tick_clock.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr uint32_t kOpenCallsMs = 1000;
 constexpr int kFlushTries = 20;
+constexpr int kFlushTriesInCapture = 1000; // nothing waits for the devices then
 constexpr timespec kBetweenTries{0, 1'000'000};
 
 std::atomic<bool> g_is_forked{false};
@@ -63,7 +65,10 @@ struct Engine {
 
 Engine &engine(RecordSink &sink) {
   static Engine *instance = [&] {
-    pthread_atfork(nullptr, nullptr, [] { g_is_forked.store(true); });
+    pthread_atfork(nullptr, nullptr, [] {
+      g_is_forked.store(true);
+      set_open_capture(nullptr); // its locks are the parent's
+    });
     return new Engine(sink);
   }();
   return *instance;
@@ -123,16 +128,20 @@ void flush_activities(Engine &self, uint32_t flags) noexcept {
     self.sink.dropped({"failed cuptiActivityFlushAll", 1, true});
 }
 
-/// Has all work recorded that was launched before; the newest id of it.
+/// Has all work recorded that was launched before; the newest id of it. The driver ends a capture
+/// that is open while somebody waits for its context, so then this one waits for the records only.
 uint64_t deliver(Engine &self, uint32_t flags) {
   constexpr uint64_t kFirst = CorrelationIds::kFirst;
   uint64_t newest = self.sink.pending(kFirst, CorrelationIds::kLast).newest_id;
   wait_for_open_calls(kOpenCallsMs);
-  for (void *context : self.launches.contexts().list())
-    self.driver->synchronize(context); // one that fails has nothing left to wait for
+  bool is_capturing = self.graphs.is_capturing();
+  if (!is_capturing)
+    for (void *context : self.launches.contexts().list())
+      self.driver->synchronize(context); // one that fails has nothing left to wait for
   flush_activities(self, flags);
   // CUPTI keeps a buffer back while something in it runs, or while its own thread reads it.
-  for (int tries = 1; tries < kFlushTries; ++tries) {
+  int most = is_capturing ? kFlushTriesInCapture : kFlushTries;
+  for (int tries = 1; tries < most; ++tries) {
     if (self.sink.pending(kFirst, newest).kernels <= self.stream.dropped())
       break;
     nanosleep(&kBetweenTries, nullptr);

@@ -301,6 +301,11 @@ void GraphTable::capture_ended(const void *stream) {
   captures_.erase(found);
 }
 
+bool GraphTable::is_capturing() {
+  Lock lock(mutex_);
+  return !captures_.empty();
+}
+
 uint32_t GraphTable::newest_of_thread() {
   Lock lock(mutex_);
   auto mine = making_.find(std::this_thread::get_id());

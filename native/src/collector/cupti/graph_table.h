@@ -53,6 +53,8 @@ public:
 
   void capture_begun(CaptureStack &stack, const void *stream, uint32_t graph);
   void capture_ended(const void *stream);
+  /// Whether a capture is open: calls that wait for a context would end it.
+  bool is_capturing();
   /// The graph that the calling thread created last; 0: none.
   uint32_t newest_of_thread();
 

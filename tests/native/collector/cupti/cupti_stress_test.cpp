@@ -1,5 +1,6 @@
-// Eight threads launch without a pause while sessions and the collector start and stop. Every
-// launch that a session saw has its record. PROTON_BENCH_STRESS multiplies the launches.
+// Eight threads launch kernels and graphs without a pause while sessions and the collector start
+// and stop. Every launch that a session saw has its record. PROTON_BENCH_STRESS multiplies the
+// launches.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int kThreads = 8;
 constexpr uint64_t kLaunchesPerScope = 16;
+constexpr uint64_t kReplays = 3; // of each graph
+constexpr uint32_t kFirstStream = 100;
 constexpr uint64_t kMostBuffers = 8;
 
 uint64_t wanted_launches() {
@@ -27,7 +30,9 @@ class Crew {
 public:
   Crew() {
     for (int number = 0; number < kThreads; ++number)
-      threads_.emplace_back([this, number] { work("thread " + std::to_string(number)); });
+      threads_.emplace_back([this, number] {
+        work("thread " + std::to_string(number), kFirstStream + static_cast<uint32_t>(number));
+      });
   }
   ~Crew() { join(); }
   uint64_t launches() const { return launches_.load(); }
@@ -40,7 +45,7 @@ public:
   }
 
 private:
-  void work(const std::string &name) {
+  void work(const std::string &name, uint32_t stream) {
     for (uint64_t serial = 0; !is_over_; ++serial) {
       // A GPU would not be faster than its records are read either, and the double's flush waits
       // until there is nothing left to deliver.
@@ -52,7 +57,22 @@ private:
       launches_ += kLaunchesPerScope;
       if (serial % 32 == 0)
         fake_cupti_failing_launch("broken", 700);
+      if (serial % 16 == 0)
+        replay_graph(stream);
     }
+  }
+  /// From its capture to its end; the collector may start or stop at any point.
+  void replay_graph(uint32_t stream) {
+    fake_cupti_capture_begin(stream);
+    fake_cupti_launch("captured", stream);
+    fake_cupti_launch("captured", stream);
+    uint32_t graph = fake_cupti_capture_end(stream);
+    uint32_t executable = fake_cupti_graph_instantiate(graph);
+    fake_cupti_graph_destroy(graph);
+    for (uint64_t i = 0; i < kReplays; ++i)
+      fake_cupti_graph_launch(executable, stream);
+    launches_ += kReplays;
+    fake_cupti_graph_exec_destroy(executable);
   }
   std::atomic<bool> is_over_{false};
   std::atomic<uint64_t> launches_{0};

@@ -1,0 +1,100 @@
+// Graphs over flushes and many replays, and those of before where launches are one entry.
+#include <string>
+#include <vector>
+
+#include "aggregate/aggregator.h"
+#include "check.h"
+#include "collector/cupti/cupti_session.h"
+
+using namespace proton;
+
+namespace {
+
+GraphBook &book() { return Aggregator::instance().graph_book; }
+
+void capture(const char *scope, std::initializer_list<const char *> kernels) {
+  ScopeGuard guard(scope);
+  for (const char *kernel : kernels)
+    fake_cupti_launch(kernel, 7);
+}
+
+uint32_t captured(const char *scope, std::initializer_list<const char *> kernels) {
+  fake_cupti_capture_begin(7);
+  capture(scope, kernels);
+  return fake_cupti_capture_end(7);
+}
+
+void launch(const char *scope, uint32_t executable, int times = 1) {
+  ScopeGuard guard(scope);
+  for (int i = 0; i < times; ++i)
+    fake_cupti_graph_launch(executable, 7);
+}
+
+/// Declared before a session: nothing of graphs is held when that is over.
+struct NothingIsLeft {
+  ~NothingIsLeft() {
+    CHECK_EQ(book().open_count(), 0);
+    CHECK_EQ(book().layout_count(), 0);
+    CHECK_EQ(book().capture_count(), 0);
+  }
+};
+
+} // namespace
+
+TEST(graphs_of_before_show_their_kernels_where_others_are_one_entry) {
+  NothingIsLeft after;
+  uint32_t executable = fake_cupti_graph_instantiate(captured("unseen", {"a", "b"}));
+  CuptiOptions options = double_options();
+  options.whole_graphs = true;
+  CuptiSession session(options);
+  launch("late", executable, 3);
+  session.collector.flush();
+  CHECK(session.counts().is_complete());
+  session.stop();
+  CHECK_EQ(session.tree(), "late/<captured_at>/a=3 late/<captured_at>/b=3 ");
+  CHECK_EQ(session.losses(), "");
+}
+
+TEST(a_flush_does_not_end_an_open_capture) {
+  NothingIsLeft after;
+  CuptiSession session;
+  launch("replay", fake_cupti_graph_instantiate(captured("earlier", {"a"})));
+  fake_cupti_capture_begin(7);
+  capture("capture", {"b"});
+  session.collector.flush();
+  CHECK(session.counts().is_complete());
+  uint32_t graph = fake_cupti_capture_end(7);
+  CHECK(graph != 0);
+  launch("replay", fake_cupti_graph_instantiate(graph));
+  session.stop();
+  CHECK_EQ(session.tree(), "replay/<captured_at>/earlier/a=1 replay/<captured_at>/capture/b=1 ");
+  CHECK_EQ(session.losses(), "");
+}
+
+TEST(a_thousand_graphs_take_no_more_memory_with_their_replays) {
+  constexpr size_t kGraphs = 1000;
+  constexpr int kReplays = 100'000;
+  constexpr int kRounds = 5;
+  NothingIsLeft after;
+  CuptiSession session;
+  std::vector<uint32_t> executables;
+  for (size_t i = 0; i < kGraphs; ++i) {
+    std::string scope = "capture " + std::to_string(i % 50);
+    executables.push_back(fake_cupti_graph_instantiate(captured(scope.c_str(), {"a", "b"})));
+  }
+  size_t captures = book().capture_count(), bytes = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kReplays / kRounds; ++i)
+      launch("replay", executables[static_cast<size_t>(i) % kGraphs]);
+    session.collector.flush();
+    size_t size = session.sessions().encode(session.id, 0, FileFormat::kProton).size();
+    CHECK_EQ(book().open_count(), 0);
+    CHECK_EQ(book().layout_count(), kGraphs);
+    CHECK_EQ(book().capture_count(), captures);
+    CHECK(round == 0 || size < bytes + bytes / 20); // larger numbers, no more nodes
+    bytes = round == 0 ? size : bytes;
+  }
+  CHECK_EQ(session.counts().records, static_cast<uint64_t>(kReplays));
+  CHECK_EQ(session.losses(), "");
+  session.stop();
+}
