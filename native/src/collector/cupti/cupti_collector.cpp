@@ -100,8 +100,9 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   subscription->set_flush_period(options.flush_period_ms);
   // Callbacks before activities: a kernel that is recorded was seen being launched.
   if (self.sink.graphs().has_device_values()) {
-    // Launches of the pause have to be over for that.
-    self.driver->synchronize_current();
+    // Launches of the pause have to be over for that; but waiting would end an open capture.
+    if (!self.graphs.was_capturing())
+      self.driver->synchronize_current();
     self.sink.graphs().skip_device_values();
   }
   self.graphs.start(options.whole_graphs);

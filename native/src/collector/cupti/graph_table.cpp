@@ -38,6 +38,7 @@ void GraphTable::start(bool whole_graphs) {
 
 void GraphTable::suspend() noexcept {
   Lock lock(mutex_);
+  was_capturing_ = !captures_.empty();
   for (auto [stream, stack] : captures_)
     stack->begun_.clear();
   captures_.clear();
@@ -304,6 +305,11 @@ void GraphTable::capture_ended(const void *stream) {
 bool GraphTable::is_capturing() {
   Lock lock(mutex_);
   return !captures_.empty();
+}
+
+bool GraphTable::was_capturing() {
+  Lock lock(mutex_);
+  return was_capturing_;
 }
 
 uint32_t GraphTable::newest_of_thread() {

@@ -55,6 +55,8 @@ public:
   void capture_ended(const void *stream);
   /// Whether a capture is open: calls that wait for a context would end it.
   bool is_capturing();
+  /// Whether one was when it was suspended last; nobody knows when that one ended.
+  bool was_capturing();
   /// The graph that the calling thread created last; 0: none.
   uint32_t newest_of_thread();
 
@@ -107,6 +109,7 @@ private:
   GraphSink &sink_;
   std::mutex mutex_; ///< outside of the sink's
   bool whole_graphs_ = false;
+  bool was_capturing_ = false;
   std::unordered_map<uint32_t, Graph> graphs_;
   std::unordered_map<uint32_t, LayoutId> executables_;
   std::map<std::thread::id, Making> making_;

@@ -5,7 +5,6 @@
 #include "aggregate/aggregator.h"
 #include "check.h"
 #include "collector/cupti/cupti_session.h"
-#include "support/error.h"
 
 using namespace proton;
 
@@ -43,30 +42,6 @@ struct NothingIsLeft {
 UserMetric metric(const char *name, int64_t value) {
   return {name, Aggregation::kInclusive, MetricValue(value)};
 }
-
-/// A graph of a kernel in a scope that leaves a value on each launch.
-struct LeavingGraph {
-  LeavingGraph() {
-    auto ring = std::make_shared<DeviceValues>(words.data(), 1, false, false);
-    fake_cupti_capture_begin(7);
-    {
-      ScopeGuard guard("capture");
-      fake_cupti_launch("a", 7);
-      CuptiSession::sessions().add_metrics(
-          capture_current(), {{"flops", Aggregation::kInclusive, MetricValue(), ring}});
-    }
-    executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
-  }
-  void launch(const char *scope, uint64_t value) {
-    words[2 + words[0] * 2] = words[0] + 1;
-    words[3 + words[0] * 2] = value;
-    ++words[0];
-    ::launch(scope, executable);
-  }
-
-  std::vector<uint64_t> words = std::vector<uint64_t>(DeviceValues::bytes(1) / 8, 0);
-  uint32_t executable = 0;
-};
 
 } // namespace
 
@@ -261,57 +236,6 @@ TEST(metrics_of_a_capture_are_added_by_every_launch) {
   session.stop();
   CHECK_EQ(session.tree("flops"), "plain=1 replay/<captured_at>/capture=20 ");
   CHECK_EQ(session.tree("bytes"), "replay/<captured_at>/capture=8 ");
-}
-
-TEST(what_a_graph_leaves_is_added_where_it_was_launched) {
-  NothingIsLeft after;
-  CuptiSession session;
-  LeavingGraph graph;
-  graph.launch("first", 1);
-  graph.launch("second", 10);
-  graph.launch("first", 100);
-  session.stop();
-  CHECK_EQ(session.tree("flops"),
-           "first/<captured_at>/capture=101 second/<captured_at>/capture=10 ");
-  CHECK_EQ(session.losses(), "");
-}
-
-TEST(what_a_graph_leaves_while_nobody_listens_is_nobodys) {
-  NothingIsLeft after;
-  CuptiSession session;
-  LeavingGraph graph;
-  graph.launch("before", 1);
-  session.sessions().deactivate(session.id);
-  graph.launch("deaf", 10);
-  session.sessions().activate(session.id);
-  graph.launch("after", 100);
-  session.sessions().deactivate(session.id);
-  session.collector.stop();
-  graph.launch("stopped", 1000);
-  session.collector.start();
-  session.sessions().activate(session.id);
-  graph.launch("again", 10000);
-  session.stop();
-  CHECK_EQ(session.tree("flops"), "before/<captured_at>/capture=1 after/<captured_at>/capture=100 "
-                                  "again/<captured_at>/capture=10000 ");
-  CHECK_EQ(session.losses(), "");
-}
-
-TEST(a_value_that_did_not_come_is_counted) {
-  NothingIsLeft after;
-  CuptiSession session;
-  LeavingGraph graph;
-  launch("replay", graph.executable);
-  session.stop();
-  CHECK_EQ(session.tree("flops"), "");
-  CHECK_EQ(session.losses(), "value that a graph left on its device=1 ");
-}
-
-TEST(values_of_devices_belong_to_captures) {
-  CuptiSession session;
-  auto ring = std::make_shared<DeviceValues>(nullptr, 1, false, false);
-  UserMetric left{"flops", Aggregation::kInclusive, MetricValue(), ring};
-  CHECK_THROWS(session.sessions().add_metrics(capture_current(), {left}), Error);
 }
 
 TEST(metrics_of_a_kernel_that_a_hook_named_are_added_to_it) {
