@@ -64,6 +64,7 @@ def open_frames() -> list[tuple[int, tuple[str, int, int]]]: ...  # depth, (name
 def set_scope_observer(
     observer: Callable[[int, tuple[str, int, int] | None], object] | None, /
 ) -> None: ...
+def send_nvtx(receiver: str | None, /) -> bool: ...
 def add_metrics(
     metrics: Sequence[tuple[str, Literal["inc", "exc", "pty"], object]],
     scope_id: int | None = None,

@@ -86,6 +86,11 @@ VARIABLES = (
         "PROTON_BENCH_NVTX", Reader.OURS, "0: the cupti backend makes no scopes of NVTX ranges"
     ),
     Variable(
+        "PROTON_BENCH_NVTX_SCOPES",
+        Reader.OURS,
+        "1, on or true: scopes are NVTX ranges to the tool that NVTX_INJECTION64_PATH names",
+    ),
+    Variable(
         "PROTON_BENCH_PARTIAL_INTERVAL_S",
         Reader.OURS,
         "seconds between two writes of NAME.partial.proton while recording; 10, and 0 for never",

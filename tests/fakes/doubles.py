@@ -37,6 +37,11 @@ class Doubles:
         """The double of libcupti."""
         return self.folder / "libcupti.so"
 
+    @property
+    def nvtx_tool(self) -> Path:
+        """A tool that receives NVTX calls; see fake_nvtx.cpp."""
+        return self.folder / "libnvtx_tool.so"
+
     def environment(self, **variables: str) -> dict[str, str]:
         """Return this process's environment with the doubles in the place of the libraries."""
         paths = [str(self.folder), os.environ.get("LD_LIBRARY_PATH", "")]
@@ -85,6 +90,7 @@ def doubles(folder: Path, *, with_subscribe_v2: bool = False) -> Doubles:
         if not made.exists() or made.stat().st_mtime < newest:
             sources = sorted((HERE / "fake_cupti").glob("*.cpp"))
             _compile(sources, place / "libcupti.so", options)
+            _compile([HERE / "fake_nvtx.cpp"], place / "libnvtx_tool.so", [])
             _compile([HERE / "fake_cuda.cpp"], made, ["-Wl,-soname,libcuda.so.1"])
     return Doubles(place)
 

@@ -1,17 +1,31 @@
 #include "bindings/scope_observer.h"
 
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <vector>
+
 #include "bindings/bindings.h"
 #include "calltree/context_tree.h"
 #include "context/current.h"
 #include "context/thread_state.h"
+#include "driver/nvtx_client.h"
 
 namespace py = pybind11;
 
 namespace proton {
 
-PyObject *g_scope_observer = nullptr;
+bool g_scopes_are_observed = false;
 
 namespace {
+
+PyObject *g_scope_observer = nullptr; ///< null: none
+NvtxClient g_nvtx;
+bool g_sends_nvtx = false;
+/// Depths of the stack right after the scopes that were pushed as ranges.
+thread_local std::vector<uint32_t> t_pushed;
+
+void update() { g_scopes_are_observed = g_scope_observer || g_sends_nvtx; }
 
 /// Calls the observer; what it raises must not end the target.
 template <typename... Arguments> void tell(const char *format, Arguments... arguments) noexcept {
@@ -21,6 +35,26 @@ template <typename... Arguments> void tell(const char *format, Arguments... argu
     PyErr_WriteUnraisable(observer);
   Py_XDECREF(result);
   Py_DECREF(observer);
+}
+
+void push_range(PyObject *name, uint32_t depth) noexcept {
+  const char *text = PyUnicode_AsUTF8(name);
+  if (!text) { // lone surrogates
+    PyErr_Clear();
+    text = "<scope>";
+  }
+  try {
+    t_pushed.push_back(depth);
+  } catch (...) { // no memory: it is no range
+    return;
+  }
+  g_nvtx.push(text);
+}
+
+/// Ends ranges of scopes that are open no more, also after sending has ended.
+void pop_ranges(uint32_t depth) noexcept {
+  for (; !t_pushed.empty() && t_pushed.back() > depth; t_pushed.pop_back())
+    g_nvtx.pop();
 }
 
 /// Of the calling thread: (depth, (name, kind, birth)), outermost first.
@@ -46,16 +80,34 @@ py::list open_frames() {
 } // namespace
 
 void tell_scope_entered(PyObject *name, FrameKind kind) noexcept {
-  tell("I(OiI)", this_thread().stack.depth(), name, static_cast<int>(kind), situation().birth);
+  uint32_t depth = this_thread().stack.depth();
+  if (g_sends_nvtx)
+    push_range(name, depth);
+  if (g_scope_observer)
+    tell("I(OiI)", depth, name, static_cast<int>(kind), situation().birth);
 }
 
-void tell_scope_left() noexcept { tell("IO", this_thread().stack.depth(), Py_None); }
+void tell_scope_left() noexcept {
+  uint32_t depth = this_thread().stack.depth();
+  pop_ranges(depth);
+  if (g_scope_observer)
+    tell("IO", depth, Py_None);
+}
 
 void bind_scope_observer(py::module_ &module) {
   module.def("set_scope_observer", [](const py::object &observer) {
     PyObject *fresh = observer.is_none() ? nullptr : Py_NewRef(observer.ptr());
     Py_XSETREF(g_scope_observer, fresh);
+    update();
   });
+  module.def(
+      "send_nvtx",
+      [](const std::optional<std::string> &path) {
+        g_sends_nvtx = path && g_nvtx.open(*path);
+        update();
+        return g_sends_nvtx;
+      },
+      py::arg("receiver"), py::pos_only());
   module.def("open_frames", &open_frames);
 }
 
