@@ -289,7 +289,7 @@ PROGRAMS: dict[str, Callable[[str], Any]] = {
     program.__name__: program
     for program in (
         *(metrics, hooked, two_sessions, empty_scopes, phases, pauses, python_frames),
-        left_by_devices,
+        *(flushed, many_replays, by_launch, left_by_devices),
     )
 }
 

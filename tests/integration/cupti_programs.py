@@ -54,9 +54,9 @@ class Upstream:
         """Close what ``enter`` opened."""
         self._native.exit_scope(token, name)
 
-    def deactivate(self) -> None:
+    def deactivate(self, *, flushing: bool = True) -> None:
         """Pause, after what was launched has been recorded."""
-        self._native.deactivate(self._session, True)
+        self._native.deactivate(self._session, flushing)
 
     def activate(self) -> None:
         """Go on."""
@@ -94,9 +94,9 @@ class Ours:
         del token
         self._proton.exit_scope(name)
 
-    def deactivate(self) -> None:
+    def deactivate(self, *, flushing: bool = True) -> None:
         """Pause, after what was launched has been recorded."""
-        self._proton.deactivate(self._session, flushing=True)
+        self._proton.deactivate(self._session, flushing=flushing)
 
     def activate(self) -> None:
         """Go on."""
@@ -282,7 +282,7 @@ def graph_pause(face: Face, cupti: Cupti) -> None:
     cupti.capture_begin(7)
     with face.scope("seen"):
         cupti.launch("first", 7)
-    face.deactivate()
+    face.deactivate(flushing=False)  # upstream's wait for the device would end the capture
     with face.scope("unseen"):
         cupti.launch("second", 7)
     face.activate()
