@@ -189,6 +189,7 @@ class CuptiCollector:
         whole_graphs: bool = False,
         nvtx: bool = False,
         vendor_clock: bool = False,
+        hardware_trace: bool = False,
         finalizes: bool = False,
     ) -> None: ...
     def start(self) -> None: ...

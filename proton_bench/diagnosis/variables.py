@@ -80,6 +80,11 @@ VARIABLES = (
         "PROTON_BENCH_DISABLE", Reader.OURS, "1, on or true: start() does nothing and returns None"
     ),
     Variable(
+        "PROTON_BENCH_HW_TRACE",
+        Reader.OURS,
+        "1: Blackwell GPUs take the times of kernels themselves; start before the first CUDA call",
+    ),
+    Variable(
         "PROTON_BENCH_NATIVE", Reader.OURS, "1, on or true: finalize() also writes NAME.proton"
     ),
     Variable(
@@ -151,7 +156,9 @@ VARIABLES = (
         "like TRITON_CUPTI_LIB_PATH, which it goes before on GPUs from compute capability 10.0 on",
     ),
     Variable("TRITON_ENABLE_NVTX", Reader.SHARED, "like PROTON_BENCH_NVTX, which goes first"),
-    Variable("TRITON_ENABLE_HW_TRACE", Reader.UPSTREAM, "hardware event trace of Blackwell"),
+    Variable(
+        "TRITON_ENABLE_HW_TRACE", Reader.SHARED, "like PROTON_BENCH_HW_TRACE, which goes first"
+    ),
     Variable(
         "TRITON_PROFILE_BUFFER_SIZE",
         Reader.SHARED,

@@ -20,7 +20,8 @@ using Candidate = std::tuple<std::string, std::string, bool>;
 std::unique_ptr<CuptiCollector> make_collector(const std::vector<Candidate> &candidates,
                                                size_t buffer_bytes, uint32_t flush_period_ms,
                                                bool copies, bool whole_graphs, bool nvtx,
-                                               bool vendor_clock, bool finalizes) {
+                                               bool vendor_clock, bool hardware_trace,
+                                               bool finalizes) {
   CuptiOptions options;
   for (const auto &[path, origin, only_if_loaded] : candidates)
     options.candidates.push_back({path, origin, only_if_loaded});
@@ -30,6 +31,7 @@ std::unique_ptr<CuptiCollector> make_collector(const std::vector<Candidate> &can
   options.whole_graphs = whole_graphs;
   options.nvtx = nvtx;
   options.vendor_clock = vendor_clock;
+  options.hardware_trace = hardware_trace;
   options.finalizes = finalizes;
   return std::make_unique<CuptiCollector>(Aggregator::instance(), std::move(options));
 }
@@ -85,7 +87,8 @@ void bind_cupti(py::module_ &module) {
            py::arg("buffer_bytes") = defaults.buffer_bytes,
            py::arg("flush_period_ms") = defaults.flush_period_ms, py::arg("copies") = false,
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
-           py::arg("vendor_clock") = false, py::arg("finalizes") = false)
+           py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
+           py::arg("finalizes") = false)
       .def("start", &CuptiCollector::start, Unlocked())
       .def("flush", &CuptiCollector::flush, Unlocked())
       .def("stop", &CuptiCollector::stop, Unlocked())

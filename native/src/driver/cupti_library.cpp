@@ -74,6 +74,7 @@ CuptiLibrary CuptiLibrary::open(const std::vector<LibraryCandidate> &candidates)
     throw Error(ErrorCode::kUnavailable, library.path() + " lacks " + missing + "; " + kAdvice);
   library.resolve("cuptiSubscribe_v2", to.subscribe_v2);
   library.resolve("cuptiActivityFlushPeriod", to.activity_flush_period);
+  library.resolve("cuptiActivityEnableHWTrace", to.activity_enable_hw_trace);
   library.resolve("cuptiActivityRegisterTimestampCallback",
                   to.activity_register_timestamp_callback);
   library.resolve("cuptiGetCubinCrc", to.get_cubin_crc);

@@ -27,6 +27,7 @@ struct CuptiFunctions {
   // optional
   cupti::function::SubscribeV2 subscribe_v2 = nullptr;
   cupti::function::ActivityFlushPeriod activity_flush_period = nullptr;
+  cupti::function::ActivityEnableHwTrace activity_enable_hw_trace = nullptr;
   cupti::function::ActivityRegisterTimestampCallback activity_register_timestamp_callback = nullptr;
   cupti::function::GetCubinCrc get_cubin_crc = nullptr;
   cupti::function::GetGraphId get_graph_id = nullptr;

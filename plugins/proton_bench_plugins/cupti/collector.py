@@ -48,6 +48,7 @@ class GpuCollector:
             whole_graphs=settings.whole_graphs,
             nvtx=settings.nvtx,
             vendor_clock=settings.vendor_clock,
+            hardware_trace=settings.hardware_trace,
             finalizes=settings.finalizes,
         )
         self._nvtx = settings.nvtx

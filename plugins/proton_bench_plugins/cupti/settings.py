@@ -50,6 +50,7 @@ class Settings:
         whole_graphs: Record one entry per launch of a CUDA graph instead of its kernels.
         nvtx: NVTX ranges of the target are scopes.
         vendor_clock: Convert CUPTI's own times instead of giving it our clock.
+        hardware_trace: Have new GPUs take the times of kernels themselves.
         finalizes: Detach CUPTI from the process when the last session ends.
     """
 
@@ -59,6 +60,7 @@ class Settings:
     whole_graphs: bool = False
     nvtx: bool = True
     vendor_clock: bool = False
+    hardware_trace: bool = False
     finalizes: bool = False
 
 
@@ -80,6 +82,9 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
         whole_graphs=asked.choice("graph", "", ("node", "launch")) == "launch",
         nvtx=asked.switch("PROTON_BENCH_NVTX", "TRITON_ENABLE_NVTX"),
         vendor_clock=asked.choice("", "PROTON_BENCH_CUPTI_CLOCK", _CLOCKS) == "vendor",
+        hardware_trace=asked.switch(
+            "PROTON_BENCH_HW_TRACE", "TRITON_ENABLE_HW_TRACE", unless_set=False
+        ),
         finalizes=asked.choice("", "PROTON_BENCH_CUPTI_FINALIZE", ("0", "1")) == "1",
     )
 
@@ -107,11 +112,11 @@ class _Asked:
             raise UsageError(f"{name} is {text!r}; choose from: {', '.join(choices)}")
         return text.lower()
 
-    def switch(self, *variables: str) -> bool:
-        """Return what the variables say, in upstream's words; True without any."""
+    def switch(self, *variables: str, unless_set: bool = True) -> bool:
+        """Return what the variables say, in upstream's words."""
         name, text = self._find("", variables)
         if text is None:
-            return True
+            return unless_set
         words = {"1": True, "on": True, "true": True, "y": True, "yes": True}
         words |= {"0": False, "off": False, "false": False, "n": False, "no": False}
         if text.strip().lower() not in words:

@@ -214,3 +214,20 @@ def test_without_a_driver_the_real_library_ends_in_a_clear_error(tmp_path: Path)
 
     with pytest.raises(BackendUnavailableError, match=r"NVIDIA's driver; tried libcuda\.so\.1"):
         collector.start()
+
+
+def test_hardware_trace_is_on_only_if_asked_for(run: Run, cupti_doubles: Doubles) -> None:
+    program = PROGRAM + "print('asked', gpu.calls('cuptiActivityEnableHWTrace'))\n"
+
+    assert "asked 0" in run(cupti_doubles, program, "-b", "cupti").stdout
+    asked = run(cupti_doubles, program, "-b", "cupti", PROTON_BENCH_HW_TRACE="1")
+    assert "asked 1" in asked.stdout
+    refused = run(
+        cupti_doubles,
+        program,
+        *("-b", "cupti"),
+        PROTON_BENCH_HW_TRACE="1",
+        FAKE_CUPTI_FAIL="cuptiActivityEnableHWTrace=27",
+    )
+    assert refused.returncode == 69
+    assert "cuptiActivityEnableHWTrace" in refused.stderr

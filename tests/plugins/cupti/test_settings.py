@@ -69,3 +69,15 @@ def test_nvtx_is_on_unless_a_variable_says_otherwise(
 def test_wrong_values_are_refused(mode: str, environ: Mapping[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read_settings(parse_mode(mode), environ)
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, False),
+        ({"TRITON_ENABLE_HW_TRACE": "1"}, True),
+        ({"TRITON_ENABLE_HW_TRACE": "1", "PROTON_BENCH_HW_TRACE": "0"}, False),
+    ],
+)
+def test_hardware_trace_is_asked_for(environ: Mapping[str, str], expected: bool) -> None:
+    assert read_settings(parse_mode(None), environ).hardware_trace is expected

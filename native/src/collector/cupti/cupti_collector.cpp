@@ -98,6 +98,8 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
                                                                 ActivityStream::completed),
                 "cuptiActivityRegisterCallbacks");
   subscription->set_flush_period(options.flush_period_ms);
+  if (options.hardware_trace)
+    subscription->enable_hardware_trace();
   // Callbacks before activities: a kernel that is recorded was seen being launched.
   if (self.sink.graphs().has_device_values()) {
     // Launches of the pause have to be over for that; but waiting would end an open capture.

@@ -19,6 +19,7 @@ struct CuptiOptions {
   bool whole_graphs = false;      ///< one record per launch of a graph, not one per node
   bool nvtx = false;              ///< NVTX ranges of the target are scopes
   bool vendor_clock = false;      ///< convert CUPTI's own time instead of giving it ours
+  bool hardware_trace = false;    ///< new GPUs take the times of kernels themselves
   bool finalizes = false;         ///< detach CUPTI from the process at the end
 };
 

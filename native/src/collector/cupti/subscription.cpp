@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "support/error.h"
+
 namespace proton {
 namespace {
 
@@ -44,6 +46,14 @@ void Subscription::set_flush_period(uint32_t period_ms) {
     return; // full buffers come when CUPTI likes
   library_.check(library_.functions().activity_flush_period(period_ms), "cuptiActivityFlushPeriod");
   has_period_ = true;
+}
+
+void Subscription::enable_hardware_trace() {
+  if (!library_.functions().activity_enable_hw_trace)
+    throw Error(ErrorCode::kUnavailable,
+                "this libcupti has no hardware trace: take one of CUDA 12.8 or newer, or unset "
+                "PROTON_BENCH_HW_TRACE and TRITON_ENABLE_HW_TRACE");
+  library_.check(library_.functions().activity_enable_hw_trace(1), "cuptiActivityEnableHWTrace");
 }
 
 uint64_t Subscription::disable_activities() noexcept {

@@ -23,6 +23,8 @@ public:
   void enable(CallbackTable &table, CallbackSource &source);
   void enable(ReaderTable &table, RecordReader &reader);
   void set_flush_period(uint32_t period_ms);
+  /// Throws where library or GPU cannot. CUPTI does not take it back.
+  void enable_hardware_trace();
 
   /// Activities off, then callbacks; how many of the calls failed.
   uint64_t disable_activities() noexcept;
