@@ -188,6 +188,11 @@ void Aggregator::add_copy(const CopyRecord &record) {
     return;
   if (launch->kind == LaunchKind::kCopy)
     ++epoch->counts.launches; // it turned out to be one
+  if (!has_duration(record)) {
+    ++epoch->counts.dropped;
+    lose("copy record with end before start", 1, epoch);
+    return;
+  }
   ++epoch->counts.records;
   for (const EpochMember &member : epoch->members)
     member.tree->add_copy(member.phase, *launch, record);

@@ -110,22 +110,29 @@ OpenGraph *GraphBook::find(uint64_t correlation_id, bool may_lack_launch) {
   return open;
 }
 
+template <typename Record>
+void GraphBook::add_node(const OpenGraph &open, CaptureId at, const Record &record,
+                         const char *if_untimed) {
+  Epoch *epoch = aggregator_.find_epoch(open.launch.at.epoch);
+  if (!epoch)
+    return;
+  if (!has_duration(record)) {
+    aggregator_.lose(if_untimed, 1, epoch);
+    return;
+  }
+  const CapturedAt *place = captures_.find(at);
+  for (const EpochMember &member : epoch->members) {
+    GraphPlace where{seen_by(member, place) ? at : 0, place ? &place->at : nullptr};
+    member.tree->add_node(member.phase, open.launch, where, record);
+  }
+}
+
 void GraphBook::add_kernel(const KernelRecord &record) {
   OpenGraph *open = find(record.correlation_id, record.may_lack_launch);
   if (!open)
     return;
-  CaptureId at = launches_.note(*open, record.graph_node, true);
-  if (Epoch *epoch = aggregator_.find_epoch(open->launch.at.epoch)) {
-    if (!has_duration(record)) {
-      aggregator_.lose("kernel record with end before start", 1, epoch);
-    } else {
-      const CapturedAt *place = captures_.find(at);
-      for (const EpochMember &member : epoch->members) {
-        GraphPlace where{seen_by(member, place) ? at : 0, place ? &place->at : nullptr};
-        member.tree->add_node(member.phase, open->launch, where, record);
-      }
-    }
-  }
+  add_node(*open, launches_.note(*open, record.graph_node, true), record,
+           "kernel record with end before start");
   open->launch.called_ns = 0; // the latency of the launch is that of its first kernel
   if (open->is_complete)
     complete(*open);
@@ -136,14 +143,8 @@ void GraphBook::add_copy(const CopyRecord &record) {
   OpenGraph *open = launches_.find(record.correlation_id);
   if (!open)
     return;
-  CaptureId at = launches_.note(*open, record.graph_node, false);
-  if (Epoch *epoch = aggregator_.find_epoch(open->launch.at.epoch)) {
-    const CapturedAt *place = captures_.find(at);
-    for (const EpochMember &member : epoch->members) {
-      GraphPlace where{seen_by(member, place) ? at : 0, place ? &place->at : nullptr};
-      member.tree->add_node(member.phase, open->launch, where, record);
-    }
-  }
+  add_node(*open, launches_.note(*open, record.graph_node, false), record,
+           "copy record with end before start");
   proceed(*open);
 }
 

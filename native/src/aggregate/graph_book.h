@@ -42,6 +42,9 @@ public:
   size_t capture_count() const { return captures_.size(); }
 
 private:
+  /// Adds the record of a node that was captured at a place, unless it has no times.
+  template <typename Record>
+  void add_node(const OpenGraph &open, CaptureId at, const Record &record, const char *if_untimed);
   std::vector<int> sessions_of(const Capture &at) const;
   OpenGraph *find(uint64_t correlation_id, bool may_lack_launch);
   /// What follows from a record of the launch that is counted and added by now.

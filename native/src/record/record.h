@@ -90,7 +90,7 @@ struct KernelRecord {
 };
 
 /// False where the times are any bytes: of a file, or of a broken collector.
-inline bool has_duration(const KernelRecord &record) noexcept {
+template <typename Record> bool has_duration(const Record &record) noexcept {
   int64_t duration_ns = 0;
   bool overflows = __builtin_sub_overflow(record.end_ns, record.start_ns, &duration_ns);
   return !overflows && duration_ns >= 0;

@@ -55,6 +55,15 @@ CopyLayout copy_layout(int kind) noexcept {
           at::kStream, at::kCorrelation, at::kGraphNode};
 }
 
+/// Sets when the record says it began and ended.
+template <typename Record>
+void set_times(Record &to, const Timebase &timebase, uint64_t start, uint64_t end) noexcept {
+  to.start_ns = timebase.monotonic(start);
+  to.end_ns = timebase.monotonic(end);
+  if (start == 0 && end == 0) // CUPTI could not time it
+    to.end_ns = to.start_ns - 1;
+}
+
 } // namespace
 
 void ReaderTable::add(RecordReader &reader) {
@@ -74,10 +83,7 @@ void KernelReader::read(const void *record, RecordBatch &batch) noexcept {
     kernel.identity = known.identity;
     kernel.correlation_id = id;
     kernel.may_lack_launch = !context_.launches.must_know(id);
-    kernel.start_ns = context_.timebase.monotonic(start);
-    kernel.end_ns = context_.timebase.monotonic(end);
-    if (start == 0 && end == 0) // CUPTI could not time it
-      kernel.end_ns = kernel.start_ns - 1;
+    set_times(kernel, context_.timebase, start, end);
     kernel.name = known.name.c_str();
     kernel.variant = &known.variant;
     kernel.device_index = known.shape.device;
@@ -93,8 +99,8 @@ void GraphReader::read(const void *record, RecordBatch &batch) noexcept {
   KernelRecord &graph = batch.next_kernel();
   graph.correlation_id = context_.ids.widen(cupti::read<uint32_t>(record, at::kCorrelation));
   graph.may_lack_launch = !context_.launches.must_know(graph.correlation_id);
-  graph.start_ns = context_.timebase.monotonic(cupti::read<uint64_t>(record, at::kStart));
-  graph.end_ns = context_.timebase.monotonic(cupti::read<uint64_t>(record, at::kEnd));
+  set_times(graph, context_.timebase, cupti::read<uint64_t>(record, at::kStart),
+            cupti::read<uint64_t>(record, at::kEnd));
   graph.name = "<graph>";
   graph.device_index = cupti::read<int32_t>(record, at::kDevice);
   graph.stream = cupti::read<uint32_t>(record, at::kStream);
@@ -108,8 +114,8 @@ void CopyReader::read(const void *record, RecordBatch &batch) noexcept {
   uint64_t id = context_.ids.widen(cupti::read<uint32_t>(record, layout.correlation));
   CopyRecord &copy = batch.next_copy();
   copy.correlation_id = id;
-  copy.start_ns = context_.timebase.monotonic(cupti::read<uint64_t>(record, layout.start));
-  copy.end_ns = context_.timebase.monotonic(cupti::read<uint64_t>(record, layout.end));
+  set_times(copy, context_.timebase, cupti::read<uint64_t>(record, layout.start),
+            cupti::read<uint64_t>(record, layout.end));
   copy.name = kind == cupti::kKindMemset
                   ? "<memset>"
                   : copy_name(cupti::read<uint8_t>(record, cupti::memcpy_offset::kCopyKind));

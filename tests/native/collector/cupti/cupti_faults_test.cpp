@@ -1,10 +1,12 @@
 // Every entry point of libcupti fails in turn: a start says so and leaves nothing on, and later
 // failures are counted losses.
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "check.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/cupti/record_reader.h"
 #include "driver/cupti_library.h"
 #include "support/error.h"
 
@@ -155,4 +157,40 @@ TEST(a_buffer_of_another_profiler_is_read_and_left_to_it) {
   session.stop();
   CHECK_EQ(session.collector.facts().foreign_buffers, before + 1);
   CHECK_EQ(session.counts().records, 1u);
+}
+
+TEST(copies_and_graphs_without_times_are_counted_and_not_added) {
+  CuptiOptions options = double_options();
+  options.copies = options.whole_graphs = true;
+  CuptiSession session(options);
+  Aggregator &sink = Aggregator::instance();
+  CorrelationIds ids;
+  LaunchLog launches(sink, ids);
+  Timebase timebase;
+  DeviceFacts devices;
+  ReadingContext context{ids, launches, timebase, devices};
+  alignas(8) char record[cupti::kMemcpy6Bytes] = {}; // start and end are 0
+  auto set = [&record](size_t offset, uint32_t value) {
+    std::memcpy(record + offset, &value, sizeof value);
+  };
+  set(cupti::record_offset::kKind, cupti::kKindMemcpy);
+  set(cupti::memcpy_offset::kCorrelation, 1);
+  sink.launched(ids.widen(1), LaunchKind::kCopy, 0);
+  {
+    RecordBatch batch(sink);
+    CopyReader(context).read(record, batch);
+  }
+  set(cupti::graph_trace_offset::kCorrelation, 2);
+  LayoutId layout = sink.graphs().add({{}, {}, true, true, true});
+  sink.launched(ids.widen(2), LaunchKind::kGraph, layout);
+  {
+    RecordBatch batch(sink);
+    GraphReader(context).read(record, batch);
+  }
+  sink.graphs().retire(layout);
+  CHECK(session.counts().is_complete());
+  session.stop();
+  CHECK_EQ(session.tree(), "");
+  CHECK_EQ(session.losses(),
+           "copy record with end before start=1 kernel record with end before start=1 ");
 }
