@@ -131,9 +131,14 @@ void flush_activities(Engine &self, uint32_t flags) noexcept {
     self.sink.dropped({"failed cuptiActivityFlushAll", 1, true});
 }
 
-/// Has all work recorded that was launched before; the newest id of it. The driver ends a capture
-/// that is open while somebody waits for its context, so then this one waits for the records only.
-uint64_t deliver(Engine &self, uint32_t flags) {
+struct Delivered {
+  uint64_t newest = 0;    ///< id of the work that was launched before
+  bool is_waited = false; ///< that work is over; else more records of it may come
+};
+
+/// Has all work recorded that was launched before. The driver ends a capture that is open while
+/// somebody waits for its context, so then this one waits for the records only.
+Delivered deliver(Engine &self, uint32_t flags) {
   constexpr uint64_t kFirst = CorrelationIds::kFirst;
   uint64_t newest = self.sink.pending(kFirst, CorrelationIds::kLast).newest_id;
   wait_for_open_calls(kOpenCallsMs);
@@ -150,7 +155,7 @@ uint64_t deliver(Engine &self, uint32_t flags) {
     nanosleep(&kBetweenTries, nullptr);
     flush_activities(self, flags);
   }
-  return newest;
+  return {newest, !is_capturing};
 }
 
 } // namespace
@@ -192,9 +197,11 @@ void CuptiCollector::flush() {
   if (!is_running_ || g_is_forked.load())
     return;
   Engine &self = engine(sink_);
-  uint64_t newest = deliver(self, 0);
+  Delivered delivered = deliver(self, 0);
+  if (!delivered.is_waited)
+    return; // what has no record yet may still run: a later flush settles it
   uint64_t dropped = self.stream.take_dropped();
-  self.sink.settled({CorrelationIds::kFirst, newest, dropped != 0, dropped});
+  self.sink.settled({CorrelationIds::kFirst, delivered.newest, dropped != 0, dropped});
 }
 
 void CuptiCollector::stop() {

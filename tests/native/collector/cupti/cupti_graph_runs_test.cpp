@@ -5,6 +5,7 @@
 #include "aggregate/aggregator.h"
 #include "check.h"
 #include "collector/cupti/cupti_session.h"
+#include "driver/cupti_records.h"
 
 using namespace proton;
 
@@ -68,6 +69,23 @@ TEST(a_flush_does_not_end_an_open_capture) {
   launch("replay", fake_cupti_graph_instantiate(graph));
   session.stop();
   CHECK_EQ(session.tree(), "replay/<captured_at>/earlier/a=1 replay/<captured_at>/capture/b=1 ");
+  CHECK_EQ(session.losses(), "");
+}
+
+TEST(copies_that_run_while_a_flush_finds_a_capture_open_are_recorded_later) {
+  CuptiOptions options = double_options();
+  options.copies = true;
+  CuptiSession session(options);
+  fake_cupti_hold(1);
+  {
+    ScopeGuard guard("load");
+    fake_cupti_copy(cupti::kCopyHostToDevice, 1024, 8);
+  }
+  fake_cupti_capture_begin(7);
+  session.collector.flush();
+  fake_cupti_capture_end(7);
+  session.stop(); // waits for the copy
+  CHECK_EQ(session.tree("bytes"), "load/<memcpy H2D>=1024 ");
   CHECK_EQ(session.losses(), "");
 }
 
