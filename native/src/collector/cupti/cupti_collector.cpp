@@ -103,7 +103,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   // Callbacks before activities: a kernel that is recorded was seen being launched.
   if (self.sink.graphs().has_device_values()) {
     // Launches of the pause have to be over for that; but waiting would end an open capture.
-    if (!self.graphs.was_capturing())
+    if (!self.graphs.is_capturing())
       self.driver->synchronize_current();
     self.sink.graphs().skip_device_values();
   }

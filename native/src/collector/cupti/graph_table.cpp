@@ -38,10 +38,9 @@ void GraphTable::start(bool whole_graphs) {
 
 void GraphTable::suspend() noexcept {
   Lock lock(mutex_);
-  was_capturing_ = !captures_.empty();
   for (auto [stream, stack] : captures_)
     stack->begun_.clear();
-  captures_.clear();
+  left_open_ = std::exchange(captures_, {});
   making_.clear();
   generation_.fetch_add(1, std::memory_order_release);
 }
@@ -55,6 +54,7 @@ void GraphTable::forget_all() noexcept {
     release(graph);
   executables_.clear();
   graphs_.clear();
+  left_open_.clear();
 }
 
 void GraphTable::release(const Graph &graph) {
@@ -288,12 +288,14 @@ LayoutId GraphTable::layout(uint32_t executable, bool &is_new_unknown) {
 void GraphTable::capture_begun(CaptureStack &stack, const void *stream, uint32_t graph) {
   Lock lock(mutex_);
   stack.table_ = this;
+  left_open_.erase(stream);
   stack.begun_.push_back({stream, graph});
   captures_[stream] = &stack;
 }
 
 void GraphTable::capture_ended(const void *stream) {
   Lock lock(mutex_);
+  left_open_.erase(stream);
   auto found = captures_.find(stream);
   if (found == captures_.end())
     return;
@@ -304,12 +306,7 @@ void GraphTable::capture_ended(const void *stream) {
 
 bool GraphTable::is_capturing() {
   Lock lock(mutex_);
-  return !captures_.empty();
-}
-
-bool GraphTable::was_capturing() {
-  Lock lock(mutex_);
-  return was_capturing_;
+  return !captures_.empty() || !left_open_.empty();
 }
 
 uint32_t GraphTable::newest_of_thread() {

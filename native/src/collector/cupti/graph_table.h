@@ -53,10 +53,8 @@ public:
 
   void capture_begun(CaptureStack &stack, const void *stream, uint32_t graph);
   void capture_ended(const void *stream);
-  /// Whether a capture is open: calls that wait for a context would end it.
+  /// Whether a capture is or may be open: calls that wait for a context would end it.
   bool is_capturing();
-  /// Whether one was when it was suspended last; nobody knows when that one ended.
-  bool was_capturing();
   /// The graph that the calling thread created last; 0: none.
   uint32_t newest_of_thread();
 
@@ -109,11 +107,12 @@ private:
   GraphSink &sink_;
   std::mutex mutex_; ///< outside of the sink's
   bool whole_graphs_ = false;
-  bool was_capturing_ = false;
   std::unordered_map<uint32_t, Graph> graphs_;
   std::unordered_map<uint32_t, LayoutId> executables_;
   std::map<std::thread::id, Making> making_;
   std::map<const void *, CaptureStack *> captures_; ///< by stream
+  /// Those that were open when it was suspended last, and that nobody saw end since.
+  std::map<const void *, CaptureStack *> left_open_;
   std::atomic<uint32_t> generation_{1};
 };
 

@@ -72,6 +72,21 @@ TEST(a_flush_does_not_end_an_open_capture) {
   CHECK_EQ(session.losses(), "");
 }
 
+TEST(a_flush_does_not_end_a_capture_that_was_open_over_a_pause) {
+  NothingIsLeft after;
+  CuptiSession session;
+  fake_cupti_capture_begin(7);
+  session.sessions().deactivate(session.id);
+  session.collector.stop();
+  session.collector.start();
+  session.sessions().activate(session.id);
+  fake_cupti_launch("aside", 8);
+  session.collector.flush();
+  CHECK(fake_cupti_capture_end(7) != 0);
+  session.stop();
+  CHECK_EQ(session.tree(), "aside=1 ");
+}
+
 TEST(copies_that_run_while_a_flush_finds_a_capture_open_are_recorded_later) {
   CuptiOptions options = double_options();
   options.copies = true;
