@@ -86,6 +86,10 @@ struct GraphLaunchParams { // cuGraphLaunch, _ptsz
   void *stream;
 };
 
+/// Handle of the calling thread's default stream, which each thread has its own of. For functions
+/// whose names end in _ptsz null is that stream, too.
+inline constexpr uintptr_t kStreamPerThread = 2;
+
 struct StreamBeginCaptureParams { // cuStreamBeginCapture, _v2, ToGraph: the stream comes first
   void *stream;
 };

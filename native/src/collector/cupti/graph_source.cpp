@@ -19,6 +19,13 @@ bool has_failed(const cupti::CallbackData &call) noexcept {
   return call.function_return && *static_cast<const cuda::Result *>(call.function_return) != 0;
 }
 
+bool is_ptsz(uint32_t capture_cbid) noexcept {
+  return capture_cbid == cupti::kCuStreamBeginCapturePtsz ||
+         capture_cbid == cupti::kCuStreamBeginCaptureV2Ptsz ||
+         capture_cbid == cupti::kCuStreamBeginCaptureToGraphPtsz ||
+         capture_cbid == cupti::kCuStreamEndCapturePtsz;
+}
+
 template <typename Function, typename Id>
 Id id_of(Function function, void *handle, Id &&none) noexcept {
   Id id = none;
@@ -100,8 +107,12 @@ void GraphCallSource::capture(uint32_t cbid, const cupti::CallbackData &call) {
   LaunchThread *thread = this_launch_thread();
   if (!thread)
     return;
-  const auto *stream =
+  const void *stream =
       static_cast<const cuda::StreamBeginCaptureParams *>(call.function_params)->stream;
+  bool is_of_thread = reinterpret_cast<uintptr_t>(stream) == cuda::kStreamPerThread ||
+                      (stream == nullptr && is_ptsz(cbid));
+  if (is_of_thread)
+    stream = thread;
   bool is_end = cbid == cupti::kCuStreamEndCapture || cbid == cupti::kCuStreamEndCapturePtsz;
   if (is_end) {
     table_.capture_ended(stream);

@@ -1,10 +1,13 @@
 // Graphs over flushes and many replays, and those of before where launches are one entry.
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "aggregate/aggregator.h"
 #include "check.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/cupti/graph_source.h"
+#include "driver/cuda_abi.h"
 #include "driver/cupti_records.h"
 
 using namespace proton;
@@ -85,6 +88,32 @@ TEST(a_flush_does_not_end_a_capture_that_was_open_over_a_pause) {
   CHECK(fake_cupti_capture_end(7) != 0);
   session.stop();
   CHECK_EQ(session.tree(), "aside=1 ");
+}
+
+TEST(each_thread_captures_its_own_default_stream) {
+  static CorrelationIds ids;
+  static LaunchLog log(Aggregator::instance(), ids);
+  static GraphTable table(book());
+  GraphCallSource source(log, table);
+  auto call = [&source](uint32_t cbid) {
+    cuda::StreamBeginCaptureParams parameters{reinterpret_cast<void *>(cuda::kStreamPerThread)};
+    cupti::CallbackData data{};
+    data.site = cupti::kExit;
+    data.function_params = &parameters;
+    source.handle(cbid, &data);
+  };
+  call(cupti::kCuStreamBeginCapture);
+  std::thread([&call] {
+    call(cupti::kCuStreamBeginCapture);
+    CHECK(is_capturing());
+    call(cupti::kCuStreamEndCapture);
+    CHECK(!is_capturing());
+  }).join();
+  CHECK(is_capturing());
+  CHECK(table.is_capturing());
+  call(cupti::kCuStreamEndCapture);
+  CHECK(!is_capturing());
+  CHECK(!table.is_capturing());
 }
 
 TEST(copies_that_run_while_a_flush_finds_a_capture_open_are_recorded_later) {
