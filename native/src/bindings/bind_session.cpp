@@ -55,6 +55,7 @@ std::map<std::string, uint64_t> session_counts(int session) {
   return {{"launches", counts.launches},
           {"records", counts.records},
           {"failed", counts.failed},
+          {"cleared", counts.cleared},
           {"ranges", counts.ranges},
           {"metrics", counts.metrics},
           {"dropped", lost},

@@ -26,7 +26,7 @@ def remark_on(
     is_taken = facts["taken_buffers"] > 0 or facts["foreign_buffers"] > 0
     if counts["dropped"] > 0 and is_taken:
         return f"{_TAKEN}; {counts['dropped']} records are lost, end that one first"
-    if counts["records"] > 0:
+    if counts["records"] > 0 or counts["cleared"] > 0:
         return None
     launches = counts["launches"] - counts["failed"]
     if launches > 0:

@@ -15,13 +15,23 @@ FACTS: dict[str, Any] = {
 
 
 def counts(
-    launches: int = 0, records: int = 0, *, failed: int = 0, dropped: int = 0
+    launches: int = 0, records: int = 0, *, failed: int = 0, cleared: int = 0, dropped: int = 0
 ) -> dict[str, int]:
-    return {"launches": launches, "records": records, "failed": failed, "dropped": dropped}
+    return {
+        "launches": launches,
+        "records": records,
+        "failed": failed,
+        "cleared": cleared,
+        "dropped": dropped,
+    }
 
 
 def test_a_session_with_kernels_has_nothing_to_say() -> None:
     assert remark_on(counts(launches=3, records=3), FACTS, list) is None
+
+
+def test_launches_whose_data_the_program_cleared_are_not_missing() -> None:
+    assert remark_on(counts(launches=3, cleared=3), FACTS, list) is None
 
 
 def test_losses_without_a_known_reason_are_said_by_others() -> None:
