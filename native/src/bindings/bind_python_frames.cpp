@@ -1,8 +1,11 @@
 // The walks over Python frames side by side, for tests that they agree.
+#include <pthread.h>
+
 #include <vector>
 
 #include "bindings/bindings.h"
 #include "context/python_frames.h"
+#include "context/python_stack.h"
 
 namespace py = pybind11;
 
@@ -36,6 +39,10 @@ py::dict list_frames() {
 
 void bind_python_frames(py::module_ &module) {
   module.def("python_frames", &list_frames);
+  // Registered early, so called late: after what writes the last profiles.
+  py::module_::import("atexit").attr("register")(py::cpp_function(&end_python_calls));
+  static const int forks = pthread_atfork(nullptr, nullptr, forget_python_calls_after_fork);
+  static_cast<void>(forks);
   module.attr("python_frame_walk") = python_frames::kNeedsGil ? "public" : "raw";
 }
 

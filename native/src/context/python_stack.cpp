@@ -3,6 +3,8 @@
 
 #include "context/python_stack.h"
 
+#include <atomic>
+#include <ctime>
 #include <optional>
 #include <string>
 
@@ -12,6 +14,21 @@
 
 namespace proton {
 namespace {
+
+/// Calls that may wait for the GIL. A thread that waits for it while the interpreter ends is ended
+/// inside of the wait, in a way that our callers do not survive; so before, the last are let
+/// through.
+std::atomic<uint32_t> g_waiting{0};
+std::atomic<bool> g_is_closed{false};
+
+class MayWait {
+public:
+  MayWait() { g_waiting.fetch_add(1); }
+  ~MayWait() { g_waiting.fetch_sub(1); }
+  MayWait(const MayWait &) = delete;
+  MayWait &operator=(const MayWait &) = delete;
+  explicit operator bool() const { return !g_is_closed.load() || PyGILState_Check(); }
+};
 
 /// Holds the GIL and keeps the target's pending exception out of our calls.
 class PythonCalls {
@@ -59,6 +76,9 @@ ContextId follow_frames(PythonPath &path, const Situation &now) {
   std::optional<ContextId> id;
   for (int attempt = 0; attempt < kAttempts && !id; ++attempt) {
     if (attempt != 0) {
+      MayWait may_wait;
+      if (!may_wait)
+        break;
       PythonCalls calls;
       name_sites(walked); // may run Python code that records and so changes `path`
     }
@@ -87,6 +107,9 @@ ContextId capture_python(const Situation &now) noexcept {
     return 0;
   try {
     if constexpr (python_frames::kNeedsGil) {
+      MayWait may_wait;
+      if (!may_wait)
+        return 0;
       PythonCalls calls;
       return current_path(now);
     } else {
@@ -96,6 +119,17 @@ ContextId capture_python(const Situation &now) noexcept {
     return 0;
   }
 }
+
+void end_python_calls() noexcept {
+  constexpr timespec kPause{0, 1'000'000};
+  g_is_closed.store(true);
+  PyThreadState *state = PyEval_SaveThread();
+  for (int tries = 0; tries < 1000 && g_waiting.load() != 0; ++tries)
+    nanosleep(&kPause, nullptr);
+  PyEval_RestoreThread(state);
+}
+
+void forget_python_calls_after_fork() noexcept { g_waiting.store(0); }
 
 uint32_t python_depth() noexcept {
   try {
