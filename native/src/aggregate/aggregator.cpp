@@ -186,7 +186,9 @@ void Aggregator::add_copy(const CopyRecord &record) {
   Epoch *epoch = launch ? find_epoch(launch->at.epoch) : nullptr;
   if (!epoch) // made by a call that was not watched, such as the copies inside of another one
     return;
-  if (launch->kind == LaunchKind::kCopy)
+  if (launch->kind == LaunchKind::kCopies)
+    launches.add(*launch); // more of it may come
+  if (launch->kind == LaunchKind::kCopy || launch->kind == LaunchKind::kCopies)
     ++epoch->counts.launches; // it turned out to be one
   if (!has_duration(record)) {
     ++epoch->counts.dropped;

@@ -13,4 +13,9 @@ inline constexpr uint32_t kCopyCalls[] = {
     411, 412, 413, 414, 415, 416, 418, 419, 420, 421, 422, 423, 424, 425, 426, 427, 428,
     429, 430, 431, 432, 433, 776, 777, 778, 779, 796, 797, 798, 799};
 
+/// Those of batches, cuMemcpyBatchAsync and cuMemcpy3DBatchAsync: one call may make many records.
+inline constexpr bool is_batch_of_copies(uint32_t cbid) noexcept {
+  return (cbid >= 776 && cbid <= 779) || (cbid >= 796 && cbid <= 799);
+}
+
 } // namespace proton::cupti

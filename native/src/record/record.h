@@ -33,6 +33,7 @@ struct Capture {
 enum class LaunchKind : uint8_t {
   kKernel,    ///< a device record is owed
   kCopy,      ///< a copy or set: a device record may come, or none (from host to host)
+  kCopies,    ///< a batch of copies: records come until it is settled
   kGraph,     ///< a graph: records of its nodes are owed, as many as its layout says
   kRetracted, ///< takes an earlier launch of the same thread back: no record will come
 };

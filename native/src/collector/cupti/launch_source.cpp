@@ -103,10 +103,10 @@ std::vector<uint32_t> CopySource::callbacks() const {
   return {std::begin(cupti::kCopyCalls), std::end(cupti::kCopyCalls)};
 }
 
-void CopySource::handle(uint32_t, const void *data) noexcept {
+void CopySource::handle(uint32_t cbid, const void *data) noexcept {
   const auto &call = *static_cast<const cupti::CallbackData *>(data);
   if (call.site == cupti::kEnter)
-    log_.enter(call, LaunchKind::kCopy, 0);
+    log_.enter(call, cupti::is_batch_of_copies(cbid) ? LaunchKind::kCopies : LaunchKind::kCopy, 0);
   else
     log_.leave(call);
 }

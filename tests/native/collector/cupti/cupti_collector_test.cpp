@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/cupti/launch_source.h"
 #include "driver/cupti_abi.h"
 #include "support/clock.h"
 #include "support/error.h"
@@ -48,6 +49,36 @@ TEST(copies_are_recorded_when_asked_for_only) {
     CHECK_EQ(session.lost(), 0);
     CHECK(session.counts().is_complete());
   }
+}
+
+TEST(every_copy_of_a_batch_is_recorded) {
+  CuptiOptions options = double_options();
+  options.copies = true;
+  CuptiSession session(options);
+  Aggregator &sink = Aggregator::instance();
+  CorrelationIds ids;
+  LaunchLog log(sink, ids);
+  log.arm();
+  CopySource source(log);
+  constexpr uint32_t kMemcpyBatchAsync = 776;
+  cupti::CallbackData call{};
+  call.correlation_id = 5;
+  {
+    ScopeGuard guard("load");
+    source.handle(kMemcpyBatchAsync, &call);
+    call.site = cupti::kExit;
+    source.handle(kMemcpyBatchAsync, &call);
+  }
+  CopyRecord copy;
+  copy.correlation_id = ids.widen(5);
+  copy.name = "<memcpy H2D>";
+  copy.bytes = 16;
+  for (int i = 0; i < 3; ++i)
+    sink.complete(std::span<const CopyRecord>(&copy, 1));
+  session.stop();
+  CHECK_EQ(session.tree("bytes"), "load/<memcpy H2D>=48 ");
+  CHECK(session.counts().is_complete());
+  CHECK_EQ(sink.launches.size(), 0);
 }
 
 TEST(failed_launches_are_taken_back) {
