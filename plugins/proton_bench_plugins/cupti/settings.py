@@ -98,7 +98,9 @@ class _Asked:
         name, text = self._find(wanted.option, wanted.variables)
         if text is None:
             return wanted.default
-        value = int(text) if text.strip().isdecimal() else -1
+        digits = text.strip()
+        is_number = digits.isdecimal() and len(digits) < 20  # int refuses thousands of digits
+        value = int(digits) if is_number else -1
         if value not in wanted.allowed:
             least, most = wanted.allowed[0], wanted.allowed[-1]
             raise UsageError(f"{name} is {text!r}: give a whole number from {least} to {most}")

@@ -58,6 +58,7 @@ def test_nvtx_is_on_unless_a_variable_says_otherwise(
     ("mode", "environ", "message"),
     [
         ("buffer_bytes=1", {}, "option 'buffer_bytes' .* from 65536 to 268435456"),
+        ("buffer_bytes=" + 5000 * "1", {}, "option 'buffer_bytes' .* from 65536 to 268435456"),
         ("flush_period_ms=x", {}, "option 'flush_period_ms' .* whole number"),
         ("copies=maybe", {}, "choose from: off, on"),
         ("graph=all", {}, "choose from: node, launch"),
