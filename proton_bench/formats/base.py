@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from proton_bench.errors import ProfileFormatError
 from proton_bench.profile.profile import Profile
 
-__all__ = ["MAX_NESTING", "Format", "corrupt", "decoded", "display_name", "plain_map"]
+__all__ = ["MAX_NESTING", "Format", "StreamedFormat", "corrupt", "decoded", "display_name", "plain_map"]
 
 MAX_NESTING = 64
 
@@ -55,6 +55,14 @@ class Format(Protocol):
 
     def encode(self, profile: Profile) -> bytes:
         """Return the whole file."""
+
+
+@runtime_checkable
+class StreamedFormat(Format, Protocol):
+    """A format whose files are too large to be held in memory."""
+
+    def read(self, path: Path, source: str) -> Profile:
+        """Return the profile in a file; arguments and errors as for `decode`."""
 
 
 def corrupt(

@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from proton_bench.errors import OutputError, PluginError, ProfileFormatError, UsageError
-from proton_bench.formats.base import Format, display_name
+from proton_bench.formats.base import Format, StreamedFormat, display_name
+from proton_bench.formats.chrome_trace import ChromeTrace
 from proton_bench.formats.hatchet_json import HatchetJson
 from proton_bench.formats.hatchet_msgpack import HatchetMsgpack
 from proton_bench.formats.json_file import JsonFile
 from proton_bench.formats.native_file import NativeFile
+from proton_bench.formats.nsys_file import NsysFile
 from proton_bench.profile.profile import Profile
 
 __all__ = [
@@ -28,10 +30,13 @@ __all__ = [
 
 _BUILT_IN: tuple[Format, ...] = (NativeFile(), HatchetJson(), HatchetMsgpack(), JsonFile())
 FORMATS = tuple(each.name for each in _BUILT_IN)
-_registered: dict[str, Format] = {each.name: each for each in _BUILT_IN}
+# Of other tools, only read. First, because to hatchet's reader every array is a tree.
+_READ_ONLY: tuple[Format, ...] = (ChromeTrace(), NsysFile())
+_registered: dict[str, Format] = {each.name: each for each in (*_READ_ONLY, *_BUILT_IN)}
 
 PARTIAL = ".partial"
-_TIMELINES = (".chrome_trace", ".perfetto-trace", ".pftrace")
+_TIMELINES = (".perfetto-trace", ".pftrace")
+_SNIFFED = 1 << 16
 
 
 def formats() -> tuple[Format, ...]:
@@ -84,7 +89,14 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
         ProfileFormatError: The file is corrupt, or no profile of a known format and version.
     """
     file = Path(path)
-    return decode_profile(_content(file), file)
+    found = _streaming_format(file)
+    if found is None:
+        return decode_profile(_content(file), file)
+    try:
+        profile = found.read(file, display_name(file))
+    except OSError as error:
+        raise _unreadable(file, error) from None
+    return _marked(profile, file)
 
 
 def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
@@ -97,10 +109,28 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
     source = display_name(file)
     if not content:
         raise ProfileFormatError(f"{source}: the file is empty; write it again")
-    profile = _format_of(file, content, source).decode(content, source)
-    if PurePath(file.stem).suffix == PARTIAL:
-        return replace(profile, partial=True)
-    return profile
+    return _marked(_format_of(file, content, source).decode(content, source), file)
+
+
+def _marked(profile: Profile, file: Path) -> Profile:
+    is_partial = PurePath(file.stem).suffix == PARTIAL
+    return replace(profile, partial=True) if is_partial else profile
+
+
+def _streaming_format(file: Path) -> StreamedFormat | None:
+    """Return the format that reads this file piece by piece, None if its content must be held."""
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            return None  # what comes through a pipe comes once
+        with file.open("rb") as stream:
+            head = stream.read(_SNIFFED)
+    except (OSError, ValueError):
+        return None
+    named = _format_by_suffix(file)
+    if named is not None and named.sniff(head):
+        return named if isinstance(named, StreamedFormat) else None
+    found = next((each for each in _registered.values() if each.sniff(head)), None)
+    return found if isinstance(found, StreamedFormat) else None
 
 
 def write_profile(
@@ -146,12 +176,14 @@ def _content(file: Path) -> bytes:
     except (OSError, ValueError) as error:
         if isinstance(error, UsageError):
             raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(
-            f"cannot read {display_name(file)}: {reason}; name a profile that exists"
-        ) from None
+        raise _unreadable(file, error) from None
     except MemoryError:
         raise UsageError(f"{display_name(file)} is larger than the free memory") from None
+
+
+def _unreadable(file: Path, error: Exception) -> UsageError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return UsageError(f"cannot read {display_name(file)}: {reason}; name a profile that exists")
 
 
 def _format_by_suffix(file: Path) -> Format | None:
@@ -170,7 +202,7 @@ def _format_of(file: Path, content: bytes, source: str) -> Format:
             return each
     if named is not None:
         return named
-    if file.name.endswith(_TIMELINES) or b'"traceEvents"' in content[:4096]:
+    if file.name.endswith(_TIMELINES):
         raise ProfileFormatError(
             f"{source}: the file is a timeline, not a call-path tree; open it at "
             "https://ui.perfetto.dev, or profile again with -d tree"

@@ -1,0 +1,138 @@
+"""SQLite exports of Nsight Systems: opening them safely, and which tables and columns there are.
+
+Tables are made when there is something to put in, and columns come and go with versions, so the
+schema is read before anything else.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from proton_bench.formats.base import corrupt
+
+__all__ = ["NsysTables", "opened_content", "opened_file"]
+
+_ROWS = 1 << 14
+
+
+class NsysTables:
+    """The tables of an export; names of tables and columns are as they stand in the file."""
+
+    def __init__(self, connection: sqlite3.Connection, source: str) -> None:
+        self.source = source
+        self._connection = connection
+        self._columns: dict[str, frozenset[str]] = {}
+        # Views and virtual tables could compute without end; nsys writes plain tables only.
+        found = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+        )
+        for (name,) in found.fetchall():
+            columns = connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
+            self._columns[name] = frozenset(column[1] for column in columns)
+
+    def __contains__(self, table: str) -> bool:
+        return table in self._columns
+
+    def has(self, table: str, column: str) -> bool:
+        """Say whether there is such a column."""
+        return column in self._columns.get(table, ())
+
+    def rows(
+        self, table: str, wanted: Sequence[str], optional: Mapping[str, Any] | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the wanted and then the optional columns of every row.
+
+        Args:
+            table: Its name; no rows where there is no such table.
+            wanted: Columns that must exist.
+            optional: Columns that may be missing, with the value to give then.
+
+        Raises:
+            ProfileFormatError: A wanted column is missing.
+        """
+        known = self._columns.get(table)
+        if known is None:
+            return
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            raise corrupt(
+                self.source,
+                f"table {table} has no column {', '.join(missing)}",
+                "it is of a version of nsys that is not known; export it with another one",
+            )
+        chosen = [_quoted(name) for name in wanted]
+        chosen += [
+            _quoted(name) if name in known else _literal(value)
+            for name, value in (optional or {}).items()
+        ]
+        cursor = self._connection.execute(f"SELECT {', '.join(chosen)} FROM {_quoted(table)}")
+        while rows := cursor.fetchmany(_ROWS):
+            yield from rows
+
+    def text(self, number: Any) -> str | None:
+        """Return the text with this number in the table of texts, None where there is none."""
+        if type(number) is not int or not self.has("StringIds", "value"):
+            return None
+        found = self._connection.execute(
+            "SELECT value FROM StringIds WHERE id = ?", (number,)
+        ).fetchone()
+        return found[0] if found is not None and isinstance(found[0], str) else None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else str(int(value))
+
+
+@contextmanager
+def opened_file(path: Path, source: str) -> Iterator[NsysTables]:
+    """Open a file for reading; nothing is written beside it.
+
+    Raises:
+        ProfileFormatError: It is no database, or damaged.
+    """
+    address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    with _tables(lambda: sqlite3.connect(address, uri=True), source) as found:
+        yield found
+
+
+@contextmanager
+def opened_content(content: bytes, source: str) -> Iterator[NsysTables]:
+    """Open the content of a file.
+
+    Raises:
+        ProfileFormatError: It is no database, or damaged.
+    """
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(":memory:")
+        connection.deserialize(content)
+        return connection
+
+    with _tables(connect, source) as found:
+        yield found
+
+
+@contextmanager
+def _tables(connect: Callable[[], sqlite3.Connection], source: str) -> Iterator[NsysTables]:
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = connect()
+        connection.text_factory = lambda text: text.decode(errors="backslashreplace")
+        for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        yield NsysTables(connection, source)
+    except (sqlite3.Error, OverflowError) as error:
+        raise corrupt(
+            source, f"SQLite: {error}", "the file is damaged; export it again with nsys"
+        ) from None
+    finally:
+        if connection is not None:
+            connection.close()

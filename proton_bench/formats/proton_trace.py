@@ -1,0 +1,195 @@
+"""Traces of upstream Proton: every event tells its call path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.nesting import place_ranges
+from proton_bench.formats.path_tree import COUNT, TIME, WALL, Reading
+from proton_bench.formats.timeline import Timeline
+from proton_bench.formats.trace_event import TraceEvent, TraceHead, nanoseconds
+from proton_bench.profile.frame import ROOT_NAME, FrameKind
+from proton_bench.profile.metric import Aggregation
+from proton_bench.profile.profile import Profile
+
+__all__ = ["ProtonTraceReader", "is_proton_trace"]
+
+_SCOPES = frozenset({"scope", "metric"})
+_FLOW, _ASYNC = "flow", "async"
+_CYCLES = "cycles"
+_WARP = re.compile(r"(warp .*) \(line \d+\)")
+_SUFFIXES = {"(exc)": Aggregation.EXCLUSIVE, "(pty)": Aggregation.PROPERTY}
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_CAPTURED = "<captured_at>"
+_PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
+_NO_PATH = "event without a call path: left out"
+_NEGATIVE = "event without a duration, or with a negative one: left out"
+
+
+def is_proton_trace(head: TraceHead, events: Iterable[TraceEvent]) -> bool:
+    """Say whether the trace is upstream's, from its first events; an empty one may be."""
+    first = [event for event in events if event.ph == "X"]
+    return any(event.arguments.call_stack is not None for event in first) or (
+        not first and head.facts.get("displayTimeUnit") in {"us", "ns"}
+    )
+
+
+class ProtonTraceReader:
+    """Takes batches of events of a trace of kernels, or of one made inside kernels."""
+
+    def __init__(self, source: str) -> None:
+        self._reading = Reading(source)
+        # Inside kernels scopes nest by time; all else tells its path.
+        self._timeline = Timeline(self._reading)
+        self._tree = self._timeline.tree
+        self._rows: dict[tuple[Any, ...], int] = {}
+        self._roots: dict[int, int] = {}
+        self._tree.declare(WALL, Aggregation.EXCLUSIVE)
+
+    def add(self, events: Iterable[TraceEvent]) -> None:
+        """Take a batch.
+
+        Raises:
+            ProfileFormatError: A field has a value that it cannot have.
+        """
+        for event in events:
+            if event.ph != "X":
+                continue
+            path = self._path(event.arguments.call_stack)
+            if path is None:
+                # Ranges of graphs on a device: their kernels tell the time.
+                self._reading.drop(_NO_PATH, event.cat not in _SCOPES or _has_metrics(event))
+                continue
+            duration = nanoseconds(event.dur, self._reading.source)
+            if duration is None or duration < 0:
+                self._reading.drop(_NEGATIVE)
+            elif isinstance(event.tid, str):
+                self._add_device_scope(event, path, duration)
+            elif event.cat == "kernel":
+                self._add_kernel(event, path, duration)
+            elif event.cat in _SCOPES:
+                row = self._row(path, FrameKind.SCOPE)
+                self._tree.add(row, WALL, duration)
+                self._add_metrics(row, event.arguments.metrics)
+            else:
+                self._reading.drop("event of an unknown category: left out")
+
+    def _path(self, stack: Any) -> tuple[str, ...] | None:
+        if stack is None:
+            return None
+        if not isinstance(stack, list) or not all(isinstance(name, str) for name in stack):
+            raise corrupt(self._reading.source, "a call_stack is no list of names")
+        return tuple(stack[1:] if stack[:1] == [ROOT_NAME] else stack)
+
+    def _row(self, path: tuple[str, ...], kind: FrameKind) -> int:
+        """Return the row of a path, whose last name is of this kind."""
+        key = (kind, *path)
+        found = self._rows.get(key)
+        if found is None:
+            found, index = 0, self._tree.strings.index
+            for name in path[:-1]:
+                found = self._tree.row(found, index(name), _kind(name))
+            if path:
+                last = _kind(path[-1]) if kind is FrameKind.SCOPE else kind
+                found = self._tree.row(found, index(path[-1]), last)
+            self._rows[key] = found
+        return found
+
+    def _add_kernel(self, event: TraceEvent, path: tuple[str, ...], duration: int) -> None:
+        # Kernels that collect metrics are called <metric>, and their path may end at the scope.
+        if path[-1:] != (event.name,):
+            path = (*path, event.name)
+        row = self._row(path, FrameKind.KERNEL)
+        self._tree.add(row, TIME, duration)
+        self._tree.add(row, COUNT, 1)
+        self._add_metrics(row, event.arguments.metrics)
+
+    def _add_metrics(self, row: int, metrics: Any) -> None:
+        if metrics is None:
+            return
+        if not isinstance(metrics, dict):
+            raise corrupt(self._reading.source, "the metrics of an event are no map")
+        for name, text in metrics.items():
+            value = _value(text)
+            aggregation = Aggregation.INCLUSIVE
+            for suffix, meant in _SUFFIXES.items():
+                if name.endswith(suffix):
+                    name, aggregation = name.removesuffix(suffix).rstrip(), meant
+            if isinstance(value, str) or aggregation is Aggregation.PROPERTY:
+                self._tree.declare(name, Aggregation.PROPERTY)
+                self._tree.put(row, name, value)
+            elif isinstance(value, int | float):
+                self._tree.declare(name, aggregation)
+                self._tree.add(row, name, value)
+            elif value is not None:
+                self._add_vector(row, name, value)
+
+    def _add_vector(self, row: int, name: str, value: tuple[float, ...]) -> None:
+        before = self._tree.value(row, name) or ()
+        if not isinstance(before, tuple):
+            raise corrupt(self._reading.source, f"metric {name!r} is a number and a list")
+        longer, shorter = sorted((before, value), key=len, reverse=True)
+        padded = (*shorter, *(0 for _ in longer[len(shorter) :]))
+        self._tree.put(
+            row, name, tuple(one + other for one, other in zip(longer, padded, strict=True))
+        )
+
+    def _add_device_scope(self, event: TraceEvent, path: tuple[str, ...], duration: int) -> None:
+        if event.cat == _FLOW and not duration:
+            return  # the two ends of an asynchronous event; it has no time of its own
+        start = nanoseconds(event.ts, self._reading.source)
+        if start is None:
+            self._reading.drop(_NEGATIVE)
+            return
+        lane = _WARP.fullmatch(str(event.tid))
+        warp = lane[1] if lane else event.tid
+        is_async = event.cat == _ASYNC and path[-1:] != (_ASYNC,)
+        # Asynchronous events overlap what runs beside them, so each is alone.
+        key = (event.pid, warp, path, len(self._timeline.ranges) if is_async else -1)
+        thread = self._timeline.number(key)
+        self._roots[thread] = self._row(path, FrameKind.KERNEL)
+        self._timeline.add_range(
+            thread, event.name, FrameKind.SCOPE, start_ns=start, end_ns=start + duration
+        )
+
+    def profile(self, head: TraceHead) -> Profile:
+        """Return the profile of all that was added.
+
+        Raises:
+            ProfileFormatError: Values of a metric do not fit one another.
+        """
+        place_ranges(self._timeline, roots=self._roots, own=_CYCLES)
+        # Only 3.9.0 and later say when ts 0 was; what 3.6.0 writes is one document per stream.
+        base = head.facts.get("baseTimeNanoseconds")
+        self._reading.provenance = {"tool": "triton.profiler", "format": "chrome_trace"}
+        if type(base) is int:
+            self._reading.provenance["base_time_ns"] = base
+        return self._tree.build(self._reading)
+
+
+def _kind(name: str) -> FrameKind:
+    if name == _CAPTURED:
+        return FrameKind.GRAPH
+    return FrameKind.PYTHON if _PYTHON_FRAME.fullmatch(name) else FrameKind.SCOPE
+
+
+def _has_metrics(event: TraceEvent) -> bool:
+    return bool(event.arguments.metrics)
+
+
+def _value(text: Any) -> int | float | str | tuple[float, ...] | None:
+    """Return what a metric's text stands for; None for NaN and infinity, which are no values."""
+    if not isinstance(text, str):
+        return text if isinstance(text, int | float) else None
+    if text in {"nan", "-nan", "inf", "-inf"}:
+        return None
+    if _NUMBER.fullmatch(text) and len(text) < 400:
+        return float(text) if not text.lstrip("-").isdigit() else int(text)
+    if text.startswith("[") and text.endswith("]"):
+        parts = [_value(part) for part in text[1:-1].split(",")] if len(text) > 2 else []
+        if all(isinstance(part, int | float) for part in parts):
+            return tuple(part for part in parts if isinstance(part, int | float))
+    return text
