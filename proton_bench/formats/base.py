@@ -11,7 +11,15 @@ import msgspec
 from proton_bench.errors import ProfileFormatError
 from proton_bench.profile.profile import Profile
 
-__all__ = ["MAX_NESTING", "Format", "StreamedFormat", "corrupt", "decoded", "display_name", "plain_map"]
+__all__ = [
+    "MAX_NESTING",
+    "Format",
+    "StreamedFormat",
+    "corrupt",
+    "decoded",
+    "display_name",
+    "plain_map",
+]
 
 MAX_NESTING = 64
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
 from pathlib import Path
 from typing import IO, Protocol
 
 from proton_bench.errors import UsageError
-from proton_bench.formats.base import corrupt, decoded
+from proton_bench.formats.base import corrupt
 from proton_bench.formats.kineto_trace import KinetoReader, is_kineto
 from proton_bench.formats.proton_trace import ProtonTraceReader, is_proton_trace
 from proton_bench.formats.trace_event import TraceEvent, TraceHead, read_trace
@@ -19,6 +20,7 @@ __all__ = ["ChromeTrace"]
 
 _GZIP = b"\x1f\x8b"
 _SNIFFED = 1 << 16
+_EVENTS = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\[')
 
 
 class _Reader(Protocol):
@@ -31,18 +33,26 @@ class ChromeTrace:
     """Timelines of upstream Proton and of torch.profiler, plain or compressed by gzip."""
 
     name = "chrome_trace"
-    suffixes = (".chrome_trace", ".pt.trace.json", ".pt.trace.json.gz", ".chrome_trace.gz")
+    suffixes = (
+        ".chrome_trace",
+        ".pt.trace.json",
+        ".pt.trace.json.gz",
+        ".chrome_trace.gz",
+        ".json.gz",
+    )
 
     def sniff(self, content: bytes) -> bool:
         """Say whether events or the keys before them are in sight."""
         start = _first_bytes(content)
         head = start.lstrip()[:1]
-        return (head == b"{" and b'"traceEvents"' in start) or (
+        return (head == b"{" and _EVENTS.search(start) is not None) or (
             head == b"[" and b'"ph"' in start and b'"frame"' not in start
         )
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; files of Triton 3.6.0 to 3.9.0 and of torch.profiler."""
+        if not content:
+            return ProtonTraceReader(source).profile(TraceHead())
         return _read(io.BytesIO(content), source)
 
     def read(self, path: Path, source: str) -> Profile:
@@ -57,7 +67,10 @@ class ChromeTrace:
             UsageError: Always.
         """
         del profile
-        raise UsageError("a profile has no times of single events, so no timeline can be written")
+        raise UsageError(
+            "chrome_trace: a profile has no times of single events, so no timeline can be made of "
+            "it; write proton, hatchet, hatchet_msgpack or json"
+        )
 
 
 def _first_bytes(content: bytes) -> bytes:

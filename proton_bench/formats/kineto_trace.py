@@ -169,8 +169,10 @@ class KinetoReader:
     def _integer(self, value: Any, what: str, allowed: range) -> int | None:
         if value is None:
             return None
-        if type(value) is not int or value not in allowed and value != -1:
-            raise corrupt(self._reading.source, f"{what} is {str(value)[:60]!r}, not a number of it")
+        if type(value) is not int or (value not in allowed and value != -1):
+            raise corrupt(
+                self._reading.source, f"{what} is {str(value)[:60]!r}, not a number of it"
+            )
         return value if value >= 0 else None
 
     def _drop_category(self, category: str) -> None:
@@ -188,6 +190,7 @@ class KinetoReader:
         timeline, reading = self._timeline, self._reading
         place_work(timeline, place_ranges(timeline))
         reading.provenance = _provenance(head.facts)
+        reading.provenance["overlapping_ranges"] = timeline.overlapping
         names, devices = self._device_table(head.facts.get("deviceProperties"))
         if names:
             reading.provenance["device_names"] = names

@@ -14,11 +14,10 @@ from proton_bench.formats.timeline import Timeline
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation
 
-__all__ = ["AMBIGUOUS", "OVERLAPPING", "UNMATCHED", "place_ranges", "place_work"]
+__all__ = ["AMBIGUOUS", "UNMATCHED", "place_ranges", "place_work"]
 
 UNMATCHED = "device work whose launch is not in the file: kept under ROOT"
 AMBIGUOUS = "device work whose id several launches share: kept under ROOT"
-OVERLAPPING = "range that overlaps another one's end: placed beside it"
 
 LATENCY_SUM = "launch_latency_sum (ns)"
 LATENCY_COUNT = "launch_latency_count"
@@ -45,8 +44,9 @@ def place_ranges(
 ) -> Rows:
     """Add the rows of all ranges, and return the row of each launch.
 
-    A range stands below the innermost one of its thread that holds all of it; a launch belongs to
-    the innermost range that is open when it starts.
+    A range stands below the innermost one of its thread that holds all of it; one that overlaps
+    another's end stands beside that and is counted. A launch belongs to the innermost range that
+    is open when it starts.
 
     Args:
         timeline: What to place.
@@ -81,7 +81,7 @@ def place_ranges(
         tree.add(row, own or WALL, end - start)
         if own is not None and place:
             tree.add(parent, own, start - end)
-    timeline.reading.drop(OVERLAPPING, overlapping)
+    timeline.overlapping = overlapping
     return found
 
 

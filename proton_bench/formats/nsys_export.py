@@ -27,6 +27,13 @@ _PUSH_POP, _START_END = 59, 60
 _PROCESS_SHIFT = 24  # of a global process or thread id; the thread is in the bits below
 _TIMES = ("start", "end", "correlationId")
 _PLACE = {"globalPid": None, "deviceId": None}
+_RANGE_FACTS = {
+    "eventType": _PUSH_POP,
+    "globalTid": 0,
+    "endGlobalTid": None,
+    "text": None,
+    "textId": None,
+}
 _SHAPE = (
     *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
     *("staticSharedMemory", "dynamicSharedMemory", "registersPerThread"),
@@ -74,15 +81,12 @@ class _Export:
         self._add_ranges()
         place_work(self._timeline, place_ranges(self._timeline))
         self._reading.provenance = nsys_provenance(self._tables, self._gpus)
+        self._reading.provenance["overlapping_ranges"] = self._timeline.overlapping
         return self._timeline.tree.build(self._reading, self._gpus.devices())
 
     def _add_ranges(self) -> None:
-        optional = {
-            **{"eventType": _PUSH_POP, "globalTid": 0, "endGlobalTid": None},
-            **{"text": None, "textId": None},
-        }
         unended: list[tuple[int, str, int]] = []
-        for row in self._tables.rows(_NVTX, ("start", "end"), optional):
+        for row in self._tables.rows(_NVTX, ("start", "end"), _RANGE_FACTS):
             start, end, event, thread, last_thread, text, number = row
             if event not in (_PUSH_POP, _START_END):
                 continue
@@ -159,10 +163,10 @@ class _Export:
 
     def _add_work(self, *row: Any) -> None:
         start, end, correlation, process, device, name, kind, variant = row
-        self._check("of device work", start, end)
+        self._check("a table of device work", start, end)
         for number in (correlation, process, device):
             if number is not None:
-                self._check("of device work", number)
+                self._check("a table of device work", number)
         self._last_ns = max(self._last_ns, end)
         self._timeline.add_work(
             Work(
@@ -180,6 +184,5 @@ class _Export:
     def _check(self, table: str, *numbers: Any) -> None:
         for number in numbers:
             if type(number) is not int:
-                raise corrupt(
-                    self._tables.source, f"table {table} holds {str(number)[:60]!r} for a number"
-                )
+                what = f"{table} holds {str(number)[:60]!r} for a number"
+                raise corrupt(self._tables.source, what)

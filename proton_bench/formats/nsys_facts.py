@@ -34,7 +34,7 @@ class GpuTable:
         if tables.has("TARGET_INFO_GPU", "id"):
             for index, name, *numbers in tables.rows("TARGET_INFO_GPU", ("id",), facts):
                 if _is_index(index):
-                    self._gpus[index] = (str(name or ""), _device(index, *numbers))
+                    self._gpus[index] = (str(name or ""), _device(index, numbers))
         self._physical: dict[tuple[Any, Any], int] = {}
         if tables.has("TARGET_INFO_CUDA_DEVICE", "cudaId"):
             for visible, gpu, pid in tables.rows(
@@ -68,7 +68,8 @@ def _is_index(value: Any) -> bool:
     return type(value) is int and value in _INT32
 
 
-def _device(index: int, sms: Any, major: Any, minor: Any) -> Device:
+def _device(index: int, facts: list[Any]) -> Device:
+    sms, major, minor = facts
     is_known = _is_index(major) and _is_index(minor) and major > 0
     return Device(
         _KIND,

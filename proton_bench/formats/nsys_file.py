@@ -45,4 +45,7 @@ class NsysFile:
             UsageError: Always.
         """
         del profile
-        raise UsageError("a profile has no times of single events, so no export can be written")
+        raise UsageError(
+            "nsys_sqlite: only nsys writes this format; write proton, hatchet, hatchet_msgpack or "
+            "json"
+        )

@@ -26,6 +26,7 @@ class NsysTables:
         self.source = source
         self._connection = connection
         self._columns: dict[str, frozenset[str]] = {}
+        self._texts: dict[int, str | None] = {}
         # Views and virtual tables could compute without end; nsys writes plain tables only.
         found = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
@@ -75,11 +76,17 @@ class NsysTables:
 
     def text(self, number: Any) -> str | None:
         """Return the text with this number in the table of texts, None where there is none."""
-        if type(number) is not int or not self.has("StringIds", "value"):
+        if type(number) is not int:
             return None
-        found = self._connection.execute(
-            "SELECT value FROM StringIds WHERE id = ?", (number,)
-        ).fetchone()
+        if number not in self._texts:
+            self._texts[number] = self._find_text(number)
+        return self._texts[number]
+
+    def _find_text(self, number: int) -> str | None:
+        if not self.has("StringIds", "id") or not self.has("StringIds", "value"):
+            return None
+        question = "SELECT value FROM StringIds WHERE id = ?"
+        found = self._connection.execute(question, (number,)).fetchone()
         return found[0] if found is not None and isinstance(found[0], str) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -23,6 +24,7 @@ _CYCLES = "cycles"
 _WARP = re.compile(r"(warp .*) \(line \d+\)")
 _SUFFIXES = {"(exc)": Aggregation.EXCLUSIVE, "(pty)": Aggregation.PROPERTY}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_MAX_DIGITS = 400
 _CAPTURED = "<captured_at>"
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _NO_PATH = "event without a call path: left out"
@@ -112,25 +114,24 @@ class ProtonTraceReader:
             return
         if not isinstance(metrics, dict):
             raise corrupt(self._reading.source, "the metrics of an event are no map")
-        for name, text in metrics.items():
-            value = _value(text)
-            aggregation = Aggregation.INCLUSIVE
-            for suffix, meant in _SUFFIXES.items():
-                if name.endswith(suffix):
-                    name, aggregation = name.removesuffix(suffix).rstrip(), meant
+        for told, text in metrics.items():
+            name, aggregation = _name_and_aggregation(told)
+            value, before = _value(text), self._tree.value(row, name)
+            if value is None:
+                continue
             if isinstance(value, str) or aggregation is Aggregation.PROPERTY:
                 self._tree.declare(name, Aggregation.PROPERTY)
                 self._tree.put(row, name, value)
-            elif isinstance(value, int | float):
+            elif before is not None and not _are_alike(before, value):
+                raise corrupt(self._reading.source, f"metric {name!r} changes its type")
+            elif isinstance(value, tuple):
+                self._add_vector(row, name, value)
+            else:
                 self._tree.declare(name, aggregation)
                 self._tree.add(row, name, value)
-            elif value is not None:
-                self._add_vector(row, name, value)
 
     def _add_vector(self, row: int, name: str, value: tuple[float, ...]) -> None:
-        before = self._tree.value(row, name) or ()
-        if not isinstance(before, tuple):
-            raise corrupt(self._reading.source, f"metric {name!r} is a number and a list")
+        before: tuple[float, ...] = self._tree.value(row, name) or ()
         longer, shorter = sorted((before, value), key=len, reverse=True)
         padded = (*shorter, *(0 for _ in longer[len(shorter) :]))
         self._tree.put(
@@ -176,6 +177,17 @@ def _kind(name: str) -> FrameKind:
     return FrameKind.PYTHON if _PYTHON_FRAME.fullmatch(name) else FrameKind.SCOPE
 
 
+def _name_and_aggregation(told: str) -> tuple[str, Aggregation]:
+    for suffix, meant in _SUFFIXES.items():
+        if told.endswith(suffix):
+            return told.removesuffix(suffix).rstrip(), meant
+    return told, Aggregation.INCLUSIVE
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    return isinstance(one, tuple) == isinstance(other, tuple) and not isinstance(one, str)
+
+
 def _has_metrics(event: TraceEvent) -> bool:
     return bool(event.arguments.metrics)
 
@@ -186,10 +198,14 @@ def _value(text: Any) -> int | float | str | tuple[float, ...] | None:
         return text if isinstance(text, int | float) else None
     if text in {"nan", "-nan", "inf", "-inf"}:
         return None
-    if _NUMBER.fullmatch(text) and len(text) < 400:
-        return float(text) if not text.lstrip("-").isdigit() else int(text)
+    if _NUMBER.fullmatch(text) and len(text) < _MAX_DIGITS:
+        return int(text) if text.lstrip("-").isdigit() else _finite(float(text))
     if text.startswith("[") and text.endswith("]"):
         parts = [_value(part) for part in text[1:-1].split(",")] if len(text) > 2 else []
         if all(isinstance(part, int | float) for part in parts):
             return tuple(part for part in parts if isinstance(part, int | float))
     return text
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

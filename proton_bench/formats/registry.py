@@ -30,12 +30,13 @@ __all__ = [
 
 _BUILT_IN: tuple[Format, ...] = (NativeFile(), HatchetJson(), HatchetMsgpack(), JsonFile())
 FORMATS = tuple(each.name for each in _BUILT_IN)
-# Of other tools, only read. First, because to hatchet's reader every array is a tree.
+# Of other tools, only read.
 _READ_ONLY: tuple[Format, ...] = (ChromeTrace(), NsysFile())
-_registered: dict[str, Format] = {each.name: each for each in (*_READ_ONLY, *_BUILT_IN)}
+_registered: dict[str, Format] = {each.name: each for each in (*_BUILT_IN, *_READ_ONLY)}
 
 PARTIAL = ".partial"
 _TIMELINES = (".perfetto-trace", ".pftrace")
+_EMPTY_TRACE = ".chrome_trace"  # what Triton 3.6.0 writes when nothing ran
 _SNIFFED = 1 << 16
 
 
@@ -74,8 +75,12 @@ def find_format(name: str) -> Format:
     try:
         return _registered[name]
     except KeyError:
-        known = ", ".join(_registered)
+        known = ", ".join(_writable())
         raise UsageError(f"there is no file format {name!r}; choose from {known}") from None
+
+
+def _writable() -> list[str]:
+    return [name for name, each in _registered.items() if each not in _READ_ONLY]
 
 
 def read_profile(path: str | os.PathLike[str]) -> Profile:
@@ -107,7 +112,7 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
     """
     file = Path(path)
     source = display_name(file)
-    if not content:
+    if not content and not file.name.endswith(_EMPTY_TRACE):
         raise ProfileFormatError(f"{source}: the file is empty; write it again")
     return _marked(_format_of(file, content, source).decode(content, source), file)
 
@@ -129,7 +134,7 @@ def _streaming_format(file: Path) -> StreamedFormat | None:
     named = _format_by_suffix(file)
     if named is not None and named.sniff(head):
         return named if isinstance(named, StreamedFormat) else None
-    found = next((each for each in _registered.values() if each.sniff(head)), None)
+    found = _sniffed(head)
     return found if isinstance(found, StreamedFormat) else None
 
 
@@ -151,10 +156,10 @@ def write_profile(
     file = Path(path)
     chosen = find_format(format) if format is not None else _format_by_suffix(file)
     if chosen is None:
-        suffixes = ", ".join(each.suffixes[0] for each in formats())
+        suffixes = ", ".join(_registered[name].suffixes[0] for name in _writable())
         raise UsageError(
             f"{display_name(file)}: the suffix names no format; use one of {suffixes}, or say "
-            f"which of {', '.join(_registered)} to write"
+            f"which of {', '.join(_writable())} to write"
         )
     losses = getattr(chosen, "losses", None)
     notes = tuple(losses(profile)) if losses is not None else ()
@@ -197,9 +202,9 @@ def _format_of(file: Path, content: bytes, source: str) -> Format:
     named = _format_by_suffix(file)
     if named is not None and named.sniff(content):
         return named
-    for each in _registered.values():
-        if each.sniff(content):
-            return each
+    found = _sniffed(content)
+    if found is not None:
+        return found
     if named is not None:
         return named
     if file.name.endswith(_TIMELINES):
@@ -211,6 +216,12 @@ def _format_of(file: Path, content: bytes, source: str) -> Format:
         f"{source}: neither suffix nor content is of a known format "
         f"({', '.join(_registered)}); name a profile"
     )
+
+
+def _sniffed(content: bytes) -> Format | None:
+    # Timelines first, because to hatchet's reader every array is a tree.
+    order = sorted(_registered.values(), key=lambda each: each not in _READ_ONLY)
+    return next((each for each in order if each.sniff(content)), None)
 
 
 def _replace(file: Path, content: bytes) -> None:

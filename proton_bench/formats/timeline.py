@@ -81,6 +81,8 @@ class Timeline:
         ranges: Ranges of host threads.
         launches: Calls that launched device work.
         work: Device work.
+        overlapping: Ranges that overlap the end of another one, once they are placed. Where Python
+            functions are recorded, that is usual: an annotation begins in one and ends in another.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -98,6 +100,7 @@ class Timeline:
             device="i",
             variant="i",
         )
+        self.overlapping = 0
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, key: Hashable) -> int:
@@ -107,9 +110,9 @@ class Timeline:
     def add_range(
         self, thread: int, name: str, kind: FrameKind, *, start_ns: int, end_ns: int
     ) -> None:
-        """Add a range of a host thread; one that ends before it starts is counted as dropped."""
+        """Add a range of a host thread; one that ends before it starts is dropped and counted."""
         if not -MAX_NS < start_ns <= end_ns < MAX_NS:
-            self.reading.drop("range that ends before it starts: left out")
+            self.reading.drop("range with impossible times: left out")
             return
         self.ranges.add(thread, start_ns, end_ns, self.tree.strings.index(name), kind)
 
@@ -118,9 +121,9 @@ class Timeline:
         self.launches.add(process, correlation, thread, start_ns)
 
     def add_work(self, work: Work) -> None:
-        """Add device work; one that ends before it starts is counted as dropped."""
+        """Add device work; one that ends before it starts is dropped and counted."""
         if not (0 <= work.duration_ns < MAX_NS and -MAX_NS < work.start_ns < MAX_NS):
-            self.reading.drop("device work that ends before it starts: left out")
+            self.reading.drop("device work with impossible times: left out")
             return
         self.work.add(
             work.process,

@@ -84,11 +84,9 @@ def read_trace(stream: IO[bytes], source: str, head: TraceHead) -> Iterator[list
         closed = content if piece.is_whole else content + _closing(content)
         frame = decoded(lambda closed=closed: _decode_frame(closed), source)  # type: ignore[misc]
         if isinstance(frame, dict):
-            if piece.is_whole and not isinstance(frame.get("traceEvents"), list):
+            if not isinstance(frame.pop("traceEvents", None), list):
                 raise corrupt(source, "it has no traceEvents", "it is no timeline")
-            for key, value in plain_map(frame, source).items():
-                if key != "traceEvents":
-                    head.facts.setdefault(key, value)
+            head.facts = plain_map(frame, source) | head.facts
         head.documents += piece.is_whole
     if not head.documents:
         raise corrupt(source, "it holds no JSON document", "it is no timeline")

@@ -166,9 +166,7 @@ class _Splitter:
             )
 
 
-def _brackets(
-    plain: bytes, depth: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _brackets(plain: bytes, depth: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return where brackets outside of texts stand, and the depth behind each."""
     classes = _CLASS[np.frombuffer(plain, dtype=np.uint8)]
     places = np.flatnonzero(classes)
@@ -183,6 +181,4 @@ def _opens_events(plain: bytes, start: int, place: int, *, depth: int) -> bool:
         return False
     if depth == 1:
         return True
-    return depth == 2 and bool(
-        _EVENTS_KEY.search(plain, max(start, place - _KEY_BYTES), place)
-    )
+    return depth == 2 and bool(_EVENTS_KEY.search(plain, max(start, place - _KEY_BYTES), place))

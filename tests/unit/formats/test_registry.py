@@ -103,7 +103,7 @@ def test_deep_profiles_come_with_a_note(tmp_path: Path) -> None:
     [
         (b"", "x.hatchet", "empty"),
         (b"\0\1\2", "x.dat", "neither suffix nor content"),
-        (b'{"traceEvents":[]}', "x.json", "JSON|schema"),
+        (b'{"traceEvents":[]}', "x.json", "timeline.*perfetto"),
         (b'{"traceEvents":[]}', "x.chrome_trace", "timeline.*perfetto"),
         (b'{"a":1}', "x.pftrace", "timeline"),
         (b"hello", "x.proton", "x.proton: "),
