@@ -39,6 +39,7 @@ _IGNORED = frozenset({"Trace", "overhead", "gpu_user_annotation", "cpu_instant_e
 _IGNORED_PHASES = frozenset("MisftC")
 _PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 _MAX_CATEGORIES = 20
+_ROUNDING_NS = 1000  # older traces hold whole microseconds
 _FACTS = {
     "host_name": "host",
     "trace_id": "trace_id",
@@ -68,7 +69,7 @@ class KinetoReader:
 
     def __init__(self, source: str) -> None:
         self._reading = Reading(source)
-        self._timeline = Timeline(self._reading)
+        self._timeline = Timeline(self._reading, _ROUNDING_NS)
         self._names: dict[str, str] = {}
         self._devices: set[int] = set()
         self._is_hip = False

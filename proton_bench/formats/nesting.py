@@ -22,9 +22,6 @@ AMBIGUOUS = "device work whose id several launches share: kept under ROOT"
 LATENCY_SUM = "launch_latency_sum (ns)"
 LATENCY_COUNT = "launch_latency_count"
 
-# Older traces hold whole microseconds, so that a range may seem to end just after the one around
-# it.
-_ROUNDING_NS = 1000
 _CHUNK = 1 << 15
 _NONE, _SEVERAL = -1, -2
 
@@ -70,7 +67,7 @@ def place_ranges(
             found[index - total] = stack[-1].row
             continue
         place = len(stack) - 1
-        while stack[place].end + _ROUNDING_NS < end:
+        while stack[place].end + timeline.rounding_ns < end:
             place -= 1
         overlapping += place < len(stack) - 1
         # What this range outlives is never again the innermost one.

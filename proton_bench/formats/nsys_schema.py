@@ -6,6 +6,7 @@ schema is read before anything else.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from proton_bench.formats.base import corrupt
 __all__ = ["NsysTables", "opened_content", "opened_file"]
 
 _ROWS = 1 << 14
+_HEADER = 100
+_ADVICE = "the file is damaged; export it again with nsys"
 
 
 class NsysTables:
@@ -105,6 +108,8 @@ def opened_file(path: Path, source: str) -> Iterator[NsysTables]:
     Raises:
         ProfileFormatError: It is no database, or damaged.
     """
+    with path.open("rb") as stream:
+        _check_size(stream.read(_HEADER), os.fstat(stream.fileno()).st_size, source)
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     with _tables(lambda: sqlite3.connect(address, uri=True), source) as found:
         yield found
@@ -117,6 +122,7 @@ def opened_content(content: bytes, source: str) -> Iterator[NsysTables]:
     Raises:
         ProfileFormatError: It is no database, or damaged.
     """
+    _check_size(content[:_HEADER], len(content), source)
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(":memory:")
@@ -125,6 +131,17 @@ def opened_content(content: bytes, source: str) -> Iterator[NsysTables]:
 
     with _tables(connect, source) as found:
         yield found
+
+
+def _check_size(header: bytes, size: int, source: str) -> None:
+    """Raise unless all pages are there: SQLite notices only those that it happens to need."""
+    if len(header) < _HEADER:
+        raise corrupt(source, "SQLite: the file is too short", _ADVICE)
+    page_bytes = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    is_counted = header[24:28] == header[92:96]
+    if is_counted and size < pages * (65536 if page_bytes == 1 else page_bytes):
+        raise corrupt(source, "SQLite: the file was cut off", _ADVICE)
 
 
 @contextmanager
@@ -136,10 +153,8 @@ def _tables(connect: Callable[[], sqlite3.Connection], source: str) -> Iterator[
         for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
             connection.execute(f"PRAGMA {pragma}")
         yield NsysTables(connection, source)
-    except (sqlite3.Error, OverflowError) as error:
-        raise corrupt(
-            source, f"SQLite: {error}", "the file is damaged; export it again with nsys"
-        ) from None
+    except (sqlite3.Error, OverflowError, UnicodeError) as error:
+        raise corrupt(source, f"SQLite: {str(error)[:200]}", _ADVICE) from None
     finally:
         if connection is not None:
             connection.close()

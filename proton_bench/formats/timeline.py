@@ -81,11 +81,12 @@ class Timeline:
         ranges: Ranges of host threads.
         launches: Calls that launched device work.
         work: Device work.
+        rounding_ns: A range may seem to end so much after the one that it lies in.
         overlapping: Ranges that overlap the end of another one, once they are placed. Where Python
             functions are recorded, that is usual: an annotation begins in one and ends in another.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, rounding_ns: int = 0) -> None:
         self.tree = PathTree()
         self.reading = reading
         self.ranges = Columns(thread="i", start="q", end="q", name="i", kind="b")
@@ -100,6 +101,7 @@ class Timeline:
             device="i",
             variant="i",
         )
+        self.rounding_ns = rounding_ns
         self.overlapping = 0
         self._numbers: dict[Hashable, int] = {}
 

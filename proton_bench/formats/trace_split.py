@@ -19,7 +19,7 @@ from proton_bench.formats.base import corrupt
 
 __all__ = ["BLOCK", "MAX_PIECE", "Batch", "Frame", "split_trace"]
 
-BLOCK = 1 << 22
+BLOCK = 1 << 20
 MAX_PIECE = 1 << 25
 MAX_DEPTH = 512
 
