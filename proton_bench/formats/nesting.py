@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.formats.path_tree import COUNT, TIME, WALL, PathTree
-from proton_bench.formats.timeline import Timeline
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.path_tree import COUNT, TIME, WALL
+from proton_bench.formats.timeline import MAX_NS, Timeline
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation
 
@@ -103,7 +103,7 @@ def _by_time(timeline: Timeline) -> Iterator[tuple[int, int, int, int, int, int]
 
 def place_work(timeline: Timeline, launch_rows: Rows) -> None:
     """Add the rows of device work below the rows of their launches, with time and count."""
-    tree, work = timeline.tree, timeline.work
+    work = timeline.work
     if not len(work):
         return
     launch = _launch_of(timeline, launch_rows)
@@ -114,24 +114,42 @@ def place_work(timeline: Timeline, launch_rows: Rows) -> None:
     parents[known] = launch_rows[launch[known]]
     latency = np.full(len(work), -1, dtype=np.int64)
     latency[known] = work["start"][known] - timeline.launches["start"][launch[known]]
-    columns = (
-        *(parents, latency),
-        *(work[name] for name in ("name", "kind", "device", "variant", "duration")),
-    )
-    for first in range(0, len(work), _CHUNK):
-        part = [column[first : first + _CHUNK].tolist() for column in columns]
-        for cells in zip(*part, strict=True):
-            _add_work(tree, cells)
+    _add_sums(timeline, parents, latency)
 
 
-def _add_work(tree: PathTree, cells: Any) -> None:
-    parent, latency, name, kind, device, variant, duration = cells
-    row = tree.row(parent, name, FrameKind(kind), device=device, variant=variant)
-    tree.add(row, TIME, duration)
-    tree.add(row, COUNT, 1)
-    if latency >= 0:
-        tree.add(row, LATENCY_SUM, latency)
-        tree.add(row, LATENCY_COUNT, 1)
+def _add_sums(timeline: Timeline, parents: Rows, latency: Rows) -> None:
+    """Add what is equal in path, device and variant as one, in order of first appearance."""
+    tree, work = timeline.tree, timeline.work
+    keys = (*(work[name] for name in ("variant", "device", "kind", "name")), parents)
+    order = np.lexsort(keys)
+    differs = np.zeros(len(order), dtype=np.bool_)
+    differs[0] = True
+    for key in keys:
+        differs[1:] |= key[order][1:] != key[order][:-1]
+    heads = np.flatnonzero(differs)
+    is_timed = latency >= 0
+    values = {
+        TIME: work["duration"],
+        COUNT: np.ones(len(order), dtype=np.int64),
+        LATENCY_SUM: np.where(is_timed, latency, 0),
+        LATENCY_COUNT: is_timed.astype(np.int64),
+    }
+    sums = {name: _sums(timeline, each[order], heads) for name, each in values.items()}
+    firsts = order[heads]  # the sort is stable, so each head came first
+    for group in np.argsort(firsts).tolist():
+        cells = (int(key[firsts[group]]) for key in keys)
+        variant, device, kind, name, parent = cells
+        row = tree.row(parent, name, FrameKind(kind), device=device, variant=variant)
+        for metric, column in sums.items():
+            if metric in (TIME, COUNT) or sums[LATENCY_COUNT][group]:
+                tree.add(row, metric, column[group])
+
+
+def _sums(timeline: Timeline, values: Rows, heads: Rows) -> list[int]:
+    if float(values.sum(dtype=np.float64)) >= MAX_NS:
+        raise corrupt(timeline.reading.source, "its times add up to more than 64 bits hold")
+    found: list[int] = np.add.reduceat(values, heads).tolist()
+    return found
 
 
 def _launch_of(timeline: Timeline, launch_rows: Rows) -> Rows:

@@ -128,8 +128,12 @@ class _Export:
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
         names = {"demangledName": None, "shortName": None}
         shape = dict.fromkeys(_SHAPE, 0)
+        variants: dict[tuple[Any, ...], int] = {}
         for row in self._tables.rows(_KERNEL, _TIMES, {**_PLACE, **names, **shape}):
-            yield *row[:5], self._kernel_name(*row[5:7]), FrameKind.KERNEL, self._variant(row[7:])
+            variant = variants.get(row[7:])
+            if variant is None:
+                variant = variants[row[7:]] = self._variant(row[7:])
+            yield *row[:5], self._kernel_name(*row[5:7]), FrameKind.KERNEL, variant
 
     def _kernel_name(self, demangled: Any, short: Any) -> str:
         for name in (demangled, short):
@@ -163,10 +167,8 @@ class _Export:
 
     def _add_work(self, *row: Any) -> None:
         start, end, correlation, process, device, name, kind, variant = row
-        self._check("a table of device work", start, end)
-        for number in (correlation, process, device):
-            if number is not None:
-                self._check("a table of device work", number)
+        told = (each for each in (correlation, process, device) if each is not None)
+        self._check("a table of device work", start, end, *told)
         self._last_ns = max(self._last_ns, end)
         self._timeline.add_work(
             Work(

@@ -13,7 +13,7 @@ import pytest
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats import decode_profile, read_profile
-from proton_bench.profile import Aggregation, FrameKind, Profile
+from proton_bench.profile import Aggregation, Device, FrameKind, Profile
 
 DATA = Path(__file__).parents[2] / "data"
 V36, V39 = DATA / "upstream", DATA / "upstream-3.9.0"
@@ -33,6 +33,21 @@ def decode(*events: dict[str, Any], **head: Any) -> Profile:
 def kernel(*path: str, dur: float = 1.5, **args: Any) -> dict[str, Any]:
     stack = {"call_stack": ["ROOT", *path]}
     return {"cat": "kernel", "name": path[-1], "tid": 200007, "dur": dur, "args": stack | args}
+
+
+@pytest.mark.parametrize("name", ["run.hatchet", "run.hatchet_msgpack"])
+def test_trees_of_390_are_read_with_their_values_and_devices(name: str) -> None:
+    profile = read_profile(V39 / name)
+    rows = {profile.path(row): row for row in range(len(profile))}
+    matmul = rows["outer", "inner", "matmul_kernel"]
+
+    assert len(profile) == 6
+    assert profile.column("time (ns)").get(matmul) == 4000
+    assert profile.column("count").get(matmul) == 4
+    assert profile.column("flops").get(rows["outer", "inner"]) == 24.0
+    assert profile.device(matmul) == Device(
+        *("CUDA", 0, "90", 132), 1_980_000, 3_201_000, bus_width_bits=6144
+    )
 
 
 @pytest.mark.parametrize("name", ["run.hatchet", "run.hatchet_msgpack"])
