@@ -107,6 +107,7 @@ class _Export:
             self._timeline.add_range(on, name, FrameKind.SCOPE, start_ns=start, end_ns=end)
 
     def _add_calls(self, table: str) -> None:
+        places: dict[int, tuple[int, int]] = {}
         for start, thread, correlation in self._tables.rows(
             table, ("start", "globalTid", "correlationId")
         ):
@@ -114,16 +115,18 @@ class _Export:
                 continue
             self._check(table, start, thread, correlation)
             if correlation > 0 and -MAX_NS < start < MAX_NS:
-                on = self._timeline.number(("thread", thread))
-                process = self._process(thread)
-                self._timeline.add_launch(process, correlation, on, start_ns=start)
+                place = places.get(thread)
+                if place is None:
+                    on = self._timeline.number(("thread", thread))
+                    place = places[thread] = (self._process(thread), on)
+                self._timeline.add_launch(place[0], correlation, place[1], start_ns=start)
                 self._last_ns = max(self._last_ns, start)
 
     def _process(self, global_id: int | None) -> int:
         """Return the number of a process; there is one for all where the file does not tell."""
         is_told = self._tells_process and global_id is not None
         key = global_id >> _PROCESS_SHIFT if is_told and global_id is not None else None
-        return self._timeline.number(("process", key))
+        return self._timeline.number(key)
 
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
         names = {"demangledName": None, "shortName": None}

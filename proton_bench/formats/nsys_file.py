@@ -9,8 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from proton_bench.errors import UsageError
-from proton_bench.formats.nsys_export import read_export
-from proton_bench.formats.nsys_schema import opened_content, opened_file
 from proton_bench.profile.profile import Profile
 
 __all__ = ["NsysFile"]
@@ -30,11 +28,17 @@ class NsysFile:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; exports of nsys 2020 and later."""
+        from proton_bench.formats.nsys_export import read_export
+        from proton_bench.formats.nsys_schema import opened_content
+
         with opened_content(content, source) as tables:
             return read_export(tables)
 
     def read(self, path: Path, source: str) -> Profile:
         """Return the profile in a file without holding the file in memory."""
+        from proton_bench.formats.nsys_export import read_export
+        from proton_bench.formats.nsys_schema import opened_file
+
         with opened_file(path, source) as tables:
             return read_export(tables)
 
