@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# On a busy machine generated examples take longer than hypothesis allows by default.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 _PREFIXES = ("PROTON_", "TRITON_PROTON_")
 _NAMES = ("TRITON_INTERPRET", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
