@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from proton_bench.analysis.align import subtract
 from proton_bench.analysis.derive import (
     MetricValues,
     available_metrics,
     default_metrics,
 )
 from proton_bench.analysis.select import MetricTree, Selection, build_tree
+from proton_bench.analysis.subtract import subtract
 
 __all__ = [
     "MetricTree",

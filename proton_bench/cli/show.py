@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proton_bench.analysis.align import subtract
 from proton_bench.analysis.derive import available_metrics, default_metrics
 from proton_bench.analysis.select import MetricTree, Selection, build_tree
+from proton_bench.analysis.subtract import subtract
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile

@@ -21,8 +21,10 @@ __all__ = [
     "fold_below",
     "fold_variants",
     "group_equal_rows",
+    "number_paths",
     "order_siblings",
     "regroup",
+    "sum_column",
 ]
 
 Rows = npt.NDArray[np.int32]
@@ -99,14 +101,24 @@ def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:
 
 def group_equal_rows(stack: Stack) -> Rows:
     """Number the paths in order of first appearance; all roots are one path."""
-    labels, count = _labels(stack)
-    depths = _depths(stack.parents)
+    return number_paths(stack.parents, _labels(stack)[0])
+
+
+def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
+    """Number paths of labels in order of first appearance; all roots are one path.
+
+    Args:
+        parents: Parents of the rows of one tree or of several stacked ones, -1 for a root.
+        labels: What a row is called among its siblings, 0 or more.
+    """
+    count = int(labels.max()) + 1
+    depths = _depths(parents)
     is_flat = (int(depths.max()) + 1) * _ROWS_PER_LEVEL <= len(depths)
     if is_flat and len(labels) * count < 2**62:
-        return _number_by_level(stack.parents, labels, depths)
+        return _number_by_level(parents, labels, depths)
     known: dict[int, int] = {}
     groups: list[int] = []
-    for parent, label in zip(stack.parents.tolist(), labels.tolist(), strict=True):
+    for parent, label in zip(parents.tolist(), labels.tolist(), strict=True):
         path = groups[parent] * count + label if parent >= 0 else -1
         groups.append(known.setdefault(path, len(known)))
     return np.array(groups, dtype="<i4")
@@ -185,7 +197,7 @@ def regroup(stack: Stack, groups: Rows, origin: Profile) -> Profile:
         variant_rows=stack.variant_rows[heads],
         devices=stack.devices,
         variants=stack.variants,
-        columns={column.spec.name: _summed(column, target, len(heads)) for column in stack.columns},
+        columns={c.spec.name: sum_column(c, target, len(heads)) for c in stack.columns},
         distributions={
             name: _merged(entries, target) for name, entries in stack.distributions.items()
         },
@@ -200,7 +212,11 @@ def _merged(entries: Iterable[tuple[int, Distribution]], target: Rows) -> Distri
     return DistributionTable.from_mapping(merged)
 
 
-def _summed(column: MetricColumn, target: Rows, total: int) -> MetricColumn:
+def sum_column(column: MetricColumn, target: Rows, total: int) -> MetricColumn:
+    """Return a column of ``total`` rows, each the sum of those whose ``target`` it is.
+
+    Of properties the last one counts; a row that is nobody's target has no value.
+    """
     valid = np.zeros(total, dtype=np.bool_)
     valid[target[column.valid]] = True
     if column.kind.is_vector:

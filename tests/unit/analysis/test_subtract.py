@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.analysis.align import align, subtract
 from proton_bench.analysis.select import MetricTree, Selection, build_tree
+from proton_bench.analysis.subtract import subtract
 from proton_bench.errors import UsageError
 from proton_bench.profile import Device, ProfileBuilder
 
@@ -32,14 +32,11 @@ def test_rows_of_one_side_are_not_lost() -> None:
     assert rows(difference) == {"ROOT": -4, "scope": -4, "old": 5, "new": -9}
 
 
-def test_union_is_in_preorder() -> None:
-    one, other = tree_of(("a", 1)), tree_of(("b", 1), ("a", 1))
+def test_rows_of_the_second_tree_alone_stand_behind_their_siblings() -> None:
+    difference = subtract(tree_of(("a", 1)), tree_of(("b", 1), ("a", 1)))
 
-    pairs = align(one, other)
-
-    assert pairs.parents.tolist() == [-1, 0, 1, 1]
-    assert pairs.left.tolist() == [0, 1, 2, -1]
-    assert pairs.right.tolist() == [0, 1, 3, 2]
+    assert [difference.name(row) for row in range(len(difference))] == ["ROOT", "scope", "a", "b"]
+    assert difference.parents.tolist() == [-1, 0, 1, 1]
 
 
 def test_rows_on_different_devices_do_not_pair() -> None:
