@@ -15,11 +15,12 @@ import numpy as np
 from proton_bench.profile import Profile
 from proton_bench.profile.frame import StringTable
 
-__all__ = ["stable_name", "with_stable_names"]
+__all__ = ["stable_name", "steady_name", "with_stable_names"]
 
 # triton_poi_fused_add_relu_0, triton_tem_fused_mm_12, cpp_fused_add_3: the kind of kernel, what it
 # computes, and the number. A name without "fused" is not Inductor's doing, whatever it ends in.
 _NUMBERED = re.compile(r"(?P<stem>(?:triton_[a-z]{3}|cpp)_fused(?:_\w+?)?)_\d+")
+_PYTHON_FRAME = re.compile(r"(?P<file>.*):\d+@(?P<function>.*)", re.DOTALL)
 
 
 def stable_name(name: str) -> str:
@@ -38,3 +39,14 @@ def with_stable_names(profile: Profile) -> Profile:
     table = StringTable()
     places = np.array([table.index(text) for text in stable], dtype=profile.frames.dtype)
     return replace(profile, frames=places[profile.frames], strings=table.texts())
+
+
+def steady_name(name: str) -> str:
+    """Return what stays of a name when the program is edited elsewhere.
+
+    That is its stable name, and for ``file:line@function`` of a Python frame ``file@function``.
+    """
+    if "@" in name:
+        match = _PYTHON_FRAME.fullmatch(name)
+        return name if match is None else f"{match['file']}@{match['function']}"
+    return stable_name(name)

@@ -1,0 +1,180 @@
+"""Finds on the other side what stands at no equal call path there: by name, code and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Lone", "Step", "trace"]
+
+Rows = npt.NDArray[Any]
+
+# Two kernels with one name at two places are one kernel that moved when their time per launch
+# differs by no more than this factor; with another name at the same place, by no more than that.
+_MOVED_WITHIN = 2.0
+_RENAMED_WITHIN = 1.1
+# More than the candidates of one key.
+_SLOTS = 2**31
+
+
+class Step(StrEnum):
+    """What a row did between the base and the new runs."""
+
+    STAYED = "stayed"
+    MOVED = "moved"
+    RENAMED = "renamed"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lone:
+    """Rows that one side has alone; numbers mean the same on both sides.
+
+    Attributes:
+        rows: The rows.
+        parents: The row above each.
+        names: The name that counts.
+        parent_names: That of the row above.
+        grandparent_names: That of the row above that one.
+        devices: The device.
+        codes: The compiled code, 0 where unknown.
+        sizes: Time or what else is compared, in all launches.
+        counts: Launches, 0 where unknown.
+    """
+
+    rows: Rows
+    parents: Rows
+    names: Rows
+    parent_names: Rows
+    grandparent_names: Rows
+    devices: Rows
+    codes: Rows
+    sizes: Rows
+    counts: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, chosen: Rows) -> Lone:
+        """Return the chosen ones (positions or mask)."""
+        return Lone(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+    def per_launch(self) -> Rows:
+        """Return the size of one launch, of the whole where launches are unknown."""
+        sizes: Rows = self.sizes / np.maximum(self.counts, 1)
+        return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One way to recognise a row; the passes go from the surest to the boldest.
+
+    Attributes:
+        step: What it means for the row.
+        keys: What has to be equal.
+        by_size: Whether several candidates pair by size per launch, else in their order.
+        within: Greatest factor between their sizes per launch, 0 for any.
+        alone: Whether there may be only one candidate on each side.
+    """
+
+    step: Step
+    keys: tuple[str, ...]
+    by_size: bool = False
+    within: float = 0.0
+    alone: bool = False
+
+    def keys_of(self, rows: Lone) -> Rows:
+        """Return one line of numbers per row."""
+        return np.stack([getattr(rows, key).astype(np.int64) for key in self.keys], axis=1)
+
+
+_FAMILY = ("names", "devices", "parent_names", "grandparent_names")
+_PASSES = (
+    _Pass(Step.STAYED, ("parents", "names", "devices", "codes")),
+    _Pass(Step.STAYED, ("parents", "names", "devices")),
+    _Pass(Step.RENAMED, ("parents", "devices", "codes"), by_size=True),
+    _Pass(Step.MOVED, (*_FAMILY, "codes")),
+    _Pass(Step.MOVED, _FAMILY),
+    _Pass(Step.MOVED, ("names", "devices", "parent_names")),
+    _Pass(Step.MOVED, ("names", "devices", "codes"), by_size=True),
+    _Pass(Step.MOVED, ("names", "devices"), by_size=True, within=_MOVED_WITHIN),
+    _Pass(Step.RENAMED, ("parents", "devices", "counts"), within=_RENAMED_WITHIN, alone=True),
+    _Pass(Step.MOVED, ("devices", "codes"), by_size=True),
+)
+
+
+def trace(base: Lone, new: Lone, *, anywhere: bool) -> list[tuple[Rows, Rows, Step]]:
+    """Return rows of the base, their counterparts in the new runs, and what they did.
+
+    No row is in two pairs. Exchanging the sides gives the same pairs.
+
+    Args:
+        base: What only the base has.
+        new: What only the new runs have.
+        anywhere: Whether to look below other rows too, or only where a row was.
+    """
+    found: list[tuple[Rows, Rows, Step]] = []
+    for each in _PASSES:
+        if each.step is Step.MOVED and not anywhere:
+            continue
+        if not (len(base) and len(new)):
+            break
+        left, right = _matches(each, base, new)
+        if len(left):
+            found.append((base.rows[left], new.rows[right], each.step))
+            base = base.take(np.setdiff1d(np.arange(len(base)), left))
+            new = new.take(np.setdiff1d(np.arange(len(new)), right))
+    return found
+
+
+def _matches(each: _Pass, base: Lone, new: Lone) -> tuple[Rows, Rows]:
+    sides = []
+    for side in (base, new):
+        usable = np.flatnonzero(side.codes > 0) if "codes" in each.keys else np.arange(len(side))
+        sides.append(usable)
+    stacked = np.concatenate(
+        [each.keys_of(side)[usable] for side, usable in zip((base, new), sides, strict=True)]
+    )
+    if not (len(sides[0]) and len(sides[1])):
+        return sides[0][:0], sides[1][:0]
+    groups = np.unique(stacked, axis=0, return_inverse=True)[1].reshape(-1)
+    split = len(sides[0])
+    ranked = [
+        _ranked(own, side.per_launch()[usable] if each.by_size else np.zeros(len(usable)))
+        for side, usable, own in zip(
+            (base, new), sides, (groups[:split], groups[split:]), strict=True
+        )
+    ]
+    slots, left, right = np.intersect1d(ranked[0], ranked[1], return_indices=True)
+    left, right = sides[0][left], sides[1][right]
+    good = np.ones(len(slots), dtype=np.bool_)
+    if each.within:
+        good &= _near(base.per_launch()[left], new.per_launch()[right], each.within)
+    if each.alone:
+        top = int(groups.max()) + 1
+        sizes = [np.bincount(own, minlength=top) for own in (groups[:split], groups[split:])]
+        crowded = (sizes[0] > 1) | (sizes[1] > 1)
+        good &= ~crowded[slots // _SLOTS]
+    return left[good], right[good]
+
+
+def _ranked(groups: Rows, sizes: Rows) -> Rows:
+    """Return a number that is equal for the n-th candidates of one key on both sides."""
+    order = np.lexsort((np.arange(len(groups)), sizes, groups))
+    sorted_groups = groups[order]
+    begins = np.ones(len(groups), dtype=np.bool_)
+    begins[1:] = sorted_groups[1:] != sorted_groups[:-1]
+    starts = np.maximum.accumulate(np.where(begins, np.arange(len(groups)), 0))
+    ranks = np.empty(len(groups), dtype=np.int64)
+    ranks[order] = np.arange(len(groups)) - starts
+    numbers: Rows = groups.astype(np.int64) * _SLOTS + ranks
+    return numbers
+
+
+def _near(one: Rows, other: Rows, factor: float) -> Rows:
+    least, most = np.minimum(one, other), np.maximum(one, other)
+    near: Rows = (most <= least * factor) | (most == 0)
+    return near
