@@ -1,0 +1,136 @@
+"""A comparison on the terminal: one line that explains it, then the rows by contribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+from rich.style import Style
+
+from proton_bench.analysis.compare import Comparison
+from proton_bench.analysis.formula import Divisor, parse_formula
+from proton_bench.analysis.ranking import Ranking
+from proton_bench.errors import MetricError
+from proton_bench.report.diff_rows import Column, columns, footer, meanings, names, notes
+from proton_bench.report.diff_summary import headline, loss_lines, side_lines
+from proton_bench.report.names import FrameFormat, visible
+from proton_bench.report.theme import DIM, HEADING, WARNING
+
+__all__ = ["DiffReport"]
+
+_WORSE = Style(color="red")
+_MUCH_WORSE = Style(color="red", bold=True)
+_BETTER = Style(color="green")
+_MUCH_BETTER = Style(color="green", bold=True)
+_NOTE = Style(color="cyan")
+# A change of this share of the largest one is printed bold.
+_MUCH = 0.5
+_MAX_INDENT = 64
+# A name gets at least so much room before columns are given up.
+_MIN_NAME = 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiffReport:
+    """A rich renderable of a comparison.
+
+    Attributes:
+        comparison: What to show.
+        ranking: Which rows, in which order.
+        frames: Form of Python frames' names.
+    """
+
+    comparison: Comparison
+    ranking: Ranking
+    frames: FrameFormat = FrameFormat.FULL
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the lines; only a terminal's edge costs columns and ends of names."""
+        edge = options.max_width if console.file.isatty() else None
+        yield from self._summary()
+        every = columns(self.comparison, self.ranking)
+        shown = every if edge is None else _fitting_columns(every, edge)
+        for column in shown:
+            yield Segment(f"{column.title.rjust(column.width)}  ", HEADING)
+        yield Segment("name\n", HEADING)
+        yield from self._rows(shown, edge)
+        yield from self._legend(shown, hidden=len(every) - len(shown))
+
+    def _summary(self) -> Iterator[Segment]:
+        yield Segment(f"{headline(self.comparison)}\n", HEADING)
+        for word, text in side_lines(self.comparison):
+            yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
+        for loss in loss_lines(self.comparison):
+            yield Segment(f"{loss}\n", WARNING)
+        yield Segment("\n")
+
+    def _rows(self, shown: Sequence[Column], edge: int | None) -> Iterator[Segment]:
+        width = sum(column.width + 2 for column in shown)
+        labels = names(self.comparison, self.ranking, self.frames)
+        lines = zip(self.ranking.rows, self.ranking.depths, labels, strict=True)
+        for place, (row, depth, name) in enumerate(lines):
+            for column in shown:
+                style = self._style(row) if column.title in ("change", "%") else DIM
+                yield Segment(f"{column.texts[place].rjust(column.width)}  ", style)
+            indent = "  " * min(depth, _MAX_INDENT) + (f"[{depth}] " if depth > _MAX_INDENT else "")
+            said = "  ".join(notes(self.comparison, row))
+            label = f"{indent}{name}"
+            if edge is not None:
+                label = _cut(label, max(edge - width, _MIN_NAME))
+                said = _cut(said, edge - width - cell_len(label) - 2)
+            yield Segment(label)
+            if said:
+                yield Segment(f"  {said}", _NOTE)
+            yield Segment("\n")
+
+    def _style(self, row: int) -> Style:
+        values = self.comparison.inclusive
+        change = float(values.change[row])
+        if change == 0 or not (values.base_valid[row] or values.new_valid[row]):
+            return DIM
+        largest = max(abs(float(values.change[each])) for each in self.ranking.rows[1:2] or (0,))
+        is_much = abs(change) >= _MUCH * largest
+        if (change > 0) != _more_is_better(self.comparison.measure.name):
+            return _MUCH_WORSE if is_much else _WORSE
+        return _MUCH_BETTER if is_much else _BETTER
+
+    def _legend(self, shown: Sequence[Column], *, hidden: int) -> Iterator[Segment]:
+        titles = {column.title for column in shown}
+        yield Segment("\nLegend\n", HEADING)
+        yield Segment(f"  {visible(self.comparison.measure.name)}, by {self.comparison.by}\n")
+        for title, meaning in meanings(self.comparison):
+            if title in titles:
+                yield Segment(f"  {title}: {meaning}\n")
+        for line in footer(self.comparison, self.ranking):
+            yield Segment(f"  {line}\n", DIM)
+        if hidden:
+            yield Segment(f"  {hidden} columns do not fit; a pipe or file gets them all\n", DIM)
+
+
+def _fitting_columns(every: Sequence[Column], edge: int) -> list[Column]:
+    shown = list(every)
+    while sum(column.width + 2 for column in shown) + _MIN_NAME > edge:
+        least = max(shown, key=lambda column: column.worth)
+        if not least.worth:
+            break
+        shown = [column for column in shown if column.worth != least.worth]
+    return shown
+
+
+def _cut(text: str, room: int) -> str:
+    if cell_len(text) <= room:
+        return text
+    return "" if room < 2 else set_cell_size(text, room - 1).rstrip() + "…"
+
+
+def _more_is_better(name: str) -> bool:
+    if name.strip().lower() == "util":
+        return True
+    try:
+        formula = parse_formula(name)
+    except MetricError:
+        return False
+    return formula is not None and formula.divisor is Divisor.SECONDS

@@ -1,0 +1,54 @@
+"""A comparison as Markdown, for pull requests and job summaries."""
+
+from __future__ import annotations
+
+import re
+
+from proton_bench.analysis.compare import Comparison
+from proton_bench.analysis.ranking import Ranking
+from proton_bench.report.diff_rows import columns, footer, meanings, names, notes
+from proton_bench.report.diff_summary import headline, loss_lines, side_lines
+from proton_bench.report.names import FrameFormat
+
+__all__ = ["diff_markdown"]
+
+# What could become markup, a cell's end, a link or a mention.
+_MARKUP = re.compile(r"([\\`*_{}\[\]#|~$]|:(?=//))")
+# Not behind a letter, where it would be part of a word, such as file:line@function.
+_MENTION = re.compile(r"(?<!\w)@")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_MAX_INDENT = 16
+
+
+def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> str:
+    """Return the headline, the runs and a table of the rows.
+
+    Args:
+        comparison: What to show.
+        ranking: Which rows, in which order.
+        frames: Form of Python frames' names.
+    """
+    shown = columns(comparison, ranking)
+    lines = [f"**{_escaped(headline(comparison))}**", ""]
+    lines += [f"- {word}: {_escaped(text)}" for word, text in side_lines(comparison)]
+    lines += [f"- {_escaped(loss)}" for loss in loss_lines(comparison)]
+    titles = [column.title for column in shown]
+    lines += ["", f"| {' | '.join([*titles, 'name', 'notes'])} |"]
+    lines.append(f"|{' --: |' * len(titles)} :-- | :-- |")
+    labels = names(comparison, ranking, frames)
+    for place, (row, depth, name) in enumerate(
+        zip(ranking.rows, ranking.depths, labels, strict=True)
+    ):
+        indent = "&nbsp;&nbsp;" * min(depth, _MAX_INDENT)
+        cells = [column.texts[place] for column in shown]
+        cells += [indent + _escaped(name), _escaped(", ".join(notes(comparison, row)))]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines.append("")
+    lines += [f"- {_escaped(title)}: {_escaped(text)}" for title, text in meanings(comparison)]
+    lines += [f"- {_escaped(line)}" for line in footer(comparison, ranking)]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    text = _MENTION.sub("@\N{WORD JOINER}", text.translate(_ENTITIES))
+    return _MARKUP.sub(r"\\\1", text)

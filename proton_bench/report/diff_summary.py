@@ -1,0 +1,180 @@
+"""The lines above a comparison: what changed, what explains it, and what was compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.breakdown import By
+from proton_bench.analysis.compare import Comparison
+from proton_bench.analysis.explanation import Cause, Explanation, Kind, explain
+from proton_bench.analysis.pairing import Fate
+from proton_bench.analysis.run import Run
+from proton_bench.report.header import losses
+from proton_bench.report.names import visible
+from proton_bench.report.quantity import Quantity, percent_text
+from proton_bench.report.units import count_text
+
+__all__ = ["headline", "loss_lines", "side_lines"]
+
+_MAX_NAME = 80
+# Smaller changes per launch are not worth a word.
+_SLOWER = 0.005
+
+
+def headline(comparison: Comparison) -> str:
+    """Return one line that says how much changed and what most of it comes from.
+
+    For example ``+12.3 % (+1.2 ms): 80 % of it is softmax under layer3, slower per launch by 40 %,
+    4 launches more``.
+    """
+    explanation = explain(comparison)
+    if explanation is None:
+        return _rate_headline(comparison)
+    return (
+        _total(comparison, explanation) + _interval(comparison) + _causes(comparison, explanation)
+    )
+
+
+def _total(comparison: Comparison, explanation: Explanation) -> str:
+    if not explanation.causes:
+        return f"no change of {visible(comparison.measure.name)}"
+    change = explanation.new - explanation.base
+    amount = Quantity.of(comparison.measure, change).text(change, signed=True)
+    if explanation.base <= 0:
+        return amount
+    return f"{percent_text(change / explanation.base)} ({amount})"
+
+
+def _interval(comparison: Comparison) -> str:
+    interval = comparison.interval
+    if interval is None:
+        return ""
+    low, high = float(interval.low[0]), float(interval.high[0])
+    if not np.isfinite([low, high]).all():
+        return ""
+    quantity = Quantity.of(comparison.measure, max(abs(low), abs(high)))
+    bounds = " to ".join(quantity.text(each, signed=True) for each in (low, high))
+    doubt = ", which may be no change at all" if low <= 0 <= high else ""
+    return f", 95 % interval {bounds}{doubt}"
+
+
+def _causes(comparison: Comparison, explanation: Explanation) -> str:
+    if not explanation.causes:
+        return ""
+    if explanation.cancels:
+        parts = []
+        for cause in explanation.causes:
+            amount = Quantity.of(comparison.measure, cause.change).text(cause.change, signed=True)
+            parts.append(f"{amount} {_cause(comparison, cause)}")
+        return ": " + "; ".join(parts)
+    (cause,) = explanation.causes
+    share = percent_text(cause.share, signed=False).replace(".0 %", " %")
+    verb = "happened" if cause.kind is Kind.BELOW else "is"
+    return f": {share} of it {verb} {_cause(comparison, cause)}"
+
+
+def _cause(comparison: Comparison, cause: Cause) -> str:
+    return ", ".join([_where(comparison, cause), *_why(comparison, cause)])
+
+
+def _where(comparison: Comparison, cause: Cause) -> str:
+    tree = comparison.tree
+    name = visible(tree.name(cause.row), _MAX_NAME)
+    if cause.kind is Kind.KERNEL:
+        return f"{name} in {count_text(cause.places, 'place')}"
+    above = int(tree.parents[cause.row])
+    where = f" under {visible(tree.name(above), _MAX_NAME)}" if above > 0 else ""
+    if cause.kind is Kind.BELOW:
+        return f"below {name}{where}"
+    return f"{name}{where}" if cause.row else "outside of all rows below"
+
+
+def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
+    if cause.fate is Fate.NEW:
+        yield "which is new"
+        return
+    if cause.fate is Fate.REMOVED:
+        yield "which is gone"
+        return
+    if cause.fate is Fate.MOVED:
+        yield "moved"
+    if cause.fate is Fate.RENAMED:
+        yield f"which was {visible(comparison.tree.former_name(cause.row) or '', _MAX_NAME)}"
+    growth = cause.per_launch
+    # Launches of several kernels together have no common latency.
+    if growth is not None and abs(growth) >= _SLOWER and _is_launched(comparison, cause):
+        if comparison.measure.unit in ("s", "ms", "us", "ns"):
+            word = "slower" if growth > 0 else "faster"
+        else:
+            word = "more" if growth > 0 else "less"
+        yield f"{word} per launch by {percent_text(abs(growth), signed=False)}"
+    launches = round(cause.new_count - cause.base_count)
+    if launches:
+        word = "more" if launches > 0 else "fewer"
+        yield f"{count_text(abs(launches), 'launch', 'launches')} {word}"
+    if cause.kind is Kind.ROW and comparison.tree.code_changed(cause.row):
+        yield "with other code"
+
+
+def _is_launched(comparison: Comparison, cause: Cause) -> bool:
+    return cause.kind is not Kind.BELOW and comparison.by in (By.PATH, By.KERNEL)
+
+
+def _rate_headline(comparison: Comparison) -> str:
+    values, name = comparison.inclusive, visible(comparison.measure.name)
+    both = values.base_valid & values.new_valid
+    if both[0] and values.base[0] != values.new[0]:
+        return f"{name} {_from_to(comparison, 0)}"
+    changed = np.where(both, np.abs(values.change), 0.0)
+    row = int(np.argmax(changed))
+    if changed[row] == 0:
+        what = "no change of" if both.any() else "no row of both sides has"
+        return f"{what} {name}"
+    where = visible(comparison.tree.name(row), _MAX_NAME)
+    above = int(comparison.tree.parents[row])
+    under = f" under {visible(comparison.tree.name(above), _MAX_NAME)}" if above > 0 else ""
+    return f"{name} changed most in {where}{under}: {_from_to(comparison, row)}"
+
+
+def _from_to(comparison: Comparison, row: int) -> str:
+    base, new = float(comparison.inclusive.base[row]), float(comparison.inclusive.new[row])
+    quantity = Quantity.of(comparison.measure, max(abs(base), abs(new)))
+    text = f"{quantity.text(base)} -> {quantity.text(new)}"
+    return f"{text} ({percent_text(new / base - 1.0)})" if base > 0 else text
+
+
+def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield for each side its word and its runs, with the median and range of several totals."""
+    for word, runs, totals in (
+        ("base", comparison.base, comparison.base_runs[:, 0]),
+        ("new", comparison.new, comparison.new_runs[:, 0]),
+    ):
+        yield word, f"{_sources(runs)}{_spread(comparison, totals)}"
+
+
+def _sources(runs: Sequence[Run]) -> str:
+    return ", ".join(visible(run.source) for run in runs)
+
+
+def _spread(comparison: Comparison, totals: npt.NDArray[Any]) -> str:
+    known = totals[np.isfinite(totals.astype(np.float64))]
+    if not len(known):
+        return ""
+    middle = float(np.median(known))
+    quantity = Quantity.of(comparison.measure, middle)
+    if len(totals) == 1:
+        return f": {quantity.text(middle)}"
+    low, high = quantity.text(float(known.min())), quantity.text(float(known.max()))
+    runs = count_text(len(totals), "run")
+    return f": median {quantity.text(middle)} of {runs}, {low} to {high}"
+
+
+def loss_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield a line about each thing that a run should hold and does not."""
+    for run in (*comparison.base, *comparison.new):
+        for loss in losses(run.profile):
+            yield f"{visible(run.source)}: {loss}"
