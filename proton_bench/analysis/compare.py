@@ -28,6 +28,8 @@ Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 _COUNT = "count"
+# Differences and sums of larger whole numbers could leave 64 bits.
+_LARGEST = 2.0**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,10 @@ class _Sides:
             placed = sum_column(_finite(column), places, len(self.tree))
             values.append(placed.values)
             valid.append(placed.valid)
-        return np.stack(values), np.stack(valid)
+        stacked = np.stack(values)
+        if stacked.dtype.kind == "i" and bool((np.abs(stacked.astype("f8")) >= _LARGEST).any()):
+            stacked = stacked.astype(np.float64)
+        return stacked, np.stack(valid)
 
     def means(self, values: Values) -> tuple[Values, Values]:
         """Return the means of both sides; whole numbers of single runs stay what they are."""

@@ -73,7 +73,8 @@ class PairedTree:
         base: What the base runs say.
         new: What the new runs say.
         origins: For moved rows the names from below the root to where they were.
-        places: For each run, base first, the row here that each of its rows is.
+        places: For each run, base first, the row here that each of its rows is; rows without
+            values and launch metadata were left out before.
         strings: Names.
         device_names: Devices; the first is "".
         variants: Launch variants.
@@ -241,9 +242,16 @@ def _lone_rows(
         counts += _summed(profile, "count", place, total=total)
     leaf = subtree_ends(tree.parents) == np.arange(total) + 1
     above = np.maximum(tree.parents, 0)
+    # A side's own order: that of the union would depend on which side is the base.
+    order = np.zeros(total, dtype=np.int64)
+    start = 0
+    for place in tree.places:
+        order[place[::-1]] = np.arange(start + len(place), start, -1)
+        start += len(place)
     sides = []
     for fate, side in ((Fate.REMOVED, tree.base), (Fate.NEW, tree.new)):
         rows = np.flatnonzero((tree.fates == fate) & leaf & measured)
+        rows = rows[np.argsort(order[rows], kind="stable")]
         sides.append(
             Lone(
                 rows=rows,
