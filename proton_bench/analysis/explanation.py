@@ -22,8 +22,9 @@ _ROW_OVER_KERNEL = 0.8
 # A scope is named when no row or kernel explains half of the change, and it most of it.
 _ENOUGH = 0.5
 _MOST = 0.75
-# Changes of both signs that nearly cancel are both named.
+# Changes of both signs that cancel for the most part are both named.
 _CANCELLED = 0.1
+_MORE_THAN_ALL = 1.05
 
 
 class Kind(StrEnum):
@@ -97,11 +98,12 @@ def explain(comparison: Comparison) -> Explanation | None:
     base, new = float(comparison.inclusive.base[0]), float(comparison.inclusive.new[0])
     if gross == 0.0:
         return Explanation(base, new, ())
-    if abs(total) < _CANCELLED * gross:
-        found = [_best(comparison, changes * sign) for sign in (1.0, -1.0)]
-        causes = tuple(cause for cause in found if cause is not None)
+    first = 1.0 if total >= 0 else -1.0
+    cause = _best(comparison, changes * first)
+    if abs(total) < _CANCELLED * gross or (cause is not None and cause.share > _MORE_THAN_ALL):
+        found = (cause, _best(comparison, changes * -first))
+        causes = tuple(each for each in found if each is not None)
         return Explanation(base, new, causes, cancels=len(causes) > 1)
-    cause = _best(comparison, changes * np.sign(total))
     if cause is not None and cause.share < _ENOUGH:
         cause = _scope(comparison, total) or cause
     return Explanation(base, new, () if cause is None else (cause,))

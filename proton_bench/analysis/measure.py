@@ -80,7 +80,10 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
         found = _recorded(runs, offers, source, name=formula.name)
         if found.unit not in SECONDS:
             raise MetricError(f"metric {source!r} is not a time, so it has no {formula.name}")
-        return Measure(found.name, found.source, formula.scale / SECONDS[found.unit], found.unit)
+        scale = formula.scale / SECONDS[found.unit]
+        # A thousand and not a little more, so that whole numbers divide to what they should.
+        scale = float(round(scale)) if scale >= 1.0 else scale
+        return Measure(found.name, found.source, scale, found.unit)
     return _derived(runs, name)
 
 

@@ -23,6 +23,8 @@ __all__ = ["headline", "loss_lines", "side_lines"]
 _MAX_NAME = 80
 # Smaller changes per launch are not worth a word.
 _SLOWER = 0.005
+# Percentages in sentences have no decimals from here on.
+_WHOLE = 10.0
 
 
 def headline(comparison: Comparison) -> str:
@@ -72,9 +74,14 @@ def _causes(comparison: Comparison, explanation: Explanation) -> str:
             parts.append(f"{amount} {_cause(comparison, cause)}")
         return ": " + "; ".join(parts)
     (cause,) = explanation.causes
-    share = percent_text(cause.share, signed=False).replace(".0 %", " %")
+    share = _rounded(cause.share)
     verb = "happened" if cause.kind is Kind.BELOW else "is"
     return f": {share} of it {verb} {_cause(comparison, cause)}"
+
+
+def _rounded(share: float) -> str:
+    percent = 100.0 * share
+    return f"{percent:.0f} %" if abs(percent) >= _WHOLE else f"{percent:.1f} %"
 
 
 def _cause(comparison: Comparison, cause: Cause) -> str:
@@ -111,7 +118,7 @@ def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
             word = "slower" if growth > 0 else "faster"
         else:
             word = "more" if growth > 0 else "less"
-        yield f"{word} per launch by {percent_text(abs(growth), signed=False)}"
+        yield f"{word} per launch by {_rounded(abs(growth))}"
     launches = round(cause.new_count - cause.base_count)
     if launches:
         word = "more" if launches > 0 else "fewer"
@@ -130,7 +137,8 @@ def _rate_headline(comparison: Comparison) -> str:
     if both[0] and values.base[0] != values.new[0]:
         return f"{name} {_from_to(comparison, 0)}"
     changed = np.where(both, np.abs(values.change), 0.0)
-    row = int(np.argmax(changed))
+    # Of rows that changed alike the lowest one.
+    row = int(np.flatnonzero(changed == changed.max())[-1])
     if changed[row] == 0:
         what = "no change of" if both.any() else "no row of both sides has"
         return f"{what} {name}"

@@ -71,12 +71,12 @@ class Quantity:
         return value / self.scale
 
 
-def percent_text(share: float, *, signed: bool = True) -> str:
-    """Return a share as text: ``+12.3 %``."""
+def percent_text(share: float) -> str:
+    """Return a share with its sign: ``+12.3 %``."""
     if not math.isfinite(share):
         return "-"
     percent = 100.0 * share
     text = f"{percent:.0f}" if abs(percent) >= 100.0 else f"{percent:.1f}"
     if float(text) == 0.0:
-        return "0 %" if percent == 0 else ("<0.1 %" if not signed else f"{percent:+.1g} %")
-    return f"{'+' if signed and percent > 0 else ''}{text} %"
+        return "0 %" if percent == 0 else f"{percent:+.1g} %"
+    return f"{'+' if percent > 0 else ''}{text} %"

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.names import steady_name
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.ranking import Threshold, rank
 from proton_bench.analysis.run import Run
@@ -52,7 +53,7 @@ def test_every_row_of_both_sides_is_in_one_row_of_the_union(base: Profile, new: 
 def test_only_variants_of_one_kernel_share_a_row(base: Profile, new: Profile) -> None:
     for old, now in pairs(compared(base, new)):
         for profile, rows in ((base, old), (new, now)):
-            assert len({profile.name(row) for row in rows}) <= 1
+            assert len({steady_name(profile.name(row)) for row in rows}) <= 1
             if len(rows) > 1 and not any(profile.variant_rows[row] >= 0 for row in rows):
                 # What lies below two variants of one kernel.
                 assert len({int(profile.parents[row]) for row in rows}) == len(rows)

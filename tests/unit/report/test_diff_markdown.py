@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from fakes.runs import Launched, run_of
+
+from proton_bench.analysis.compare import CompareOptions, compare
+from proton_bench.analysis.ranking import rank
+from proton_bench.report.diff_markdown import diff_markdown
+from proton_bench.report.names import FrameFormat
+
+
+def markdown(*kernels: Launched) -> str:
+    comparison = compare(
+        [run_of(("s/k", 100, 1, ""), source="a.proton")],
+        [run_of(("s/k", 150, 1, ""), *kernels, source="b.proton")],
+        CompareOptions(),
+    )
+    return diff_markdown(comparison, rank(comparison, None, 100), FrameFormat.FULL)
+
+
+def test_table_has_one_line_per_row() -> None:
+    assert markdown().splitlines()[:9] == [
+        "**+50.0 % (+50 ns): 100 % of it is k under s, slower per launch by 50 %**",
+        "",
+        "- base: a.proton: 100 ns",
+        "- new: b.proton: 150 ns",
+        "",
+        "| base (ns) | new | change | % | of total | by launches | by latency | launches | name "
+        "| notes |",
+        "| --: | --: | --: | --: | --: | --: | --: | --: | :-- | :-- |",
+        "| 100 | 150 | +50 | +50.0 % | +50.0 % | 0 | +50 | 0 | ROOT |  |",
+        "| 100 | 150 | +50 | +50.0 % | +50.0 % | 0 | +50 | 0 | &nbsp;&nbsp;s |  |",
+    ]
+
+
+def test_names_are_text_whatever_they_hold() -> None:
+    text = markdown(("a|b`c*<img>_@me [x](y:", 90, 1, ""))
+    (line,) = [each for each in text.splitlines() if each.startswith("| ") and "img" in each]
+
+    assert "a\\|b\\`c\\*&lt;img&gt;\\_@me \\[x\\](y:" in line
+    assert line.replace("\\|", "").count("|") == 11
+
+
+def test_nobody_is_mentioned_and_nothing_is_linked() -> None:
+    text = markdown(("@octocat https:evil", 90, 1, ""), ("m.py:3@f", 90, 1, ""))
+
+    assert "@octocat" not in text
+    assert "@\N{WORD JOINER}octocat" in text
+    assert "m.py:3@f" in text

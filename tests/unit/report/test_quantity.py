@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from proton_bench.analysis.measure import Measure
+from proton_bench.report.quantity import Quantity, percent_text
+
+TIME = Measure("time (ns)", "time (ns)", 1.0, "ns")
+
+
+@pytest.mark.parametrize(
+    ("measure", "largest", "text"),
+    [
+        (TIME, 1_234_567, "1.235 ms"),
+        (TIME, -2_000, "-2 us"),
+        (TIME, 7, "7 ns"),
+        (Measure("time/us", "time (ns)", 1000.0, "ns"), 1_234_567, "1235 us"),
+        (Measure("count", "count"), 123_456, "123456"),
+        (Measure("time/%"), 12.5, "12.5 %"),
+        (Measure("tflop16/s"), 712.25, "712.2"),
+    ],
+)
+def test_values_have_a_unit_that_fits_or_was_asked_for(
+    measure: Measure, largest: float, text: str
+) -> None:
+    assert Quantity.of(measure, largest).text(largest) == text
+
+
+def test_columns_have_one_unit_and_as_many_decimals() -> None:
+    quantity = Quantity.of(TIME, 2_500_000)
+
+    assert quantity.texts([2_500_000, 1_000, None]) == ["2.500", "0.001", "-"]
+    assert quantity.signed_texts([1_000, 0, -1_000]) == ["+0.001", "0.000", "-0.001"]
+
+
+def test_whole_numbers_stay_whole() -> None:
+    assert Quantity.of(TIME, 900).signed_texts([5, -5]) == ["+5", "-5"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.123, "+12.3 %"),
+        (-0.5, "-50.0 %"),
+        (2.5, "+250 %"),
+        (0.0, "0 %"),
+        (0.0004, "+0.04 %"),
+        (float("nan"), "-"),
+    ],
+)
+def test_shares_are_percent(share: float, text: str) -> None:
+    assert percent_text(share) == text
