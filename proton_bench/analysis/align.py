@@ -91,10 +91,15 @@ def occurrences(
     parents: Rows, labels: npt.NDArray[np.int64], twins: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Return for each row how many siblings with its label stand before it; twins count once."""
-    order = np.lexsort((twins, labels, parents))
-    above, label, twin = parents[order], labels[order], twins[order]
+    size = int(labels.max()) + 1
+    if size >= 2**62 // len(labels):
+        labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
+        size = int(labels.max()) + 1
+    keys = parents * np.int64(size) + labels
+    order = np.lexsort((twins, keys))
+    key, twin = keys[order], twins[order]
     begins = np.ones(len(order), dtype=np.bool_)
-    begins[1:] = (above[1:] != above[:-1]) | (label[1:] != label[:-1]) | (above[1:] < 0)
+    begins[1:] = (key[1:] != key[:-1]) | (parents[order][1:] < 0)
     steps = np.zeros(len(order), dtype=np.int64)
     steps[1:] = twin[1:] != twin[:-1]
     running = np.cumsum(steps)

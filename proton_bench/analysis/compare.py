@@ -13,13 +13,14 @@ from proton_bench.analysis.breakdown import By, break_down
 from proton_bench.analysis.derive import derive
 from proton_bench.analysis.measure import Measure, find_measure
 from proton_bench.analysis.pairing import PairedTree, pair
+from proton_bench.analysis.row_sums import SubtreeSums, grouped
 from proton_bench.analysis.run import Run, check_devices
 from proton_bench.analysis.run_rows import Identity
 from proton_bench.analysis.select import drop_metadata, drop_trials
 from proton_bench.analysis.split import Split, split
 from proton_bench.analysis.statistics import Interval, mean_difference
 from proton_bench.errors import UsageError
-from proton_bench.profile import MetricColumn, Profile, preorder
+from proton_bench.profile import MetricColumn, Profile
 from proton_bench.profile.regroup import sum_column
 
 __all__ = ["Changes", "CompareOptions", "Comparison", "compare"]
@@ -213,9 +214,10 @@ def _added(sides: _Sides, by: By) -> Comparison:
     fine = _changes(sides, (recorded, valid), counts)
     places = break_down(sides.tree, by, (valid | counted).sum(axis=0) > 0)
     tree, total = places.tree, len(places.tree)
+    sums = SubtreeSums(tree.parents)
 
     def coarse(values: Values) -> Values:
-        return _summed(values, places.places, total)
+        return grouped(values, places.places, total)
 
     own = Changes(
         base=coarse(fine.base),
@@ -226,7 +228,7 @@ def _added(sides: _Sides, by: By) -> Comparison:
         new_count=coarse(fine.new_count),
         split=_mapped(fine.split, coarse),
     )
-    runs = np.stack([_below(tree.parents, coarse(line)) for line in recorded])
+    runs = np.stack([sums.of(coarse(line)) for line in recorded])
     base_runs, new_runs = np.split(runs, [len(sides.base)])
     return Comparison(
         measure=sides.measure,
@@ -234,7 +236,7 @@ def _added(sides: _Sides, by: By) -> Comparison:
         base=sides.base,
         new=sides.new,
         tree=tree,
-        inclusive=_inclusive(tree.parents, own),
+        inclusive=_inclusive(sums, own),
         own=own,
         base_runs=base_runs,
         new_runs=new_runs,
@@ -263,37 +265,16 @@ def _mapped(parts: Split | None, sums: Any) -> Split | None:
     return Split(sums(parts.launches), sums(parts.latency), sums(parts.rest))
 
 
-def _inclusive(parents: npt.NDArray[np.int32], own: Changes) -> Changes:
-    def below(values: Values) -> Values:
-        return _below(parents, values)
-
+def _inclusive(sums: SubtreeSums, own: Changes) -> Changes:
     return Changes(
-        base=below(own.base),
-        new=below(own.new),
-        base_valid=below(own.base_valid.astype(np.int64)) > 0,
-        new_valid=below(own.new_valid.astype(np.int64)) > 0,
-        base_count=below(own.base_count),
-        new_count=below(own.new_count),
-        split=_mapped(own.split, below),
+        base=sums.of(own.base),
+        new=sums.of(own.new),
+        base_valid=sums.of(own.base_valid) > 0,
+        new_valid=sums.of(own.new_valid) > 0,
+        base_count=sums.of(own.base_count),
+        new_count=sums.of(own.new_count),
+        split=_mapped(own.split, sums.of),
     )
-
-
-def _summed(values: Values, places: npt.NDArray[np.int32], total: int) -> Values:
-    if values.dtype.kind == "b":
-        values = values.astype(np.int64)
-    found = np.zeros(total, dtype=values.dtype)
-    np.add.at(found, places, values)
-    return found
-
-
-def _below(parents: npt.NDArray[np.int32], values: Values) -> Values:
-    """Return each row's value plus those of all rows below it."""
-    if values.dtype.kind != "i" or float(np.abs(values.astype("f8")).sum()) >= 2.0**62:
-        return preorder.sums(parents, values.astype(np.float64))
-    running = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(values, out=running[1:])
-    found: Values = running[preorder.subtree_ends(parents)] - running[:-1]
-    return found
 
 
 # -- what does not add up ------------------------------------------------------------------------

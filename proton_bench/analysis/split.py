@@ -22,6 +22,9 @@ __all__ = ["Split", "split"]
 
 Values = npt.NDArray[Any]
 
+# A part may be much larger than the change; larger ones do not stay whole numbers.
+_LARGEST = 2.0**60
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
@@ -52,7 +55,7 @@ def split(base: Values, new: Values, *, base_count: Values, new_count: Values) -
     base_each = np.where(base_count > 0, base_each, new_each)
     new_each = np.where(new_count > 0, new_each, base_each)
     launches = (base_each + new_each) / 2.0 * (new_count - base_count)
-    if change.dtype.kind == "i":
+    if change.dtype.kind == "i" and bool((np.abs(launches) < _LARGEST).all()):
         launches = np.rint(launches).astype(np.int64)
     # To the digit, where dividing and multiplying again would lose one.
     launches = np.where((base_count > 0) & (new_count > 0), launches, change)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from proton_bench.analysis.split import Split, split
 
-VALUES = st.integers(-(10**15), 10**15)
-COUNTS = st.integers(0, 10**9)
+VALUES = st.integers(-(10**12), 10**12)
+COUNTS = st.integers(0, 10**6)
 
 
 def one(base: float, new: float, base_count: float, new_count: float) -> Split:
@@ -46,6 +46,13 @@ def test_whole_parts_add_up_exactly_and_turn_with_the_sides(
     assert there.launches[0] + there.latency[0] + there.rest[0] == new - base
     assert there.launches[0] == -back.launches[0]
     assert there.latency[0] == -back.latency[0]
+
+
+def test_parts_too_large_for_whole_numbers_are_rounded() -> None:
+    found = one(0, 10**18, 10**6, 1)
+
+    assert found.launches[0] == pytest.approx(-5e23, rel=1e-3)
+    assert found.launches[0] + found.latency[0] == pytest.approx(10**18, abs=1e9)
 
 
 def test_broken_numbers_add_up_too() -> None:
