@@ -20,12 +20,13 @@ __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 COMMANDS = {
     "run": "proton_bench.cli.run",
     "view": "proton_bench.cli.view",
+    "diff": "proton_bench.cli.diff",
     "export": "proton_bench.cli.export",
     "plugins": "proton_bench.cli.plugins",
     "doctor": "proton_bench.cli.doctor",
 }
 # Commands that read profiles, so that formats of plugins matter to them.
-_READERS = ("view", "export")
+_READERS = ("view", "diff", "export")
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 

@@ -1,0 +1,255 @@
+"""``proton diff`` from files to what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.runs import profile_of
+
+from proton_bench.cli import main
+from proton_bench.formats.registry import write_profile
+from proton_bench.profile import Device, Profile, ProfileBuilder
+
+UPSTREAM = sorted((Path(__file__).parents[1] / "data" / "upstream").glob("*.hatchet"))
+BASE = profile_of(("s/a", 1000, 10, "c"), ("s/gone", 70, 1, "x"), ("m.py:3@f/b", 90, 1, ""))
+NEW = profile_of(("s/a", 1500, 10, "c"), ("s/fresh", 9, 2, ""), ("m.py:5@f/b", 90, 1, ""))
+
+Diff = Callable[..., str]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_profile(BASE, tmp_path / "base.proton")
+    write_profile(NEW, tmp_path / "new.proton")
+    return tmp_path
+
+
+@pytest.fixture
+def diff(files: Path, capfd: pytest.CaptureFixture[str]) -> Diff:
+    def run(*words: object) -> str:
+        code = main(["diff", *map(str, words)])
+        out, err = capfd.readouterr()
+        assert (code, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def refused(files: Path, capfd: pytest.CaptureFixture[str]) -> Diff:
+    def run(*words: object) -> str:
+        code = main(["diff", *map(str, words)])
+        out, err = capfd.readouterr()
+        assert (code, out) == (2, "")
+        (line,) = err.splitlines()
+        assert line.startswith("proton: error: ")
+        return line
+
+    return run
+
+
+def test_a_process_of_its_own_says_what_changed(files: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "proton_bench", "diff", "base.proton", "new.proton"],
+        cwd=files,
+        env=os.environ | {"COLUMNS": "40"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    head, *rows = done.stdout.splitlines()
+    assert (
+        head == "+37.8 % (+439 ns): +500 ns a under s, slower per launch by 50 %; -70 ns gone "
+        "under s, which is gone"
+    )
+    assert any(row.endswith("gone  REMOVED") for row in rows)
+
+
+@pytest.mark.parametrize("path", UPSTREAM, ids=lambda path: path.stem)
+def test_files_of_upstream_do_not_differ_from_themselves(diff: Diff, path: Path) -> None:
+    document = json.loads(diff(path, path, "--json"))
+
+    assert document["headline"].startswith("no change of ")
+    assert all(row["inclusive"]["change"] == 0 for row in document["rows"])
+    assert {row["fate"] for row in document["rows"]} == {"matched"}
+
+
+def test_formats_can_be_mixed(diff: Diff, files: Path) -> None:
+    write_profile(NEW, files / "new.hatchet")
+
+    native, other = (
+        json.loads(diff("base.proton", name, "--json")) for name in ("new.proton", "new.hatchet")
+    )
+
+    totals = [each["rows"][0]["inclusive"]["change"] for each in (native, other)]
+    assert totals == [439, 439]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--by", "kernel"], ["ROOT", "a", "gone", "fresh", "b"]),
+        (["--by", "scope"], ["ROOT", "s", "m.py:5@f"]),
+        (["--by", "test"], ["ROOT"]),
+        (["-d", "2"], ["ROOT", "s", "m.py:5@f"]),
+        (["-t", "100"], ["ROOT", "s", "a"]),
+        (["-t", "10%"], ["ROOT", "s", "a"]),
+        (["-m", "count", "--by", "kernel"], ["ROOT", "fresh", "gone", "a", "b"]),
+        (["-m", "avg_time/us", "--by", "kernel", "-t", "0.01"], ["ROOT", "a", "gone"]),
+    ],
+)
+def test_options_choose_rows(diff: Diff, words: list[str], names: list[str]) -> None:
+    document = json.loads(diff("base.proton", "new.proton", "--json", *words))
+
+    assert [row["name"] for row in document["rows"]] == names
+
+
+def test_frames_are_shortened(diff: Diff) -> None:
+    assert "m.py@f" in diff("base.proton", "new.proton", "-t", "0", "-f", "file_function")
+
+
+def test_raw_names_tell_lines_apart(diff: Diff) -> None:
+    document = json.loads(diff("base.proton", "new.proton", "--json", "--raw-names"))
+
+    fates = {row["name"]: row["fate"] for row in document["rows"]}
+    assert (fates["m.py:3@f"], fates["m.py:5@f"]) == ("removed", "new")
+
+
+def test_trials_are_compared_on_request(diff: Diff, files: Path) -> None:
+    write_profile(profile_of(("<autotune>/k", 5, 1, ""), ("k", 5, 1, "")), files / "t.proton")
+
+    shown = [
+        len(json.loads(diff("t.proton", "t.proton", "--json", *words))["rows"])
+        for words in ([], ["--trials"])
+    ]
+
+    assert shown == [2, 4]
+
+
+def test_markdown_is_a_table(diff: Diff) -> None:
+    lines = diff("base.proton", "new.proton", "--markdown").splitlines()
+
+    assert lines[0].startswith("**+37.8 % (+439 ns): ")
+    assert any(line.startswith("| 1.000 | 1.500 |") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["base.proton", "new.proton", "--base", "base2.proton", "--new", "new2.proton"],
+        [
+            "--base",
+            "base.proton",
+            "--base",
+            "base2.proton",
+            "--new",
+            "new.proton",
+            "--new",
+            "new2.proton",
+        ],
+    ],
+)
+def test_several_runs_of_a_side_give_an_interval(diff: Diff, files: Path, words: list[str]) -> None:
+    write_profile(profile_of(("s/a", 1100, 10, "c")), files / "base2.proton")
+    write_profile(profile_of(("s/a", 1700, 10, "c")), files / "new2.proton")
+
+    document = json.loads(diff(*words, "--json"))
+
+    assert [run["source"] for run in document["base"]] == ["base.proton", "base2.proton"]
+    assert [run["total"] for run in document["new"]] == [1599, 1700]
+    low, high = document["rows"][0]["interval"]
+    assert low < document["rows"][0]["inclusive"]["change"] < high
+
+
+def empty() -> Profile:
+    return ProfileBuilder().build()
+
+
+def with_metrics(**metrics: Any) -> Profile:
+    builder = ProfileBuilder()
+    builder.add(0, "k", metrics={name.replace("__", " (") + ")": metrics[name] for name in metrics})
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("other", "words", "message"),
+    [
+        (empty(), [], "'other.proton' is empty: it holds no rows"),
+        (with_metrics(time__us=5), [], "the units differ"),
+        (with_metrics(heat__K=5), [], "no metric in common: 'base.proton' has time, count"),
+        (with_metrics(heat__K=5), ["-m", "time"], "metric 'time' is not in 'other.proton'"),
+        (NEW, ["-m", "nothing"], "Metric nothing is not found: recorded are count, time"),
+        (NEW, ["-m", "time,count"], "not one metric"),
+        (NEW, ["-m", "time/h"], "Unsupported unit h"),
+        (NEW, ["-t", "much"], "threshold 'much' is no number"),
+        (NEW, ["-d", "0"], "a depth of 0 shows nothing"),
+        (NEW, ["--json", "--markdown"], "--json and --markdown exclude each other"),
+        (NEW, ["third.proton"], "takes two profiles, BASE and NEW"),
+        (
+            profile_of(("k", 5, 1, ""), device=Device("HIP", 0, "gfx942")),
+            [],
+            "'base.proton' ran on CUDA and 'other.proton' on HIP",
+        ),
+        (
+            profile_of(("k", 5, 1, ""), device=Device("CUDA", 0, "80", 108)),
+            [],
+            "--ignore-devices compares them all the same",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(
+    refused: Diff, files: Path, other: Profile, words: list[str], message: str
+) -> None:
+    write_profile(other, files / "other.proton")
+
+    assert message in refused("base.proton", "other.proton", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "name two profiles, BASE and NEW"),
+        (["base.proton"], "takes two profiles, BASE and NEW, got 'base.proton'"),
+        (["--base", "base.proton"], "at least one --base and one --new"),
+        (["base.proton", "missing.proton"], "cannot read missing.proton"),
+        (["base.proton", "corrupt.proton"], "corrupt.proton"),
+        (["base.proton", "new.proton", "--by", "colour"], "'colour' is not one of"),
+    ],
+)
+def test_wrong_files_are_refused_in_one_line(
+    refused: Diff, files: Path, words: list[str], message: str
+) -> None:
+    (files / "corrupt.proton").write_bytes((files / "new.proton").read_bytes()[:200])
+
+    assert message in refused(*words)
+
+
+def test_different_devices_are_compared_on_request(diff: Diff, files: Path) -> None:
+    moved = profile_of(("s/a", 800, 10, ""), device=Device("HIP", 0, "gfx942"))
+    write_profile(moved, files / "hip.proton")
+
+    document = json.loads(diff("base.proton", "hip.proton", "--ignore-devices", "--json"))
+
+    fates = {row["name"]: row["fate"] for row in document["rows"]}
+    assert fates["a"] == "matched"
+
+
+def test_hostile_names_stay_text_everywhere(diff: Diff, files: Path) -> None:
+    name = "<script>[/bold]|`\x1b[2J\n"
+    write_profile(profile_of((name.replace("/", "\\"), 5, 1, "")), files / "hostile.proton")
+
+    for words in ([], ["--markdown"], ["--json"]):
+        shown = diff("base.proton", "hostile.proton", "-t", "0", *words)
+        assert "\x1b" not in shown
+        assert "script" in shown
