@@ -62,7 +62,7 @@ def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
         found.insert(3, Column("+-", tuple(quantity.texts(known[rows])), 3))
     if comparison.measure.is_additive and values.base[0] > 0:
         shares = values.change[rows] / float(values.base[0])
-        found.append(Column("of total", tuple(percent_text(each) for each in shares.tolist()), 4))
+        found.append(Column("of total", tuple(percent_text(each) for each in shares.tolist()), 5))
     return found + _parts(comparison, ranking, quantity)
 
 
@@ -76,8 +76,8 @@ def _parts(comparison: Comparison, ranking: Ranking, quantity: Quantity) -> list
     by_launches = quantity.signed_texts(values.split.launches[rows].tolist())
     by_latency = quantity.signed_texts(values.split.latency[rows].tolist())
     found = [
-        Column("by launches", tuple(by_launches), 5),
-        Column("by latency", tuple(by_latency), 5),
+        Column("by launches", tuple(by_launches), 4),
+        Column("by latency", tuple(by_latency), 4),
         Column("launches", tuple(signed), 6),
     ]
     if values.split.rest.any():

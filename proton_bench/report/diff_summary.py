@@ -21,6 +21,9 @@ from proton_bench.report.units import count_text
 __all__ = ["headline", "loss_lines", "side_lines"]
 
 _MAX_NAME = 80
+# Names above a row that tell it apart, and rows of its name to tell it apart from.
+_MAX_ABOVE = 3
+_MAX_OTHERS = 1000
 # Smaller changes per launch are not worth a word.
 _SLOWER = 0.005
 # Percentages in sentences have no decimals from here on.
@@ -93,11 +96,24 @@ def _where(comparison: Comparison, cause: Cause) -> str:
     name = visible(tree.name(cause.row), _MAX_NAME)
     if cause.kind is Kind.KERNEL:
         return f"{name} in {count_text(cause.places, 'place')}"
-    above = int(tree.parents[cause.row])
-    where = f" under {visible(tree.name(above), _MAX_NAME)}" if above > 0 else ""
+    where = _under(comparison, cause.row)
     if cause.kind is Kind.BELOW:
         return f"below {name}{where}"
     return f"{name}{where}" if cause.row else "outside of all rows below"
+
+
+def _under(comparison: Comparison, row: int) -> str:
+    """Return the rows above, as many as tell the row apart from others of its name."""
+    tree = comparison.tree
+    frames = tree.frames()
+    others = np.flatnonzero(frames == frames[row])[:_MAX_OTHERS].tolist()
+    names = tree.path(row)[:-1]
+    paths = [tree.path(other)[:-1] for other in others if other != row]
+    for count in range(1, _MAX_ABOVE):
+        if not any(path[-count:] == names[-count:] for path in paths):
+            break
+    shown = [visible(name, _MAX_NAME) for name in names[-count:]]
+    return f" under {' > '.join(shown)}" if shown else ""
 
 
 def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
@@ -143,9 +159,8 @@ def _rate_headline(comparison: Comparison) -> str:
         what = "no change of" if both.any() else "no row of both sides has"
         return f"{what} {name}"
     where = visible(comparison.tree.name(row), _MAX_NAME)
-    above = int(comparison.tree.parents[row])
-    under = f" under {visible(comparison.tree.name(above), _MAX_NAME)}" if above > 0 else ""
-    return f"{name} changed most in {where}{under}: {_from_to(comparison, row)}"
+    where += _under(comparison, row)
+    return f"{name} changed most in {where}: {_from_to(comparison, row)}"
 
 
 def _from_to(comparison: Comparison, row: int) -> str:

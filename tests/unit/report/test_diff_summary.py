@@ -57,6 +57,11 @@ LAYERS = [(f"layer{i}/k{i}", 10 + i, 1, f"c{i}") for i in range(3)]
             [("a", 1300, 1, "a"), ("b", 300, 1, "b")],
             "+6.7 % (+100 ns): +300 ns a, slower per launch by 30 %; -200 ns b, ",
         ),
+        (
+            [("x/s/k", 90, 1, ""), ("y/s/k", 90, 1, "")],
+            [("x/s/k", 90, 1, ""), ("y/s/k", 95, 1, "")],
+            "100 % of it is k under y > s, slower",
+        ),
         ([("a", 90, 1, "")], [("a", 90, 1, "")], "no change of time"),
     ],
 )
