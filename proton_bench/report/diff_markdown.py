@@ -32,7 +32,7 @@ def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat)
     lines = [f"**{_escaped(headline(comparison))}**", ""]
     lines += [f"- {word}: {_escaped(text)}" for word, text in side_lines(comparison)]
     lines += [f"- {_escaped(loss)}" for loss in loss_lines(comparison)]
-    titles = [column.title for column in shown]
+    titles = [_escaped(column.title) for column in shown]
     lines += ["", f"| {' | '.join([*titles, 'name', 'notes'])} |"]
     lines.append(f"|{' --: |' * len(titles)} :-- | :-- |")
     labels = names(comparison, ranking, frames)

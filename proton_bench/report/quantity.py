@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proton_bench.analysis.measure import Measure
+from proton_bench.report.names import visible
 from proton_bench.report.units import number_texts
 
 __all__ = ["Quantity", "percent_text"]
 
+_MAX_UNIT = 20
 _DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
@@ -42,7 +44,8 @@ class Quantity:
             return cls(scale, unit, largest)
         if measure.scale != 1.0:
             return cls(measure.scale, measure.name.rpartition("/")[2], largest)
-        return cls(1.0, "%" if measure.name.endswith("/%") else measure.unit, largest)
+        unit = "%" if measure.name.endswith("/%") else visible(measure.unit, _MAX_UNIT)
+        return cls(1.0, unit, largest)
 
     def texts(self, values: Iterable[float | None]) -> list[str]:
         """Return values of one column, "-" for None."""

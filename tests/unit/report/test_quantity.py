@@ -26,6 +26,13 @@ def test_values_have_a_unit_that_fits_or_was_asked_for(
     assert Quantity.of(measure, largest).text(largest) == text
 
 
+def test_units_of_files_are_safe_to_print() -> None:
+    quantity = Quantity.of(Measure("x (\x1b[2J)", "x (\x1b[2J)", 1.0, "\x1b[2J" + "z" * 99), 1)
+
+    assert quantity.unit.startswith("\\x1b[2Jzzz")
+    assert "more characters" in quantity.unit
+
+
 def test_columns_have_one_unit_and_as_many_decimals() -> None:
     quantity = Quantity.of(TIME, 2_500_000)
 
