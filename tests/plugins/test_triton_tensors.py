@@ -230,6 +230,21 @@ def test_tensors_of_two_devices_follow_their_own_streams(session: int, gpu: Gpu)
     assert [stream.waits for stream in gpu.streams.values()] == [1, 1]
 
 
+def test_nobody_asks_for_values_while_a_graph_is_captured(
+    session: int, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch("mm", total=DeviceTensor(1.0))
+    with monkeypatch.context() as capturing:
+        capturing.setattr(native, "is_capturing", lambda: True)
+        proton.deactivate(session, flushing=True)
+        assert gpu.waits == 0
+    proton.activate(session)
+    proton.deactivate(session, flushing=True)
+
+    assert gpu.waits == 1
+    assert child(tree(session), "mm")["metrics"]["total"] == 1.0
+
+
 def test_tensor_inside_of_a_captured_graph_is_said_and_left_out(
     session: int, gpu: Gpu, capfd: pytest.CaptureFixture[str]
 ) -> None:

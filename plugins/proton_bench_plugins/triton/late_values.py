@@ -82,11 +82,13 @@ class LateValues:
                 self.collect(waiting=False)
 
     def collect(self, *, waiting: bool) -> None:
-        """Add the values that have come.
+        """Add the values that have come; does nothing while the calling thread captures a graph.
 
         Args:
             waiting: Wait for all that were copied so far.
         """
+        if _native.is_capturing():
+            return  # the driver ends a capture when somebody asks for an event
         with self._lock:
             if waiting:
                 for stream in list(self._open):
