@@ -201,8 +201,8 @@ void SessionRegistry::add_at(const Capture &at, const std::vector<UserMetric> &m
     return; // no session listens any more
   for (const UserMetric &metric : metrics)
     if (metric.on_device)
-      throw Error(ErrorCode::kMetric, "metric '" + metric.name +
-                                          "' is left by a graph, but none is being captured");
+      throw Error(ErrorCode::kMetric,
+                  "metric '" + metric.name + "' is left by a graph, but none is being captured");
   found->second.counts.metrics += metrics.size();
   for (const EpochMember &member : found->second.members)
     for (const UserMetric &metric : metrics)
