@@ -21,12 +21,13 @@ COMMANDS = {
     "run": "proton_bench.cli.run",
     "view": "proton_bench.cli.view",
     "diff": "proton_bench.cli.diff",
+    "query": "proton_bench.cli.query",
     "export": "proton_bench.cli.export",
     "plugins": "proton_bench.cli.plugins",
     "doctor": "proton_bench.cli.doctor",
 }
 # Commands that read profiles, so that formats of plugins matter to them.
-_READERS = ("view", "diff", "export")
+_READERS = ("view", "diff", "query", "export")
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 

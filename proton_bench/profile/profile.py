@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,10 @@ from proton_bench.profile.distribution_table import DistributionTable
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.profile.provenance import Provenance
+
+if TYPE_CHECKING:
+    import hatchet
+    import pandas as pd
 
 __all__ = ["Profile"]
 
@@ -206,6 +210,31 @@ class Profile:
         from proton_bench.profile.merge import merge
 
         return merge(profiles)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a data frame with one line per row, in pre-order; the index is the row's number.
+
+        Columns are ``name``, ``parent`` (-1 for the root), ``depth``, ``kind``, ``device`` and
+        ``variant`` (positions in ``devices`` and ``variants``, missing where none), then each
+        metric under its full name with the row's own value, and for inclusive metrics
+        ``<name> (inc)`` with the sum over the subtree. Works with pandas 2 and 3.
+        """
+        from proton_bench.analysis.dataframe import to_dataframe
+
+        return to_dataframe(self)
+
+    def to_hatchet(self) -> hatchet.GraphFrame:
+        """Return a graph frame of hatchet, inclusive metrics summed up as ``<name> (inc)``.
+
+        Variants of one kernel are one node; levels below 480 are folded, because hatchet walks
+        recursively.
+
+        Raises:
+            MissingExtraError: hatchet is not installed.
+        """
+        from proton_bench.analysis.dataframe import to_graphframe
+
+        return to_graphframe(self)
 
     def self_check(self) -> None:
         """Check that all arrays fit one another.
