@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from fakes.profiles import deep_profile, training_profile
 
@@ -31,7 +30,7 @@ def lines(table: str, profile: Profile, columns: Sequence[str] = ()) -> list[dic
     found = []
     for relation in relations(run, [table], columns):
         assert relation.table == table
-        cells = {name: np.ma.array(values).tolist() for name, values in relation.columns.items()}
+        cells = {name: values.tolist() for name, values in relation.columns.items()}
         assert {len(column) for column in cells.values()} == {len(relation)}
         found += [
             {**relation.constants, **dict(zip(cells, row, strict=True))}
@@ -79,7 +78,7 @@ def test_names_that_differ_in_case_or_are_taken_are_not_columns_twice() -> None:
 
     profile = builder.build()
 
-    assert set(metric_columns([profile])) == {"Time", "Time (inc)"}
+    assert set(metric_columns([profile])) == {"Time", "Time (inc)", "Name (inc)"}
     assert {line["metric"] for line in lines("metrics", profile)} == set(metrics)
 
 

@@ -1,0 +1,150 @@
+"""``proton query`` from the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from fakes.profiles import training_profile
+
+from proton_bench.cli import main
+from proton_bench.formats.registry import write_profile
+from proton_bench.profile import ProfileBuilder
+
+UPSTREAM = Path(__file__).parents[1] / "data" / "upstream"
+Capture = pytest.CaptureFixture[bytes]
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> str:
+    path = tmp_path / "x.proton"
+    write_profile(training_profile(), path)
+    return str(path)
+
+
+@pytest.fixture
+def sql() -> None:
+    pytest.importorskip("duckdb", reason="needs the extra store")
+
+
+def printed(capture: Capture, *words: str) -> str:
+    assert main(["query", *words]) == 0
+    found = capture.readouterr()
+    assert found.err == b""
+    return found.out.decode()
+
+
+def refused(capture: Capture, *words: str, code: int = 2) -> str:
+    assert main(["query", *words]) == code
+    found = capture.readouterr()
+    assert found.out == b""
+    (line,) = found.err.decode().splitlines()
+    assert line.startswith("proton: error: ")
+    return line
+
+
+@pytest.mark.usefixtures("sql")
+def test_table_is_the_default(capsysbinary: Capture, training: str) -> None:
+    text = printed(capsysbinary, training, "SELECT run, name FROM nodes WHERE depth < 2")
+
+    assert text.splitlines() == ["run  name", "x    ROOT", "x    test_step", "(2 lines)"]
+    query = "SELECT run, name FROM nodes WHERE depth < 2"
+    assert printed(capsysbinary, training, query, "--format", "table") == text
+
+
+@pytest.mark.usefixtures("sql")
+@pytest.mark.parametrize("option", [["--json"], ["--format", "json"], ["--json", "--format=json"]])
+def test_json(capsysbinary: Capture, training: str, option: list[str]) -> None:
+    found = json.loads(printed(capsysbinary, training, "SELECT max(depth) d FROM nodes", *option))
+
+    assert found["schema"] == "proton_bench.query"
+    assert (found["columns"], found["rows"]) == ([{"name": "d", "type": "BIGINT"}], [[4]])
+
+
+@pytest.mark.usefixtures("sql")
+@pytest.mark.parametrize("option", [["--csv"], ["--format", "csv"]])
+def test_csv(capsysbinary: Capture, training: str, option: list[str]) -> None:
+    text = printed(capsysbinary, training, "SELECT name, kind FROM nodes", *option)
+
+    assert list(csv.reader(io.StringIO(text)))[:2] == [["name", "kind"], ["ROOT", "root"]]
+
+
+@pytest.mark.usefixtures("sql")
+def test_limit(capsysbinary: Capture, training: str) -> None:
+    query = "SELECT * FROM range(2000)"
+
+    assert "there are more" in printed(capsysbinary, training, query)
+    assert "(5 lines; there are more" in printed(capsysbinary, training, query, "--limit", "5")
+    assert "(2 000 lines)" in printed(capsysbinary, training, query, "--limit", "0")
+    found = json.loads(printed(capsysbinary, training, query, "--json", "--limit", "3"))
+    assert (len(found["rows"]), found["more_rows"]) == (3, True)
+    assert len(printed(capsysbinary, training, query, "--csv").splitlines()) == 2001
+
+
+@pytest.mark.usefixtures("sql")
+def test_limited_csv_says_so_on_stderr(capsysbinary: Capture, training: str) -> None:
+    assert main(["query", training, "SELECT * FROM nodes", "--csv", "--limit", "1"]) == 0
+
+    assert b"more lines than --limit" in capsysbinary.readouterr().err
+
+
+@pytest.mark.usefixtures("sql")
+def test_files_of_upstream_stand_beside_ours(capsysbinary: Capture, training: str) -> None:
+    other = str(UPSTREAM / "eager-tree.hatchet")
+    query = 'SELECT run, "time (ns) (inc)" AS t FROM nodes WHERE node = 0 ORDER BY run'
+
+    found = json.loads(printed(capsysbinary, training, other, query, "--json"))
+
+    assert found["rows"] == [["eager-tree", 4_323_162], ["x", 4_000_000]]
+
+
+@pytest.mark.usefixtures("sql")
+def test_empty_profile_is_a_warning(capsysbinary: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "empty.proton"
+    write_profile(ProfileBuilder().build(), path)
+
+    assert main(["query", str(path), "SELECT count(*) FROM nodes"]) == 0
+    assert b"is empty" in capsysbinary.readouterr().err
+
+
+@pytest.mark.usefixtures("sql")
+def test_malformed_sql_is_one_line(capsysbinary: Capture, training: str) -> None:
+    assert "syntax error" in refused(capsysbinary, training, "SELEC 1")
+
+
+def test_wrong_usage_is_named(capsysbinary: Capture, training: str) -> None:
+    assert "SQL statement" in refused(capsysbinary, training)
+    assert "the last word must be the SQL" in refused(capsysbinary, training, training)
+    assert "exclude each other" in refused(capsysbinary, training, "SELECT 1", "--json", "--csv")
+    both = refused(capsysbinary, training, "SELECT 1", "--csv", "--format", "table")
+    assert "exclude each other" in both
+    assert "--limit" in refused(capsysbinary, training, "SELECT 1", "--limit", "-1")
+    assert "--format" in refused(capsysbinary, training, "SELECT 1", "--format", "xml")
+    assert "Missing argument" in refused(capsysbinary)
+    assert "nope.proton" in refused(capsysbinary, "nope.proton", "SELECT 1")
+
+
+def test_missing_extras_are_named(
+    capsysbinary: Capture, training: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.setitem(sys.modules, "hatchet", None)
+
+    line = refused(capsysbinary, training, "SELECT 1", code=69)
+    assert "proton-bench[store]" in line
+    line = refused(capsysbinary, training, "--hatchet", 'MATCH ("*", p)', code=69)
+    assert "proton-bench[hatchet]" in line
+
+
+def test_hatchet_dialect(capsysbinary: Capture, training: str) -> None:
+    pytest.importorskip("hatchet", reason="needs the extra hatchet")
+    query = 'MATCH (".", p) WHERE p."name" =~ "kernel_3"'
+
+    found = json.loads(printed(capsysbinary, training, "--hatchet", query, "--json"))
+
+    assert [row[:3] for row in found["rows"]] == [["x", 4, "kernel_3"]] * 2
+    assert "Expected 'MATCH'" in refused(capsysbinary, training, "--hatchet", "SELECT 1")
