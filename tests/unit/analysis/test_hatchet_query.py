@@ -108,9 +108,7 @@ def test_wrong_queries_are_named_in_one_line(text: str, reason: str) -> None:
         """MATCH (".", p) WHERE p."name" = "a\nprint('ran')" """,
     ],
 )
-def test_python_code_in_a_query_does_not_run(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_python_code_in_a_query_does_not_run(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="no quotation mark"):
         ask(text)
 

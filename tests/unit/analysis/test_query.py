@@ -133,9 +133,7 @@ def test_every_form_of_reading_works(sql: str) -> None:
         "EXPLAIN ANALYZE DELETE FROM nodes",
     ],
 )
-def test_writing_is_refused(
-    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writing_is_refused(sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(UsageError, match="can only read|read-only"):
