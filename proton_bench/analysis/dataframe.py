@@ -26,7 +26,8 @@ def to_dataframe(profile: Profile) -> pd.DataFrame:
     (positions in the profile's tables, missing where none), then each metric under its full name
     with the row's own values in the metric's unit: nullable Int64, float64 (NaN: none), or objects
     for texts and vectors. For each inclusive metric ``<name> (inc)`` holds the sum over the
-    subtree, missing where nothing below was measured.
+    subtree, missing where nothing below was measured. A metric that has the name of one of the
+    first columns is called ``<name> (metric)``.
     """
     facts: dict[str, Any] = {
         "name": [profile.strings[i] for i in profile.frames.tolist()],
@@ -38,10 +39,13 @@ def to_dataframe(profile: Profile) -> pd.DataFrame:
         "device": _position_array(profile.device_rows),
         "variant": _position_array(profile.variant_rows),
     }
-    for name, column in profile.columns.items():
+    taken = set(facts)
+    for metric, column in profile.columns.items():
+        name = f"{metric} (metric)" if metric in taken else metric
         facts[name] = _column_array(column)
         if column.kind.is_number and column.spec.aggregation is Aggregation.INCLUSIVE:
-            facts[f"{name} (inc)"] = _number_array(profile.inclusive(name), profile.covered(name))
+            summed = _number_array(profile.inclusive(metric), profile.covered(metric))
+            facts[f"{name} (inc)"] = summed
     return pd.DataFrame(facts, index=pd.RangeIndex(len(profile), name="row"))
 
 

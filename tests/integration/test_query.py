@@ -99,7 +99,7 @@ def test_files_of_upstream_stand_beside_ours(capsysbinary: Capture, training: st
 
     found = json.loads(printed(capsysbinary, training, other, query, "--json"))
 
-    assert found["rows"] == [["eager-tree", 4_323_162], ["x", 4_000_000]]
+    assert found["rows"] == [["eager-tree", 4_323_198], ["x", 4_000_000]]
 
 
 @pytest.mark.usefixtures("sql")

@@ -51,6 +51,39 @@ def test_texts_and_vectors_are_objects() -> None:
     assert "label (inc)" not in frame
 
 
+def test_metrics_never_hide_the_names_of_rows() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "a", metrics={"name": 3})
+
+    frame = to_dataframe(builder.build())
+
+    assert frame["name"].tolist() == ["ROOT", "a"]
+    assert frame["name (metric)"].tolist() == [pd.NA, 3]
+    assert frame["name (metric) (inc)"].tolist() == [3, 3]
+
+
+def test_profiles_offer_their_data_frame() -> None:
+    profile = training_profile()
+
+    pd.testing.assert_frame_equal(profile.to_pandas(), to_dataframe(profile))
+
+
+def test_profiles_offer_their_graph_frame() -> None:
+    pytest.importorskip("hatchet")
+
+    graph_frame = training_profile().to_hatchet()
+
+    assert graph_frame.dataframe["time (ns) (inc)"].max() == 4_000_000
+
+
+def test_frame_of_merged_runs_adds_them_up() -> None:
+    profile = training_profile()
+
+    merged = type(profile).merge([profile, profile]).to_pandas()
+
+    assert merged["time (ns) (inc)"].tolist()[0] == 8_000_000
+
+
 def test_frame_answers_questions() -> None:
     frame = to_dataframe(training_profile())
 

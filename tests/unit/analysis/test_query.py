@@ -106,13 +106,23 @@ def test_limit_says_that_there_is_more() -> None:
         "SUMMARIZE frames",
         "SHOW TABLES",
         "EXPLAIN SELECT * FROM nodes",
-        "PIVOT metrics ON metric USING sum(value) GROUP BY run",
+        "PIVOT metrics ON metric IN ('count') USING sum(value) GROUP BY run",
         "SELECT * FROM query('SELECT * FROM nodes')",
         "SELECT 1;",
     ],
 )
 def test_every_form_of_reading_works(sql: str) -> None:
     assert ask(sql).rows
+
+
+def test_pivot_finds_its_values() -> None:
+    import duckdb
+
+    sql = "PIVOT metrics ON aggregation USING count(*) GROUP BY run"
+    if len(duckdb.extract_statements(sql)) > 1:
+        pytest.skip("this DuckDB reads PIVOT without a list of values as two statements")
+
+    assert set(ask(sql).columns) == {"run", "exc", "inc", "pty"}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +146,7 @@ def test_every_form_of_reading_works(sql: str) -> None:
 def test_writing_is_refused(sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(UsageError, match="can only read|read-only"):
+    with pytest.raises(UsageError, match=r"can only read|read-only"):
         ask(sql)
 
     assert list(tmp_path.iterdir()) == []

@@ -35,7 +35,12 @@ def table(found: QueryResult, *, width: int = 80, terminal: bool = False) -> lis
 def test_numbers_stand_right_and_texts_left() -> None:
     lines = table(result(("x", 1, 0.5), ("long", 100, None)))
 
-    assert lines == ["a       b      c", "x       1  0.500", "long  100      -", "(2 lines)"]
+    assert lines == [
+        "a       b       c",
+        "x       1  0.5000",
+        "long  100       -",
+        "(2 lines)",
+    ]
 
 
 def test_nothing_is_a_heading() -> None:
@@ -74,7 +79,7 @@ def test_csv_reads_back() -> None:
 
 
 def test_document_holds_every_kind_of_value() -> None:
-    when = datetime.datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - what a TIMESTAMP is
+    when = datetime.datetime(2026, 1, 2, 3, 4, 5)
     row = (2**70, Decimal("1.50"), float("nan"), b"\xff", when, {1: [float("inf")]}, True, None)
     run = Run("x", "x.proton", ProfileBuilder().build())
 
