@@ -13,7 +13,8 @@ constexpr size_t kBytes = size_t{1} << 16;
 std::atomic<uint64_t> own_buffers{0};
 std::atomic<uint64_t> foreign_buffers{0};
 std::mutex buffers_mutex;
-std::vector<uint8_t *> buffers;
+std::vector<uint8_t *> &buffers =
+    *new std::vector<uint8_t *>; // what is in it is still known at exit
 
 void requested(uint8_t **buffer, size_t *bytes, size_t *most_records) {
   *buffer = static_cast<uint8_t *>(std::aligned_alloc(8, kBytes));
