@@ -15,10 +15,6 @@ constexpr char kLateGraph[] =
     "kernels are shown by name under <captured_at>; record while it is captured to see their "
     "scopes\n";
 
-bool has_failed(const cupti::CallbackData &call) noexcept {
-  return call.function_return && *static_cast<const cuda::Result *>(call.function_return) != 0;
-}
-
 bool is_ptsz(uint32_t capture_cbid) noexcept {
   return capture_cbid == cupti::kCuStreamBeginCapturePtsz ||
          capture_cbid == cupti::kCuStreamBeginCaptureV2Ptsz ||

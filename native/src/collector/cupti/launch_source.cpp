@@ -21,10 +21,6 @@ const void *launched_function(uint32_t cbid, const cupti::CallbackData &call) no
   return static_cast<const cuda::LaunchKernelParams *>(call.function_params)->function;
 }
 
-bool has_failed(const cupti::CallbackData &call) noexcept {
-  return call.function_return && *static_cast<const cuda::Result *>(call.function_return) != 0;
-}
-
 } // namespace
 
 void LaunchLog::arm() noexcept {

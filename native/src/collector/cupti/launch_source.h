@@ -9,9 +9,15 @@
 #include "collector/cupti/context_list.h"
 #include "collector/cupti/correlation_ids.h"
 #include "collector/cupti/kernel_codes.h"
+#include "driver/cuda_abi.h"
 #include "record/record_sink.h"
 
 namespace proton {
+
+/// Whether a driver call that ended says that it failed.
+inline bool has_failed(const cupti::CallbackData &call) noexcept {
+  return call.function_return && *static_cast<const cuda::Result *>(call.function_return) != 0;
+}
 
 /// The launching side of the collector, which all sources of launches share.
 class LaunchLog {

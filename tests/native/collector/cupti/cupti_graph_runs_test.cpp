@@ -3,47 +3,13 @@
 #include <thread>
 #include <vector>
 
-#include "aggregate/aggregator.h"
 #include "check.h"
-#include "collector/cupti/cupti_session.h"
+#include "collector/cupti/cupti_graph_launches.h"
 #include "collector/cupti/graph_source.h"
 #include "driver/cuda_abi.h"
 #include "driver/cupti_records.h"
 
 using namespace proton;
-
-namespace {
-
-GraphBook &book() { return Aggregator::instance().graph_book; }
-
-void capture(const char *scope, std::initializer_list<const char *> kernels) {
-  ScopeGuard guard(scope);
-  for (const char *kernel : kernels)
-    fake_cupti_launch(kernel, 7);
-}
-
-uint32_t captured(const char *scope, std::initializer_list<const char *> kernels) {
-  fake_cupti_capture_begin(7);
-  capture(scope, kernels);
-  return fake_cupti_capture_end(7);
-}
-
-void launch(const char *scope, uint32_t executable, int times = 1) {
-  ScopeGuard guard(scope);
-  for (int i = 0; i < times; ++i)
-    fake_cupti_graph_launch(executable, 7);
-}
-
-/// Declared before a session: nothing of graphs is held when that is over.
-struct NothingIsLeft {
-  ~NothingIsLeft() {
-    CHECK_EQ(book().open_count(), 0);
-    CHECK_EQ(book().layout_count(), 0);
-    CHECK_EQ(book().capture_count(), 0);
-  }
-};
-
-} // namespace
 
 TEST(graphs_of_before_show_their_kernels_where_others_are_one_entry) {
   NothingIsLeft after;

@@ -2,19 +2,13 @@
 #include <memory>
 #include <vector>
 
-#include "aggregate/aggregator.h"
 #include "check.h"
-#include "collector/cupti/cupti_session.h"
+#include "collector/cupti/cupti_graph_launches.h"
 #include "support/error.h"
 
 using namespace proton;
 
 namespace {
-
-void launch_in(const char *scope, uint32_t executable) {
-  ScopeGuard guard(scope);
-  fake_cupti_graph_launch(executable, 7);
-}
 
 /// A graph of a kernel in a scope that leaves a value on each launch.
 struct LeavingGraph {
@@ -33,7 +27,7 @@ struct LeavingGraph {
     words[2 + words[0] * 2] = words[0] + 1;
     words[3 + words[0] * 2] = value;
     ++words[0];
-    launch_in(scope, executable);
+    proton::launch(scope, executable);
   }
 
   std::vector<uint64_t> words = std::vector<uint64_t>(DeviceValues::bytes(1) / 8, 0);
@@ -77,7 +71,7 @@ TEST(what_a_graph_leaves_while_nobody_listens_is_nobodys) {
 TEST(a_value_that_did_not_come_is_counted) {
   CuptiSession session;
   LeavingGraph graph;
-  launch_in("replay", graph.executable);
+  launch("replay", graph.executable);
   session.stop();
   CHECK_EQ(session.tree("flops"), "");
   CHECK_EQ(session.losses(), "value that a graph left on its device=1 ");
