@@ -14,6 +14,7 @@ from proton_bench.analysis.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.ranking import Ranking, Threshold, rank
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import DEFAULT_DEPTH
+from proton_bench.cli.tree_options import DepthOption, FramesOption
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.report.diff import DiffReport
@@ -72,10 +73,8 @@ def command(
             "a share of the total: 1%. 0 shows everything.",
         ),
     ] = None,
-    depth: Annotated[int, typer.Option("-d", "--depth", help="Levels to show.")] = DEFAULT_DEPTH,
-    frames: Annotated[
-        FrameFormat, typer.Option("-f", "--format", help="Form of Python frames' names.")
-    ] = FrameFormat.FULL,
+    depth: DepthOption = DEFAULT_DEPTH,
+    frames: FramesOption = FrameFormat.FULL,
     trials: Annotated[
         bool, typer.Option("--trials", help="Also compare what autotuners launched as a trial.")
     ] = False,

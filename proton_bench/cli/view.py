@@ -9,6 +9,7 @@ import typer
 
 from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
 from proton_bench.cli.show import ViewRequest, list_metrics, read_metric_names, show
+from proton_bench.cli.tree_options import DepthOption, FramesOption
 from proton_bench.report.names import FrameFormat
 
 __all__ = ["command"]
@@ -54,10 +55,8 @@ def command(
             "-t", "--threshold", help="Leave out rows whose first metric is below this value."
         ),
     ] = None,
-    depth: Annotated[int, typer.Option("-d", "--depth", help="Levels to show.")] = DEFAULT_DEPTH,
-    frames: Annotated[
-        FrameFormat, typer.Option("-f", "--format", help="Form of Python frames' names.")
-    ] = FrameFormat.FULL,
+    depth: DepthOption = DEFAULT_DEPTH,
+    frames: FramesOption = FrameFormat.FULL,
     trials: Annotated[
         bool, typer.Option("--trials", help="Also show what autotuners launched as a trial.")
     ] = False,
