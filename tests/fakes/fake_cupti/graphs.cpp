@@ -207,7 +207,7 @@ FAKE_EXPORT void fake_cupti_capture_begin(uint32_t stream) {
   const uint32_t graph = create();
   std::lock_guard lock(graphs().mutex);
   graphs().captures[stream] = graph;
-  ++graphs().capturing;
+  graphs().capturing = static_cast<uint32_t>(graphs().captures.size());
 }
 
 FAKE_EXPORT void fake_cupti_break_captures(int *were_open) {
@@ -220,7 +220,7 @@ FAKE_EXPORT void fake_cupti_break_captures(int *were_open) {
 FAKE_EXPORT void fake_cupti_capture_join(uint32_t captured, uint32_t joining) {
   std::lock_guard lock(graphs().mutex);
   graphs().captures[joining] = graphs().captures[captured];
-  ++graphs().capturing;
+  graphs().capturing = static_cast<uint32_t>(graphs().captures.size());
 }
 
 FAKE_EXPORT uint32_t fake_cupti_capture_end(uint32_t stream) {
@@ -230,8 +230,11 @@ FAKE_EXPORT uint32_t fake_cupti_capture_end(uint32_t stream) {
   call.enter();
   std::lock_guard lock(graphs().mutex);
   const uint32_t graph = graphs().captures[stream];
-  graphs().capturing -= static_cast<uint32_t>(std::erase_if(
-      graphs().captures, [graph](const auto &capture) { return capture.second == graph; }));
+  // Captures that were broken have no graph in common, and end one by one.
+  std::erase_if(graphs().captures, [graph, stream](const auto &capture) {
+    return capture.first == stream || (graph != 0 && capture.second == graph);
+  });
+  graphs().capturing = static_cast<uint32_t>(graphs().captures.size());
   answer = handle(kGraphHandle, graph);
   return graph;
 }
