@@ -7,8 +7,8 @@ torch.profiler. Results are written after every round, so whoever is stopped goe
 compiler, to see that everything works: its figures mean nothing.
 
 Each round starts a fresh process per arm. All of them get ready at the same time, then one measures
-at a time, block by block in an order that is shuffled from the seed; --apart has one process at a
-time instead. See benchmarks/overhead/report.py for the estimator.
+at a time, in an order that is shuffled from the seed; --apart has one process at a time
+instead. See benchmarks/overhead/report.py for the estimator.
 """
 
 from __future__ import annotations

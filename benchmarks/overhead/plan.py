@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["ARMS", "RECAPTURED", "REPEATS", "UNITS", "WORKLOADS", "Arm", "chosen"]
+__all__ = ["ARMS", "PAIRS_OF_SESSION", "REPEATS", "UNITS", "WORKLOADS", "Arm", "chosen"]
 
 # Workload: what one unit of it is. `metadata` is the last: its launch hooks come off afterwards.
 UNITS = {
@@ -14,14 +14,15 @@ UNITS = {
     "compiled": "step",
     "compiled_graphs": "step",
     "graph": "replay",
+    "small_graph": "replay",
     "matmul": "product",
     "metadata": "launch",
 }
 WORKLOADS = tuple(UNITS)
-# It takes seconds to capture these anew: they have one session, and their blocks are no pairs.
-RECAPTURED = frozenset({"compiled_graphs"})
+# It takes seconds to capture these anew: a session has so many pairs of blocks.
+PAIRS_OF_SESSION = {"compiled_graphs": 8}
 # So many times as many blocks: short ones, of whose difference little is left.
-REPEATS = {"tiny": 3, "metadata": 3, "graph": 2}
+REPEATS = {"tiny": 3, "metadata": 3}
 _STEPS = ("eager", "compiled", "compiled_graphs")
 
 
@@ -53,7 +54,7 @@ ARMS = {
         Arm("ours", "ours", WORKLOADS),
         Arm("upstream_python", "upstream", ("tiny",), context="python"),
         Arm("ours_python", "ours", ("tiny",), context="python"),
-        Arm("ours_launch", "ours", ("graph",), mode="graph=launch"),
+        Arm("ours_launch", "ours", ("graph", "small_graph"), mode="graph=launch"),
         Arm("torch", "torch", WORKLOADS),
         Arm("torch_cpu", "torch_cpu", _STEPS),
     )

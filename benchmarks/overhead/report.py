@@ -68,7 +68,9 @@ ROWS = (
     Row(4, "compiled step, static launcher", "compiled", 0.3),
     Row(4, "compiled step, CUDA graphs", "compiled_graphs", 0.3),
     Row(5, "graph replay, its kernels", "graph", 1.1, "ours", "floor", "none"),
+    Row(5, "small graph, its kernels", "small_graph", 1.1, "ours", "floor", "none"),
     Row(5, "graph replay, graph=launch", "graph", 1.005, "ours_launch", "", "none"),
+    Row(5, "small graph, graph=launch", "small_graph", 1.005, "ours_launch", "", "none"),
 )
 
 

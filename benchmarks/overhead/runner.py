@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.overhead.plan import RECAPTURED, REPEATS, WORKLOADS, Arm
+from benchmarks.overhead.plan import PAIRS_OF_SESSION, REPEATS, WORKLOADS, Arm
 
 __all__ = ["ArmProcess", "Lockstep", "Measured", "Setting", "measure_round", "processes"]
 
@@ -182,9 +182,9 @@ def measure_round(
     """Measure every workload of every arm once, in fresh processes.
 
     Blocks without a profiler and with one alternate, each pair around a session of its own, so that
-    the clocks and neighbours of a moment are in both. Work that takes long to capture has one
-    session: all blocks without it, then all with it. The arms take turns block by block, each time
-    in another order.
+    the clocks and neighbours of a moment are in both. The arms take turns pair by pair, each time
+    in another order. Work that takes long to capture has several pairs a session: their blocks
+    without it, then those with it, and the arms take turns block by block.
 
     Args:
         arms: Arms with their workloads.
@@ -241,38 +241,57 @@ class Lockstep:
         """Measure everything."""
         for workload in WORKLOADS:
             count = blocks * REPEATS.get(workload, 1)
-            is_paired = workload not in RECAPTURED
-            self._block(workload)  # warms up
-            for _ in range(count if is_paired else 1):
-                each = 1 if is_paired else count
-                for _ in range(each):
-                    self._block(workload, "bare")
-                self._session(workload, each)
+            pairs = min(PAIRS_OF_SESSION.get(workload, 1), count)
+            for name in self._shuffled(workload):
+                self._block(name, workload)  # warms up
+            for _ in range(count // pairs):
+                if workload in PAIRS_OF_SESSION:
+                    self._capture_and_measure(workload, pairs)
+                    continue
+                for name in self._shuffled(workload):
+                    self._block(name, workload, "bare")
+                    self._ask(name, workload, "start")
+                    self._block(name, workload, "profiled")
+                    self._finish(name, workload)
 
-    def _session(self, workload: str, blocks: int) -> None:
-        arms = self._arms(workload)
-        for name in arms:
+    def _capture_and_measure(self, workload: str, pairs: int) -> None:
+        for _ in range(pairs):
+            for name in self._shuffled(workload):
+                self._block(name, workload, "bare")
+        arms = self._shuffled(workload)
+        for name in arms:  # all at the same time: it takes seconds
             self._running[name].send("start", workload)
         for name in arms:
             self._note(name, workload, self._running[name].receive(f"start {workload}"))
-        if workload in RECAPTURED:
-            self._block(workload)
-        for _ in range(blocks):
-            self._block(workload, "profiled")
-        for name in self._arms(workload):
-            answer = self._running[name].ask("finish", workload)
-            self._note(name, workload, answer)
-            for key in ("finalize_s", "bytes", "kernels"):
-                self._measured(name, workload)[key] = answer[key] if answer else None
+        for name in self._shuffled(workload):
+            self._block(name, workload)
+        for _ in range(pairs):
+            for name in self._shuffled(workload):
+                self._block(name, workload, "profiled")
+        for name in self._shuffled(workload):
+            self._finish(name, workload)
 
-    def _block(self, workload: str, which: str = "") -> None:
+    def _finish(self, name: str, workload: str) -> None:
+        answer = self._ask(name, workload, "finish")
+        for key in ("finalize_s", "bytes", "kernels"):
+            self._measured(name, workload)[key] = answer[key] if answer else None
+
+    def _block(self, name: str, workload: str, which: str = "") -> None:
+        answer = self._ask(name, workload, "block")
+        if which and answer:
+            self._measured(name, workload)[which].append(answer["seconds"])
+
+    def _ask(self, name: str, workload: str, do: str) -> Measured | None:
+        if (name, workload) in self._failed:
+            return None
+        answer = self._running[name].ask(do, workload)
+        self._note(name, workload, answer)
+        return answer
+
+    def _shuffled(self, workload: str) -> list[str]:
         arms = self._arms(workload)
         self._order.shuffle(arms)
-        for name in arms:
-            answer = self._running[name].ask("block", workload)
-            self._note(name, workload, answer)
-            if which and answer:
-                self._measured(name, workload)[which].append(answer["seconds"])
+        return arms
 
     def _note(self, name: str, workload: str, answer: Measured | None) -> None:
         if answer is None:

@@ -21,6 +21,7 @@ __all__ = ["MAKERS", "Workload", "make"]
 EAGER = Shape(12, 768, 12, 4, 128, 8192)
 COMPILED = Shape(6, 768, 12, 4, 128, 8192)
 REPLAYED = Shape(12, 1024, 16, 8, 512, 8192)
+SMALL = Shape(12, 768, 12, 1, 128, 8192)
 DRY = Shape(1, 32, 2, 1, 8, 64)
 WARM_UP = 3  # units; torch needs as many before a capture
 
@@ -190,11 +191,12 @@ class Graph(Workload):
 
     units = 40
     recaptures = True
+    shape = REPLAYED
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
         torch.manual_seed(0)
-        shape = REPLAYED if kind == "cuda" else DRY
+        shape = self.shape if kind == "cuda" else DRY
         self._model = LanguageModel(shape).to(self.device, torch.bfloat16)
         size = (shape.batch, shape.length)
         self._tokens = torch.randint(shape.vocabulary, size, device=self.device)
@@ -243,6 +245,13 @@ class Graph(Workload):
             cupti.launch("captured", 7)
         graph = cupti.graph_instantiate(cupti.capture_end(7))
         return lambda: cupti.graph_launch(graph, 7)
+
+
+class SmallGraph(Graph):
+    """The same for one short sequence: kernels of microseconds, which is what graphs are for."""
+
+    units = 200
+    shape = SMALL
 
 
 class Products(Workload):
@@ -336,6 +345,7 @@ MAKERS: dict[str, type[Workload]] = {
     "compiled": Compiled,
     "compiled_graphs": CompiledGraphs,
     "graph": Graph,
+    "small_graph": SmallGraph,
     "matmul": Products,
     "eager_steps": NumberedSteps,
     "compiled_steps": NumberedCompiled,

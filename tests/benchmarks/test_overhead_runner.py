@@ -54,18 +54,19 @@ def test_blocks_without_and_with_a_profiler_alternate() -> None:
     assert ours == ["block", *["block", "start", "block", "finish"] * 9]
 
 
-def test_work_that_takes_long_to_capture_has_one_session() -> None:
-    log, _ = lockstep()
+def test_work_that_takes_long_to_capture_has_several_pairs_a_session() -> None:
+    log, _ = lockstep(blocks=16)
     ours = [do for name, do, workload in log if (name, workload) == ("ours", "compiled_graphs")]
 
-    assert ours == [*["block"] * 4, "start", *["block"] * 4, "finish"]
+    assert ours == ["block", *[*["block"] * 8, "start", *["block"] * 9, "finish"] * 2]
 
 
-def test_arms_take_turns_block_by_block() -> None:
+@pytest.mark.parametrize(("workload", "do"), [("tiny", "start"), ("compiled_graphs", "block")])
+def test_arms_take_turns(workload: str, do: str) -> None:
     log, _ = lockstep()
-    blocks = [name for name, do, _ in log if do == "block"]
+    names = [name for name, each, work in log if (each, work) == (do, workload)]
 
-    turns = [blocks[place : place + 3] for place in range(0, len(blocks), 3)]
+    turns = [names[place : place + 3] for place in range(0, len(names), 3)]
 
     assert all(sorted(turn) == ["floor", "none", "ours"] for turn in turns)
     assert len({tuple(turn) for turn in turns}) > 1

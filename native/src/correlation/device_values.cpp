@@ -8,8 +8,10 @@
 namespace proton {
 namespace {
 
-// Enough for launches that wait for a device, and small enough for a thousand graphs.
-constexpr uint32_t kRingWords = 2048;
+// More than the thousand launches that a driver lets wait for a device, since the host may read
+// nothing between the last of them and the end; small enough for a thousand graphs.
+constexpr uint32_t kMostEntries = 2048;
+constexpr uint32_t kRingWords = 32768; ///< of sets of many values, which get fewer entries
 constexpr uint32_t kLeastEntries = 16;
 
 } // namespace
@@ -19,7 +21,7 @@ DeviceValues::DeviceValues(uint64_t *words, uint32_t size, bool is_float, bool i
       is_vector_(is_vector) {}
 
 uint32_t DeviceValues::capacity_of(uint32_t size) {
-  return std::max(kLeastEntries, kRingWords / (size + 1));
+  return std::clamp(kRingWords / (size + 1), kLeastEntries, kMostEntries);
 }
 
 size_t DeviceValues::bytes(uint32_t size) {

@@ -1,6 +1,7 @@
 #include "collector/cupti/buffer_pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace proton {
@@ -12,10 +13,28 @@ void free_buffer(uint8_t *buffer) noexcept { ::operator delete(buffer, kAlignmen
 
 } // namespace
 
-void BufferPool::set_bytes(size_t bytes) noexcept {
-  trim();
-  std::lock_guard lock(mutex_);
-  bytes_ = bytes;
+void BufferPool::prepare(size_t bytes) noexcept {
+  if (bytes != this->bytes())
+    trim();
+  {
+    std::lock_guard lock(mutex_);
+    bytes_ = bytes;
+  }
+  make_ready();
+}
+
+void BufferPool::make_ready() noexcept {
+  try {
+    std::lock_guard lock(mutex_);
+    free_.reserve(kMaxFree);
+    const size_t count = std::min(kMaxFree, kReadyBytes / bytes_);
+    while (free_.size() < count) {
+      auto *buffer = static_cast<uint8_t *>(::operator new(bytes_, kAlignment));
+      std::memset(buffer, 0, bytes_); // has its pages mapped
+      free_.push_back(buffer);
+    }
+  } catch (...) { // no memory: those who need a buffer will see
+  }
 }
 
 size_t BufferPool::bytes() const noexcept {

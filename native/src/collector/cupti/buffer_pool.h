@@ -11,9 +11,13 @@ namespace proton {
 class BufferPool {
 public:
   BufferPool() { out_.reserve(kUsuallyOut); }
+  ~BufferPool() { trim(); }
+  BufferPool(const BufferPool &) = delete;
+  BufferPool &operator=(const BufferPool &) = delete;
 
-  /// Size of buffers from now on; those of another size are freed as they come back.
-  void set_bytes(size_t bytes) noexcept;
+  /// Size of buffers from now on; those of another size are freed as they come back. Some are made
+  /// ready, and kept over a pause: pages that are new would be mapped inside of launches.
+  void prepare(size_t bytes) noexcept;
   size_t bytes() const noexcept;
   /// Null when there is no memory. [any thread]
   uint8_t *acquire(size_t &bytes) noexcept;
@@ -25,6 +29,9 @@ public:
   void trim() noexcept;
 
 private:
+  void make_ready() noexcept;
+
+  static constexpr size_t kReadyBytes = size_t{2} << 20;
   static constexpr size_t kMaxFree = 8;
   static constexpr size_t kUsuallyOut = 64;
   mutable std::mutex mutex_;

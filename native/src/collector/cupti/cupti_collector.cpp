@@ -92,7 +92,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   auto subscription = std::make_unique<Subscription>(library);
   subscription->subscribe(self.callbacks);
   self.stream.timebase().start(library, options.vendor_clock);
-  self.stream.pool().set_bytes(options.buffer_bytes);
+  self.stream.pool().prepare(options.buffer_bytes);
   self.stream.make_current();
   library.check(library.functions().activity_register_callbacks(ActivityStream::requested,
                                                                 ActivityStream::completed),
