@@ -120,15 +120,6 @@ enum ResourceCbid : uint32_t {
   kGraphNodeSetParams = 23, ///< from 13.0
 };
 
-enum NvtxCbid : uint32_t {
-  kNvtxRangePushA = 8,
-  kNvtxRangePushW = 9,
-  kNvtxRangePushEx = 10,
-  kNvtxRangePop = 11,
-  kNvtxDomainRangePushEx = 33,
-  kNvtxDomainRangePop = 34,
-};
-
 struct CallbackData { // domains driver and runtime
   Site site;
   const char *function_name;
@@ -162,36 +153,5 @@ struct GraphData { // descriptor of kGraph...
   void *dependency;
   void *graph_exec;
 };
-
-struct NvtxData { // domain NVTX
-  const char *function_name;
-  const void *function_params;
-  const void *return_value;
-};
-
-struct NvtxRangePushAParams {
-  const char *message;
-};
-struct NvtxRangePushWParams {
-  const wchar_t *message;
-};
-struct NvtxEventAttributes; // read by nvtx_event_offset
-struct NvtxRangePushExParams {
-  const NvtxEventAttributes *attributes;
-};
-/// Ranges of a domain: functions of NVTX 3 that name the domain before the usual parameters.
-struct NvtxDomainRangePushExParams {
-  void *domain;
-  struct Core {
-    const NvtxEventAttributes *attributes;
-  } core;
-};
-struct NvtxDomainRangePopParams {
-  void *domain;
-};
-namespace nvtx_event_offset {
-enum : size_t { kVersion = 0, kSize = 2, kMessageType = 32, kMessage = 40, kBytes = 48 };
-}
-enum NvtxMessageType : int32_t { kNvtxMessageAscii = 1, kNvtxMessageUnicode = 2 };
 
 } // namespace proton::cupti

@@ -12,6 +12,7 @@
 
 #include "driver/cuda_abi.h"
 #include "driver/cupti_functions.h"
+#include "driver/cupti_nvtx_calls.h"
 #include "stream_log.h"
 
 namespace recording {

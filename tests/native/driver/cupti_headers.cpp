@@ -4,6 +4,7 @@
 // need not be there.
 #include "driver/cupti_copy_calls.h"
 #include "driver/cupti_functions.h"
+#include "driver/cupti_nvtx_calls.h"
 #include "driver/cupti_rare_records.h"
 
 #include <cuda.h>
@@ -122,6 +123,8 @@ SAME(kNvtxRangePushEx, CUPTI_CBID_NVTX_nvtxRangePushEx);
 SAME(kNvtxRangePop, CUPTI_CBID_NVTX_nvtxRangePop);
 SAME(kNvtxDomainRangePushEx, CUPTI_CBID_NVTX_nvtxDomainRangePushEx);
 SAME(kNvtxDomainRangePop, CUPTI_CBID_NVTX_nvtxDomainRangePop);
+SAME(kNvtxDomainRegisterStringA, CUPTI_CBID_NVTX_nvtxDomainRegisterStringA);
+SAME(kNvtxDomainRegisterStringW, CUPTI_CBID_NVTX_nvtxDomainRegisterStringW);
 SAME(kKindMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
 SAME(kKindMemset, CUPTI_ACTIVITY_KIND_MEMSET);
 SAME(kKindKernel, CUPTI_ACTIVITY_KIND_KERNEL);

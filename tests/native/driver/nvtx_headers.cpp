@@ -3,6 +3,7 @@
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
 #include "driver/cupti_abi.h"
+#include "driver/cupti_nvtx_calls.h"
 
 #include <generated_nvtx_meta.h>
 
@@ -29,3 +30,4 @@ AT(nvtx_event_offset::kMessage, nvtxEventAttributes_t, message);
 SAME(nvtx_event_offset::kBytes, sizeof(nvtxEventAttributes_t));
 SAME(kNvtxMessageAscii, NVTX_MESSAGE_TYPE_ASCII);
 SAME(kNvtxMessageUnicode, NVTX_MESSAGE_TYPE_UNICODE);
+SAME(kNvtxMessageRegistered, NVTX_MESSAGE_TYPE_REGISTERED);

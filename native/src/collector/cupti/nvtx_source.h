@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "collector/cupti/callback_table.h"
+#include "collector/cupti/registered_texts.h"
+#include "driver/cupti_nvtx_calls.h"
 
 namespace proton {
 
@@ -17,6 +19,14 @@ public:
   std::vector<uint32_t> callbacks() const override;
   bool may_lack_some() const override { return true; }
   void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  void dispatch(uint32_t cbid, const cupti::NvtxData &call);
+  void push_of(uint32_t cbid, const void *parameters);
+  void register_text(uint32_t cbid, const cupti::NvtxData &call);
+  std::string message_of(const void *attributes) const;
+
+  RegisteredTexts texts_;
 };
 
 } // namespace proton

@@ -17,9 +17,9 @@ CuptiOptions with_nvtx() {
 }
 
 /// As a library hands over what the double has no control for.
-void call(uint32_t cbid, const void *parameters) {
+void call(uint32_t cbid, const void *parameters, const void *result = nullptr) {
   static NvtxSource source;
-  cupti::NvtxData data{"", parameters, nullptr};
+  cupti::NvtxData data{"", parameters, result};
   source.handle(cbid, &data);
 }
 
@@ -103,6 +103,28 @@ TEST(texts_of_every_kind_name_ranges) {
   fake_cupti_launch("b", 7);
   session.stop();
   CHECK_EQ(session.tree(), "caf\u00e9 \u20ac \U0001F600/plain/w\u00efde/<nvtx range>/a=1 b=1 ");
+}
+
+TEST(registered_texts_name_ranges) {
+  CuptiSession session(with_nvtx());
+  int handles[3] = {};
+  const void *plain = &handles[0], *wide = &handles[1];
+  cupti::NvtxDomainRegisterStringParams plain_text{&session, "ncclAllReduce"};
+  cupti::NvtxDomainRegisterStringParams wide_text{&session, L"caf\u00e9"}, none{&session, nullptr};
+  call(cupti::kNvtxDomainRegisterStringA, &plain_text, &plain);
+  call(cupti::kNvtxDomainRegisterStringW, &wide_text, &wide);
+  call(cupti::kNvtxDomainRegisterStringA, &none, &plain);
+  call(cupti::kNvtxDomainRegisterStringA, &plain_text, nullptr);
+  for (int &handle : handles) {
+    Attributes attributes(cupti::kNvtxMessageRegistered, &handle);
+    cupti::NvtxRangePushExParams parameters{attributes.get()};
+    call(cupti::kNvtxRangePushEx, &parameters);
+  }
+  fake_cupti_launch("a", 7);
+  for (int i = 0; i < 3; ++i)
+    call(cupti::kNvtxRangePop, nullptr);
+  session.stop();
+  CHECK_EQ(session.tree(), "ncclAllReduce/caf\u00e9/<nvtx range>/a=1 ");
 }
 
 TEST(ranges_past_the_limit_count_but_are_no_scopes) {
