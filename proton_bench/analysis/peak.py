@@ -8,23 +8,34 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.formula import FLOPS_WIDTHS, find_metric
+from proton_bench.analysis.peak_rates import peak_rates
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.plugin.manager import get_plugin_manager
 from proton_bench.profile import Device, Profile
 from proton_bench.specs import max_bps, max_flops
 
-__all__ = ["device_peaks", "least_seconds"]
+__all__ = ["device_peaks", "least_seconds", "offered_peaks"]
+
+
+def offered_peaks(device: Device) -> Mapping[str, float]:
+    """Return the peak rates that plugins give for a device, none where they know nothing of it."""
+    for _, offered in get_plugin_manager().call("proton_device_peaks"):
+        found: Mapping[str, float] | None = offered.get((device.kind, device.arch))
+        if found is not None:
+            return found
+    return {}
 
 
 def device_peaks(device: Device) -> Mapping[str, float]:
     """Return the peak rates of a device: ``flops8`` to ``flops64`` and ``bytes``, in 1/s.
 
-    Plugins are asked first; nothing is returned for a device that nobody knows.
+    Plugins are asked first, then upstream's rates, so that ``util`` is what upstream shows; the
+    rates of the roofline stand in for architectures that upstream lacks. Nothing is returned for a
+    device that nobody knows.
     """
-    for _, offered in get_plugin_manager().call("proton_device_peaks"):
-        found: Mapping[str, float] | None = offered.get((device.kind, device.arch))
-        if found is not None:
-            return found
+    offered = offered_peaks(device)
+    if offered:
+        return offered
     units, clock = device.num_sms, device.clock_rate_khz
     try:
         peaks = {
@@ -34,7 +45,7 @@ def device_peaks(device: Device) -> Mapping[str, float]:
         memory_clock = device.memory_clock_rate_khz
         peaks["bytes"] = max_bps(device.kind, device.arch, device.bus_width_bits, memory_clock)
     except UsageError:
-        return {}
+        return peak_rates(device)
     return {name: rate for name, rate in peaks.items() if rate > 0}
 
 
