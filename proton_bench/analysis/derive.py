@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,14 @@ from proton_bench.analysis.formula import (
     parse_formula,
     unknown_metric,
 )
+from proton_bench.analysis.launches import LAUNCHES, launch_values
+from proton_bench.analysis.occupancy import OCCUPANCY, with_occupancy
 from proton_bench.analysis.peak import least_seconds
+from proton_bench.analysis.roofline import is_roofline, roofline_names, roofline_values
+from proton_bench.analysis.samples import is_sample_statistic, sample_names, sample_values
+from proton_bench.analysis.stalls import is_stall_ratio, stall_names, stall_values
+from proton_bench.analysis.values import MetricValues, quotient
+from proton_bench.analysis.weighted import is_part_of_mean, mean_names, mean_values
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.plugin.manager import get_plugin_manager
 from proton_bench.profile import Aggregation, MetricColumn, MetricSpec, Profile, ValueKind
@@ -30,46 +38,11 @@ __all__ = [
     "available_metrics",
     "default_metrics",
     "derive",
+    "prepare",
 ]
 
 # What says most about a run, best first.
 _PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MetricValues:
-    """One metric of every row.
-
-    Attributes:
-        name: The name that was asked for, or the default.
-        aggregation: How the values of children stand to those of their parent.
-        values: int64 or float64; objects for texts and vectors.
-        valid: Whether the row has a value; where it has none, ``values`` means nothing.
-    """
-
-    name: str
-    aggregation: Aggregation
-    values: npt.NDArray[Any]
-    valid: npt.NDArray[np.bool_]
-
-    @property
-    def title(self) -> str:
-        """The name with ``(inc)`` behind it when values include those of the rows below."""
-        return f"{self.name} (inc)" if self.aggregation is Aggregation.INCLUSIVE else self.name
-
-    @property
-    def is_number(self) -> bool:
-        """Whether values can be compared and added."""
-        return self.values.dtype != np.dtype(object)
-
-    def take(self, rows: npt.NDArray[Any]) -> MetricValues:
-        """Return the values of these rows (positions or mask)."""
-        return MetricValues(self.name, self.aggregation, self.values[rows], self.valid[rows])
-
-    def to_list(self) -> list[Any]:
-        """Return plain Python values, None where there is none."""
-        pairs = zip(self.values.tolist(), self.valid.tolist(), strict=True)
-        return [value if valid else None for value, valid in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +68,42 @@ class AvailableMetrics:
 def available_metrics(profile: Profile) -> AvailableMetrics:
     """Return the metrics of a profile, those of devices among them; empty ones are left out."""
     profile = with_device_use(profile)
-    columns = [column for column in profile.columns.values() if bool(column.valid.any())]
-    inclusive = tuple(c.spec.name for c in columns if _is_inclusive(c))
-    exclusive = tuple(c.spec.name for c in columns if not _is_inclusive(c))
-    numbers = [c.spec.name for c in columns if c.kind.is_number]
-    return AvailableMetrics(inclusive, exclusive, derivable_names(numbers))
+    inclusive, exclusive = _recorded(profile)
+    numbers = [name for name in inclusive + exclusive if profile.columns[name].kind.is_number]
+    return AvailableMetrics(inclusive, exclusive, _derivable(profile, numbers))
+
+
+def _recorded(profile: Profile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the full names of inclusive metrics, and of the others; empty ones are left out."""
+    columns = [
+        column
+        for name, column in profile.columns.items()
+        if bool(column.valid.any()) and not is_part_of_mean(name)
+    ]
+    inclusive = tuple(column.spec.name for column in columns if _is_inclusive(column))
+    exclusive = tuple(column.spec.name for column in columns if not _is_inclusive(column))
+    return inclusive, exclusive
+
+
+def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
+    names = [*derivable_names(numbers), *roofline_names(numbers)]
+    names += sample_names(profile.distributions)
+    names += stall_names(numbers)
+    if find_metric("count", numbers) is not None:
+        names.append(LAUNCHES)
+    has_launches = any(variant.registers for variant in profile.variants)
+    if has_launches and find_metric("time", numbers) is not None:
+        names.append(OCCUPANCY)
+    return tuple(dict.fromkeys([*names, *mean_names(profile)]))
 
 
 def default_metrics(profile: Profile) -> tuple[str, ...]:
     """Return the metrics to show when none is named: a time or the like, and the count."""
     profile = with_device_use(profile)
+    inclusive, exclusive = _recorded(profile)
     recorded = {
         MetricSpec(name).base.lower(): name
-        for name in reversed(available_metrics(profile).recorded)
+        for name in reversed(inclusive + exclusive)
         if profile.columns[name].kind.is_number
     }
     primary = next((base for base in _PRIMARY if base in recorded), None)
@@ -128,36 +124,77 @@ def derive(profile: Profile, metrics: Sequence[str]) -> tuple[MetricValues, ...]
     """Return the values of the named metrics, in the order of the names.
 
     Args:
-        profile: Variants of one kernel should have been folded before.
+        profile: Variants of one kernel should have been folded before; `prepare` does first what
+            needs them.
         metrics: Recorded names (any case, with or without unit) or derived ones: ``time/ms``,
-            ``avg_time/us``, ``flop8/s``, ``gbyte/s``, ``util``, ``time/%``, names of plugins.
+            ``avg_time/us``, ``median_time/us``, ``flop8/s``, ``gbyte/s``, ``util``, ``bound``,
+            ``occupancy``, ``time/%``, names of plugins.
 
     Raises:
         MetricError: A metric is unknown, or what it is derived from was not recorded.
     """
-    complete = with_device_use(profile)
+    complete = with_device_use(prepare(profile, metrics))
     return tuple(_derive_one(complete, name) for name in metrics)
 
 
+def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
+    """Return the profile with what these metrics need of single variants, before they are folded.
+
+    Samples are left out unless a metric needs them: summing rows merges them, which takes time.
+
+    Raises:
+        MetricError: A metric needs launches that the profile says nothing of.
+    """
+    asked = [name.strip().lower() for name in metrics]
+    known = {*map(str.lower, profile.columns), *map(str.lower, mean_names(profile))}
+    if OCCUPANCY in asked and OCCUPANCY not in known:
+        profile = with_occupancy(profile)
+    if not any(map(is_sample_statistic, asked)) and not _has_no_samples(profile):
+        profile = replace(profile, distributions={})
+    return profile
+
+
+def _has_no_samples(profile: Profile) -> bool:
+    # A file's own table would be inflated by being asked for its length.
+    return isinstance(profile.distributions, MappingProxyType) and not profile.distributions
+
+
 def _derive_one(profile: Profile, name: str) -> MetricValues:
-    recorded = available_metrics(profile).recorded
+    recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
     full = find_metric(name, recorded)
     if full is not None:
         return _recorded_values(full, profile.columns[full], profile)
     own = _plugin_metrics().get(name.strip())
     if own is not None:
         return _plugin_values(profile, name.strip(), own)
+    computed = _computed(profile, name)
+    if computed is not None:
+        return computed
     formula = parse_formula(name)
     if formula is None:
-        raise unknown_metric(name, recorded)
+        raise unknown_metric(name, recorded, _derivable(profile, recorded))
     if formula.divisor is Divisor.PEAK:
         values, valid = _ratio(*least_seconds(profile), by=_time_seconds(profile))
         return MetricValues(formula.name, Aggregation.EXCLUSIVE, values, valid)
     return _evaluate(profile, formula, _source(profile, formula.source))
 
 
+def _computed(profile: Profile, name: str) -> MetricValues | None:
+    """Return a metric that is more than one recorded metric divided by something."""
+    mean = find_metric(name, mean_names(profile))
+    if mean is not None:
+        return mean_values(profile, mean, name.strip())
+    if name.strip().lower() == LAUNCHES:
+        return launch_values(profile)
+    if is_roofline(name):
+        return roofline_values(profile, name)
+    if is_stall_ratio(name):
+        return stall_values(profile, name)
+    return sample_values(profile, name) if is_sample_statistic(name) else None
+
+
 def _source(profile: Profile, name: str) -> MetricValues:
-    recorded = available_metrics(profile).recorded
+    recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
     full = find_metric(name, recorded)
     if full is None:
         raise unknown_metric(name, recorded)
@@ -217,10 +254,7 @@ def _time_seconds(profile: Profile) -> MetricValues:
 def _ratio(
     values: npt.NDArray[Any], valid: npt.NDArray[np.bool_], *, by: MetricValues
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    known = valid & by.valid & (by.values != 0)
-    result = np.full(len(values), np.nan)
-    np.divide(values, by.values, out=result, where=known)
-    return result, known
+    return quotient(values, by.values, valid & by.valid)
 
 
 def _percent(name: str, source: MetricValues) -> MetricValues:

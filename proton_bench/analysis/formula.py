@@ -5,6 +5,7 @@ Names are read here once; `derive` evaluates formulas on a profile, `viewer` on 
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -107,12 +108,25 @@ def find_metric(name: str, recorded: Iterable[str]) -> str | None:
     return next((full for full in names if wanted == MetricSpec(full).base.lower()), None)
 
 
-def unknown_metric(name: str, recorded: Iterable[str]) -> MetricError:
-    """Return the error to raise for a metric that a profile does not have."""
+def unknown_metric(
+    name: str, recorded: Iterable[str], derivable: Iterable[str] = ()
+) -> MetricError:
+    """Return the error to raise for a metric that a profile does not have.
+
+    Args:
+        name: What was asked for.
+        recorded: Full names of recorded metrics, which the message names.
+        derivable: Names of others that would be understood; like recorded ones they are offered
+            where they are near what was asked for.
+    """
+    recorded = tuple(recorded)
     bases = sorted({MetricSpec(full).base.lower() for full in recorded})
     known = f"recorded are {', '.join(map(_plain, bases))}" if bases else "nothing is recorded"
+    offered = [*bases, *(derivable or derivable_names(recorded))]
+    near = difflib.get_close_matches(name.strip().lower()[:_MAX_SHOWN], offered, n=3, cutoff=0.75)
+    meant = f"Did you mean {' or '.join(map(_plain, near))}? " if near else ""
     return MetricError(
-        f"Metric {_plain(name)} is not found: {known}. "
+        f"Metric {_plain(name)} is not found: {known}. {meant}"
         "Use the --list flag to list available metrics"
     )
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.derive import MetricValues, derive
+from proton_bench.analysis.derive import derive, prepare
 from proton_bench.analysis.names import with_stable_names
+from proton_bench.analysis.values import MetricValues
 from proton_bench.errors import UsageError
 from proton_bench.profile import MetricColumn, Profile
 from proton_bench.profile.preorder import depths, subtree_ends
@@ -123,7 +124,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         MetricError: A metric is unknown or cannot be derived.
         UsageError: A regular expression is malformed, or no row is left.
     """
-    shown = drop_metadata(profile)
+    shown = drop_metadata(prepare(profile, metrics))
     if not selection.trials:
         shown = drop_trials(shown)
     if not selection.raw_names:
@@ -246,7 +247,7 @@ def _drop(profile: Profile, dropped: Sequence[bool]) -> Profile:
 
 
 def prune(profile: Profile, keep: Mask) -> Profile:
-    """Return the kept rows as a profile; distributions are left out.
+    """Return the kept rows as a profile, with their samples.
 
     Args:
         profile: The profile to take rows from.
@@ -260,7 +261,7 @@ def prune(profile: Profile, keep: Mask) -> Profile:
         device_rows=profile.device_rows[keep],
         variant_rows=profile.variant_rows[keep],
         columns={name: _pruned(column, keep) for name, column in profile.columns.items()},
-        distributions={},
+        distributions={name: table.take(keep) for name, table in profile.distributions.items()},
     )
 
 

@@ -55,6 +55,28 @@ class DistributionTable:
             return None
         return self._at(position)
 
+    def take(self, keep: npt.NDArray[np.bool_]) -> DistributionTable:
+        """Return the entries of the kept rows, numbered as those alone.
+
+        Args:
+            keep: One flag per row of the profile.
+        """
+        kept = keep[self.rows]
+        places = np.cumsum(keep) - 1
+        scalars = {name: getattr(self, name)[kept] for name in _SCALARS}
+        sample_counts, bucket_counts = np.diff(self.sample_offsets), np.diff(self.bucket_offsets)
+        of_sample, of_bucket = np.repeat(kept, sample_counts), np.repeat(kept, bucket_counts)
+        return DistributionTable(
+            rows=places[self.rows[kept]].astype("<i4"),
+            sample_offsets=_offsets(sample_counts[kept].tolist()),
+            samples=self.samples[of_sample],
+            bucket_offsets=_offsets(bucket_counts[kept].tolist()),
+            bucket_index=self.bucket_index[of_bucket],
+            bucket_count=self.bucket_count[of_bucket],
+            gamma=self.gamma,
+            **scalars,
+        )
+
     def _at(self, position: int) -> Distribution:
         samples = slice(self.sample_offsets[position], self.sample_offsets[position + 1])
         buckets = slice(self.bucket_offsets[position], self.bucket_offsets[position + 1])

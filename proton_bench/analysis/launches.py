@@ -1,0 +1,34 @@
+"""How many kernels were launched: the counts of kernels, without those of operators and copies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from proton_bench.analysis.formula import find_metric, unknown_metric
+from proton_bench.analysis.values import MetricValues
+from proton_bench.profile import Aggregation, FrameKind, Profile
+
+__all__ = ["LAUNCHES", "launch_values"]
+
+LAUNCHES = "launches"
+
+
+def launch_values(profile: Profile) -> MetricValues:
+    """Return the launches of kernels in each row and below it.
+
+    In files that do not say what a row is, what ran on a device is a kernel.
+
+    Raises:
+        MetricError: No counts were recorded.
+    """
+    full = find_metric("count", profile.columns)
+    if full is None or not profile.columns[full].kind.is_number:
+        raise unknown_metric("count", profile.columns)
+    column = profile.columns[full]
+    unnamed = (profile.kinds == FrameKind.UNKNOWN) & (profile.device_rows >= 0)
+    is_kernel = ((profile.kinds == FrameKind.KERNEL) | unnamed) & column.valid
+    own = np.where(is_kernel & np.isfinite(column.values), column.values, 0)
+    running = np.zeros(len(profile) + 1, dtype=np.int64)
+    np.cumsum(own.astype(np.int64), out=running[1:])
+    values = running[profile.subtree_end] - running[:-1]
+    return MetricValues(LAUNCHES, Aggregation.INCLUSIVE, values, values > 0)

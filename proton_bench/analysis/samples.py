@@ -1,0 +1,114 @@
+"""Statistics of single launches: median, p95, min, max and cv of a row's own samples.
+
+They come from the distributions of a `.proton` file. Samples of different rows are different
+things, so they are not merged into the rows above.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from proton_bench.analysis.formula import SECONDS
+from proton_bench.analysis.values import MetricValues
+from proton_bench.errors import MetricError
+from proton_bench.profile import Aggregation, Distribution, MetricSpec, Profile
+
+__all__ = ["STATISTICS", "is_sample_statistic", "sample_names", "sample_values"]
+
+
+def coefficient_of_variation(samples: Distribution) -> float | None:
+    """Return standard deviation / mean, None where there is no spread to speak of.
+
+    It is exact where all samples are kept. Else it comes from the moments of ln t as for times that
+    are spread log-normally: ``cv = sqrt(exp(variance of ln t) - 1)``.
+    """
+    positive = samples.n - samples.zero_count
+    if samples.n < 2 or not positive:
+        return None
+    if len(samples.samples) == samples.n:
+        raw = samples.samples.astype(np.float64)
+        mean = float(raw.mean())
+        return float(raw.std(ddof=1)) / mean if mean > 0 else None
+    if samples.zero_count:
+        return None
+    mean_ln = samples.sum_ln / positive
+    variance = max(samples.sum_ln2 / positive - mean_ln * mean_ln, 0.0)
+    return math.sqrt(math.expm1(min(variance * samples.n / (samples.n - 1), 700.0)))
+
+
+STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
+    "median": lambda samples: samples.quantile(0.5),
+    "p95": lambda samples: samples.quantile(0.95),
+    "min": lambda samples: samples.minimum if samples.n else None,
+    "max": lambda samples: samples.maximum if samples.n else None,
+    "cv": coefficient_of_variation,
+}
+_NAME = re.compile(rf"(?P<what>{'|'.join(STATISTICS)})_(?P<source>[^/]+)(?:/(?P<unit>\w+))?")
+
+
+def is_sample_statistic(name: str) -> bool:
+    """Tell whether a name reads like one of these statistics: ``median_time/us``, ``cv_time``."""
+    return _NAME.fullmatch(name.strip().lower()) is not None
+
+
+def sample_names(recorded: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of all statistics of these metrics, full names of recorded ones."""
+    found = []
+    for spec in map(MetricSpec, recorded):
+        base = spec.base.lower()
+        for what in STATISTICS:
+            timed = what != "cv" and spec.unit in SECONDS
+            found += [f"{what}_{base}/{unit}" for unit in SECONDS] if timed else [f"{what}_{base}"]
+    return tuple(found)
+
+
+def sample_values(profile: Profile, name: str) -> MetricValues:
+    """Return a statistic of the samples of each row.
+
+    Args:
+        profile: Rows that a report shows.
+        name: ``median_time/us``, ``p95_time``, ``cv_time``; without unit in the metric's own.
+
+    Raises:
+        MetricError: No samples of the metric were recorded, or the unit does not fit.
+    """
+    match = _NAME.fullmatch(name.strip().lower())
+    if match is None:
+        raise MetricError(f"metric {name!r} is no statistic of samples")
+    source = _source(profile, name, match["source"])
+    scale = _scale(name, MetricSpec(source).unit, what=match["what"], unit=match["unit"])
+    statistic = STATISTICS[match["what"]]
+    values = np.full(len(profile), np.nan)
+    for row, samples in profile.distributions[source]:
+        value = statistic(samples)
+        if value is not None:
+            values[row] = value * scale
+    return MetricValues(match[0], Aggregation.EXCLUSIVE, values, np.isfinite(values))
+
+
+def _source(profile: Profile, name: str, base: str) -> str:
+    for full in profile.distributions:
+        if MetricSpec(full).base.lower() == base:
+            return full
+    known = ", ".join(MetricSpec(full).base for full in profile.distributions)
+    have = f"samples were recorded of: {known}" if known else "this file holds no samples"
+    raise MetricError(
+        f"metric {name!r} needs single samples of {base!r}, and {have}; "
+        "only .proton files hold samples of launches"
+    )
+
+
+def _scale(name: str, recorded: str, *, what: str, unit: str | None) -> float:
+    if unit is None:
+        return 1.0
+    if what == "cv" or recorded not in SECONDS:
+        raise MetricError(f"metric {name!r} is not a time: leave out /{unit}")
+    if unit not in SECONDS:
+        raise MetricError(
+            f"metric {name!r}: Unsupported unit {unit}; units are {', '.join(SECONDS)}"
+        )
+    return SECONDS[recorded] / SECONDS[unit]
