@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.analysis.formula import find_metric, unknown_metric
 from proton_bench.analysis.values import MetricValues
 from proton_bench.profile import Aggregation, FrameKind, Profile
 
-__all__ = ["LAUNCHES", "launch_values"]
+__all__ = ["LAUNCHES", "kernel_counts", "launch_values"]
 
 LAUNCHES = "launches"
 
@@ -21,14 +22,23 @@ def launch_values(profile: Profile) -> MetricValues:
     Raises:
         MetricError: No counts were recorded.
     """
+    own = kernel_counts(profile)
+    running = np.zeros(len(profile) + 1, dtype=np.int64)
+    np.cumsum(own, out=running[1:])
+    values = running[profile.subtree_end] - running[:-1]
+    return MetricValues(LAUNCHES, Aggregation.INCLUSIVE, values, values > 0)
+
+
+def kernel_counts(profile: Profile) -> npt.NDArray[np.int64]:
+    """Return how often each row's own kernel was launched, 0 for rows that are none.
+
+    Raises:
+        MetricError: No counts were recorded.
+    """
     full = find_metric("count", profile.columns)
     if full is None or not profile.columns[full].kind.is_number:
         raise unknown_metric("count", profile.columns)
     column = profile.columns[full]
     unnamed = (profile.kinds == FrameKind.UNKNOWN) & (profile.device_rows >= 0)
     is_kernel = ((profile.kinds == FrameKind.KERNEL) | unnamed) & column.valid
-    own = np.where(is_kernel & np.isfinite(column.values), column.values, 0)
-    running = np.zeros(len(profile) + 1, dtype=np.int64)
-    np.cumsum(own.astype(np.int64), out=running[1:])
-    values = running[profile.subtree_end] - running[:-1]
-    return MetricValues(LAUNCHES, Aggregation.INCLUSIVE, values, values > 0)
+    return np.where(is_kernel & np.isfinite(column.values), column.values, 0).astype(np.int64)

@@ -30,6 +30,11 @@ _INTENSITY = "intensity"
 _WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 _NAMES = (*(f"{_ROOF_TIME}/{unit}" for unit in SECONDS), _BOUND, _DISTANCE, _INTENSITY)
 
+_MEANINGS = {
+    _BOUND: "what bounds most of the attainable time of the row and all rows below it",
+    _DISTANCE: "time / attainable time of the row and all rows below it, 1 at the roof",
+    _INTENSITY: "operations per byte of the row and all rows below it",
+}
 _NONE, _SEVERAL = -1, -2  # devices of a row
 
 Floats = npt.NDArray[np.float64]
@@ -85,14 +90,14 @@ def roofline_values(profile: Profile, name: str) -> MetricValues:
     """
     roof, text = roofline(profile), name.strip().lower()
     if text == _BOUND:
-        return MetricValues(text, Aggregation.PROPERTY, roof.bounds(), roof.valid)
+        return MetricValues(text, Aggregation.PROPERTY, roof.bounds(), roof.valid, _MEANINGS[text])
     if text == _DISTANCE:
         known = roof.valid & (roof.time_seconds > 0)
         values, valid = quotient(roof.time_seconds, roof.seconds, known)
-        return MetricValues(text, Aggregation.PROPERTY, values, valid)
+        return MetricValues(text, Aggregation.PROPERTY, values, valid, _MEANINGS[text])
     if text == _INTENSITY:
         values, valid = quotient(roof.operations, roof.moved_bytes, roof.valid)
-        return MetricValues(text, Aggregation.PROPERTY, values, valid)
+        return MetricValues(text, Aggregation.PROPERTY, values, valid, _MEANINGS[text])
     unit = text.partition("/")[2] or "s"
     return MetricValues(text, Aggregation.INCLUSIVE, roof.seconds / SECONDS[unit], roof.valid)
 

@@ -47,6 +47,7 @@ STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
     "max": lambda samples: samples.maximum if samples.n else None,
     "cv": coefficient_of_variation,
 }
+_MEANING = "over the launches of the row alone"
 _NAME = re.compile(rf"(?P<what>{'|'.join(STATISTICS)})_(?P<source>[^/]+)(?:/(?P<unit>\w+))?")
 
 
@@ -87,7 +88,7 @@ def sample_values(profile: Profile, name: str) -> MetricValues:
         value = statistic(samples)
         if value is not None:
             values[row] = value * scale
-    return MetricValues(match[0], Aggregation.EXCLUSIVE, values, np.isfinite(values))
+    return MetricValues(match[0], Aggregation.EXCLUSIVE, values, np.isfinite(values), _MEANING)
 
 
 def _source(profile: Profile, name: str, base: str) -> str:

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.demangling import Demangling, with_demangled_names
 from proton_bench.analysis.derive import derive, prepare
+from proton_bench.analysis.flat import flattened
 from proton_bench.analysis.names import with_stable_names
-from proton_bench.analysis.values import MetricValues
+from proton_bench.analysis.order import BY_NAME, sorted_tree
+from proton_bench.analysis.tree import Mask, MetricTree, renumbered
 from proton_bench.errors import UsageError
 from proton_bench.profile import MetricColumn, Profile
-from proton_bench.profile.preorder import depths, subtree_ends
+from proton_bench.profile.preorder import subtree_ends
 
 __all__ = [
     "METADATA_SCOPE",
@@ -35,8 +38,6 @@ METADATA_SCOPE = "__proton_launch_metadata"
 TRIALS_STATE = "<autotune>"
 DEFAULT_DEPTH = 100
 
-Mask = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -50,6 +51,9 @@ class Selection:
         depth: Levels to show; 1 is the root alone.
         trials: Also show what autotuners launched to try configurations.
         raw_names: Show the names of kernels with Inductor's running numbers.
+        demangling: How much of C++ names to show.
+        flat: Show one row per kernel instead of call paths.
+        sort: Metric that orders siblings, largest first; "name" orders them by name.
     """
 
     include: str | None = None
@@ -58,59 +62,15 @@ class Selection:
     depth: int = DEFAULT_DEPTH
     trials: bool = False
     raw_names: bool = False
+    demangling: Demangling = Demangling.OFF
+    flat: bool = False
+    sort: str | None = None
 
     def __post_init__(self) -> None:
         if self.include and self.exclude:
             raise UsageError("Cannot specify both include and exclude: give one of them")
         if self.depth < 1:
             raise UsageError(f"a depth of {self.depth} shows nothing: give 1 or more")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MetricTree:
-    """Rows and values ready for a report, in pre-order.
-
-    Attributes:
-        strings: Distinct names.
-        parents: Row of each row's parent, -1 for the root.
-        frames: Position of each row's name in ``strings``.
-        kinds: `FrameKind` of each row as uint8.
-        devices: "CUDA:0" and the like per row, "" for rows without a device.
-        metrics: Values to show; the first one decides thresholds and colours.
-        cut: Rows left out because they lie too deep.
-    """
-
-    strings: tuple[str, ...]
-    parents: npt.NDArray[np.int32]
-    frames: npt.NDArray[np.int32]
-    kinds: npt.NDArray[np.uint8]
-    devices: tuple[str, ...]
-    metrics: tuple[MetricValues, ...]
-    cut: int = 0
-
-    def __len__(self) -> int:
-        return len(self.parents)
-
-    def name(self, row: int) -> str:
-        """Return the row's name."""
-        return self.strings[int(self.frames[row])]
-
-    def depths(self) -> npt.NDArray[np.int32]:
-        """Return for each row the number of rows above it."""
-        return depths(self.parents)
-
-    def take(self, keep: Mask, *, cut: int = 0) -> MetricTree:
-        """Return the kept rows; the parent of each kept row has to be kept too."""
-        rows = np.flatnonzero(keep)
-        return MetricTree(
-            strings=self.strings,
-            parents=_renumbered(self.parents, keep),
-            frames=self.frames[rows],
-            kinds=self.kinds[rows],
-            devices=tuple(self.devices[row] for row in rows.tolist()),
-            metrics=tuple(metric.take(rows) for metric in self.metrics),
-            cut=cut,
-        )
 
 
 def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -> MetricTree:
@@ -124,12 +84,15 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         MetricError: A metric is unknown or cannot be derived.
         UsageError: A regular expression is malformed, or no row is left.
     """
-    shown = drop_metadata(prepare(profile, metrics))
+    by_metric = selection.sort if selection.sort != BY_NAME else None
+    wanted = [*metrics, by_metric] if by_metric else metrics
+    shown = drop_metadata(prepare(profile, wanted))
     if not selection.trials:
         shown = drop_trials(shown)
     if not selection.raw_names:
         shown = with_stable_names(shown)
-    shown = shown.fold_variants()
+    shown = with_demangled_names(shown, selection.demangling)
+    shown = flattened(shown) if selection.flat else shown.fold_variants()
     labels = [f"{device.kind}:{device.index}" for device in shown.devices]
     labels.append("")
     tree = MetricTree(
@@ -138,9 +101,14 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         frames=shown.frames,
         kinds=shown.kinds,
         devices=tuple(labels[position] for position in shown.device_rows.tolist()),
-        metrics=derive(shown, metrics),
+        metrics=derive(shown, wanted),
     )
-    return select(tree, selection)
+    tree = select(tree, selection)
+    if selection.sort is None and not (selection.flat and metrics):
+        return tree
+    by = None if selection.sort == BY_NAME else tree.metrics[-1 if by_metric else 0]
+    tree = sorted_tree(tree, by)
+    return replace(tree, metrics=tree.metrics[: len(metrics)])
 
 
 def select(tree: MetricTree, selection: Selection) -> MetricTree:
@@ -212,12 +180,6 @@ def _above(rows: Mask, ends: npt.NDArray[np.int32]) -> Mask:
     return running[ends] > running[:-1]
 
 
-def _renumbered(parents: npt.NDArray[np.int32], keep: Mask) -> npt.NDArray[np.int32]:
-    places = np.cumsum(keep, dtype=np.int64) - 1
-    above = parents[keep]
-    return np.where(above >= 0, places[above], -1).astype("<i4")
-
-
 # -- launch metadata and trials ------------------------------------------------------------------
 def is_metadata(name: str) -> bool:
     """Tell whether a frame holds what was launched to compute a kernel's launch metadata."""
@@ -255,7 +217,7 @@ def prune(profile: Profile, keep: Mask) -> Profile:
     """
     return replace(
         profile,
-        parents=_renumbered(profile.parents, keep),
+        parents=renumbered(profile.parents, keep),
         frames=profile.frames[keep],
         kinds=profile.kinds[keep],
         device_rows=profile.device_rows[keep],

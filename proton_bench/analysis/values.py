@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,14 @@ class MetricValues:
         aggregation: How the values of children stand to those of their parent.
         values: int64 or float64; objects for texts and vectors.
         valid: Whether the row has a value; where it has none, ``values`` means nothing.
+        meaning: What a value says of its row, "" where the aggregation tells that.
     """
 
     name: str
     aggregation: Aggregation
     values: npt.NDArray[Any]
     valid: npt.NDArray[np.bool_]
+    meaning: str = ""
 
     @property
     def title(self) -> str:
@@ -41,7 +43,7 @@ class MetricValues:
 
     def take(self, rows: npt.NDArray[Any]) -> MetricValues:
         """Return the values of these rows (positions or mask)."""
-        return MetricValues(self.name, self.aggregation, self.values[rows], self.valid[rows])
+        return replace(self, values=self.values[rows], valid=self.valid[rows])
 
     def to_list(self) -> list[Any]:
         """Return plain Python values, None where there is none."""

@@ -19,6 +19,7 @@ __all__ = ["is_part_of_mean", "mean_names", "mean_values", "with_mean"]
 
 _SUM = "weighted sum of "
 _WEIGHT = "weight of "
+_MEANING = "mean over the kernels of the row and of all rows below it, each by its time"
 
 
 def with_mean(
@@ -70,4 +71,4 @@ def mean_values(profile: Profile, name: str, shown: str) -> MetricValues:
     """
     weight = profile.inclusive(f"{_WEIGHT}{name}")
     values, valid = quotient(profile.inclusive(f"{_SUM}{name}"), weight, weight > 0)
-    return MetricValues(shown, Aggregation.PROPERTY, values, valid)
+    return MetricValues(shown, Aggregation.PROPERTY, values, valid, _MEANING)

@@ -7,13 +7,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from proton_bench.analysis.counter_file import read_counters
+from proton_bench.analysis.counter_headlines import add_hbm_traffic, headlines
+from proton_bench.analysis.counters import CounterJoin, join_counters
 from proton_bench.analysis.derive import available_metrics, default_metrics
 from proton_bench.analysis.select import MetricTree, Selection, build_tree
 from proton_bench.analysis.subtract import subtract
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
+from proton_bench.report.counters import CounterReport, counter_document
 from proton_bench.report.document import encode_document, list_document, view_document
 from proton_bench.report.header import HeaderReport
 from proton_bench.report.listing import ListReport
@@ -36,6 +41,8 @@ class ViewRequest:
         is_sorted: Also list the rows by the first metric.
         as_json: Print one JSON document instead of text.
         minus: A second profile whose values are subtracted.
+        counters: A file of counters of another tool to lay over the rows.
+        bars: Draw the first metric.
     """
 
     file: Path
@@ -45,6 +52,8 @@ class ViewRequest:
     is_sorted: bool = False
     as_json: bool = False
     minus: Path | None = None
+    counters: Path | None = None
+    bars: bool = False
 
 
 def read_metric_names(text: str | None) -> tuple[str, ...]:
@@ -75,6 +84,10 @@ def show(request: ViewRequest) -> None:
     """
     profile = read_profile(request.file)
     metrics = request.metrics or default_metrics(profile)
+    join = None
+    if request.counters is not None:
+        join = _join(profile, request.counters)
+        profile, metrics = _with_counters(profile, join, request)
     _warn_about(profile, request.file)
     tree = build_tree(profile, metrics, request.selection)
     if request.minus is not None:
@@ -82,35 +95,63 @@ def show(request: ViewRequest) -> None:
         tree = subtract(tree, build_tree(other, metrics, request.selection))
     _warn_about_overflow(tree)
     if request.as_json:
-        _print_json(request, profile, tree)
+        _print_json(request, profile, tree, join=join)
         return
     source = str(request.file)
     if request.minus is not None:
         source += f" minus {request.minus}"
-    reports = [HeaderReport(profile, source), TreeReport(tree, request.frames)]
+    reports: list[Any] = [HeaderReport(profile, source)]
+    if join is not None:
+        reports.append(CounterReport(join, str(request.counters)))
+    flat = request.selection.flat
+    reports.append(TreeReport(tree, request.frames, bars=request.bars, flat=flat))
     if request.is_sorted:
         reports.append(SortedReport(tree, request.frames))
     print_report(open_console(), *reports)
 
 
-def _print_json(request: ViewRequest, profile: Profile, tree: MetricTree) -> None:
+def _join(profile: Profile, path: Path) -> CounterJoin:
+    file = read_counters(path)
+    add_hbm_traffic(file)
+    return join_counters(profile, file)
+
+
+def _with_counters(
+    profile: Profile, join: CounterJoin, request: ViewRequest
+) -> tuple[Profile, tuple[str, ...]]:
+    """Return the profile with the counters that are shown, and the names of what is shown."""
+    metrics = request.metrics or (*default_metrics(profile), *headlines(join.file))
+    asked = metrics + ((request.selection.sort,) if request.selection.sort else ())
+    recorded = set(profile.columns)
+    names = [name for name in map(join.find, asked) if name is not None and name not in recorded]
+    return join.extend(profile, dict.fromkeys(names)), metrics
+
+
+def _print_json(
+    request: ViewRequest, profile: Profile, tree: MetricTree, *, join: CounterJoin | None
+) -> None:
     order = None
     if request.is_sorted:
         order = sorted_rows(tree.metrics[0]) if tree.metrics else []
     document = view_document(
         profile, tree, source=os.fspath(request.file), frames=request.frames, order=order
     )
+    if join is not None:
+        document["counters"] = counter_document(join, os.fspath(request.counters or ""))
     _write(encode_document(document))
 
 
-def list_metrics(file: Path, *, as_json: bool = False) -> None:
-    """Print the metrics of a file.
+def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = None) -> None:
+    """Print the metrics of a file, and those of a file of counters.
 
     Raises:
         UsageError: The file cannot be read.
         ProfileFormatError: The file is corrupt.
     """
     profile = read_profile(file)
+    if counters is not None:
+        join = _join(profile, counters)
+        profile = join.extend(profile, join.file.names)
     available = available_metrics(profile)
     if as_json:
         _write(encode_document(list_document(profile, available, os.fspath(file))))

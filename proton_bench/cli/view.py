@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from proton_bench.analysis.demangling import Demangling
 from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
 from proton_bench.cli.show import ViewRequest, list_metrics, read_metric_names, show
 from proton_bench.cli.tree_options import DepthOption, FramesOption
@@ -66,6 +67,32 @@ def command(
             "--raw-names", help="Show Inductor's kernels with their running numbers, one row each."
         ),
     ] = False,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort",
+            metavar="METRIC|name",
+            help="Order the rows below each row by a metric, largest first, or by name.",
+        ),
+    ] = None,
+    demangling: Annotated[
+        Demangling,
+        typer.Option("--demangle", help="Show C++ names in full or without arguments."),
+    ] = Demangling.OFF,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Show one row per kernel, whatever launched it.")
+    ] = False,
+    bars: Annotated[
+        bool, typer.Option("--bars", help="Draw the first metric of each row as a bar.")
+    ] = False,
+    counters: Annotated[
+        Path | None,
+        typer.Option(
+            "--counters",
+            metavar="CSV",
+            help="Show counters of `ncu --csv`, rocprof-compute or rocprofv3 beside the rows.",
+        ),
+    ] = None,
     print_sorted: Annotated[
         bool, typer.Option("--print-sorted", help="Also list rows by the first metric.")
     ] = False,
@@ -74,17 +101,30 @@ def command(
     ] = False,
 ) -> None:
     """Show where the time of a profile went, as a tree."""
-    selection = Selection(include, exclude, threshold, depth, trials, raw_names)
+    names = read_metric_names(metrics)
+    selection = Selection(
+        include,
+        exclude,
+        threshold,
+        depth,
+        trials,
+        raw_names,
+        demangling=demangling,
+        flat=flat,
+        sort=sort,
+    )
     if list_names:
-        list_metrics(file, as_json=as_json)
+        list_metrics(file, as_json=as_json, counters=counters)
         return
     show(
         ViewRequest(
             file=file,
-            metrics=read_metric_names(metrics),
+            metrics=names,
             selection=selection,
             frames=frames,
             is_sorted=print_sorted,
             as_json=as_json,
+            counters=counters,
+            bars=bars,
         )
     )

@@ -109,6 +109,7 @@ def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
         "dropped": dict(profile.dropped),
         "devices": [f"{device.kind}:{device.index}" for device in profile.devices],
         "device_use": _device_use(profile),
+        "estimated_cost_ns": profile.provenance.get("estimated_cost_ns"),
     }
 
 

@@ -14,7 +14,10 @@ from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text, duration_text
 
-__all__ = ["HeaderReport", "device_line", "losses"]
+__all__ = ["HeaderReport", "cost_line", "device_line", "losses"]
+
+
+_MOST_NS = 2.0**63
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,13 +33,14 @@ class HeaderReport:
     source: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield one line of facts, one per device that worked and one per loss."""
+        """Yield one line of facts, one per device, what it cost and one per loss."""
         del console, options
         facts = [count_text(len(self.profile), "row"), *_facts(self.profile)]
         yield Segment(visible(self.source), HEADING)
         yield Segment(f"  {', '.join(facts)}\n", DIM)
         for verdict in device_verdicts(self.profile):
             yield Segment(f"{device_line(verdict)}\n")
+        yield Segment(f"{cost_line(self.profile)}\n", DIM)
         for loss in losses(self.profile):
             yield Segment(f"{loss}\n", WARNING)
         yield Segment("\n")
@@ -62,6 +66,19 @@ def device_line(verdict: DeviceVerdict) -> str:
 def _share(part: int, whole: int) -> str:
     percent = 100.0 * part / whole
     return f"{percent:.0f} %" if percent >= 1 or part == 0 else "<1 %"
+
+
+def cost_line(profile: Profile) -> str:
+    """Return what recording took of the run, as the profiler itself estimated it."""
+    cost = profile.provenance.get("estimated_cost_ns")
+    if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < _MOST_NS:
+        return "own cost of the profiler: not known, the file does not say"
+    text = f"own cost of the profiler: about {duration_text(cost)} (its estimate)"
+    started, ended = (profile.provenance.get(f"{what}_time_ns") for what in ("start", "end"))
+    if isinstance(started, int) and isinstance(ended, int) and 0 < ended - started < _MOST_NS:
+        share = 100.0 * cost / (ended - started)
+        text += f", {share:.2g} % of {duration_text(ended - started)}"
+    return text
 
 
 def losses(profile: Profile) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from rich.segment import Segment
 from proton_bench.analysis.derive import MetricValues
 from proton_bench.analysis.select import MetricTree
 from proton_bench.profile import Aggregation
+from proton_bench.report.bars import BAR_WIDTH, bar_texts
 from proton_bench.report.names import FrameFormat, format_name, visible
 from proton_bench.report.theme import BANDS, DIM, HEADING, bands_of
 from proton_bench.report.units import count_text, number_texts
@@ -23,6 +24,9 @@ __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
 # Deeper rows say how deep they are instead of moving to the right: a line stays readable, and the
 # text of a tree of n rows stays linear in n.
 MAX_INDENT = 64
+
+# Narrower terminals have no room for a bar beside a name that can be read.
+_ROOM_FOR_BARS = 44
 
 _MEANINGS = {
     Aggregation.INCLUSIVE: "of the row and all rows below it",
@@ -55,24 +59,31 @@ class TreeReport:
     Attributes:
         tree: What to show.
         frames: Form of Python frames' names.
+        bars: Also draw the first metric of each row, where the terminal is wide enough.
+        flat: The rows below the root are a table, and the root is their total.
     """
 
     tree: MetricTree
     frames: FrameFormat = FrameFormat.FULL
+    bars: bool = False
+    flat: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the lines; names are cut only where a terminal has an edge."""
         guides = _Guides.of(options)
         cells, width = _cells(self.tree.metrics)
-        yield from _heading(self.tree.metrics, cells)
         # Not is_terminal: FORCE_COLOR makes a pipe colourful, and must not make it lose text.
         edge = options.max_width if console.file.isatty() else None
+        bars = bar_texts(self.tree, ascii_only=options.ascii_only) if self.bars else []
+        if bars and (edge is None or edge - width >= _ROOM_FOR_BARS):
+            cells, width = [*cells, bars], width + BAR_WIDTH + 2
+        yield from _heading(self.tree.metrics, cells)
         cut = 0
         blank = ("",) if cells else ()
         lines = zip(
             _row_bands(self.tree),
             zip(*cells, strict=True) if cells else [()] * len(self.tree),
-            _prefixes(self.tree, guides),
+            [""] * len(self.tree) if self.flat else _prefixes(self.tree, guides),
             _labels(self.tree, self.frames),
             strict=True,
         )
@@ -149,8 +160,10 @@ def _text(value: object) -> str:
 
 
 def _heading(metrics: Sequence[MetricValues], cells: Sequence[Sequence[str]]) -> Iterator[Segment]:
-    for metric, column in zip(metrics, cells, strict=True):
+    for metric, column in zip(metrics, cells, strict=False):
         yield Segment(f"{visible(metric.title).rjust(len(column[0]))}  ", HEADING)
+    if len(cells) > len(metrics):
+        yield Segment(" " * (BAR_WIDTH + 2))
     yield Segment("name\n", HEADING)
 
 
@@ -210,7 +223,9 @@ def _legend(tree: MetricTree, guides: _Guides, *, with_bands: bool) -> Iterator[
     if tree.metrics or tree.cut:
         yield Segment("\nLegend\n", HEADING)
     for metric in tree.metrics:
-        yield Segment(f"  {visible(metric.title)}: {_MEANINGS[metric.aggregation]}\n")
+        yield Segment(
+            f"  {visible(metric.title)}: {metric.meaning or _MEANINGS[metric.aggregation]}\n"
+        )
     first = tree.metrics[0] if tree.metrics else None
     if with_bands and first is not None and first.is_number:
         yield from _band_lines(first, guides)

@@ -22,7 +22,8 @@ def test_header_names_file_rows_backend_and_devices() -> None:
     profile = replace(training_profile(), provenance=Provenance({"backend": "cupti"}))
 
     assert printed(HeaderReport(profile, "x.proton")) == (
-        "x.proton  10 rows, backend cupti, CUDA:0 (90)\n\n"
+        "x.proton  10 rows, backend cupti, CUDA:0 (90)\n"
+        "own cost of the profiler: not known, the file does not say\n\n"
     )
 
 

@@ -1,0 +1,69 @@
+"""Units of counters: values of one metric get one unit, whatever scale each row was printed in."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["base_unit", "is_summable", "number"]
+
+_PREFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_SCALED = re.compile(
+    r"(?P<prefix>[KMGT]?)(?P<unit>byte|inst|cycle|warp|block|thread|sector|request|hz|Hz|bit)"
+    r"(?P<rest>s?(?:/.*)?)"
+)
+_TIMES = {
+    "s": 1e9,
+    "second": 1e9,
+    "msecond": 1e6,
+    "ms": 1e6,
+    "usecond": 1e3,
+    "us": 1e3,
+    "nsecond": 1.0,
+    "ns": 1.0,
+}
+_BINARY = {"Kibyte": 2**10, "Mibyte": 2**20, "Gibyte": 2**30}
+# What adds up over launches: amounts, not shares, rates or what belongs to a launch.
+_AMOUNTS = frozenset({"byte", "inst", "cycle", "ns", "warp", "sector", "request", ""})
+
+
+def base_unit(unit: str) -> tuple[str, float]:
+    """Return the unit without a prefix of scale, and the factor to it: ``Mbyte/s`` is 1e6 byte/s.
+
+    Units that are not known are kept as they are.
+    """
+    text = unit.strip()
+    if text in _TIMES:
+        return "ns", _TIMES[text]
+    if text in _BINARY:
+        return "byte", float(_BINARY[text])
+    match = _SCALED.fullmatch(text)
+    if match is None:
+        return text, 1.0
+    rest = match["rest"].replace("/second", "/s")
+    name = "Hz" if match["unit"] in {"hz", "Hz"} else match["unit"]
+    return f"{name}{rest}", _PREFIXES[match["prefix"]]
+
+
+def is_summable(metric: str, unit: str) -> bool:
+    """Tell whether values of launches add up to one of the row, else they have a mean.
+
+    Args:
+        metric: Name of the counter; with ``.avg``, ``.max`` or a percentage it has a mean.
+        unit: Its base unit.
+    """
+    lower = metric.lower()
+    if any(mark in lower for mark in (".avg", ".max", ".min", ".pct", ".ratio", "rate", "__ratio")):
+        return unit == "ns" and "duration" in lower
+    if unit == "":
+        return metric.isupper() or lower.endswith((".sum", "_sum"))
+    return unit in _AMOUNTS
+
+
+def number(text: str) -> float | None:
+    """Return the number in a cell, None for none: ``1,234.5``, ``12%``, ``n/a``."""
+    cleaned = text.strip().removesuffix("%").replace(",", "")
+    try:
+        value = float(cleaned)
+    except ValueError:
+        return None
+    return value if abs(value) != float("inf") and value == value else None

@@ -1,0 +1,196 @@
+"""Laying the counters of another tool over the call paths of a profile.
+
+Two runs of one program launch the same kernels in the same order, so launches are paired by the
+kernel's name and their place among its launches. Which rows of a kernel were launched in turn is
+not recorded; where a kernel has several rows, their counts are taken for rounds (steps of a
+training loop): with counts 4 and 2 each of two rounds launches the first row twice, then the second
+once. Rows of another grid never get a launch where the tool's file says the grid.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.counter_file import CounterFile, MeasuredLaunch
+from proton_bench.analysis.counter_units import is_summable
+from proton_bench.analysis.demangling import base_name
+from proton_bench.analysis.formula import find_metric
+from proton_bench.analysis.launches import kernel_counts
+from proton_bench.analysis.weighted import with_mean
+from proton_bench.profile import Aggregation, MetricColumn, MetricSpec, Profile, ValueKind
+
+__all__ = ["CounterJoin", "join_counters"]
+
+_DIMENSIONS = 3
+_MAX_LAUNCHES = 10_000_000
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CounterJoin:
+    """Which row each measured launch belongs to.
+
+    Attributes:
+        file: The measured launches.
+        rows: Row of the profile for each launch, -1 where none fits.
+        unmeasured: Launches of kernels in the profile that the file says nothing of.
+    """
+
+    file: CounterFile
+    rows: npt.NDArray[np.int64]
+    unmeasured: int
+
+    @property
+    def matched(self) -> int:
+        """Number of launches that belong to a row."""
+        return int((self.rows >= 0).sum())
+
+    def unmatched(self) -> Mapping[str, int]:
+        """Return the number of launches without a row by kernel, most first."""
+        counts: dict[str, int] = defaultdict(int)
+        for launch, row in zip(self.file.launches, self.rows.tolist(), strict=True):
+            if row < 0:
+                counts[launch.kernel] += 1
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+    def find(self, name: str) -> str | None:
+        """Return the full name of a counter: any case, with or without unit or ``/%`` behind it."""
+        names = self.file.names
+        return find_metric(name, names) or find_metric(name.rpartition("/")[0] or name, names)
+
+    def extend(self, profile: Profile, names: Iterable[str]) -> Profile:
+        """Return the profile with these counters: amounts are summed, all others have a mean.
+
+        Means weigh each launch by its time in the file where it says one.
+
+        Args:
+            profile: The profile that was joined.
+            names: Full names of counters.
+        """
+        weights = [_duration(launch) for launch in self.file.launches]
+        for name in names:
+            spec = MetricSpec(name)
+            if is_summable(spec.base, spec.unit):
+                profile = self._with_sum(profile, name)
+            else:
+                profile = self._with_mean(profile, name, weights)
+        return profile
+
+    def _values(self, name: str) -> Iterator[tuple[int, int, float]]:
+        for place, (launch, row) in enumerate(
+            zip(self.file.launches, self.rows.tolist(), strict=True)
+        ):
+            if row >= 0 and name in launch.values:
+                yield place, row, launch.values[name]
+
+    def _with_sum(self, profile: Profile, name: str) -> Profile:
+        values = np.zeros(len(profile))
+        valid = np.zeros(len(profile), dtype=np.bool_)
+        for _, row, value in self._values(name):
+            values[row] += value
+            valid[row] = True
+        spec = MetricSpec(name, Aggregation.INCLUSIVE)
+        column = MetricColumn(spec, ValueKind.FLOAT, values.astype("<f8"), valid)
+        return _with_column(profile, column)
+
+    def _with_mean(self, profile: Profile, name: str, weights: Sequence[float]) -> Profile:
+        total, weight = np.zeros(len(profile)), np.zeros(len(profile))
+        for place, row, value in self._values(name):
+            total[row] += value * weights[place]
+            weight[row] += weights[place]
+        mean = np.divide(total, weight, out=np.full(len(profile), np.nan), where=weight > 0)
+        return with_mean(profile, name, values=mean, weights=weight)
+
+
+def join_counters(profile: Profile, file: CounterFile) -> CounterJoin:
+    """Pair the launches of a file with the rows of a profile.
+
+    Args:
+        profile: A profile whose variants and trials are still in it.
+        file: What another tool measured in another run of the same program.
+    """
+    counts = kernel_counts(profile)
+    by_name = _rows_by_name(profile, counts)
+    groups: dict[tuple[str, str], list[MeasuredLaunch]] = defaultdict(list)
+    for launch in file.launches:
+        has_grids = _has_grids(profile, by_name.find(launch.kernel), launch.grid)
+        groups[launch.kernel, launch.grid if has_grids else ""].append(launch)
+    rows = np.full(len(file.launches), -1, dtype=np.int64)
+    taken: dict[int, int] = defaultdict(int)
+    for (kernel, grid), launches in groups.items():
+        found = _with_grid(profile, by_name.find(kernel), grid)
+        free = [(row, int(counts[row]) - taken[row]) for row in found]
+        for launch, row in zip(launches, _turns(free), strict=False):
+            rows[launch.order] = row
+            taken[row] += 1
+    matched = int((rows >= 0).sum())
+    return CounterJoin(file, rows, int(counts.sum()) - matched)
+
+
+def _with_column(profile: Profile, column: MetricColumn) -> Profile:
+    return replace(profile, columns={**profile.columns, column.spec.name: column})
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelNames:
+    """Rows of kernels by the names that a tool may give them."""
+
+    exact: Mapping[str, list[int]]
+    base: Mapping[str, list[int]]
+
+    def find(self, kernel: str) -> list[int]:
+        return self.exact.get(kernel) or self.base.get(base_name(kernel)) or []
+
+
+def _rows_by_name(profile: Profile, counts: npt.NDArray[np.int64]) -> _KernelNames:
+    exact: dict[str, list[int]] = defaultdict(list)
+    base: dict[str, list[int]] = defaultdict(list)
+    bases: dict[str, str] = {}
+    for row in np.flatnonzero(counts > 0).tolist():
+        variant = profile.variant(row)
+        names = dict.fromkeys([profile.name(row), variant.raw_name if variant else ""])
+        names.pop("", None)
+        for name in names:
+            exact[name].append(row)
+            bases.setdefault(name, base_name(name))
+        for name in dict.fromkeys(bases[name] for name in names):
+            base[name].append(row)
+    return _KernelNames(exact, base)
+
+
+def _has_grids(profile: Profile, rows: list[int], grid: str) -> bool:
+    """Tell whether both sides say the grid; rocprof counts work-items, in one number."""
+    is_known = all(profile.variant_rows[row] >= 0 for row in rows)
+    return is_known and len(_NUMBER.findall(grid)) == _DIMENSIONS
+
+
+def _with_grid(profile: Profile, rows: list[int], grid: str) -> list[int]:
+    """Return the rows launched with this grid, all for no grid."""
+    wanted = tuple(map(int, _NUMBER.findall(grid)))
+    if not wanted:
+        return rows
+    return [row for row in rows if profile.variants[profile.variant_rows[row]].grid == wanted]
+
+
+def _turns(free: list[tuple[int, int]]) -> Iterator[int]:
+    """Yield the row of each launch, in rounds; see the module's docstring."""
+    open_rows = [(row, count) for row, count in free if count > 0]
+    rounds = math.gcd(*(count for _, count in open_rows)) if open_rows else 0
+    for _ in range(min(rounds, _MAX_LAUNCHES)):
+        for row, count in open_rows:
+            for _ in range(count // rounds):
+                yield row
+
+
+def _duration(launch: MeasuredLaunch) -> float:
+    for name, value in launch.values.items():
+        if "duration" in name.lower() and name.endswith("(ns)") and value > 0:
+            return value
+    return 1.0
