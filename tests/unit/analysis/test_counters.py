@@ -24,7 +24,8 @@ RAW = f"""==PROF== Connected to process 12
 "0","12","k","(4, 1, 1)","1.5","2","50"
 "1","12","k","(4, 1, 1)","1,024.5","6","30"
 """
-DETAILS = """"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name"
+DETAILS = """\
+"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name"
 "0","k","Memory","DRAM Throughput","%","12.5",""
 "0","k","Memory","Memory Throughput","Gbyte/second","2",""
 "0","k","Memory","","","","Bottleneck"
