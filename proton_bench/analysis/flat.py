@@ -59,10 +59,10 @@ def _counted(profile: Profile) -> npt.NDArray[np.bool_]:
         full = find_metric(base, profile.columns)
         if full is not None and profile.columns[full].kind.is_number:
             column = profile.columns[full]
-            marked = column.valid & (column.values != 0)
+            marked: npt.NDArray[np.bool_] = column.valid & (column.values != 0)
             marked[0] = False
             if bool(marked.any()):
                 return marked
-    leaves = profile.subtree_end == np.arange(1, len(profile) + 1)
+    leaves: npt.NDArray[np.bool_] = profile.subtree_end == np.arange(1, len(profile) + 1)
     leaves[0] = False
     return leaves
