@@ -42,9 +42,10 @@ class MultiprocessorLimits:
     shared_unit: int = 128
 
 
-# CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability", and the
-# tuning guide of each architecture for what shared memory the system reserves. All have 64 Ki
-# registers of 32 bits and warps of 32 threads.
+# Blocks, shared memory and its unit are those of cuda_occupancy.h of CUDA 13.0, whose results this
+# module gives. That header asks the device for its warps; they are on docs.rs/oxicuda-driver (struct
+# DeviceOccupancyInfo) and docs.rs/oxicuda-launch (enum SmVersion), but not checked for 8.7, 10.1,
+# 10.3, 11.0 and 12.1. All have 64 Ki registers of 32 bits and warps of 32 threads.
 LIMITS: Mapping[str, MultiprocessorLimits] = {
     "75": MultiprocessorLimits(32, 16, 64, 0, 256),
     "80": MultiprocessorLimits(64, 32, 164),

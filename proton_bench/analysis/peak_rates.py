@@ -1,8 +1,10 @@
-"""Peak rates of architectures, each with its source: operations per clock, and bandwidth.
+"""Peak rates of architectures: operations per clock, and bandwidth, with where they were found.
 
 Operations are floating-point ones (a fused multiply-add is two), dense, on tensor or matrix units
-where the architecture has them for that width; of 8 bits the faster of floats and integers. Each
-rate was checked against the vendor's figure for one board at its clock, which stands in ``source``.
+where the architecture has them for that width; of 8 bits the faster of floats and integers.
+
+``source`` names the pages that were read for a rate, ``unchecked`` what none of them says. Data
+sheets and white papers of the vendors could not be opened themselves: the pages quote them.
 """
 
 from __future__ import annotations
@@ -25,13 +27,15 @@ class ArchitectureRates:
 
     Attributes:
         operations: Operations per unit and clock by width of the operands in bits.
-        source: Where the rates come from, with the board that they were checked on.
+        source: Pages that were read, with the figures and the board that they name.
+        unchecked: Which of the rates no page that was read confirms.
         transfers: Transfers per reported memory clock and pin; 0 where that clock says nothing.
         bytes_per_second: Memory bandwidth where device facts do not give it.
     """
 
     operations: Mapping[int, float]
     source: str
+    unchecked: str = ""
     transfers: int = 2
     bytes_per_second: float = 0.0
 
@@ -40,124 +44,152 @@ def _rates(w8: float, w16: float, w32: float, w64: float) -> Mapping[int, float]
     return {8: w8, 16: w16, 32: w32, 64: w64}
 
 
+# OpenXLA names NVIDIA's white papers on A100 and H100 and the Blackwell technical brief for it.
+_XLA = "github.com/openxla/xla xla/stream_executor/cuda/cuda_core_info_table.cc"
+_PYTORCH = "github.com/pytorch/pytorch torch/_inductor/analysis/device_info.py"
+_RDNA = "gpuopen.com/learn/using_matrix_core_amd_rdna4"
+_THROTTLE = "torring.dev/blog/2026/rtx-spark-throttling"
+
 _CUDA = {
     "75": ArchitectureRates(
         _rates(2048, 1024, 128, 4),
-        "NVIDIA T4 datasheet: 130 TOPS INT8, 65 TFLOPS FP16, 8.1 FP32 (40 SMs, 1.59 GHz); "
-        "Turing whitepaper: FP64 at 1/32 of FP32",
+        "gist.github.com/hewumars/3631ad794aa19fa4ad3d7f5589912c5b: T4 130 TOPS INT8, 65 TFLOPS "
+        "FP16; huggingface.co/RajBhope/gpu-runtime-predictor gpu_catalog.json: 8.1 TFLOPS FP32, "
+        "40 SMs, 1.59 GHz; github.com/InJuly7/High-performance-operators: FP64 1/32 of FP32",
     ),
     "80": ArchitectureRates(
         _rates(4096, 2048, 1024, 128),
-        "NVIDIA A100 datasheet: 624 TOPS INT8, 312 TFLOPS FP16, 156 TF32, 19.5 FP64 tensor "
+        f"{_XLA}: per clock; {_PYTORCH}: A100 624 TOPS INT8, 312 TFLOPS FP16, 156 TF32, 19.5 FP64 "
         "(108 SMs, 1.41 GHz)",
     ),
     "86": ArchitectureRates(
         _rates(2048, 1024, 512, 4),
-        "NVIDIA A10 datasheet: 250 TOPS INT8, 125 TFLOPS FP16, 62.5 TF32 (72 SMs, 1.695 GHz); "
-        "GA102 whitepaper: FP64 at 1/64 of FP32, GeForce halves FP16 with FP32 accumulation",
+        "github.com/citsjtu2020/LLM-Prof hardware_spec.md: A10 250 TOPS INT8, 125 TFLOPS FP16 "
+        "(72 SMs, 1.695 GHz). GeForce halves FP16 with FP32 accumulation",
+        unchecked="TF32, FP64",
     ),
     "87": ArchitectureRates(
         _rates(4096, 2048, 1024, 4),
-        "Jetson AGX Orin technical brief: 170 sparse INT8 TOPS of the GPU, 204.8 GB/s (16 SMs, "
-        "1.3 GHz); wider operands at the ratios of A100",
+        "mzph.cn/web/30785.shtml on the Jetson AGX Orin technical brief: 170 sparse INT8 TOPS and "
+        "5.3 TFLOPS FP32 of 16 SMs (1.3 GHz)",
+        unchecked="FP16 and TF32 (ratios of A100), FP64, bandwidth",
         bytes_per_second=204.8e9,
     ),
     "89": ArchitectureRates(
         _rates(2048, 1024, 512, 4),
-        "NVIDIA L40S datasheet: 733 TFLOPS FP8, 362 FP16, 183 TF32 (142 SMs, 2.52 GHz); Ada "
-        "whitepaper: FP64 at 1/64 of FP32, GeForce halves FP8 and FP16 with FP32 accumulation",
+        "www.mullet.se/product.html?product_id=355414: L40S 733 TFLOPS FP8, 362 FP16, 183 TF32 "
+        "(142 SMs); www.itcreations.com/nvidia-gpu/nvidia-l40s-gpu-accelerator: 2.52 GHz, FP64 "
+        "1/64 of FP32. GeForce halves FP8 and FP16 with FP32 accumulation",
     ),
     "90": ArchitectureRates(
         _rates(8192, 4096, 2048, 256),
-        "NVIDIA H100 SXM datasheet without sparsity: 1979 TFLOPS FP8, 989 FP16, 495 TF32 (132 SMs, "
-        "1.83 GHz), 67 FP64 tensor (1.98 GHz)",
+        f"{_XLA}: per clock; tensor cores of H100 at 1.83 GHz, FP64 at 1.98 GHz, 132 SMs",
     ),
     "100": ArchitectureRates(
         _rates(16384, 8192, 4096, 128),
-        "NVIDIA HGX B200 datasheet per GPU, dense: 4.5 PFLOPS FP8, 2.25 FP16, 1.1 TF32, 37 TFLOPS "
-        "FP64 (148 SMs, 1.85 to 1.965 GHz)",
+        f"{_XLA}: per clock; hmc-tech.com/gpu/nvidia-b200-vs-nvidia-gb200: B200 dense 4.5 PFLOPS "
+        "FP8, 2.25 FP16, 1.13 TF32, 37.5 TFLOPS FP64 (148 SMs, 1.86 to 1.98 GHz)",
     ),
     "101": ArchitectureRates(
         _rates(16384, 8192, 4096, 4),
-        "Jetson T5000 datasheet: 2070 sparse FP4 TFLOPS, 273 GB/s (20 SMs, 1.575 GHz); 10.1 is the "
-        "name of 11.0 before CUDA 13; wider operands at the ratios of B200",
+        f"{_THROTTLE}: Jetson Thor 65536 sparse FP4 operations per SM and clock; "
+        "forums.developer.nvidia.com/t/356355: 20 SMs",
+        unchecked="that 10.1 is the older name of 11.0, FP16 and TF32 (ratios of B200), FP64, "
+        "bandwidth",
         bytes_per_second=273e9,
     ),
     "103": ArchitectureRates(
         _rates(16384, 8192, 4096, 4),
-        "NVIDIA HGX B300 datasheet per GPU, dense: 4.5 PFLOPS FP8, 2.25 FP16, 1.1 TF32, 1.25 "
-        "TFLOPS FP64 (148 SMs)",
+        "glennklockwood.com/garden/processors/B300: HGX B300 dense 4.5 PFLOPS FP8, 2.25 FP16, "
+        "1.125 TF32, 1.25 TFLOPS FP64. Others give 7 PFLOPS FP8: "
+        "itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
+        unchecked="148 SMs, at which these are the operations per clock",
     ),
     "110": ArchitectureRates(
         _rates(16384, 8192, 4096, 4),
-        "Jetson T5000 datasheet: 2070 sparse FP4 TFLOPS, 273 GB/s (20 SMs, 1.575 GHz); wider "
-        "operands at the ratios of B200",
+        f"{_THROTTLE}: Jetson Thor 65536 sparse FP4 operations per SM and clock; "
+        "forums.developer.nvidia.com/t/356355: 20 SMs; developer.nvidia.com/cuda-gpus: T5000 is "
+        "11.0",
+        unchecked="FP16 and TF32 (ratios of B200), FP64, bandwidth",
         bytes_per_second=273e9,
     ),
     "120": ArchitectureRates(
         _rates(2048, 1024, 512, 4),
-        "RTX Blackwell PRO whitepaper, RTX PRO 6000, dense: 1007 TFLOPS FP8, 504 FP16, 252 TF32, "
-        "1.97 FP64 (188 SMs, 2.617 GHz); GeForce halves FP8 and FP16 with FP32 accumulation",
+        "hmc-tech.com/gpu/nvidia-rtx-pro-6000-blackwell-vs-amd-radeon-pro-duo-polaris: dense 1.01 "
+        "PFLOPS FP8, 503.8 TFLOPS FP16, 251.9 TF32, 1.97 FP64 (188 SMs, 2.617 GHz). GeForce halves "
+        "FP8 and FP16 with FP32 accumulation",
     ),
     "121": ArchitectureRates(
         _rates(2048, 1024, 512, 4),
-        "DGX Spark user guide: 1 PFLOP sparse FP4, 273 GB/s (48 SMs, about 2.5 GHz); wider "
-        "operands at the ratios of compute capability 12.0",
+        f"{_THROTTLE}: 1 PFLOPS sparse FP4 of 48 SMs; huggingface.co/blog/exolabs/"
+        "the-dgx-spark-handbook: 273 GB/s; developer.nvidia.com/cuda-gpus: GB10 is 12.1",
+        unchecked="the clock (about 2.5 GHz), FP16, TF32 and FP64 (ratios of 12.0)",
         bytes_per_second=273e9,
     ),
 }
 # HIP counts work-group processors of two compute units where the architecture has them (gfx11 and
-# later), so those rates are twice what data sheets say of a compute unit.
+# later: github.com/ROCm/hip/issues/3767), so those rates are twice what is said of a compute unit.
 _HIP = {
     "gfx90a": ArchitectureRates(
         _rates(1024, 1024, 256, 256),
-        "AMD Instinct MI250X data sheet: 383 TFLOPS FP16 matrix and TOPS INT8, 95.7 FP32 and FP64 "
-        "matrix, 3.2 TB/s (220 CUs in two dies, 1.7 GHz); a device is one die",
+        f"{_PYTORCH}: MI210 181 TFLOPS FP16 and TOPS INT8, 45.3 FP32 and FP64, 1.6 TB/s (104 CUs, "
+        "1.7 GHz), one die, and a device of MI250X is one of two dies; triton.profiler.specs: 1024 "
+        "per CU and clock",
         transfers=0,
         bytes_per_second=1.6384e12,
     ),
     "gfx942": ArchitectureRates(
         _rates(4096, 2048, 1024, 256),
-        "AMD Instinct MI300X data sheet: 2615 TFLOPS FP8, 1307 FP16, 654 TF32, 163 FP64 matrix, "
-        "5.3 TB/s (304 CUs, 2.1 GHz)",
+        f"{_PYTORCH}: MI300X 2615 TFLOPS FP8, 1307 FP16, 654 TF32, 163 FP64, 5.3 TB/s (2.1 GHz); "
+        "rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 304 CUs",
         transfers=0,
         bytes_per_second=5.3e12,
     ),
     "gfx950": ArchitectureRates(
         _rates(8192, 4096, 256, 128),
-        "AMD Instinct MI355X data sheet: 5.0 PFLOPS FP8, 2.5 FP16, 157 TFLOPS FP32, 78.6 FP64, "
-        "8 TB/s (256 CUs, 2.4 GHz); no TF32",
+        f"{_PYTORCH}: MI350X 4614 TFLOPS FP8, 2310 FP16, 144 FP32, 72 FP64, 8 TB/s (2.2 GHz); "
+        "rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 256 CUs. No TF32. "
+        "github.com/ROCm/rocprofiler-compute gives FP64 twice as fast",
         transfers=0,
         bytes_per_second=8.0e12,
     ),
     "gfx110": ArchitectureRates(
         _rates(1024, 1024, 512, 16),
-        "Radeon RX 7900 XTX specifications: 123 TFLOPS FP16, 61 FP32, 1.92 FP64, 20 Gbit/s GDDR6 "
-        "(96 CUs, 2.5 GHz); AMD RDNA 3 ISA guide: WMMA of 8 bits as fast as of 16",
+        f"{_RDNA}: RX 7900 XTX 512 of FP16 and of INT8 per CU and clock; "
+        "hmc-tech.com/gpu/amd-radeon-rx-9070-xt-vs-amd-radeon-rx-7900-xtx: 61.4 TFLOPS FP32 (96 "
+        "CUs, 2.5 GHz); github.com/Avarok-Cybersecurity/atlas/issues/1067: FP64 1/32 of FP32, 960 "
+        "GB/s of 384 bits",
+        unchecked="the unit of the reported memory clock",
         transfers=16,
     ),
     "gfx1103": ArchitectureRates(
         _rates(1024, 1024, 512, 16),
-        "as gfx1100, with LPDDR5X-7500 of 128 bits (AMD Ryzen 8040 specifications)",
+        f"{_RDNA}: RDNA 3",
+        unchecked="that it is as fast per clock as gfx1100, bandwidth (LPDDR5X-7500, 128 bits)",
         transfers=0,
         bytes_per_second=120e9,
     ),
     "gfx115": ArchitectureRates(
         _rates(1024, 1024, 512, 16),
-        "as gfx1100, with LPDDR5X-7500 of 128 bits (AMD Ryzen AI 300 specifications)",
+        "fpsbench.com/compare/gpu/amd-radeon-8060s-vs-amd-radeon-r9-m295x: FP64 1/32 of FP32",
+        unchecked="that it is as fast per clock as gfx1100, bandwidth (LPDDR5X-7500, 128 bits)",
         transfers=0,
         bytes_per_second=120e9,
     ),
     "gfx1151": ArchitectureRates(
         _rates(1024, 1024, 512, 16),
-        "as gfx1100, with LPDDR5X-8000 of 256 bits (AMD Ryzen AI Max specifications)",
+        "www.svethardware.cz/amd-predstavuje-ryzen-ai-max-strix-halo-s-az-16-jadry-a-gpu-se-40-cu/"
+        "61477: LPDDR5X-8000, 256 GB/s, 40 CUs, 2.9 GHz",
+        unchecked="that it is as fast per clock as gfx1100",
         transfers=0,
         bytes_per_second=256e9,
     ),
     "gfx120": ArchitectureRates(
         _rates(4096, 2048, 512, 8),
-        "Radeon RX 9070 XT specifications: 389 TFLOPS FP8 and 195 FP16 matrix, dense, 48.7 FP32, "
-        "20 Gbit/s GDDR6 (64 CUs, 2.97 GHz)",
+        f"{_RDNA}: RX 9070 XT 1024 of FP16 and 2048 of INT8 per CU and clock; "
+        "hmc-tech.com/gpu/amd-radeon-rx-9070-xt-vs-amd-radeon-rx-7900-xtx: 48.7 TFLOPS FP32 (64 "
+        "CUs, 2.97 GHz); pocketmags.com/it/linux-format-magazine/june-2025: 256 bits of 20 Gbit/s",
+        unchecked="FP64 (1/64 of FP32), the unit of the reported memory clock",
         transfers=16,
     ),
 }

@@ -40,6 +40,57 @@ def test_occupancy_of_launches(arch: str, variant: Variant, expected: float) -> 
     assert occupancy(variant, Device("CUDA", 0, arch, 132)) == pytest.approx(expected)
 
 
+# Compute capability, threads, registers, bytes of shared memory -> resident blocks, as NVIDIA's
+# cuda_occupancy.h of CUDA 13.0 computes them.
+RESIDENT = [
+    ("75", 64, 16, 0, 16),
+    ("75", 512, 72, 0, 1),
+    ("75", 512, 16, 59149, 1),
+    ("80", 96, 16, 0, 21),
+    ("80", 384, 16, 0, 5),
+    ("80", 256, 16, 69287, 2),
+    ("86", 32, 16, 0, 16),
+    ("86", 96, 16, 0, 16),
+    ("86", 128, 16, 65481, 1),
+    ("87", 64, 16, 0, 16),
+    ("87", 384, 16, 0, 4),
+    ("87", 384, 16, 69360, 2),
+    ("89", 96, 16, 0, 16),
+    ("89", 96, 96, 0, 6),
+    ("89", 128, 16, 27865, 3),
+    ("90", 32, 16, 0, 32),
+    ("90", 64, 40, 0, 24),
+    ("90", 384, 16, 165861, 1),
+    ("100", 32, 16, 0, 32),
+    ("100", 96, 16, 0, 21),
+    ("100", 64, 16, 58907, 3),
+    ("101", 32, 16, 0, 24),
+    ("101", 96, 72, 0, 9),
+    ("101", 128, 16, 56137, 4),
+    ("103", 96, 16, 0, 21),
+    ("103", 512, 40, 0, 3),
+    ("103", 96, 16, 185047, 1),
+    ("110", 64, 16, 0, 24),
+    ("110", 128, 16, 0, 12),
+    ("110", 128, 16, 112765, 2),
+    ("120", 32, 16, 0, 24),
+    ("120", 128, 16, 0, 12),
+    ("120", 128, 16, 43499, 2),
+    ("121", 96, 16, 0, 16),
+    ("121", 64, 128, 0, 8),
+    ("121", 512, 16, 96756, 1),
+]
+
+
+@pytest.mark.parametrize(("arch", "threads", "registers", "shared", "blocks"), RESIDENT)
+def test_resident_blocks_are_those_of_nvidias_header(
+    arch: str, threads: int, registers: int, shared: int, blocks: int
+) -> None:
+    found = occupancy(launch(threads, registers, shared), Device("CUDA", 0, arch, 100))
+
+    assert found == pytest.approx(blocks * -(-threads // 32) / LIMITS[arch].warps)
+
+
 @given(
     arch=st.sampled_from(sorted(LIMITS)),
     threads=st.integers(1, 1024),

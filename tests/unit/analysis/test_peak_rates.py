@@ -5,7 +5,7 @@ import pytest
 from proton_bench.analysis.peak_rates import ARCHITECTURES, known_architectures, peak_rates
 from proton_bench.profile import Device
 
-# Board, facts as drivers report them, and what its data sheet says: width -> TFLOPS, GB/s.
+# Board, facts as drivers report them, and what is said of it: width -> TFLOPS, GB/s.
 BOARDS = [
     ("T4", Device("CUDA", 0, "75", 40, 1_590_000, 5_001_000, 256), {8: 130, 16: 65, 32: 8.1}, 320),
     (
@@ -71,7 +71,7 @@ BOARDS = [
 @pytest.mark.parametrize(
     ("device", "tflops", "gbytes"), [b[1:] for b in BOARDS], ids=[b[0] for b in BOARDS]
 )
-def test_rates_agree_with_the_data_sheet(
+def test_rates_agree_with_what_is_said_of_boards(
     device: Device, tflops: dict[int, float], gbytes: float
 ) -> None:
     peaks = peak_rates(device)
@@ -101,5 +101,6 @@ def test_every_architecture_has_a_source_and_is_named() -> None:
     rates = [(arch, each) for table in ARCHITECTURES.values() for arch, each in table.items()]
 
     assert len(rates) > 18
-    assert [arch for arch, each in rates if len(each.source) < 20] == []
+    # A source is an address that somebody can open.
+    assert [arch for arch, each in rates if ".c" not in each.source] == []
     assert [arch for arch, _ in rates if arch not in known_architectures()] == []
