@@ -7,7 +7,9 @@ Known layouts, told apart by their columns:
 - ``pmc_perf.csv`` of rocprof-compute: one row per dispatch, one column per counter;
 - ``counter_collection.csv`` of rocprofv3: one row per dispatch and counter.
 
-Lines before the heading (``==PROF== ...`` and what the program printed) are passed over.
+ncu writes numbers as the system's language does; a comma before the decimals is recognised by a
+number that can be read in no other way. Lines before the heading (``==PROF== ...`` and what the
+program printed) are passed over.
 """
 
 from __future__ import annotations
@@ -20,28 +22,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proton_bench.analysis.counter_units import base_unit, number
+from proton_bench.analysis.counter_columns import Columns, is_heading, is_of_ncu
+from proton_bench.analysis.counter_units import base_unit, has_decimal_commas, number
 from proton_bench.errors import ProfileFormatError, UsageError
 
 __all__ = ["CounterFile", "MeasuredLaunch", "parse_counters", "read_counters"]
 
 _MAX_BYTES = 2**30
-_NAMES = ("Kernel Name", "Kernel_Name", "KernelName", "kernel_name")
-_ORDERS = ("ID", "Dispatch_ID", "Dispatch_Id", "dispatch_id", "Index")
-_LONG = (
-    ("Metric Name", "Metric Value", "Metric Unit"),
-    ("Counter_Name", "Counter_Value", ""),
-)
-# What is not a counter, in lower case without separators.
-_FACTS = frozenset(
-    """
-    id processid processname hostname kernelname kerneltime context stream blocksize gridsize
-    device cc sectionname dispatchid gpuid queueid queueindex pid tid grd wgr grid size
-    workgroup workgroupsize ldsperworkgroup scratchperworkitem archvgpr accumvgpr sgpr
-    wavesize starttimestamp endtimestamp correlationid kernelid nodeid agentid threadid sig
-    obj index vgprcount accumvgprcount sgprcount ldsblocksize scratchsize
-    """.split()  # noqa: SIM905 - a list of fifty lines says no more
-)
 
 
 @dataclass(slots=True)
@@ -52,12 +39,14 @@ class MeasuredLaunch:
         kernel: Name of the kernel as the tool wrote it.
         order: Position among the launches of the file.
         grid: Blocks, "" when not known; as many numbers as the file has.
+        duration_ns: How long it took, 0 when not known.
         values: Counters by full name, with the base unit in parentheses.
     """
 
     kernel: str
     order: int
     grid: str = ""
+    duration_ns: float = 0.0
     values: dict[str, float] = field(default_factory=dict)
 
 
@@ -113,16 +102,18 @@ def parse_counters(text: str, source: str) -> CounterFile:
         ProfileFormatError: The text is no CSV of a known tool, or malformed.
     """
     rows = _rows(text, source)
-    heading = next((row for _, row in rows if _is_heading(row)), None)
+    heading = next((row for _, row in rows if is_heading(row)), None)
     if heading is None:
         raise ProfileFormatError(
             f"{source!a} has no line of column names with a kernel's name: write it with "
             "`ncu --csv --page raw` or take pmc_perf.csv of rocprof-compute"
         )
-    tool = "ncu" if "Kernel Name" in heading else "rocprof"
-    long = next((names for names in _LONG if names[0] in heading), None)
+    tool = "ncu" if is_of_ncu(heading) else "rocprof"
     table = _Table(heading, source)
-    launches = table.long(rows, long) if long else table.wide(rows)
+    complete = list(table.complete(rows))
+    cells = (cell for _, row in complete for cell in row)
+    table.decimal_commas = tool == "ncu" and has_decimal_commas(cells)
+    launches = table.long(complete) if table.columns.long else table.wide(complete)
     if not launches:
         raise ProfileFormatError(f"{source!a} has column names but not one launch")
     if not any(launch.values for launch in launches):
@@ -139,59 +130,16 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
         raise ProfileFormatError(f"{source!a}: line {reader.line_num}: {error}") from error
 
 
-def _is_heading(row: Sequence[str]) -> bool:
-    return any(name in row for name in _NAMES) and len(row) > 1
-
-
-def _is_fact(column: str) -> bool:
-    return column.lower().replace(" ", "").replace("_", "") in _FACTS or not column
-
-
 class _Table:
     """The rows below one heading."""
 
     def __init__(self, heading: list[str], source: str) -> None:
+        self.columns = Columns.of(heading)
+        self.decimal_commas = False
         self._heading = heading
         self._source = source
-        self._kernel = heading.index(next(name for name in _NAMES if name in heading))
-        self._order = next((heading.index(name) for name in _ORDERS if name in heading), None)
-        grids = ("Grid Size", "Grid_Size")
-        self._grid = next((heading.index(name) for name in grids if name in heading), None)
 
-    def wide(self, rows: Iterator[tuple[int, list[str]]]) -> list[MeasuredLaunch]:
-        units: Mapping[int, str] = {}
-        launches: list[MeasuredLaunch] = []
-        columns = [i for i, name in enumerate(self._heading) if not _is_fact(name)]
-        for line, row in self._complete(rows):
-            is_units = not launches and not row[self._kernel]
-            if is_units:
-                units = dict(enumerate(row))
-                continue
-            launch = self._launch(line, row, len(launches))
-            for column in columns:
-                _put(launch, self._heading[column], row[column], unit=units.get(column, ""))
-            launches.append(launch)
-        return launches
-
-    def long(
-        self, rows: Iterator[tuple[int, list[str]]], names: tuple[str, str, str]
-    ) -> list[MeasuredLaunch]:
-        if names[1] not in self._heading:
-            raise ProfileFormatError(f"{self._source!a} has a column {names[0]} but no {names[1]}")
-        metric, value = self._heading.index(names[0]), self._heading.index(names[1])
-        unit = self._heading.index(names[2]) if names[2] in self._heading else None
-        launches: dict[tuple[str, str], MeasuredLaunch] = {}
-        for line, row in self._complete(rows):
-            order = row[self._order] if self._order is not None else ""
-            key = (order, row[self._kernel])
-            if key not in launches:
-                launches[key] = self._launch(line, row, len(launches))
-            if row[metric]:  # rules of the details page have no metric
-                text = row[unit] if unit is not None else ""
-                _put(launches[key], row[metric], row[value], unit=text)
-        return list(launches.values())
-
-    def _complete(self, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    def complete(self, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows of data; lines of other programs between them have too few cells."""
         wanted = len(self._heading)
         for line, row in rows:
@@ -204,17 +152,60 @@ class _Table:
                 )
             yield line, row
 
+    def wide(self, rows: Sequence[tuple[int, list[str]]]) -> list[MeasuredLaunch]:
+        """Return the launches of a file with one row per launch."""
+        units: Mapping[int, str] = {}
+        launches: list[MeasuredLaunch] = []
+        for line, row in rows:
+            is_units = not launches and not row[self.columns.kernel]
+            if is_units:
+                units = dict(enumerate(row))
+                continue
+            launch = self._launch(line, row, len(launches))
+            for column in self.columns.counters:
+                self._put(launch, self._heading[column], row[column], unit=units.get(column, ""))
+            launches.append(launch)
+        return launches
+
+    def long(self, rows: Sequence[tuple[int, list[str]]]) -> list[MeasuredLaunch]:
+        """Return the launches of a file with one row per launch and counter."""
+        name, value, unit = self._long_columns()
+        launches: dict[tuple[str, str], MeasuredLaunch] = {}
+        order = self.columns.order
+        for line, row in rows:
+            key = (row[order] if order is not None else "", row[self.columns.kernel])
+            if key not in launches:
+                launches[key] = self._launch(line, row, len(launches))
+            if row[name]:  # rules of the details page have no metric
+                text = row[unit] if unit is not None else ""
+                self._put(launches[key], row[name], row[value], unit=text)
+        return list(launches.values())
+
+    def _long_columns(self) -> tuple[int, int, int | None]:
+        name, value, unit = self.columns.long or ("", "", "")
+        if value not in self._heading:
+            raise ProfileFormatError(f"{self._source!a} has a column {name} but no {value}")
+        where = self._heading.index
+        return where(name), where(value), where(unit) if unit in self._heading else None
+
     def _launch(self, line: int, row: list[str], order: int) -> MeasuredLaunch:
-        if not row[self._kernel]:
+        columns = self.columns
+        if not row[columns.kernel]:
             raise ProfileFormatError(f"{self._source!a}: line {line} names no kernel")
-        grid = row[self._grid] if self._grid is not None else ""
-        return MeasuredLaunch(row[self._kernel], order, grid)
+        grid = row[columns.grid] if columns.grid is not None else ""
+        duration = 0.0
+        if columns.times is not None:
+            begin, end = (number(row[place]) or 0.0 for place in columns.times)
+            duration = max(end - begin, 0.0)
+        return MeasuredLaunch(row[columns.kernel], order, grid, duration)
 
-
-def _put(launch: MeasuredLaunch, name: str, text: str, *, unit: str) -> None:
-    value = number(text)
-    if value is None:
-        return
-    base, factor = base_unit(unit or ("%" if text.strip().endswith("%") else ""))
-    full = f"{name} ({base})" if base else name
-    launch.values.setdefault(full, value * factor)
+    def _put(self, launch: MeasuredLaunch, name: str, text: str, *, unit: str) -> None:
+        value = number(text, decimal_comma=self.decimal_commas)
+        if value is None:
+            return
+        base, factor = base_unit(unit or ("%" if text.endswith("%") else ""))
+        full = f"{name} ({base})" if base else name
+        value *= factor
+        launch.values.setdefault(full, value)
+        if base == "ns" and "duration" in name.lower() and value > 0:
+            launch.duration_ns = launch.duration_ns or value

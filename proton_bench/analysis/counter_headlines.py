@@ -21,6 +21,7 @@ HEADLINES: Mapping[str, tuple[str, ...]] = {
         "hbm_bytes",
         "dram__bytes_read.sum",
         "FETCH_SIZE",
+        "FetchSize",
         "DRAM Throughput",
         "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     ),
@@ -51,6 +52,13 @@ HEADLINES: Mapping[str, tuple[str, ...]] = {
 }
 _MOST = 4
 
+# Bytes read, bytes written, and what one of either is.
+_READ_AND_WRITE = (
+    ("dram__bytes_read.sum (byte)", "dram__bytes_write.sum (byte)", 1.0),
+    ("FETCH_SIZE", "WRITE_SIZE", 1024.0),
+    ("FetchSize", "WriteSize", 1024.0),
+)
+
 
 def headlines(file: CounterFile) -> tuple[str, ...]:
     """Return one counter of each aspect that the file has, else its first ones."""
@@ -65,24 +73,40 @@ def _first(bases: Mapping[str, str], wanted: Iterable[str]) -> str | None:
 
 
 def add_hbm_traffic(file: CounterFile) -> None:
-    """Add ``hbm_bytes (byte)`` to launches whose counters of the L2 cache's requests tell it.
+    """Add ``hbm_bytes (byte)`` to launches whose counters tell it: reads and writes together.
 
-    The formula is that of rocprof-compute: reads of 32, 64 and (where ``TCC_BUBBLE`` counts them)
-    128 bytes, writes of 32 and 64 bytes.
+    Told by ``dram__bytes_read.sum`` with ``dram__bytes_write.sum``; by ``FETCH_SIZE`` with
+    ``WRITE_SIZE``, which are in KiB; or by requests of the L2 cache, as rocprof-compute does it.
+    Those read 32, 64 or 128 bytes and write 32 or 64: where reads of 128 bytes are not counted,
+    nothing is added, except for gfx90a, which has none (its counters are called ``TCC_EA_...``).
     """
     for launch in file.launches:
-        for unit in ("TCC_EA0", "TCC_EA"):
-            traffic = _traffic(launch.values, unit)
-            if traffic is not None:
-                launch.values.setdefault(HBM, traffic)
+        traffic = _traffic(launch.values)
+        if traffic is not None:
+            launch.values.setdefault(HBM, traffic)
 
 
-def _traffic(values: Mapping[str, float], unit: str) -> float | None:
-    kinds = ("RDREQ", "RDREQ_32B", "WRREQ", "WRREQ_64B")
-    counts = [values.get(f"{unit}_{kind}_sum") for kind in kinds]
-    if any(count is None for count in counts):
+def _traffic(values: Mapping[str, float]) -> float | None:
+    for read, write, factor in _READ_AND_WRITE:
+        if read in values and write in values:
+            return factor * (values[read] + values[write])
+    for unit in ("TCC_EA0", "TCC_EA"):
+        read_bytes, written = _read_bytes(values, unit), _written_bytes(values, unit)
+        if read_bytes is not None and written is not None:
+            return read_bytes + written
+    return None
+
+
+def _read_bytes(values: Mapping[str, float], unit: str) -> float | None:
+    reads, small = values.get(f"{unit}_RDREQ_sum"), values.get(f"{unit}_RDREQ_32B_sum")
+    if reads is None or small is None:
         return None
-    reads, small_reads, writes, large_writes = (count or 0.0 for count in counts)
-    huge = values.get("TCC_BUBBLE_sum", 0.0)
-    read = 128 * huge + 64 * (reads - huge - small_reads) + 32 * small_reads
-    return read + 64 * large_writes + 32 * (writes - large_writes)
+    huge = values.get(f"{unit}_RDREQ_128B_sum", values.get("TCC_BUBBLE_sum"))
+    if huge is None and unit != "TCC_EA":
+        return None
+    return 128 * (huge or 0.0) + 64 * (reads - (huge or 0.0) - small) + 32 * small
+
+
+def _written_bytes(values: Mapping[str, float], unit: str) -> float | None:
+    writes, large = values.get(f"{unit}_WRREQ_sum"), values.get(f"{unit}_WRREQ_64B_sum")
+    return None if writes is None or large is None else 64 * large + 32 * (writes - large)

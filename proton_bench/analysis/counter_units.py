@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 
-__all__ = ["base_unit", "is_summable", "number"]
+__all__ = ["base_unit", "has_decimal_commas", "is_summable", "number"]
 
 _PREFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SCALED = re.compile(
@@ -21,6 +23,8 @@ _TIMES = {
     "nsecond": 1.0,
     "ns": 1.0,
 }
+# More than one dot, or other than three digits behind a comma, is no group of thousands.
+_DECIMAL_COMMA = re.compile(r"-?(\d+(\.\d{3}){2,}(,\d+)?|\d+(\.\d{3})*,(\d{1,2}|\d{4,}))%?")
 _BINARY = {"Kibyte": 2**10, "Mibyte": 2**20, "Gibyte": 2**30}
 # What adds up over launches: amounts, not shares, rates or what belongs to a launch.
 _AMOUNTS = frozenset({"byte", "inst", "cycle", "ns", "warp", "sector", "request", ""})
@@ -59,11 +63,25 @@ def is_summable(metric: str, unit: str) -> bool:
     return unit in _AMOUNTS
 
 
-def number(text: str) -> float | None:
-    """Return the number in a cell, None for none: ``1,234.5``, ``12%``, ``n/a``."""
-    cleaned = text.strip().removesuffix("%").replace(",", "")
+def number(text: str, *, decimal_comma: bool = False) -> float | None:
+    """Return the number in a cell, None for none: ``1,234.5``, ``12%``, ``n/a``.
+
+    Args:
+        text: The cell.
+        decimal_comma: A comma stands before the decimals and dots between thousands.
+    """
+    cleaned = text.strip().removesuffix("%")
+    if decimal_comma:
+        cleaned = cleaned.replace(".", "").replace(",", ".")
+    else:
+        cleaned = cleaned.replace(",", "")
     try:
         value = float(cleaned)
     except ValueError:
         return None
-    return value if abs(value) != float("inf") and value == value else None
+    return value if math.isfinite(value) else None
+
+
+def has_decimal_commas(cells: Iterable[str]) -> bool:
+    """Tell whether a cell can only be read with a comma before the decimals: ``65,77``."""
+    return any(_DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells)

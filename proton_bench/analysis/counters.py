@@ -4,7 +4,8 @@ Two runs of one program launch the same kernels in the same order, so launches a
 kernel's name and their place among its launches. Which rows of a kernel were launched in turn is
 not recorded; where a kernel has several rows, their counts are taken for rounds (steps of a
 training loop): with counts 4 and 2 each of two rounds launches the first row twice, then the second
-once. Rows of another grid never get a launch where the tool's file says the grid.
+once. Rows of another grid never get a launch where the tool's file says the grid. Each kernel that
+was shared out so is a `Doubt`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,33 @@ from proton_bench.analysis.launches import kernel_counts
 from proton_bench.analysis.weighted import with_mean
 from proton_bench.profile import Aggregation, MetricColumn, MetricSpec, Profile, ValueKind
 
-__all__ = ["CounterJoin", "join_counters"]
+__all__ = ["CounterJoin", "Doubt", "join_counters"]
 
 _DIMENSIONS = 3
 _MAX_LAUNCHES = 10_000_000
 _NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A kernel whose launches may have been given to the wrong rows.
+
+    Attributes:
+        kernel: Its name in the file of counters, with the grid where that tells launches apart.
+        measured: Launches in that file.
+        launched: Launches in the profile.
+        places: Rows of the profile that launched it.
+    """
+
+    kernel: str
+    measured: int
+    launched: int
+    places: int
+
+    @property
+    def counts_differ(self) -> bool:
+        """Whether the two runs launched it differently often, so that turns must be wrong."""
+        return self.measured != self.launched
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,11 +64,13 @@ class CounterJoin:
         file: The measured launches.
         rows: Row of the profile for each launch, -1 where none fits.
         unmeasured: Launches of kernels in the profile that the file says nothing of.
+        doubts: Kernels with several rows, among which launches were shared out by their order.
     """
 
     file: CounterFile
     rows: npt.NDArray[np.int64]
     unmeasured: int
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def matched(self) -> int:
@@ -74,7 +99,7 @@ class CounterJoin:
             profile: The profile that was joined.
             names: Full names of counters.
         """
-        weights = [_duration(launch) for launch in self.file.launches]
+        weights = [launch.duration_ns or 1.0 for launch in self.file.launches]
         for name in names:
             spec = MetricSpec(name)
             if is_summable(spec.base, spec.unit):
@@ -124,14 +149,19 @@ def join_counters(profile: Profile, file: CounterFile) -> CounterJoin:
         groups[launch.kernel, launch.grid if has_grids else ""].append(launch)
     rows = np.full(len(file.launches), -1, dtype=np.int64)
     taken: dict[int, int] = defaultdict(int)
+    doubts: list[Doubt] = []
     for (kernel, grid), launches in groups.items():
         found = _with_grid(profile, by_name.find(kernel), grid)
         free = [(row, int(counts[row]) - taken[row]) for row in found]
+        if len(free) > 1:
+            launched = sum(count for _, count in free)
+            name = f"{kernel} {grid}".rstrip()
+            doubts.append(Doubt(name, len(launches), launched, len(free)))
         for launch, row in zip(launches, _turns(free), strict=False):
             rows[launch.order] = row
             taken[row] += 1
     matched = int((rows >= 0).sum())
-    return CounterJoin(file, rows, int(counts.sum()) - matched)
+    return CounterJoin(file, rows, int(counts.sum()) - matched, tuple(doubts))
 
 
 def _with_column(profile: Profile, column: MetricColumn) -> Profile:
@@ -187,10 +217,3 @@ def _turns(free: list[tuple[int, int]]) -> Iterator[int]:
         for row, count in open_rows:
             for _ in range(count // rounds):
                 yield row
-
-
-def _duration(launch: MeasuredLaunch) -> float:
-    for name, value in launch.values.items():
-        if "duration" in name.lower() and name.endswith("(ns)") and value > 0:
-            return value
-    return 1.0

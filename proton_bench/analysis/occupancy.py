@@ -43,7 +43,7 @@ class MultiprocessorLimits:
 
 
 # Blocks, shared memory and its unit are those of cuda_occupancy.h of CUDA 13.0, whose results this
-# module gives. That header asks the device for its warps; they are on docs.rs/oxicuda-driver (struct
+# module gives. It asks the device for its warps: they are on docs.rs/oxicuda-driver (struct
 # DeviceOccupancyInfo) and docs.rs/oxicuda-launch (enum SmVersion), but not checked for 8.7, 10.1,
 # 10.3, 11.0 and 12.1. All have 64 Ki registers of 32 bits and warps of 32 threads.
 LIMITS: Mapping[str, MultiprocessorLimits] = {

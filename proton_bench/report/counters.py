@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
-from proton_bench.analysis.counters import CounterJoin
+from proton_bench.analysis.counters import CounterJoin, Doubt
 from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, WARNING
 from proton_bench.report.units import count_text
@@ -32,7 +32,7 @@ class CounterReport:
     source: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield one line of counts, and one per kernel that fits no row."""
+        """Yield one line of counts, and one per kernel that fits no row or may be misplaced."""
         del console, options
         total = len(self.join.file.launches)
         line = f"counters of {visible(self.source)}: {self.join.matched} of "
@@ -42,11 +42,31 @@ class CounterReport:
             line += f"; {missing} of the profile not measured"
         yield Segment(f"{line}\n", DIM)
         unmatched = self.join.unmatched()
-        for kernel, count in list(unmatched.items())[:_MAX_KERNELS]:
-            yield Segment(f"UNMATCHED: {count} of {visible(kernel, 120)}\n", WARNING)
-        if len(unmatched) > _MAX_KERNELS:
-            more = count_text(len(unmatched) - _MAX_KERNELS, "more kernel")
-            yield Segment(f"UNMATCHED: {more}\n", WARNING)
+        yield from _warnings(
+            [f"UNMATCHED: {count} of {visible(name, 120)}" for name, count in unmatched.items()]
+        )
+        yield from _warnings([_doubt(d) for d in self.join.doubts if d.counts_differ])
+        ordered = sum(1 for doubt in self.join.doubts if not doubt.counts_differ)
+        if ordered:
+            which = count_text(ordered, "kernel was", "kernels were")
+            yield Segment(f"{which} launched from several rows and paired by order alone\n", DIM)
+
+
+def _warnings(lines: Sequence[str]) -> Iterator[Segment]:
+    for line in lines[:_MAX_KERNELS]:
+        yield Segment(f"{line}\n", WARNING)
+    if len(lines) > _MAX_KERNELS:
+        word = lines[0].partition(":")[0]
+        more = count_text(len(lines) - _MAX_KERNELS, "more kernel")
+        yield Segment(f"{word}: {more}\n", WARNING)
+
+
+def _doubt(doubt: Doubt) -> str:
+    return (
+        f"AMBIGUOUS: {visible(doubt.kernel, 120)}: {doubt.measured} launches measured, "
+        f"{doubt.launched} in the profile from {doubt.places} rows: counters of these rows may "
+        "belong to one another"
+    )
 
 
 def counter_document(join: CounterJoin, source: str) -> dict[str, Any]:
@@ -57,5 +77,6 @@ def counter_document(join: CounterJoin, source: str) -> dict[str, Any]:
         "matched": join.matched,
         "unmatched": join.unmatched(),
         "unmeasured": join.unmeasured,
+        "shared_by_order": [asdict(doubt) for doubt in join.doubts],
         "available": join.file.names,
     }

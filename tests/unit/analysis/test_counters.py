@@ -105,6 +105,22 @@ def test_rows_of_a_kernel_take_turns_in_rounds() -> None:
     assert (join.matched, join.unmeasured) == (6, 0)
 
 
+def test_kernels_of_several_rows_are_doubtful() -> None:
+    rows = profile(("k", 4, 1), ("k", 2, 1), ("only", 1, 1), ("j", 1, 1), ("j", 1, 1))
+    join = join_counters(rows, launched(*"kkkjj", "only"))
+
+    different, same = join.doubts
+    assert (different.kernel, different.measured, different.launched) == ("k", 3, 6)
+    assert (different.places, different.counts_differ) == (2, True)
+    assert (same.kernel, same.counts_differ) == ("j", False)
+
+
+def test_grids_that_tell_rows_apart_leave_no_doubt() -> None:
+    rows = profile(("k", 1, 1), ("k", 1, 8))
+
+    assert join_counters(rows, launched("k", "k", grid="(8, 1, 1)")).doubts == ()
+
+
 def test_launches_go_to_rows_of_their_grid() -> None:
     join = join_counters(profile(("k", 2, 1), ("k", 2, 8)), launched("k", "k", grid="(8, 1, 1)"))
 
