@@ -41,6 +41,9 @@ __all__ = [
     "prepare",
 ]
 
+_OF_SUBTREE = "of the row and all rows below it"
+_OF_ROW = "of the row alone"
+
 # What says most about a run, best first.
 _PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples")
 
@@ -98,7 +101,7 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
 
 
 def default_metrics(profile: Profile) -> tuple[str, ...]:
-    """Return the metrics to show when none is named: a time or the like, and the count."""
+    """Return the metrics to show when none is named: a time or the like, its share, the count."""
     profile = with_device_use(profile)
     inclusive, exclusive = _recorded(profile)
     recorded = {
@@ -112,7 +115,8 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
     shown = primary
     if MetricSpec(recorded[primary]).unit in SECONDS:
         shown = f"{primary}/{_fitting_unit(profile, recorded[primary])}"
-    return (shown, "count") if "count" in recorded and primary != "count" else (shown,)
+    found = (shown, f"{primary}/%")
+    return (*found, "count") if "count" in recorded else found
 
 
 def _fitting_unit(profile: Profile, metric: str) -> str:
@@ -262,10 +266,11 @@ def _percent(name: str, source: MetricValues) -> MetricValues:
         total = float(source.values[0])
     else:
         total = float(source.values[source.valid].sum())
-    if total == 0.0:
-        nothing = np.zeros(len(source.values), dtype=np.bool_)
-        return MetricValues(name, source.aggregation, source.values * np.nan, nothing)
-    return MetricValues(name, source.aggregation, source.values / total * 100.0, source.valid)
+    inclusive = source.aggregation is Aggregation.INCLUSIVE
+    meaning = f"share of the whole profile: {_OF_SUBTREE if inclusive else _OF_ROW}"
+    known = source.valid & (total != 0.0)
+    shares, valid = quotient(source.values, np.full(len(known), total), known)
+    return MetricValues(name, source.aggregation, shares * 100.0, valid, meaning)
 
 
 # -- plugins -------------------------------------------------------------------------------------

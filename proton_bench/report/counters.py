@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.counters import CounterJoin, Doubt
+from proton_bench.report.edge import edge_of, prose
 from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, WARNING
 from proton_bench.report.units import count_text
@@ -33,32 +34,37 @@ class CounterReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield one line of counts, and one per kernel that fits no row or may be misplaced."""
-        del console, options
+        edge = edge_of(console, options)
+        yield from prose(console, self._counts(), DIM, edge=edge)
+        unmatched = self.join.unmatched()
+        warnings = [
+            *_most([f"UNMATCHED: {n} of {visible(name, 120)}" for name, n in unmatched.items()]),
+            *_most([_doubt(doubt) for doubt in self.join.doubts if doubt.counts_differ]),
+        ]
+        for line in warnings:
+            yield from prose(console, line, WARNING, edge=edge)
+        ordered = sum(1 for doubt in self.join.doubts if not doubt.counts_differ)
+        if ordered:
+            which = count_text(ordered, "kernel was", "kernels were")
+            line = f"{which} launched from several rows and paired by order alone"
+            yield from prose(console, line, DIM, edge=edge)
+
+    def _counts(self) -> str:
         total = len(self.join.file.launches)
         line = f"counters of {visible(self.source)}: {self.join.matched} of "
         line += f"{count_text(total, 'launch', 'launches')} matched"
         if self.join.unmeasured:
             missing = count_text(self.join.unmeasured, "launch", "launches")
             line += f"; {missing} of the profile not measured"
-        yield Segment(f"{line}\n", DIM)
-        unmatched = self.join.unmatched()
-        yield from _warnings(
-            [f"UNMATCHED: {count} of {visible(name, 120)}" for name, count in unmatched.items()]
-        )
-        yield from _warnings([_doubt(d) for d in self.join.doubts if d.counts_differ])
-        ordered = sum(1 for doubt in self.join.doubts if not doubt.counts_differ)
-        if ordered:
-            which = count_text(ordered, "kernel was", "kernels were")
-            yield Segment(f"{which} launched from several rows and paired by order alone\n", DIM)
+        return line
 
 
-def _warnings(lines: Sequence[str]) -> Iterator[Segment]:
-    for line in lines[:_MAX_KERNELS]:
-        yield Segment(f"{line}\n", WARNING)
+def _most(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the first lines, and how many kernels the others are about."""
+    yield from lines[:_MAX_KERNELS]
     if len(lines) > _MAX_KERNELS:
         word = lines[0].partition(":")[0]
-        more = count_text(len(lines) - _MAX_KERNELS, "more kernel")
-        yield Segment(f"{word}: {more}\n", WARNING)
+        yield f"{word}: {count_text(len(lines) - _MAX_KERNELS, 'more kernel')}"
 
 
 def _doubt(doubt: Doubt) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.device_use import DeviceVerdict, device_verdicts
 from proton_bench.profile import Profile
+from proton_bench.report.edge import edge_of, prose
 from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text, duration_text
@@ -34,15 +36,20 @@ class HeaderReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield one line of facts, one per device, what it cost and one per loss."""
-        del console, options
-        facts = [count_text(len(self.profile), "row"), *_facts(self.profile)]
-        yield Segment(visible(self.source), HEADING)
-        yield Segment(f"  {', '.join(facts)}\n", DIM)
+        edge = edge_of(console, options)
+        facts = ", ".join([count_text(len(self.profile), "row"), *_facts(self.profile)])
+        source = visible(self.source)
+        if edge is None or cell_len(source) + cell_len(facts) + 2 <= edge:
+            yield Segment(source, HEADING)
+            yield Segment(f"  {facts}\n", DIM)
+        else:
+            yield from prose(console, source, HEADING, edge=edge)
+            yield from prose(console, f"  {facts}", DIM, edge=edge)
         for verdict in device_verdicts(self.profile):
-            yield Segment(f"{device_line(verdict)}\n")
-        yield Segment(f"{cost_line(self.profile)}\n", DIM)
+            yield from prose(console, device_line(verdict), None, edge=edge)
+        yield from prose(console, cost_line(self.profile), DIM, edge=edge)
         for loss in losses(self.profile):
-            yield Segment(f"{loss}\n", WARNING)
+            yield from prose(console, loss, WARNING, edge=edge)
         yield Segment("\n")
 
 

@@ -7,16 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
+from rich.style import Style
 
 from proton_bench.analysis.derive import MetricValues
 from proton_bench.analysis.select import MetricTree
 from proton_bench.profile import Aggregation
 from proton_bench.report.bars import BAR_WIDTH, bar_texts
+from proton_bench.report.edge import edge_of, fitting, prose
 from proton_bench.report.names import FrameFormat, format_name, visible
 from proton_bench.report.theme import BANDS, DIM, HEADING, bands_of
+from proton_bench.report.tree_columns import (
+    TreeColumn,
+    columns_of,
+    fitting_columns,
+    width_of,
+)
 from proton_bench.report.units import count_text, number_texts
 
 __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
@@ -24,6 +31,10 @@ __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
 # Deeper rows say how deep they are instead of moving to the right: a line stays readable, and the
 # text of a tree of n rows stays linear in n.
 MAX_INDENT = 64
+
+_GUIDE_WIDTH = 3
+_LEAST_NAME = 12
+_MARK_WIDTH = len("  # ")
 
 # Narrower terminals have no room for a bar beside a name that can be read.
 _ROOM_FOR_BARS = 44
@@ -69,36 +80,48 @@ class TreeReport:
     flat: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the lines; names are cut only where a terminal has an edge."""
+        """Yield the lines; only a terminal's edge costs columns, bars and ends of names."""
         guides = _Guides.of(options)
-        cells, width = _cells(self.tree.metrics)
-        # Not is_terminal: FORCE_COLOR makes a pipe colourful, and must not make it lose text.
-        edge = options.max_width if console.file.isatty() else None
+        edge = edge_of(console, options)
+        every = columns_of(self.tree.metrics)
+        columns = fitting_columns(every, edge)
+        cells, width = [column.aligned() for column in columns], width_of(columns)
+        yield from _heading(columns)
         bars = bar_texts(self.tree, ascii_only=options.ascii_only) if self.bars else []
         if bars and (edge is None or edge - width >= _ROOM_FOR_BARS):
             cells, width = [*cells, bars], width + BAR_WIDTH + 2
-        yield from _heading(self.tree.metrics, cells)
+            yield Segment(" " * (BAR_WIDTH + 2))
+        yield Segment("name\n", HEADING)
         cut = 0
-        blank = ("",) if cells else ()
-        lines = zip(
-            _row_bands(self.tree),
-            zip(*cells, strict=True) if cells else [()] * len(self.tree),
-            [""] * len(self.tree) if self.flat else _prefixes(self.tree, guides),
-            _labels(self.tree, self.frames),
-            strict=True,
-        )
-        for band, values, prefix, name in lines:
-            shown = name if edge is None else _fitting(name, edge - width - len(prefix))
+        for band, values, prefix, name in self._lines(
+            cells, guides, room=_room(self.tree, edge, width)
+        ):
+            shown = name if edge is None else fitting(name, edge - width - len(prefix))
             cut += shown is not name
             # As few segments as possible: each costs more than the rest of its line.
             if values:
                 yield Segment(values[0], BANDS[band].style)
-            yield Segment("  ".join((*blank, *values[1:], prefix)), DIM)
+                yield Segment("  ".join(("", *values[1:], prefix)), DIM)
+            else:
+                yield Segment(prefix, DIM)
             yield Segment(f"{shown}\n")
-        yield from _legend(self.tree, guides, with_bands=console.color_system is not None)
-        if cut:
-            what = "name is" if cut == 1 else "names are"
-            yield Segment(f"{cut} {what} cut at the edge; a pipe or file gets them whole\n", DIM)
+        for line, style in _legend(self.tree, guides, with_bands=console.color_system is not None):
+            yield from _shown(console, line, style, edge=edge)
+        for line in _losses(cut, len(every) - len(columns)):
+            yield from prose(console, line, DIM, edge=edge)
+
+    def _lines(
+        self, cells: Sequence[Sequence[str]], guides: _Guides, *, room: int
+    ) -> Iterator[tuple[int, tuple[str, ...], str, str]]:
+        """Yield the band, values, prefix and name of each row."""
+        count = len(self.tree)
+        return zip(
+            _row_bands(self.tree),
+            zip(*cells, strict=True) if cells else [()] * count,
+            [""] * count if self.flat else _prefixes(self.tree, guides, room),
+            _labels(self.tree, self.frames),
+            strict=True,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,17 +132,20 @@ class SortedReport:
     frames: FrameFormat = FrameFormat.FULL
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield one line per row that has a value."""
-        del console, options
+        """Yield one line per row that has a value; names are cut at a terminal's edge."""
         if not self.tree.metrics:
             return
+        edge = edge_of(console, options)
         first = self.tree.metrics[0]
-        cells, _ = _cells(self.tree.metrics)
-        yield Segment(f"Sorted kernels by metric {visible(first.title)}\n", HEADING)
+        columns = fitting_columns(columns_of(self.tree.metrics), edge)
+        cells, width = [column.aligned() for column in columns], width_of(columns)
+        heading = f"Sorted kernels by metric {visible(first.title)}"
+        yield from prose(console, heading, HEADING, edge=edge)
         labels = list(_labels(self.tree, self.frames))
         for row in sorted_rows(first):
             values = "  ".join(column[row] for column in cells)
-            yield Segment(f"{values}  {labels[row]}\n")
+            name = labels[row] if edge is None else fitting(labels[row], edge - width)
+            yield Segment(f"{values}  {name}\n")
 
 
 def sorted_rows(metric: MetricValues) -> list[int]:
@@ -138,33 +164,9 @@ def print_report(console: Console, *reports: Any) -> None:
 
 
 # -- columns -------------------------------------------------------------------------------------
-def _cells(metrics: Sequence[MetricValues]) -> tuple[list[list[str]], int]:
-    """Return the right-aligned texts of each metric and the width of all of them."""
-    columns, total = [], 0
-    for metric in metrics:
-        values = metric.to_list()
-        if metric.is_number:
-            texts = number_texts(values)
-        else:
-            texts = ["-" if value is None else visible(_text(value), 40) for value in values]
-        width = max(len(visible(metric.title)), *map(len, texts))
-        columns.append([text.rjust(width) for text in texts])
-        total += width + 2
-    return columns, total
-
-
-def _text(value: object) -> str:
-    if isinstance(value, tuple):
-        return "[" + ", ".join(f"{element:.6g}" for element in value) + "]"
-    return str(value)
-
-
-def _heading(metrics: Sequence[MetricValues], cells: Sequence[Sequence[str]]) -> Iterator[Segment]:
-    for metric, column in zip(metrics, cells, strict=False):
-        yield Segment(f"{visible(metric.title).rjust(len(column[0]))}  ", HEADING)
-    if len(cells) > len(metrics):
-        yield Segment(" " * (BAR_WIDTH + 2))
-    yield Segment("name\n", HEADING)
+def _heading(columns: Sequence[TreeColumn]) -> Iterator[Segment]:
+    for column in columns:
+        yield Segment(f"{column.title.rjust(column.width)}  ", HEADING)
 
 
 def _largest(metric: MetricValues) -> float:
@@ -188,8 +190,17 @@ def _labels(tree: MetricTree, frames: FrameFormat) -> Iterable[str]:
         yield f"{texts[frame]} [{visible(device)}]" if several and device else texts[frame]
 
 
-def _prefixes(tree: MetricTree, guides: _Guides) -> Iterator[str]:
-    """Yield the lines that connect each row with its parent."""
+def _room(tree: MetricTree, edge: int | None, width: int) -> int:
+    """Return how many levels are indented: what leaves room for names where there is an edge."""
+    if edge is None:
+        return MAX_INDENT
+    deepest = int(tree.depths().max(initial=0))
+    for_guides = edge - width - _LEAST_NAME - len(f"[{deepest}] ")
+    return min(max(for_guides // _GUIDE_WIDTH, 1), MAX_INDENT)
+
+
+def _prefixes(tree: MetricTree, guides: _Guides, room: int) -> Iterator[str]:
+    """Yield the lines that connect each row with its parent, indented ``room`` levels at most."""
     parents = tree.parents.tolist()
     last_child = [0] * len(parents)
     for row in range(1, len(parents)):
@@ -202,44 +213,58 @@ def _prefixes(tree: MetricTree, guides: _Guides) -> Iterator[str]:
             yield ""
             continue
         is_last = last_child[parents[row]] == row
-        if depth > MAX_INDENT:
-            yield f"{inner[MAX_INDENT - 1]}{guides.last if is_last else guides.fork}[{depth}] "
+        if depth > room:
+            yield f"{inner[room - 1]}{guides.last if is_last else guides.fork}[{depth}] "
             continue
         yield inner[depth - 1] + (guides.last if is_last else guides.fork)
         del inner[depth:]
         inner.append(inner[depth - 1] + (guides.blank if is_last else guides.through))
 
 
-def _fitting(name: str, width: int) -> str:
-    """Return the name, cut with an ellipsis where it is wider than the terminal leaves room."""
-    room = max(width, 16)
-    if len(name) <= room // 2 or cell_len(name) <= room:
-        return name
-    return set_cell_size(name, room - 1).rstrip() + "…"
-
-
 # -- legend --------------------------------------------------------------------------------------
-def _legend(tree: MetricTree, guides: _Guides, *, with_bands: bool) -> Iterator[Segment]:
+_Line = tuple[str, Style | None]
+
+
+def _legend(tree: MetricTree, guides: _Guides, *, with_bands: bool) -> Iterator[_Line]:
     if tree.metrics or tree.cut:
-        yield Segment("\nLegend\n", HEADING)
+        yield "", None
+        yield "Legend", HEADING
     for metric in tree.metrics:
-        yield Segment(
-            f"  {visible(metric.title)}: {metric.meaning or _MEANINGS[metric.aggregation]}\n"
-        )
+        yield f"  {visible(metric.title)}: {metric.meaning or _MEANINGS[metric.aggregation]}", None
     first = tree.metrics[0] if tree.metrics else None
     if with_bands and first is not None and first.is_number:
         yield from _band_lines(first, guides)
     if tree.cut:
         deeper = count_text(tree.cut, "deeper row is", "deeper rows are")
-        yield Segment(f"  {deeper} not shown; -d shows more\n", DIM)
+        yield f"  {deeper} not shown; -d shows more", DIM
 
 
-def _band_lines(metric: MetricValues, guides: _Guides) -> Iterator[Segment]:
+def _band_lines(metric: MetricValues, guides: _Guides) -> Iterator[_Line]:
     largest, high = _largest(metric), 1.0
     bounds = number_texts([largest * band.low for band in BANDS] + [largest])
     for low, band, above in zip(bounds, BANDS, [bounds[-1], *bounds], strict=False):
-        yield Segment(f"  {guides.mark} ", band.style)
-        yield Segment(
-            f"{low} to {above} ({band.low:.0%} to {high:.0%} of {visible(metric.name)})\n"
-        )
+        shares = f"({band.low:.0%} to {high:.0%} of {visible(metric.name)})"
+        yield f"  {guides.mark} {low} to {above} {shares}", band.style
         high = band.low
+
+
+def _shown(
+    console: Console, line: str, style: Style | None, *, edge: int | None
+) -> Iterator[Segment]:
+    """Yield a line of the legend; of those about colours the mark alone has the style."""
+    is_band = style is not None and style not in (HEADING, DIM)
+    first, *rest = prose(console, line, None if is_band else style, edge=edge)
+    if is_band:
+        yield Segment(first.text[:_MARK_WIDTH], style)
+        first = Segment(first.text[_MARK_WIDTH:])
+    yield first
+    yield from rest
+
+
+def _losses(cut: int, hidden: int) -> Iterator[str]:
+    if hidden:
+        what = "column does" if hidden == 1 else "columns do"
+        yield f"{hidden} {what} not fit; a pipe or file gets them all"
+    if cut:
+        what = "name is" if cut == 1 else "names are"
+        yield f"{cut} {what} cut at the edge; a pipe or file gets them whole"

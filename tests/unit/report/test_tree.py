@@ -4,6 +4,7 @@ import io
 
 import pytest
 from fakes.profiles import deep_profile, training_profile
+from rich.cells import cell_len
 from rich.console import Console
 
 from proton_bench.analysis.select import MetricTree, Selection, build_tree
@@ -111,6 +112,39 @@ def test_terminal_cuts_names_at_its_edge_and_says_so() -> None:
     assert len(lines[2]) <= 60
     assert lines[2].endswith("k…")
     assert lines[-1] == "1 name is cut at the edge; a pipe or file gets them whole"
+
+
+def on_terminal(width: int, *reports: object) -> list[str]:
+    file = Terminal()
+    print_report(Console(file=file, width=width, color_system=None), *reports)
+    return file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 80])
+def test_no_line_crosses_the_edge_of_a_narrow_terminal(width: int) -> None:
+    tree = tree_of(deep_profile(5000), "time/ms", "time/%", depth=6000)
+
+    lines = on_terminal(width, TreeReport(tree, bars=True), SortedReport(tree))
+
+    assert max(map(cell_len, lines)) <= width
+    # The two reports have a line for each row, at least.
+    assert len(lines) > 2 * len(tree) - 2
+    assert any("[4999] " in line for line in lines)
+
+
+def test_columns_that_do_not_fit_are_told() -> None:
+    lines = on_terminal(40, TreeReport(tree_of(training_profile(), "time/ms", "time/%", "count")))
+
+    assert lines[0] == "time/ms  time/%  name"
+    assert "1 column does not fit; a pipe or file" in lines
+
+
+def test_bars_stand_before_names_where_there_is_room() -> None:
+    tree = tree_of(training_profile(), "time/ms")
+
+    assert printed(TreeReport(tree, bars=True))[1] == "        4.000  ██████████  ROOT"
+    assert on_terminal(80, TreeReport(tree, bars=True))[1] == "        4.000  ██████████  ROOT"
+    assert on_terminal(40, TreeReport(tree, bars=True))[1] == "  4.000  ROOT"
 
 
 def test_forced_colours_do_not_cut_names(monkeypatch: pytest.MonkeyPatch) -> None:
