@@ -14,7 +14,13 @@ from dataclasses import dataclass
 
 from proton_bench.profile import Device
 
-__all__ = ["ARCHITECTURES", "ArchitectureRates", "known_architectures", "peak_rates"]
+__all__ = [
+    "ARCHITECTURES",
+    "ArchitectureRates",
+    "architecture_rates",
+    "known_architectures",
+    "peak_rates",
+]
 
 _HZ_PER_KHZ = 1e3
 _BITS_PER_BYTE = 8
@@ -196,14 +202,19 @@ _HIP = {
 ARCHITECTURES: Mapping[str, Mapping[str, ArchitectureRates]] = {"CUDA": _CUDA, "HIP": _HIP}
 
 
+def architecture_rates(device: Device) -> ArchitectureRates | None:
+    """Return what is known of a device's architecture, None for nothing."""
+    table = ARCHITECTURES.get(device.kind, {})
+    return table.get(device.arch) or table.get(device.arch[:_GFX_FAMILY])
+
+
 def peak_rates(device: Device) -> Mapping[str, float]:
     """Return the peak rates of a device: ``flops8`` to ``flops64`` and ``bytes``, in 1/s.
 
     They hold at the highest clocks that the file names. A rate that the device's facts do not give
     is left out; nothing is returned for an architecture that is not known.
     """
-    table = ARCHITECTURES.get(device.kind, {})
-    found = table.get(device.arch) or table.get(device.arch[:_GFX_FAMILY])
+    found = architecture_rates(device)
     if found is None:
         return {}
     clocks = device.num_sms * device.clock_rate_khz * _HZ_PER_KHZ

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.formula import FLOPS_WIDTHS, SECONDS, find_metric
 from proton_bench.analysis.peak import offered_peaks
-from proton_bench.analysis.peak_rates import known_architectures, peak_rates
+from proton_bench.analysis.peak_rates import architecture_rates, known_architectures, peak_rates
 from proton_bench.analysis.values import MetricValues, quotient
 from proton_bench.errors import MetricError
 from proton_bench.profile import Aggregation, Device, MetricSpec, Profile
@@ -31,6 +31,7 @@ _WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 _NAMES = (*(f"{_ROOF_TIME}/{unit}" for unit in SECONDS), _BOUND, _DISTANCE, _INTENSITY)
 
 _MEANINGS = {
+    _ROOF_TIME: "attainable time of the row and all rows below it",
     _BOUND: "what bounds most of the attainable time of the row and all rows below it",
     _DISTANCE: "time / attainable time of the row and all rows below it, 1 at the roof",
     _INTENSITY: "operations per byte of the row and all rows below it",
@@ -52,6 +53,7 @@ class Roofline:
         operations: Floating-point operations of all widths.
         moved_bytes: Bytes moved.
         valid: Whether work is known of the row or one below.
+        unknown: Devices with work whose peak rates are not known, such as ``XPU x1``.
     """
 
     seconds: Floats
@@ -60,6 +62,7 @@ class Roofline:
     operations: Floats
     moved_bytes: Floats
     valid: Flags
+    unknown: tuple[str, ...] = ()
 
     def bounds(self) -> npt.NDArray[Any]:
         """Return "compute" or "memory" for each row: what most of its attainable time is."""
@@ -89,17 +92,20 @@ def roofline_values(profile: Profile, name: str) -> MetricValues:
         MetricError: Neither operations nor bytes were recorded, or no device's peaks are known.
     """
     roof, text = roofline(profile), name.strip().lower()
+    meaning = _MEANINGS.get(text.partition("/")[0], "")
+    if roof.unknown:
+        meaning += f"; peak rates are not known for: {', '.join(roof.unknown)}"
     if text == _BOUND:
-        return MetricValues(text, Aggregation.PROPERTY, roof.bounds(), roof.valid, _MEANINGS[text])
+        return MetricValues(text, Aggregation.PROPERTY, roof.bounds(), roof.valid, meaning)
     if text == _DISTANCE:
         known = roof.valid & (roof.time_seconds > 0)
         values, valid = quotient(roof.time_seconds, roof.seconds, known)
-        return MetricValues(text, Aggregation.PROPERTY, values, valid, _MEANINGS[text])
+        return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning)
     if text == _INTENSITY:
         values, valid = quotient(roof.operations, roof.moved_bytes, roof.valid)
-        return MetricValues(text, Aggregation.PROPERTY, values, valid, _MEANINGS[text])
-    unit = text.partition("/")[2] or "s"
-    return MetricValues(text, Aggregation.INCLUSIVE, roof.seconds / SECONDS[unit], roof.valid)
+        return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning)
+    seconds = roof.seconds / SECONDS[text.partition("/")[2] or "s"]
+    return MetricValues(text, Aggregation.INCLUSIVE, seconds, roof.valid, meaning)
 
 
 def roofline(profile: Profile) -> Roofline:
@@ -118,7 +124,7 @@ def roofline(profile: Profile) -> Roofline:
         )
     places = _device_places(profile)
     peaks = [_peaks(device) for device in profile.devices]
-    _check_known(profile, places, work=work, peaks=peaks)
+    unknown = _unknown(profile, places, work=work, peaks=peaks)
     compute, memory = np.zeros(len(profile)), np.zeros(len(profile))
     for name, own in work.items():
         # The last entry answers for rows without a device, whose place is -1.
@@ -134,6 +140,7 @@ def roofline(profile: Profile) -> Roofline:
         operations=_total(profile, np.where(has_work, flops, 0.0)),
         moved_bytes=_total(profile, np.where(has_work, work.get("bytes", 0.0), 0.0)),
         valid=_total(profile, has_work.astype(np.float64)) > 0,
+        unknown=unknown,
     )
 
 
@@ -186,20 +193,28 @@ def _device_places(profile: Profile) -> npt.NDArray[Any]:
     return np.maximum(np.array(places, dtype=np.int64), _NONE)
 
 
-def _check_known(
+def _unknown(
     profile: Profile,
     places: npt.NDArray[Any],
     *,
     work: Mapping[str, Floats],
     peaks: list[Mapping[str, float]],
-) -> None:
+) -> tuple[str, ...]:
+    """Return the devices with work whose peaks nobody knows; raises where that is all of them."""
     busy = np.unique(places[sum(work.values(), np.zeros(len(profile))) > 0]).tolist()
     used = [place for place in busy if place >= 0] or range(len(peaks))
-    if not busy or any(set(peaks[place]) & set(work) for place in used):
-        return
-    devices = sorted({f"{d.kind} {d.arch}".strip() for d in profile.devices}) or ["no device"]
+    lacking = [place for place in used if not set(peaks[place]) & set(work)]
+    names = sorted({_name(profile.devices[place]) for place in lacking})
+    if not busy or len(lacking) < len(used):
+        return tuple(names)
     raise MetricError(
-        f"a roofline needs peak rates, which are not known for: {', '.join(devices)}; known are "
-        f"{known_architectures()}. A plugin adds others with the hook proton_device_peaks: "
-        "see docs/roofline.md"
+        f"a roofline needs peak rates, which are not known for: {', '.join(names) or 'no device'}; "
+        f"known are {known_architectures()}. A plugin adds others with the hook "
+        "proton_device_peaks: see docs/roofline.md"
     )
+
+
+def _name(device: Device) -> str:
+    name = f"{device.kind} {device.arch}".strip()
+    is_known = architecture_rates(device) is not None
+    return f"{name} (the file lacks its clocks, units or bus width)" if is_known else name

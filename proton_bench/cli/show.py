@@ -83,12 +83,12 @@ def show(request: ViewRequest) -> None:
         ProfileFormatError: A file is corrupt.
     """
     profile = read_profile(request.file)
+    _warn_about(profile, request.file)
     metrics = request.metrics or default_metrics(profile)
     join = None
     if request.counters is not None:
         join = _join(profile, request.counters)
         profile, metrics = _with_counters(profile, join, request)
-    _warn_about(profile, request.file)
     tree = build_tree(profile, metrics, request.selection)
     if request.minus is not None:
         other = read_profile(request.minus)

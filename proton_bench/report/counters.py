@@ -48,6 +48,7 @@ class CounterReport:
             which = count_text(ordered, "kernel was", "kernels were")
             line = f"{which} launched from several rows and paired by order alone"
             yield from prose(console, line, DIM, edge=edge)
+        yield Segment("\n")
 
     def _counts(self) -> str:
         total = len(self.join.file.launches)

@@ -81,8 +81,8 @@ def test_every_file_of_upstream_is_shown_by_default(proton: Run, path: Path) -> 
     lines = succeeded(proton("view", path)).splitlines()
 
     expected = "cycles (inc)" if path.stem.startswith("intra") else "time/"
-    assert lines[2].startswith(expected)
-    assert lines[3].endswith("  ROOT")
+    assert lines[3].startswith(expected)
+    assert lines[4].endswith("  ROOT")
 
 
 def test_times_and_counts_are_those_of_upstreams_file(proton: Run) -> None:
@@ -90,8 +90,8 @@ def test_times_and_counts_are_those_of_upstreams_file(proton: Run) -> None:
 
     lines = succeeded(proton("view", path, "-m", "time/ms,count", "-d", "2")).splitlines()
 
-    assert lines[3].split() == ["4.323", "1404", "ROOT"]
-    assert lines[4].split() == ["2.682", "986", "├─", "backward"]
+    assert lines[4].split() == ["4.323", "1404", "ROOT"]
+    assert lines[5].split() == ["2.682", "986", "├─", "backward"]
 
 
 def test_piped_names_are_whole(proton: Run) -> None:
@@ -186,7 +186,7 @@ def test_very_deep_tree_is_shown(proton: Run, tmp_path: Path) -> None:
     lines = succeeded(proton("view", "deep.proton", "-d", "20000", "-m", "time")).splitlines()
     found = json.loads(succeeded(proton("view", "deep.proton", "-d", "20000", "--json")))
 
-    assert lines[10_003].endswith("[10000] level 9999")
+    assert lines[10_004].endswith("[10000] level 9999")
     assert found["rows"][-1]["depth"] == 10_000
 
 
@@ -278,9 +278,9 @@ def test_viewer_shows_upstreams_file(proton_viewer: Run) -> None:
     ).splitlines()
 
     # As upstream's own viewer prints it: 0.003 0.070 14.125 0.001.
-    values = [float(word) for word in lines[6].split()[:4]]
+    values = [float(word) for word in lines[7].split()[:4]]
     assert values == pytest.approx([0.002934, 0.0696, 14.125, 0.001177], rel=1e-3)
-    assert lines[6].endswith("└─ add_1024")
+    assert lines[7].endswith("└─ add_1024")
 
 
 def test_viewer_lists_metrics(proton_viewer: Run) -> None:

@@ -45,6 +45,26 @@ def test_kernels_are_bound_by_what_takes_longer() -> None:
     assert distance == pytest.approx([9 / 7, 9 / 7, 2.0, 1.0], rel=1e-6)
 
 
+def test_devices_without_known_peaks_are_told_beside_those_with_them() -> None:
+    builder = ProfileBuilder()
+    for device in (H100, Device("XPU", 0, "x1")):
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 9, "bytes": 8}, device=device)
+    profile = builder.build()
+
+    (metric,) = derive(profile, ["roof_time/us"])
+
+    assert roofline(profile).unknown == ("XPU x1",)
+    assert metric.meaning.endswith("; peak rates are not known for: XPU x1")
+    assert [value is None for value in metric.to_list()] == [False, False, True]
+
+
+def test_known_architecture_whose_facts_are_missing_is_told_so() -> None:
+    profile = kernels({"time (ns)": 9, "bytes": 8}, device=Device("CUDA", 0, "90"))
+
+    with pytest.raises(MetricError, match=r"CUDA 90 \(the file lacks its clocks"):
+        derive(profile, ["bound"])
+
+
 def test_intensity_is_operations_per_byte() -> None:
     profile = kernels({"time (ns)": 1, "flops16": 600.0, "bytes": 20}, {"flops16": 5.0})
 

@@ -29,7 +29,9 @@ def lines(found: CounterJoin, width: int | None = None) -> list[str]:
     if width:
         console.width = width
     print_report(console, CounterReport(found, "deep.csv"))
-    return stream.getvalue().splitlines()
+    *found_lines, empty = stream.getvalue().splitlines()
+    assert empty == ""
+    return found_lines
 
 
 def test_one_line_says_how_many_launches_belong_to_rows() -> None:

@@ -1,0 +1,345 @@
+"""What ``proton view`` shows of one run in other ways, from the command line."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from fakes.profiles import deep_profile
+from rich.cells import cell_len
+
+from proton_bench.formats.registry import write_profile
+from proton_bench.profile import Device, FrameKind, ProfileBuilder, Variant
+
+H100 = Device("CUDA", 0, "90", 132, 1_830_000, 2_619_000, 5120)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "a.*(+[b]?{2}^$|\\",
+    "[bold red]x[/bold red]",
+    "[/bold]",
+    ":smile:",
+    "\x1b[31mred\x07",
+    "line\nbreak",
+    "(((((",
+    "",
+)
+COUNTERS = """\
+==PROF== Connected to process 12
+"ID","Kernel Name","Grid Size","dram__bytes.sum","sm__warps_active.avg.pct_of_peak_sustained_active"
+"","","","Kbyte","%"
+"0","copy","(1, 1, 1)","4","50"
+"1","copy","(1, 1, 1)","6","50"
+"2","gemm","(1, 1, 1)","1,024","80"
+"3","other","(1, 1, 1)","9","5"
+"""
+
+Show = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def program(*words: object) -> list[str]:
+    return [sys.executable, "-m", "proton_bench", "view", *map(str, words)]
+
+
+@pytest.fixture
+def show(tmp_path: Path) -> Show:
+    def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            program(*words),
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    """Return two scopes that both launch ``copy``; one of them also launches ``gemm``."""
+    builder = ProfileBuilder()
+    for scope, kernels in (("b", {"copy": 30, "_ZN2at4fillIfEEvPf": 20}), ("a", {"gemm": 50})):
+        row = builder.add(0, scope, FrameKind.SCOPE)
+        for name, time in {**kernels, "copy": 30}.items():
+            metrics = {"time (ns)": 1000 * time, "count": 1, "flops16": 1e6, "bytes": 4096}
+            variant = Variant(grid=(1, 1, 1), block=(128, 1, 1), registers=32)
+            builder.add(row, name, FrameKind.KERNEL, metrics=metrics, device=H100, variant=variant)
+    path = tmp_path / "run.proton"
+    write_profile(builder.build(), path)
+    return path
+
+
+@pytest.fixture
+def counters(tmp_path: Path) -> Path:
+    path = tmp_path / "deep.csv"
+    path.write_text(COUNTERS)
+    return path
+
+
+def shown(done: subprocess.CompletedProcess[str]) -> list[str]:
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return done.stdout.splitlines()
+
+
+def table(lines: Sequence[str]) -> list[list[str]]:
+    """Return the words of each row, from the one of the root to the legend."""
+    first = next(place for place, line in enumerate(lines) if line.endswith("  ROOT"))
+    return [line.replace("│", "").split() for line in lines[first : lines.index("", first)]]
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("proton: error: ")
+    return line
+
+
+def test_default_view_has_time_share_and_count(show: Show, run_file: Path) -> None:
+    lines = shown(show(run_file))
+
+    assert lines[3].split() == ["time/us", "(inc)", "time/%", "(inc)", "count", "(inc)", "name"]
+    assert table(lines)[0] == ["130.000", "100.0", "4", "ROOT"]
+    assert table(lines)[1] == ["50.000", "38.5", "2", "├─", "b"]
+    assert lines[-3:][1].startswith("  time/% (inc): share of the whole profile")
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("time", ["a", "gemm", "copy", "b", "copy"]), ("name", ["a", "copy", "gemm", "b"])],
+)
+def test_siblings_are_sorted(show: Show, run_file: Path, order: str, expected: list[str]) -> None:
+    rows = table(shown(show(run_file, "--sort", order, "-m", "count")))
+
+    assert [row[-1] for row in rows][1 : len(expected) + 1] == expected
+
+
+def test_flat_is_a_table_of_kernels_with_the_totals_of_the_tree(show: Show, run_file: Path) -> None:
+    rows = table(shown(show(run_file, "--flat", "-m", "time/us,count")))
+
+    assert rows == [
+        ["130.000", "4", "ROOT"],
+        ["60.000", "2", "copy"],
+        ["50.000", "1", "gemm"],
+        ["20.000", "1", "_ZN2at4fillIfEEvPf"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("off", "_ZN2at4fillIfEEvPf"),
+        ("full", "void at::fill<float>(float*)"),
+        ("short", "at::fill"),
+    ],
+)
+def test_names_are_demangled_as_asked(show: Show, run_file: Path, form: str, expected: str) -> None:
+    text = "\n".join(shown(show(run_file, "--demangle", form)))
+
+    assert f"─ {expected}\n" in text
+
+
+def test_bars_are_drawn_and_plain_where_the_output_is(show: Show, run_file: Path) -> None:
+    drawn = shown(show(run_file, "--bars", "--flat", "-m", "time"))
+    plain = shown(show(run_file, "--bars", "--flat", "-m", "time", PYTHONIOENCODING="ascii"))
+
+    assert drawn[4].split()[1:] == ["██████████", "ROOT"]
+    assert plain[4].split()[1:] == ["##########", "ROOT"]
+    assert plain[5].split()[1:] == ["#####", "copy"]
+
+
+def test_counters_stand_in_the_tree_with_what_is_doubtful(
+    show: Show, run_file: Path, counters: Path
+) -> None:
+    lines = shown(show(run_file, "--counters", counters, "--flat"))
+    rows = table(lines)
+
+    assert "3 of 4 launches matched; 1 launch of the profile not measured" in lines[3]
+    assert lines[4:7] == [
+        "UNMATCHED: 1 of other",
+        "1 kernel was launched from several rows and paired by order alone",
+        "",
+    ]
+    assert [row[3:] for row in rows[:3]] == [
+        ["1034000.000", "60.000", "ROOT"],
+        ["10000.000", "50.000", "copy"],
+        ["1024000.000", "80.000", "gemm"],
+    ]
+
+
+def test_counts_that_differ_make_the_join_ambiguous(
+    show: Show, run_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "cut.csv"
+    path.write_text("".join(line for line in COUNTERS.splitlines(True) if '"1","copy"' not in line))
+
+    lines = shown(show(run_file, "--counters", path))
+    document = json.loads(show(run_file, "--counters", path, "--json").stdout)
+
+    assert any(
+        line.startswith("AMBIGUOUS: copy (1, 1, 1): 1 launches measured, 2 in the profile")
+        for line in lines
+    )
+    assert document["counters"]["shared_by_order"][0]["places"] == 2
+
+
+def test_counters_are_asked_for_and_sorted_by(show: Show, run_file: Path, counters: Path) -> None:
+    words = ("--counters", counters, "-m", "dram__bytes.sum", "--sort", "DRAM__BYTES.SUM")
+
+    rows = table(shown(show(run_file, *words, "--flat")))
+    listed = shown(show(run_file, "--counters", counters, "-l"))
+
+    assert [row[-1] for row in rows[:3]] == ["ROOT", "gemm", "copy"]
+    assert "- dram__bytes.sum" in listed
+
+
+def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
+    metrics = "roof_time/us,bound,roof_distance,intensity,occupancy,launches,util"
+
+    lines = shown(show(run_file, "-m", metrics, "--flat"))
+
+    assert lines[3].split()[:3] == ["roof_time/us", "(inc)", "bound"]
+    assert table(lines)[0][1:2] == ["memory"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--sort", "nope"], "Metric nope is not found: recorded are bytes, count, flops16, time"),
+        (["--sort", "tim"], "Did you mean time"),
+        (["--demangle", "half"], "'half' is not one of"),
+        (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),
+        (["--counters", "run.proton"], "has no line of column names with a kernel's name"),
+        (["-m", "p95_time/us"], "this file holds no samples"),
+        (["-m", "stalled_wait/samples"], "this file holds no PC samples"),
+    ],
+)
+def test_wrong_options_are_one_clear_line(
+    show: Show, run_file: Path, words: list[str], message: str
+) -> None:
+    assert message in refused(show(run_file, *words))
+
+
+def test_statistics_of_an_unknown_device_name_what_is_known(show: Show, tmp_path: Path) -> None:
+    builder = ProfileBuilder()
+    metrics = {"time (ns)": 5, "bytes": 10}
+    builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=Device("XPU", 0, "x1"))
+    write_profile(builder.build(), tmp_path / "x.proton")
+
+    line = refused(show("x.proton", "-m", "bound"))
+
+    assert "not known for: XPU x1; known are CUDA 75, 80" in line
+    assert "proton_device_peaks" in line
+
+
+# -- hostile files -------------------------------------------------------------------------------
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    builder = ProfileBuilder()
+    for place, name in enumerate(HOSTILE):
+        metrics = {
+            "time (ns)": -5 if place == 3 else 10 * place,
+            "count": 1,
+            "bytes": 5.0,
+            "odd": float("nan") if place == 2 else float("inf") if place == 4 else 1.5,
+        }
+        device = Device("CUDA", place % 2, "90" if place % 2 else "foo", 1, 1, 1, 1)
+        builder.add(0, name, FrameKind.KERNEL, metrics=metrics, device=device)
+    path = tmp_path / "hostile.proton"
+    write_profile(builder.build(), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--flat", "--bars"],
+        ["--sort", "name", "--demangle", "full"],
+        ["--sort", "odd", "--demangle", "short", "-m", "odd,odd/%"],
+        ["-m", "roof_time/us,launches,bound"],
+        ["--print-sorted", "-i", "\\[/bold\\]"],
+    ],
+)
+def test_hostile_names_and_values_are_shown_as_they_are(
+    show: Show, hostile: Path, words: list[str]
+) -> None:
+    lines = shown(show(hostile, *words))
+    text = "\n".join(lines)
+
+    assert "[/bold]" in text
+    assert "\x1b" not in text
+    assert len(table(lines)) == (2 if "-i" in words else len(HOSTILE) + 1)
+
+
+@pytest.mark.parametrize("words", [[], ["--flat"], ["--bars"], ["--sort", "name"], ["--json"]])
+def test_empty_profiles_are_shown_with_a_warning(
+    show: Show, tmp_path: Path, words: list[str]
+) -> None:
+    write_profile(ProfileBuilder().build(), tmp_path / "empty.proton")
+
+    done = show("empty.proton", *words)
+
+    assert done.returncode == 0
+    assert "ROOT" in done.stdout
+    assert "'empty.proton' is empty: it holds no rows" in done.stderr
+
+
+# -- terminals -----------------------------------------------------------------------------------
+def on_terminal(width: int, *words: object) -> list[str]:
+    """Return what a terminal of this width is sent."""
+    control, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
+    for name in ("COLUMNS", "LINES", "FORCE_COLOR"):
+        environment.pop(name, None)
+    with subprocess.Popen(program(*words), stdout=terminal, env=environment) as process:
+        os.close(terminal)
+        received = b""
+        while part := _read(control):
+            received += part
+    os.close(control)
+    assert process.returncode == 0
+    return received.decode().replace("\r", "").splitlines()
+
+
+def _read(control: int) -> bytes:
+    try:
+        return os.read(control, 65536)
+    except OSError:  # Linux says so when the other side is closed
+        return b""
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-d", "9000"],
+        ["--flat", "--bars"],
+        ["--print-sorted", "-m", "time/ms,time/%,count,launches"],
+    ],
+    ids=["deep", "flat", "sorted"],
+)
+def test_no_line_crosses_the_edge_of_a_terminal(
+    tmp_path: Path, hostile: Path, width: int, words: list[str]
+) -> None:
+    path = hostile
+    if "-d" in words:
+        path = tmp_path / "deep.proton"
+        write_profile(deep_profile(5000), path)
+
+    lines = on_terminal(width, path, *words)
+
+    assert max(map(cell_len, lines)) <= width
+    assert any(line.endswith("ROOT") for line in lines)
