@@ -112,7 +112,7 @@ def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
         labels: What a row is called among its siblings, 0 or more.
     """
     count = int(labels.max()) + 1
-    depths = _depths(parents)
+    depths = preorder.depths(parents)
     is_flat = (int(depths.max()) + 1) * _ROWS_PER_LEVEL <= len(depths)
     if is_flat and len(labels) * count < 2**62:
         return _number_by_level(parents, labels, depths)
@@ -122,14 +122,6 @@ def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
         path = groups[parent] * count + label if parent >= 0 else -1
         groups.append(known.setdefault(path, len(known)))
     return np.array(groups, dtype="<i4")
-
-
-def _depths(parents: Rows) -> Rows:
-    """Return the depths of rows of several trees; every parent stands before its children."""
-    found: list[int] = []
-    for parent in parents.tolist():
-        found.append(found[parent] + 1 if parent >= 0 else 0)
-    return np.array(found, dtype="<i4")
 
 
 def _number_by_level(parents: Rows, labels: npt.NDArray[np.int64], depths: Rows) -> Rows:

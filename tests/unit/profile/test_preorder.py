@@ -21,6 +21,33 @@ def test_depth_counts_rows_above() -> None:
     assert preorder.depths(rows(-1, 0, 1, 1, 0)).tolist() == [0, 1, 2, 2, 1]
 
 
+@st.composite
+def forests(draw: st.DrawFn) -> np.ndarray:
+    size = draw(st.integers(1, 60))
+    return rows(*(draw(st.integers(max(-1, row - 3), row - 1)) for row in range(size)))
+
+
+@given(parents=st.one_of(forests(), st.integers(1, 300).map(lambda n: np.arange(-1, n - 1))))
+def test_depths_of_several_trees_and_of_chains_are_those_of_a_walk(parents: np.ndarray) -> None:
+    walked: list[int] = []
+    for parent in parents.tolist():
+        walked.append(walked[parent] + 1 if parent >= 0 else 0)
+
+    assert preorder.depths(parents.astype("<i4")).tolist() == walked
+
+
+@pytest.mark.parametrize(
+    ("parents", "places"),
+    [
+        ((-1, 0, 1, 1, 0), [0, 1, 2, 3, 4]),
+        ((-1, 0, 0, 1, 2), [0, 1, 3, 2, 4]),
+        ((-1,), [0]),
+    ],
+)
+def test_rows_in_preorder_keep_their_places(parents: tuple[int, ...], places: list[int]) -> None:
+    assert preorder.positions(rows(*parents)).tolist() == places
+
+
 @pytest.mark.parametrize(
     "parents",
     [
