@@ -27,6 +27,7 @@ _TIMES = {
 _DECIMAL_COMMA = re.compile(r"-?(\d+(\.\d{3}){2,}(,\d+)?|\d+(\.\d{3})*,(\d{1,2}|\d{4,}))%?")
 _BINARY = {"Kibyte": 2**10, "Mibyte": 2**20, "Gibyte": 2**30}
 # What adds up over launches: amounts, not shares, rates or what belongs to a launch.
+_MEANS = (".avg", ".max", ".min", ".pct", "ratio", "rate", "util", "percent", "occupancy")
 _AMOUNTS = frozenset({"byte", "inst", "cycle", "ns", "warp", "sector", "request", ""})
 
 
@@ -56,10 +57,10 @@ def is_summable(metric: str, unit: str) -> bool:
         unit: Its base unit.
     """
     lower = metric.lower()
-    if any(mark in lower for mark in (".avg", ".max", ".min", ".pct", ".ratio", "rate", "__ratio")):
+    if any(mark in lower for mark in _MEANS):
         return unit == "ns" and "duration" in lower
     if unit == "":
-        return metric.isupper() or lower.endswith((".sum", "_sum"))
+        return metric.isupper() or lower.endswith((".sum", "_sum", "fetchsize", "writesize"))
     return unit in _AMOUNTS
 
 

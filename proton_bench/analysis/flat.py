@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.formula import find_metric
-from proton_bench.profile import Aggregation, Profile
+from proton_bench.profile import Aggregation, MetricColumn, Profile
 from proton_bench.profile.regroup import Stack, regroup
 
 __all__ = ["flattened"]
@@ -26,31 +26,40 @@ def flattened(profile: Profile) -> Profile:
     for row, above in enumerate(profile.parents.tolist()):
         if above >= 0 and not is_work[row]:
             owners[row] = owners[above]
-    labels = np.stack([profile.frames, profile.kinds, profile.device_rows], axis=1)[owners]
-    labels[owners == 0] = -2  # the root, which no other row equals
-    _, first, group = np.unique(labels, axis=0, return_index=True, return_inverse=True)
+    labels = _labels(profile)[owners]
+    labels[owners == 0] = -1  # the root, which no other row equals
+    _, first, group = np.unique(labels, return_index=True, return_inverse=True)
     numbers = np.empty(len(first), dtype="<i4")
     numbers[np.argsort(first)] = np.arange(len(first))
-    stack = Stack.of(profile)
-    columns = tuple(
-        column
-        if column.spec.aggregation is Aggregation.INCLUSIVE or column.offsets is not None
-        else replace(column, valid=column.valid & is_work)
-        for column in stack.columns
-    )
-    columns = tuple(
-        column
-        if column.kind.is_vector or column.spec.aggregation is Aggregation.INCLUSIVE
-        else replace(
-            column, values=np.where(column.valid, column.values, column.values.dtype.type(0))
-        )
-        for column in columns
-    )
     parents = np.zeros(len(profile), dtype="<i4")
     parents[0] = -1
-    variants = np.full(len(profile), -1, dtype="<i4")
-    stack = replace(stack, columns=columns, parents=parents, variant_rows=variants, variants=())
+    stack = Stack.of(profile)
+    stack = replace(
+        stack,
+        columns=tuple(_of_work(column, is_work) for column in stack.columns),
+        parents=parents,
+        variant_rows=np.full(len(profile), -1, dtype="<i4"),
+        variants=(),
+    )
     return regroup(stack, numbers[group.reshape(-1)], profile)
+
+
+def _labels(profile: Profile) -> npt.NDArray[np.int64]:
+    """Return one number for name, kind and device of each row."""
+    labels = profile.frames.astype(np.int64) * 256 + profile.kinds
+    devices: npt.NDArray[np.int64] = labels * (len(profile.devices) + 1) + profile.device_rows + 1
+    return devices
+
+
+def _of_work(column: MetricColumn, is_work: npt.NDArray[np.bool_]) -> MetricColumn:
+    """Return the column as it is where it adds up, else without what rows of no work say."""
+    if column.spec.aggregation is Aggregation.INCLUSIVE:
+        return column
+    valid = column.valid & is_work
+    if column.kind.is_vector:
+        return replace(column, valid=valid)
+    nothing = column.values.dtype.type(0)
+    return replace(column, valid=valid, values=np.where(valid, column.values, nothing))
 
 
 def _counted(profile: Profile) -> npt.NDArray[np.bool_]:

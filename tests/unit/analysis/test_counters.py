@@ -223,6 +223,9 @@ def test_units_lose_their_scale(unit: str, expected: tuple[str, float]) -> None:
 def test_amounts_add_up_and_shares_do_not() -> None:
     assert is_summable("dram__bytes.sum", "byte")
     assert is_summable("SQ_WAVES", "")
+    assert is_summable("FetchSize", "")
+    assert not is_summable("GPU_UTIL", "")
+    assert not is_summable("OccupancyPercent", "")
     assert not is_summable(WARPS, "%")
     assert not is_summable("dram__bytes.sum.per_second", "byte/s")
     assert [number(text) for text in ("1,234.5", "12%", "n/a", "inf", "")] == [

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fakes.profiles import training_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.analysis.flat import flattened
 from proton_bench.analysis.select import Selection, build_tree
-from proton_bench.profile import FrameKind, ProfileBuilder
+from proton_bench.profile import Aggregation, FrameKind, MetricSpec, ProfileBuilder
 
 
 def test_kernels_are_summed_over_all_paths_largest_first() -> None:
@@ -25,6 +27,23 @@ def test_lines_of_a_kernel_belong_to_it() -> None:
 
     assert len(flat) == 2
     assert flat.inclusive("num_samples").tolist() == [7, 7]
+
+
+def test_what_scopes_say_of_themselves_is_not_said_of_kernels() -> None:
+    builder = ProfileBuilder()
+    own = (MetricSpec("label", Aggregation.PROPERTY), MetricSpec("vector", Aggregation.EXCLUSIVE))
+    scope = builder.add(0, "scope", FrameKind.SCOPE, metrics={"label": "s", "vector": [1.0, 2.0]})
+    builder.add(
+        scope, "k", FrameKind.KERNEL, metrics={"count": 1, "label": "k", "vector": [4.0, 8.0]}
+    )
+    profile = builder.build()
+    columns = {spec.name: replace(profile.columns[spec.name], spec=spec) for spec in own}
+
+    flat = flattened(replace(profile, columns={**profile.columns, **columns}))
+
+    flat.self_check()
+    assert [flat.columns["label"].get(row) for row in (0, 1)] == [None, "k"]
+    assert [flat.columns["vector"].get(row) for row in (0, 1)] == [None, (4.0, 8.0)]
 
 
 def test_profile_without_counts_is_flat_too() -> None:
