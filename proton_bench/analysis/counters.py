@@ -42,7 +42,7 @@ class Doubt:
         kernel: Its name in the file of counters, with the grid where that tells launches apart.
         measured: Launches in that file.
         launched: Launches in the profile.
-        places: Rows of the profile that launched it.
+        places: Rows of it in the profile, variants folded.
     """
 
     kernel: str
@@ -153,10 +153,11 @@ def join_counters(profile: Profile, file: CounterFile) -> CounterJoin:
     for (kernel, grid), launches in groups.items():
         found = _with_grid(profile, by_name.find(kernel), grid)
         free = [(row, int(counts[row]) - taken[row]) for row in found]
-        if len(free) > 1:
+        places = _places(profile, found)
+        if places > 1:
             launched = sum(count for _, count in free)
             name = f"{kernel} {grid}".rstrip()
-            doubts.append(Doubt(name, len(launches), launched, len(free)))
+            doubts.append(Doubt(name, len(launches), launched, places))
         for launch, row in zip(launches, _turns(free), strict=False):
             rows[launch.order] = row
             taken[row] += 1
@@ -207,6 +208,12 @@ def _with_grid(profile: Profile, rows: list[int], grid: str) -> list[int]:
     if not wanted:
         return rows
     return [row for row in rows if profile.variants[profile.variant_rows[row]].grid == wanted]
+
+
+def _places(profile: Profile, rows: list[int]) -> int:
+    """Return how many rows these are once variants of one kernel are folded."""
+    columns = (profile.parents, profile.frames, profile.device_rows)
+    return len({tuple(int(column[row]) for column in columns) for row in rows})
 
 
 def _turns(free: list[tuple[int, int]]) -> Iterator[int]:

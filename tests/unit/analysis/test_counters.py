@@ -115,6 +115,15 @@ def test_kernels_of_several_rows_are_doubtful() -> None:
     assert (same.kernel, same.counts_differ) == ("j", False)
 
 
+def test_variants_of_one_row_leave_no_doubt() -> None:
+    builder = ProfileBuilder()
+    for blocks in (1, 2):
+        variant = Variant(grid=(blocks, 1, 1))
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"count": 1}, variant=variant)
+
+    assert join_counters(builder.build(), launched("k", "k")).doubts == ()
+
+
 def test_grids_that_tell_rows_apart_leave_no_doubt() -> None:
     rows = profile(("k", 1, 1), ("k", 1, 8))
 
