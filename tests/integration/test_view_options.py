@@ -45,21 +45,10 @@ COUNTERS = """\
 Show = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def program(*words: object) -> list[str]:
-    return [sys.executable, "-m", "proton_bench", "view", *map(str, words)]
-
-
 @pytest.fixture
-def show(tmp_path: Path) -> Show:
+def show(proton: Show) -> Show:
     def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            program(*words),
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=300,
-        )
+        return proton("view", *map(str, words), **environment)
 
     return run
 
@@ -304,7 +293,8 @@ def on_terminal(width: int, *words: object) -> list[str]:
     environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
     for name in ("COLUMNS", "LINES", "FORCE_COLOR"):
         environment.pop(name, None)
-    with subprocess.Popen(program(*words), stdout=terminal, env=environment) as process:
+    command = [sys.executable, "-m", "proton_bench", "view", *map(str, words)]
+    with subprocess.Popen(command, stdout=terminal, env=environment) as process:
         os.close(terminal)
         received = b""
         while part := _read(control):
