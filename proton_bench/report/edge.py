@@ -34,11 +34,11 @@ def prose(console: Console, text: str, style: Style | None, *, edge: int | None)
     """
     if edge is None or cell_len(text) <= edge:
         return [Segment(f"{text}\n", style)]
-    indent = text[: len(text) - len(text.lstrip())] + _INDENT
-    room = max(edge - len(indent), _LEAST)
+    first = " " * min(len(text) - len(text.lstrip()), edge // 4)
+    later = first + _INDENT
+    room = max(edge - len(later), _LEAST)
     folded = [line.plain.rstrip() for line in Text(text.strip()).wrap(console, room)]
-    first = text[: len(text) - len(text.lstrip())]
-    lines = [first + folded[0], *(indent + line for line in folded[1:])]
+    lines = [first + folded[0], *(later + line for line in folded[1:])]
     return [Segment(f"{line}\n", style) for line in lines]
 
 

@@ -166,7 +166,7 @@ def print_report(console: Console, *reports: Any) -> None:
 # -- columns -------------------------------------------------------------------------------------
 def _heading(columns: Sequence[TreeColumn]) -> Iterator[Segment]:
     for column in columns:
-        yield Segment(f"{column.title.rjust(column.width)}  ", HEADING)
+        yield Segment(f"{column.heading}  ", HEADING)
 
 
 def _largest(metric: MetricValues) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from proton_bench.analysis.values import MetricValues
+from proton_bench.report.edge import fitting
 from proton_bench.report.names import visible
 from proton_bench.report.units import number_texts
 
@@ -16,6 +17,7 @@ __all__ = ["TreeColumn", "columns_of", "fitting_columns", "width_of"]
 # Names with their guides get so much room before headings become short, and before columns go.
 _COMFORT = 40
 _LEAST = 22
+_TITLE = 16
 _GAP = 2
 _MAX_TEXT = 40
 
@@ -47,6 +49,15 @@ class TreeColumn:
             return max(map(len, self.texts), default=0)
         return max(map(cell_len, self.texts), default=0)
 
+    def titled(self, title: str) -> TreeColumn:
+        """Return the column under another heading."""
+        return TreeColumn(title, title, self.texts)
+
+    @property
+    def heading(self) -> str:
+        """The title, padded on the left to the width."""
+        return " " * (self.width - cell_len(self.title)) + self.title
+
     def aligned(self) -> list[str]:
         """Return the texts, padded on the left to the same width."""
         width = self.width
@@ -64,13 +75,16 @@ def columns_of(metrics: Sequence[MetricValues]) -> list[TreeColumn]:
 
 
 def fitting_columns(columns: Sequence[TreeColumn], edge: int | None) -> list[TreeColumn]:
-    """Return the columns that leave room for names: with short headings if need be, then fewer.
+    """Return the columns that leave room for names.
 
-    The first column always stays.
+    Where there is too little, headings become short, then long ones are cut, then columns go from
+    the last one on. The first always stays.
     """
     if edge is None or width_of(columns) + _COMFORT <= edge:
         return list(columns)
-    shown = [TreeColumn(column.short, column.short, column.texts) for column in columns]
+    shown = [column.titled(column.short) for column in columns]
+    if width_of(shown) + _LEAST > edge:
+        shown = [column.titled(fitting(column.short, _TITLE)) for column in shown]
     while len(shown) > 1 and width_of(shown) + _LEAST > edge:
         del shown[-1]
     return shown

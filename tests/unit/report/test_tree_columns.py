@@ -39,6 +39,16 @@ def test_headings_become_short_before_columns_go(edge: int | None, titles: list[
     assert [column.title for column in shown] == titles
 
 
+def test_long_headings_are_cut_before_columns_go() -> None:
+    names = ("time/ms", "sm__warps_active.avg.pct_of_peak_sustained_active (%)", "m" * 300)
+    columns = columns_of([metric(name, 1.0) for name in names])
+
+    wide, narrow = fitting_columns(columns, 80), fitting_columns(columns[2:], 40)
+
+    assert [column.title for column in wide] == ["time/ms", "sm__warps_activ…", "m" * 15 + "…"]
+    assert width_of(narrow) + 22 <= 40
+
+
 def test_wide_characters_are_measured_as_the_terminal_shows_them() -> None:
     texts = np.array(["\u6f22\u5b57", "x"], dtype=object)
     labels = MetricValues("label", Aggregation.PROPERTY, texts, np.array([True, True]))
