@@ -15,6 +15,7 @@ program printed) are passed over.
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import io
 import zlib
@@ -203,9 +204,16 @@ class _Table:
         value = number(text, decimal_comma=self.decimal_commas)
         if value is None:
             return
-        base, factor = base_unit(unit or ("%" if text.endswith("%") else ""))
-        full = f"{name} ({base})" if base else name
+        full, factor, is_time = _named(name, unit or ("%" if text.endswith("%") else ""))
         value *= factor
         launch.values.setdefault(full, value)
-        if base == "ns" and "duration" in name.lower() and value > 0:
+        if is_time and value > 0:
             launch.duration_ns = launch.duration_ns or value
+
+
+@functools.lru_cache(maxsize=65536)
+def _named(name: str, unit: str) -> tuple[str, float, bool]:
+    """Return the full name of a counter, the factor to its unit, and whether it is a duration."""
+    base, factor = base_unit(unit)
+    is_time = base == "ns" and "duration" in name.lower()
+    return f"{name} ({base})" if base else name, factor, is_time

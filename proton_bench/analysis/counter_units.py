@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -31,6 +32,7 @@ _MEANS = (".avg", ".max", ".min", ".pct", "ratio", "rate", "util", "percent", "o
 _AMOUNTS = frozenset({"byte", "inst", "cycle", "ns", "warp", "sector", "request", ""})
 
 
+@functools.lru_cache(maxsize=1024)
 def base_unit(unit: str) -> tuple[str, float]:
     """Return the unit without a prefix of scale, and the factor to it: ``Mbyte/s`` is 1e6 byte/s.
 
@@ -74,7 +76,7 @@ def number(text: str, *, decimal_comma: bool = False) -> float | None:
     cleaned = text.strip().removesuffix("%")
     if decimal_comma:
         cleaned = cleaned.replace(".", "").replace(",", ".")
-    else:
+    elif "," in cleaned:
         cleaned = cleaned.replace(",", "")
     try:
         value = float(cleaned)
@@ -85,4 +87,8 @@ def number(text: str, *, decimal_comma: bool = False) -> float | None:
 
 def has_decimal_commas(cells: Iterable[str]) -> bool:
     """Tell whether a cell can only be read with a comma before the decimals: ``65,77``."""
-    return any(_DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells)
+    return any(
+        _DECIMAL_COMMA.fullmatch(cell) is not None
+        for cell in cells
+        if "," in cell or cell.count(".") > 1
+    )

@@ -32,6 +32,7 @@ __all__ = ["CounterJoin", "Doubt", "join_counters"]
 _DIMENSIONS = 3
 _MAX_LAUNCHES = 10_000_000
 _NUMBER = re.compile(r"\d+")
+_FOREIGN = {"ncu": "HIP", "rocprof": "CUDA"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,13 @@ class CounterJoin:
         names = self.file.names
         return find_metric(name, names) or find_metric(name.rpartition("/")[0] or name, names)
 
+    def shown_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the counters that rows have: those that are summed, and those with a mean."""
+        launches = zip(self.file.launches, self.rows.tolist(), strict=True)
+        names = dict.fromkeys(n for launch, row in launches if row >= 0 for n in launch.values)
+        sums = tuple(name for name in names if _is_sum(name))
+        return sums, tuple(name for name in names if not _is_sum(name))
+
     def extend(self, profile: Profile, names: Iterable[str]) -> Profile:
         """Return the profile with these counters: amounts are summed, all others have a mean.
 
@@ -101,8 +109,7 @@ class CounterJoin:
         """
         weights = [launch.duration_ns or 1.0 for launch in self.file.launches]
         for name in names:
-            spec = MetricSpec(name)
-            if is_summable(spec.base, spec.unit):
+            if _is_sum(name):
                 profile = self._with_sum(profile, name)
             else:
                 profile = self._with_mean(profile, name, weights)
@@ -141,7 +148,7 @@ def join_counters(profile: Profile, file: CounterFile) -> CounterJoin:
         profile: A profile whose variants and trials are still in it.
         file: What another tool measured in another run of the same program.
     """
-    counts = kernel_counts(profile)
+    counts = _measurable(profile, file.tool)
     by_name = _rows_by_name(profile, counts)
     groups: dict[tuple[str, str], list[MeasuredLaunch]] = defaultdict(list)
     for launch in file.launches:
@@ -163,6 +170,18 @@ def join_counters(profile: Profile, file: CounterFile) -> CounterJoin:
             taken[row] += 1
     matched = int((rows >= 0).sum())
     return CounterJoin(file, rows, int(counts.sum()) - matched, tuple(doubts))
+
+
+def _measurable(profile: Profile, tool: str) -> npt.NDArray[np.int64]:
+    """Return how often each row's kernel was launched, 0 on devices of a vendor not the tool's."""
+    foreign = [device.kind == _FOREIGN.get(tool) for device in profile.devices]
+    # The last entry answers for rows without a device, whose position is -1.
+    return np.where(np.array([*foreign, False])[profile.device_rows], 0, kernel_counts(profile))
+
+
+def _is_sum(name: str) -> bool:
+    spec = MetricSpec(name)
+    return is_summable(spec.base, spec.unit)
 
 
 def _with_column(profile: Profile, column: MetricColumn) -> Profile:

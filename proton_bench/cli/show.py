@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +149,14 @@ def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = N
         ProfileFormatError: The file is corrupt.
     """
     profile = read_profile(file)
-    if counters is not None:
-        join = _join(profile, counters)
-        profile = join.extend(profile, join.file.names)
     available = available_metrics(profile)
+    if counters is not None:
+        sums, means = _join(profile, counters).shown_names()
+        available = replace(
+            available,
+            inclusive=available.inclusive + sums,
+            derivable=available.derivable + means,
+        )
     if as_json:
         _write(encode_document(list_document(profile, available, os.fspath(file))))
     else:

@@ -42,7 +42,7 @@ ROCPROFV3 = """Dispatch_Id,Kernel_Name,Counter_Name,Counter_Value
 """
 
 
-def profile(*rows: tuple[str, int, int]) -> Profile:
+def profile(*rows: tuple[str, int, int], kind: str = "CUDA") -> Profile:
     """Return kernels by name, count and blocks, each below a scope of its own."""
     builder = ProfileBuilder()
     for number_of_row, (name, count, blocks) in enumerate(rows):
@@ -52,7 +52,7 @@ def profile(*rows: tuple[str, int, int]) -> Profile:
             name,
             FrameKind.KERNEL,
             metrics={"time (ns)": 100 * count, "count": count},
-            device=Device("CUDA", 0, "90"),
+            device=Device(kind, 0),
             variant=Variant(grid=(blocks, 1, 1)),
         )
     return builder.build()
@@ -84,7 +84,8 @@ def test_counters_of_rocprof(text: str) -> None:
 
     assert file.tool == "rocprof"
     assert file.launches[0].values == {"SQ_WAVES": 16, "SQ_INSTS_SALU": 100}
-    assert join_counters(profile(("k", 2, 1)), file).rows.tolist() == [2, 2]
+    assert join_counters(profile(("k", 2, 1), kind="HIP"), file).rows.tolist() == [2, 2]
+    assert join_counters(profile(("k", 2, 1), kind="CUDA"), file).rows.tolist() == [-1, -1]
 
 
 def test_amounts_are_summed_and_shares_have_a_mean_over_time() -> None:
@@ -96,6 +97,17 @@ def test_amounts_are_summed_and_shares_have_a_mean_over_time() -> None:
 
     assert tree.metrics[0].to_list() == pytest.approx([1.026e9] * 3)
     assert tree.metrics[1].to_list() == pytest.approx([35.0] * 3)
+
+
+def test_names_that_rows_have_are_sums_or_means() -> None:
+    file = parse_counters(f'{RAW}"2","12","other","","1","1","1"\n', "x.csv")
+    join = join_counters(profile(("k", 2, 4)), file)
+
+    assert join.shown_names() == (
+        ("dram__bytes.sum (byte)", "gpu__time_duration.sum (ns)"),
+        (f"{WARPS} (%)",),
+    )
+    assert join_counters(profile(("none", 1, 1)), file).shown_names() == ((), ())
 
 
 def test_rows_of_a_kernel_take_turns_in_rounds() -> None:
