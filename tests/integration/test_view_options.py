@@ -272,6 +272,23 @@ def test_hostile_names_and_values_are_shown_as_they_are(
     assert len(table(lines)) == (2 if "-i" in words else len(HOSTILE) + 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "rows"),
+    [
+        (["--sort", "time", "-d", "9000"], 5001),
+        (["--sort", "name", "-d", "9000", "--demangle", "short", "--bars"], 5001),
+        (["-m", "time,time/%", "-d", "9000", "-i", "level 4999"], 5001),
+        (["--flat", "-m", "time"], 5001),
+    ],
+)
+def test_tree_of_5000_levels_is_shown(
+    show: Show, tmp_path: Path, words: list[str], rows: int
+) -> None:
+    write_profile(deep_profile(5000), tmp_path / "deep.proton")
+
+    assert len(table(shown(show("deep.proton", *words)))) == rows
+
+
 @pytest.mark.parametrize("words", [[], ["--flat"], ["--bars"], ["--sort", "name"], ["--json"]])
 def test_empty_profiles_are_shown_with_a_warning(
     show: Show, tmp_path: Path, words: list[str]
