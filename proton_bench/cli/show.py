@@ -11,7 +11,8 @@ from typing import Any
 
 from proton_bench.analysis.counter_file import read_counters
 from proton_bench.analysis.counter_headlines import add_hbm_traffic, headlines
-from proton_bench.analysis.counters import CounterJoin, join_counters
+from proton_bench.analysis.counter_join import join_counters
+from proton_bench.analysis.counters import CounterJoin
 from proton_bench.analysis.derive import available_metrics, default_metrics
 from proton_bench.analysis.select import MetricTree, Selection, build_tree
 from proton_bench.analysis.subtract import subtract

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from proton_bench.analysis.counter_file import CounterFile, parse_counters, read_counters
 from proton_bench.analysis.counter_headlines import add_hbm_traffic, headlines
+from proton_bench.analysis.counter_join import join_counters
 from proton_bench.analysis.counter_units import base_unit, is_summable, number
-from proton_bench.analysis.counters import join_counters
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.profile import Device, FrameKind, Profile, ProfileBuilder, Variant

@@ -3,7 +3,8 @@ from __future__ import annotations
 import io
 
 from proton_bench.analysis.counter_file import CounterFile, MeasuredLaunch
-from proton_bench.analysis.counters import CounterJoin, join_counters
+from proton_bench.analysis.counter_join import join_counters
+from proton_bench.analysis.counters import CounterJoin
 from proton_bench.profile import FrameKind, Profile, ProfileBuilder
 from proton_bench.report.counters import CounterReport, counter_document
 from proton_bench.report.theme import open_console
