@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
-from rich.style import Style
 
 from proton_bench.analysis.derive import MetricValues
 from proton_bench.analysis.select import MetricTree
-from proton_bench.profile import Aggregation
 from proton_bench.report.bars import BAR_WIDTH, bar_texts
 from proton_bench.report.edge import edge_of, fitting, prose
 from proton_bench.report.names import FrameFormat, format_name, visible
@@ -24,7 +22,7 @@ from proton_bench.report.tree_columns import (
     fitting_columns,
     width_of,
 )
-from proton_bench.report.units import count_text, number_texts
+from proton_bench.report.tree_legend import largest_of, legend
 
 __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
 
@@ -34,16 +32,9 @@ MAX_INDENT = 64
 
 _GUIDE_WIDTH = 3
 _LEAST_NAME = 12
-_MARK_WIDTH = len("  # ")
 
 # Narrower terminals have no room for a bar beside a name that can be read.
 _ROOM_FOR_BARS = 44
-
-_MEANINGS = {
-    Aggregation.INCLUSIVE: "of the row and all rows below it",
-    Aggregation.EXCLUSIVE: "of the row alone",
-    Aggregation.PROPERTY: "property of the row",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +96,7 @@ class TreeReport:
             else:
                 yield Segment(prefix, DIM)
             yield Segment(f"{shown}\n")
-        for line, style in _legend(self.tree, guides, with_bands=console.color_system is not None):
-            yield from _shown(console, line, style, edge=edge)
+        yield from legend(console, self.tree, mark=guides.mark, edge=edge)
         for line in _losses(cut, len(every) - len(columns)):
             yield from prose(console, line, DIM, edge=edge)
 
@@ -169,16 +159,11 @@ def _heading(columns: Sequence[TreeColumn]) -> Iterator[Segment]:
         yield Segment(f"{column.heading}  ", HEADING)
 
 
-def _largest(metric: MetricValues) -> float:
-    values = np.abs(metric.values[metric.valid].astype(np.float64))
-    return float(values.max()) if values.size else 0.0
-
-
 def _row_bands(tree: MetricTree) -> list[int]:
     if not tree.metrics or not tree.metrics[0].is_number:
         return [len(BANDS) - 1] * len(tree)
     first = tree.metrics[0]
-    return bands_of(np.where(first.valid, first.values, 0), _largest(first))
+    return bands_of(np.where(first.valid, first.values, 0), largest_of(first))
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -219,46 +204,6 @@ def _prefixes(tree: MetricTree, guides: _Guides, room: int) -> Iterator[str]:
         yield inner[depth - 1] + (guides.last if is_last else guides.fork)
         del inner[depth:]
         inner.append(inner[depth - 1] + (guides.blank if is_last else guides.through))
-
-
-# -- legend --------------------------------------------------------------------------------------
-_Line = tuple[str, Style | None]
-
-
-def _legend(tree: MetricTree, guides: _Guides, *, with_bands: bool) -> Iterator[_Line]:
-    if tree.metrics or tree.cut:
-        yield "", None
-        yield "Legend", HEADING
-    for metric in tree.metrics:
-        yield f"  {visible(metric.title)}: {metric.meaning or _MEANINGS[metric.aggregation]}", None
-    first = tree.metrics[0] if tree.metrics else None
-    if with_bands and first is not None and first.is_number:
-        yield from _band_lines(first, guides)
-    if tree.cut:
-        deeper = count_text(tree.cut, "deeper row is", "deeper rows are")
-        yield f"  {deeper} not shown; -d shows more", DIM
-
-
-def _band_lines(metric: MetricValues, guides: _Guides) -> Iterator[_Line]:
-    largest, high = _largest(metric), 1.0
-    bounds = number_texts([largest * band.low for band in BANDS] + [largest])
-    for low, band, above in zip(bounds, BANDS, [bounds[-1], *bounds], strict=False):
-        shares = f"({band.low:.0%} to {high:.0%} of {visible(metric.name)})"
-        yield f"  {guides.mark} {low} to {above} {shares}", band.style
-        high = band.low
-
-
-def _shown(
-    console: Console, line: str, style: Style | None, *, edge: int | None
-) -> Iterator[Segment]:
-    """Yield a line of the legend; of those about colours the mark alone has the style."""
-    is_band = style is not None and style not in (HEADING, DIM)
-    first, *rest = prose(console, line, None if is_band else style, edge=edge)
-    if is_band:
-        yield Segment(first.text[:_MARK_WIDTH], style)
-        first = Segment(first.text[_MARK_WIDTH:])
-    yield first
-    yield from rest
 
 
 def _losses(cut: int, hidden: int) -> Iterator[str]:
