@@ -70,14 +70,14 @@ _CUDA = {
     ),
     "86": ArchitectureRates(
         _rates(2048, 1024, 512, 4),
-        "github.com/citsjtu2020/LLM-Prof hardware_spec.md: A10 250 TOPS INT8, 125 TFLOPS FP16 "
-        "(72 SMs, 1.695 GHz). GeForce halves FP16 with FP32 accumulation",
-        unchecked="TF32, FP64",
+        "github.com/citsjtu2020/LLM-Prof hardware_spec.md: A10 250 TOPS INT8, 125 TFLOPS FP16. "
+        "GeForce halves FP16 with FP32 accumulation",
+        unchecked="the 72 SMs and 1.695 GHz of that board, TF32, FP64",
     ),
     "87": ArchitectureRates(
         _rates(4096, 2048, 1024, 4),
         "mzph.cn/web/30785.shtml on the Jetson AGX Orin technical brief: 170 sparse INT8 TOPS and "
-        "5.3 TFLOPS FP32 of 16 SMs (1.3 GHz)",
+        "5.3 TFLOPS FP32 of 16 SMs, which makes 1.3 GHz",
         unchecked="FP16 and TF32 (ratios of A100), FP64, bandwidth",
         bytes_per_second=204.8e9,
     ),
@@ -138,9 +138,9 @@ _CUDA = {
 _HIP = {
     "gfx90a": ArchitectureRates(
         _rates(1024, 1024, 256, 256),
-        f"{_PYTORCH}: MI210 181 TFLOPS FP16 and TOPS INT8, 45.3 FP32 and FP64, 1.6 TB/s (104 CUs, "
-        "1.7 GHz), one die, and a device of MI250X is one of two dies; triton.profiler.specs: 1024 "
-        "per CU and clock",
+        f"{_PYTORCH}: MI210 181 TFLOPS FP16 and TOPS INT8, 45.3 FP32 and FP64, 1.6 TB/s: one die, "
+        "as a device of MI250X is; triton.profiler.specs: 1024 of 8 bits per CU and clock",
+        unchecked="the 104 CUs and 1.7 GHz of that board",
         transfers=0,
         bytes_per_second=1.6384e12,
     ),
@@ -153,9 +153,11 @@ _HIP = {
     ),
     "gfx950": ArchitectureRates(
         _rates(8192, 4096, 256, 128),
-        f"{_PYTORCH}: MI350X 4614 TFLOPS FP8, 2310 FP16, 144 FP32, 72 FP64, 8 TB/s (2.2 GHz); "
+        f"{_PYTORCH}: MI350X 4614 TFLOPS FP8, 2310 FP16, 144 FP32, 72 FP64, 8 TB/s; "
         "rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 256 CUs. No TF32. "
-        "github.com/ROCm/rocprofiler-compute gives FP64 twice as fast",
+        "github.com/ROCm/rocprofiler-compute analysis_configs/gfx950: 4096 of FP16 and 256 of FP32 "
+        "per CU and clock; it gives FP64 twice as fast",
+        unchecked="the 2.2 GHz of that board",
         transfers=0,
         bytes_per_second=8.0e12,
     ),
