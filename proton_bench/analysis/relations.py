@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.names import stable_name
+from proton_bench.analysis.own_cost import own_cost
 from proton_bench.profile import Aggregation, FrameKind, MetricColumn, Profile, ValueKind
 
 __all__ = ["TABLES", "Relation", "Run", "metric_columns", "relations"]
@@ -28,6 +29,7 @@ TABLES: dict[str, dict[str, str]] = {
         "start_time_ns": "BIGINT",
         "end_time_ns": "BIGINT",
         "estimated_cost_ns": "BIGINT",
+        "estimated_cost_share": "DOUBLE",
         "backend": "VARCHAR",
         "mode": "VARCHAR",
         "host": "VARCHAR",
@@ -279,12 +281,15 @@ def _python_parts(name: str) -> tuple[str | None, int | None, str | None]:
 
 def _runs(run: Run) -> Iterator[Relation]:
     profile, facts = run.profile, run.profile.provenance
+    cost = own_cost(profile)
     known: dict[str, Any] = {
         "nodes": len(profile),
         "partial": profile.partial,
         "dropped": sum(profile.dropped.values()),
         **{name: _integer(facts.get(name)) for name in ("start_time_ns", "end_time_ns", "rank")},
-        **{name: _integer(facts.get(name)) for name in ("estimated_cost_ns", "pid")},
+        "pid": _integer(facts.get("pid")),
+        "estimated_cost_ns": round(cost.cost_ns) if cost is not None else None,
+        "estimated_cost_share": cost.share if cost is not None else None,
         **{name: _text(facts.get(name)) for name in ("backend", "mode", "host")},
         "provenance": json.dumps(facts.to_plain(), default=str),
         "file": run.file.encode("utf-8", "backslashreplace").decode(),
@@ -360,6 +365,9 @@ def _positions(values: Array) -> Array:
 def _array(kind: str, values: Sequence[Any]) -> Array:
     if kind == "BOOLEAN":
         return np.array(values, dtype=np.bool_)
+    if kind == "DOUBLE":
+        known = np.array([value is not None for value in values], dtype=np.bool_)
+        return _masked(np.array([value or 0.0 for value in values], dtype=np.float64), known)
     return _integers(values) if kind == "BIGINT" else _texts(values)
 
 

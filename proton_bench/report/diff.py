@@ -15,7 +15,13 @@ from proton_bench.analysis.formula import Divisor, parse_formula
 from proton_bench.analysis.ranking import Ranking
 from proton_bench.errors import MetricError
 from proton_bench.report.diff_rows import Column, columns, footer, meanings, names, notes
-from proton_bench.report.diff_summary import headline, loss_lines, side_lines
+from proton_bench.report.diff_summary import (
+    cost_lines,
+    cost_warning,
+    headline,
+    loss_lines,
+    side_lines,
+)
 from proton_bench.report.names import FrameFormat, visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
 
@@ -63,6 +69,11 @@ class DiffReport:
         yield Segment(f"{headline(self.comparison)}\n", HEADING)
         for word, text in side_lines(self.comparison):
             yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
+        for word, text in cost_lines(self.comparison):
+            yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
+        warning = cost_warning(self.comparison)
+        if warning is not None:
+            yield Segment(f"{warning}\n", WARNING)
         for loss in loss_lines(self.comparison):
             yield Segment(f"{loss}\n", WARNING)
         yield Segment("\n")

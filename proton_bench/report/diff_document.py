@@ -7,13 +7,14 @@ from typing import Any
 
 from proton_bench.analysis.compare import Changes, Comparison
 from proton_bench.analysis.explanation import Cause, explain
+from proton_bench.analysis.own_cost import own_cost
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.ranking import Ranking
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.statistics import CONFIDENCE
 from proton_bench.profile import FrameKind
 from proton_bench.report.diff_rows import notes
-from proton_bench.report.diff_summary import headline
+from proton_bench.report.diff_summary import cost_warning, headline
 
 __all__ = ["diff_document"]
 
@@ -46,6 +47,7 @@ def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "confidence": CONFIDENCE if comparison.interval is not None else None,
         "base": _side(comparison.base, comparison.base_runs[:, 0].tolist(), scale),
         "new": _side(comparison.new, comparison.new_runs[:, 0].tolist(), scale),
+        "cost_warning": cost_warning(comparison),
         "causes": [_cause(comparison, each) for each in explanation.causes] if explanation else [],
         "rows": [_row(comparison, row, positions) for row in ranking.rows],
         "rows_below_threshold": ranking.small,
@@ -66,10 +68,16 @@ def _side(runs: tuple[Run, ...], totals: list[float], scale: float) -> list[dict
             "total": _plain(total, scale),
             "partial": run.profile.partial,
             "dropped": dict(run.profile.dropped),
+            "estimated_cost_ns": _cost(run),
             "devices": [f"{device.kind}:{device.index}" for device in run.profile.devices],
         }
         for run, total in zip(runs, totals, strict=True)
     ]
+
+
+def _cost(run: Run) -> float | None:
+    cost = own_cost(run.profile)
+    return None if cost is None else cost.cost_ns
 
 
 def _plain(value: float | None, scale: float = 1.0) -> float | None:

@@ -7,7 +7,13 @@ import re
 from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.ranking import Ranking
 from proton_bench.report.diff_rows import columns, footer, meanings, names, notes
-from proton_bench.report.diff_summary import headline, loss_lines, side_lines
+from proton_bench.report.diff_summary import (
+    cost_lines,
+    cost_warning,
+    headline,
+    loss_lines,
+    side_lines,
+)
 from proton_bench.report.names import FrameFormat
 
 __all__ = ["diff_markdown"]
@@ -31,6 +37,10 @@ def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat)
     shown = columns(comparison, ranking)
     lines = [f"**{_escaped(headline(comparison))}**", ""]
     lines += [f"- {word}: {_escaped(text)}" for word, text in side_lines(comparison)]
+    lines += [f"- {word}: {_escaped(text)}" for word, text in cost_lines(comparison)]
+    warning = cost_warning(comparison)
+    if warning is not None:
+        lines.append(f"- {_escaped(warning)}")
     lines += [f"- {_escaped(loss)}" for loss in loss_lines(comparison)]
     titles = [_escaped(column.title) for column in shown]
     lines += ["", f"| {' | '.join([*titles, 'name', 'notes'])} |"]

@@ -11,14 +11,15 @@ import numpy.typing as npt
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.explanation import Cause, Explanation, Kind, explain
+from proton_bench.analysis.own_cost import costs_differ, own_cost
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.run import Run
-from proton_bench.report.header import losses
+from proton_bench.report.header import cost_text, losses
 from proton_bench.report.names import visible
 from proton_bench.report.quantity import Quantity, percent_text
-from proton_bench.report.units import count_text
+from proton_bench.report.units import count_text, duration_text
 
-__all__ = ["headline", "loss_lines", "side_lines"]
+__all__ = ["cost_lines", "cost_warning", "headline", "loss_lines", "side_lines"]
 
 _MAX_NAME = 80
 # Names above a row that tell it apart, and rows of its name to tell it apart from.
@@ -201,3 +202,42 @@ def loss_lines(comparison: Comparison) -> Iterator[str]:
     for run in (*comparison.base, *comparison.new):
         for loss in losses(run.profile):
             yield f"{visible(run.source)}: {loss}"
+
+
+def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield for each side its word and what recording cost it, as the profiler estimated it."""
+    runs = (*comparison.base, *comparison.new)
+    if all(own_cost(run.profile) is None for run in runs):
+        yield "both", "own cost of the profiler: not known, the files do not say"
+        return
+    for word, side in (("base", comparison.base), ("new", comparison.new)):
+        yield word, f"own cost of the profiler: {_cost(side)}"
+
+
+def _cost(runs: Sequence[Run]) -> str:
+    if len(runs) == 1:
+        return cost_text(runs[0].profile)
+    known = [cost for cost in (own_cost(run.profile) for run in runs) if cost is not None]
+    if not known:
+        return "not known, the files do not say"
+    low, high = (duration_text(pick(cost.cost_ns for cost in known)) for pick in (min, max))
+    text = f"about {low} (its estimate)" if low == high else f"about {low} to {high} (its estimate)"
+    shares = [100.0 * cost.share for cost in known if cost.share is not None]
+    if shares:
+        least, most = (f"{pick(shares):.2g}" for pick in (min, max))
+        text += f", {least} %" if least == most else f", {least} to {most} %"
+        text += " of a run"
+    missing = len(runs) - len(known)
+    return f"{text}; not known of {count_text(missing, 'run')}" if missing else text
+
+
+def cost_warning(comparison: Comparison) -> str | None:
+    """Return a sentence where the sides differ much in what recording cost; None elsewhere."""
+    found = costs_differ(comparison.base, comparison.new)
+    if found is None:
+        return None
+    more, less = ("new", "base") if found[1] > found[0] else ("base", "new")
+    return (
+        f"recording cost {duration_text(abs(found[1] - found[0]))} more in {more} than in {less}: "
+        "times of the host (wall, cpu_time, launch latency) may differ for that alone"
+    )

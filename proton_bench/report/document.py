@@ -10,6 +10,7 @@ import msgspec
 
 from proton_bench.analysis.derive import AvailableMetrics, MetricValues
 from proton_bench.analysis.device_use import device_verdicts
+from proton_bench.analysis.own_cost import own_cost
 from proton_bench.analysis.select import MetricTree
 from proton_bench.profile import FrameKind, Profile
 from proton_bench.report.names import FrameFormat, format_name
@@ -101,6 +102,7 @@ def _device_use(profile: Profile) -> list[dict[str, Any]]:
 
 
 def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
+    cost = own_cost(profile)
     return {
         "schema": schema,
         "version": _VERSION,
@@ -109,7 +111,7 @@ def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
         "dropped": dict(profile.dropped),
         "devices": [f"{device.kind}:{device.index}" for device in profile.devices],
         "device_use": _device_use(profile),
-        "estimated_cost_ns": profile.provenance.get("estimated_cost_ns"),
+        "estimated_cost_ns": cost.cost_ns if cost is not None else None,
     }
 
 

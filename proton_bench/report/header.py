@@ -10,16 +10,14 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.device_use import DeviceVerdict, device_verdicts
+from proton_bench.analysis.own_cost import own_cost
 from proton_bench.profile import Profile
 from proton_bench.report.edge import edge_of, prose
 from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text, duration_text
 
-__all__ = ["HeaderReport", "cost_line", "device_line", "losses"]
-
-
-_MOST_NS = 2.0**63
+__all__ = ["HeaderReport", "cost_line", "cost_text", "device_line", "losses"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,14 +75,17 @@ def _share(part: int, whole: int) -> str:
 
 def cost_line(profile: Profile) -> str:
     """Return what recording took of the run, as the profiler itself estimated it."""
-    cost = profile.provenance.get("estimated_cost_ns")
-    if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < _MOST_NS:
-        return "own cost of the profiler: not known, the file does not say"
-    text = f"own cost of the profiler: about {duration_text(cost)} (its estimate)"
-    started, ended = (profile.provenance.get(f"{what}_time_ns") for what in ("start", "end"))
-    if isinstance(started, int) and isinstance(ended, int) and 0 < ended - started < _MOST_NS:
-        share = 100.0 * cost / (ended - started)
-        text += f", {share:.2g} % of {duration_text(ended - started)}"
+    return f"own cost of the profiler: {cost_text(profile)}"
+
+
+def cost_text(profile: Profile) -> str:
+    """Return the profiler's own cost: ``about 1.2 ms (its estimate), 0.1 % of 1.2 s``."""
+    cost = own_cost(profile)
+    if cost is None:
+        return "not known, the file does not say"
+    text = f"about {duration_text(cost.cost_ns)} (its estimate)"
+    if cost.run_ns is not None and cost.share is not None:
+        text += f", {100.0 * cost.share:.2g} % of {duration_text(cost.run_ns)}"
     return text
 
 

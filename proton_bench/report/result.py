@@ -15,6 +15,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
+from proton_bench.analysis.own_cost import own_cost
 from proton_bench.analysis.query import QueryResult
 from proton_bench.analysis.relations import Run
 from proton_bench.report.names import visible
@@ -134,8 +135,9 @@ def result_document(result: QueryResult, runs: Sequence[Run], query: str) -> dic
                 "source": run.file.encode("utf-8", "backslashreplace").decode(),
                 "partial": run.profile.partial,
                 "dropped": dict(run.profile.dropped),
+                "estimated_cost_ns": cost.cost_ns if cost is not None else None,
             }
-            for run in runs
+            for run, cost in ((run, own_cost(run.profile)) for run in runs)
         ],
         "columns": [
             {"name": name, "type": kind}

@@ -219,5 +219,15 @@ def test_runs_say_where_a_profile_comes_from() -> None:
     assert json.loads(found["provenance"])["git"] == {"a": 1}
 
 
+def test_runs_say_what_recording_cost() -> None:
+    facts = {"estimated_cost_ns": 50, "start_time_ns": 0, "end_time_ns": 1000}
+
+    (told,) = lines("runs", ProfileBuilder().build(provenance=Provenance(facts)))
+    (silent,) = lines("runs", ProfileBuilder().build())
+
+    assert (told["estimated_cost_ns"], told["estimated_cost_share"]) == (50, 0.05)
+    assert (silent["estimated_cost_ns"], silent["estimated_cost_share"]) == (None, None)
+
+
 def test_deep_trees_are_no_problem() -> None:
     assert lines("nodes", deep_profile(20_000))[-1]["depth"] == 20_000

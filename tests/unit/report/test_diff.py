@@ -72,6 +72,7 @@ def test_report_has_a_headline_the_sides_rows_and_a_legend() -> None:
         "more, with other code",
         "base  base.proton: 1.157 us",
         " new  new.proton: 1.26 us",
+        "both  own cost of the profiler: not known, the files do not say",
         "",
         "base (us)    new  change        %  of total  by launches  by latency  launches  name",
         "    1.157  1.260  +0.103   +8.9 %    +8.9 %       +0.060      +0.043        +4  ROOT",
@@ -102,8 +103,8 @@ def test_a_profile_against_itself_shows_the_total_alone() -> None:
     lines = printed(report(compared(BASE, BASE)))
 
     assert lines[0] == "no change of time (ns)"
-    assert lines[5].endswith("  ROOT")
-    assert lines[6] == ""
+    assert lines[6].endswith("  ROOT")
+    assert lines[7] == ""
     assert "  6 rows are below the threshold and changed by 0 ns in all; " in lines[-1]
 
 
@@ -111,7 +112,7 @@ def test_rates_have_neither_totals_nor_parts() -> None:
     lines = printed(report(compared(options=CompareOptions("avg_time/us", By.KERNEL))))
 
     assert lines[0] == "avg_time/us 0.1446 -> 0.105 (-27.4 %)"
-    assert lines[4] == "  base     new   change        %  name"
+    assert lines[5] == "  base     new   change        %  name"
     assert "     -  0.0030        -        -    fresh  NEW" in lines
 
 
@@ -124,7 +125,7 @@ def test_several_runs_show_their_spread() -> None:
 
     assert lines[0].startswith("+100 % (+1.1 us), 95 % interval ")
     assert lines[1] == "base  a1000, a1200: median 1.1 us of 2 runs, 1 us to 1.2 us"
-    assert lines[4].split()[:5] == ["base", "(us)", "new", "change", "+-"]
+    assert lines[5].split()[:5] == ["base", "(us)", "new", "change", "+-"]
 
 
 def test_an_interval_around_nothing_is_said_to_be_doubtful() -> None:
@@ -140,9 +141,9 @@ def test_a_narrow_terminal_costs_columns_but_neither_change_nor_name() -> None:
 
     wide, narrow = on_terminal(shown, 140), on_terminal(shown, 60)
 
-    assert wide[4] == printed(shown)[4]
-    assert narrow[4].split() == ["base", "(us)", "new", "change", "%", "name"]
-    assert all(len(line) <= 60 for line in narrow[4:13])
+    assert wide[5] == printed(shown)[5]
+    assert narrow[5].split() == ["base", "(us)", "new", "change", "%", "name"]
+    assert all(len(line) <= 60 for line in narrow[5:14])
     assert "columns do not fit; a pipe or file gets them all" in narrow[-1]
 
 
@@ -151,8 +152,8 @@ def test_a_very_narrow_terminal_keeps_the_change_and_cuts_names() -> None:
 
     lines = on_terminal(report(compared(((long, 5, 1, ""),), ((long, 9, 1, ""),))), 30)
 
-    assert lines[4].split() == ["change", "name"]
-    assert lines[6].endswith("…")
+    assert lines[5].split() == ["change", "name"]
+    assert lines[7].endswith("…")
 
 
 def test_a_pipe_gets_whole_names() -> None:
@@ -219,7 +220,7 @@ def test_devices_are_named_where_there_are_several() -> None:
 
     lines = printed(report(compare(runs[:1], runs[1:], CompareOptions())))
 
-    assert [line.split("  ")[-1] for line in lines[6:8]] == ["k [CUDA:1]", "k [CUDA:0]"]
+    assert [line.split("  ")[-1] for line in lines[7:9]] == ["k [CUDA:1]", "k [CUDA:0]"]
 
 
 def test_what_a_kernel_was_launched_with_is_told_where_it_changed() -> None:
@@ -233,7 +234,7 @@ def test_what_a_kernel_was_launched_with_is_told_where_it_changed() -> None:
     lines = printed(report(compare(runs[:1], runs[1:], CompareOptions())))
 
     told = "grid 8x1x1 -> 4x1x1  registers 8 -> 4  config BLOCK: 64 -> BLOCK: 128"
-    assert lines[6].endswith(f"k  {told}")
+    assert lines[7].endswith(f"k  {told}")
 
 
 def test_partial_runs_and_lost_records_are_told() -> None:
@@ -244,8 +245,8 @@ def test_partial_runs_and_lost_records_are_told() -> None:
 
     lines = printed(report(compare([Run(profile, "a")], [Run(partial, "b")], CompareOptions())))
 
-    assert lines[3] == "b: PARTIAL: the run had not ended when this was written"
-    assert lines[4] == "b: DROPPED: 3 records: buffer full"
+    assert lines[4] == "b: PARTIAL: the run had not ended when this was written"
+    assert lines[5] == "b: DROPPED: 3 records: buffer full"
 
 
 @pytest.mark.parametrize("metric", ["time", "time/us", "avg_time/ns", "count", "time/%"])
