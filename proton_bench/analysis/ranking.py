@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare import Comparison
+from proton_bench.analysis.name_filter import NameFilter, rows_above
 from proton_bench.analysis.pairing import Fate
 from proton_bench.errors import UsageError
 from proton_bench.profile import preorder
@@ -19,6 +20,7 @@ Mask = npt.NDArray[np.bool_]
 
 # Of the larger total: what is smaller is left out unless a threshold is given.
 DEFAULT_SHARE = 0.001
+_EVERY_NAME = NameFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,10 @@ class Ranking:
         small: Rows left out because nothing at or below them reaches the threshold.
         small_change: What these changed in all, in the unit of the source.
         deep: Rows left out because they lie too deep.
+        deep_change: What these changed in all.
+        named: Rows left out by their names.
+        named_change: What these changed in all.
+        names: The filter that left them out.
     """
 
     rows: tuple[int, ...]
@@ -68,10 +74,20 @@ class Ranking:
     small: int
     small_change: float
     deep: int
+    deep_change: float = 0.0
+    named: int = 0
+    named_change: float = 0.0
+    names: NameFilter = _EVERY_NAME
 
 
-def rank(comparison: Comparison, threshold: Threshold | None, depth: int) -> Ranking:
-    """Return the rows to show.
+def rank(
+    comparison: Comparison,
+    threshold: Threshold | None,
+    depth: int,
+    *,
+    names: NameFilter = _EVERY_NAME,
+) -> Ranking:
+    """Return the rows to show. What is left out stays in the values of the rows above it.
 
     Args:
         comparison: All rows.
@@ -79,36 +95,59 @@ def rank(comparison: Comparison, threshold: Threshold | None, depth: int) -> Ran
             0 keeps everything. None leaves out what did not change, and what changed by less than
             `DEFAULT_SHARE`.
         depth: Levels to show; 1 is the total alone.
+        names: Which rows to keep by what they are called on either side. The total stays.
 
     Raises:
-        UsageError: The depth shows nothing.
+        UsageError: The depth shows nothing, the filter is malformed, or it leaves no row.
     """
     if depth < 1:
         raise UsageError(f"a depth of {depth} shows nothing: give 1 or more")
     parents = comparison.tree.parents
-    kept = _kept(comparison, threshold)
+    passing = _passing(comparison, names)
+    kept = passing & _kept(comparison, threshold, passing)
+    small = passing & ~kept
     depths = preorder.depths(parents)
     shown = kept & (depths < depth)
     order = _ordered(comparison, shown)
     return Ranking(
         rows=tuple(order),
         depths=tuple(depths[order].tolist()),
-        small=int((~kept).sum()),
-        small_change=_own_change(comparison, ~kept),
+        small=int(small.sum()),
+        small_change=_own_change(comparison, small),
         deep=int((kept & ~shown).sum()),
+        deep_change=_own_change(comparison, kept & ~shown),
+        named=int((~passing).sum()),
+        named_change=_own_change(comparison, ~passing),
+        names=names,
     )
 
 
-def _kept(comparison: Comparison, threshold: Threshold | None) -> Mask:
+def _passing(comparison: Comparison, names: NameFilter) -> Mask:
+    """Return the rows that a filter keeps; it sees the names of both sides."""
+    tree = comparison.tree
+
+    def find(named: Mask) -> Mask:
+        sides = (tree.base.frames, tree.new.frames)
+        found = [(frames >= 0) & named[frames] for frames in sides]
+        either: Mask = found[0] | found[1]
+        return either
+
+    passing = names.keep(tree.strings, preorder.subtree_ends(tree.parents), find)
+    if not passing.any():
+        raise UsageError(f"no row is left after {names}")
+    passing[0] = True
+    return passing
+
+
+def _kept(comparison: Comparison, threshold: Threshold | None, passing: Mask) -> Mask:
     total = len(comparison)
     if threshold is not None and threshold.value == 0.0:
         return np.ones(total, dtype=np.bool_)
     sizes = _sizes(comparison)
     limit = _limit(comparison, threshold)
-    large = (sizes > 0) & (sizes >= limit)
-    running = np.zeros(total + 1, dtype=np.int64)
-    np.cumsum(large, out=running[1:])
-    kept: Mask = running[preorder.subtree_ends(comparison.tree.parents)] > running[:-1]
+    # Rows that the filter dropped must not hold up the rows above them.
+    large = passing & (sizes > 0) & (sizes >= limit)
+    kept = rows_above(large, preorder.subtree_ends(comparison.tree.parents))
     kept[0] = True
     return kept
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.demangling import Demangling, with_demangled_names
 from proton_bench.analysis.derive import derive, prepare
 from proton_bench.analysis.flat import flattened
+from proton_bench.analysis.name_filter import NameFilter, rows_above, rows_below
 from proton_bench.analysis.names import with_stable_names
 from proton_bench.analysis.order import BY_NAME, sorted_tree
 from proton_bench.analysis.tree import Mask, MetricTree, renumbered
@@ -67,10 +67,14 @@ class Selection:
     sort: str | None = None
 
     def __post_init__(self) -> None:
-        if self.include and self.exclude:
-            raise UsageError("Cannot specify both include and exclude: give one of them")
+        NameFilter(self.include, self.exclude)  # raises where both are given
         if self.depth < 1:
             raise UsageError(f"a depth of {self.depth} shows nothing: give 1 or more")
+
+    @property
+    def names(self) -> NameFilter:
+        """The filters by name."""
+        return NameFilter(self.include, self.exclude)
 
 
 def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -> MetricTree:
@@ -125,33 +129,19 @@ def kept_rows(tree: MetricTree, selection: Selection) -> Mask:
         UsageError: A regular expression is malformed, no row is left, or the threshold meets a
             metric that is not a number.
     """
-    keep = np.ones(len(tree), dtype=np.bool_)
     ends = subtree_ends(tree.parents)
-    if selection.include:
-        found = _matches(tree, selection.include, "include")
-        keep &= _below(found, ends) | _above(found, ends)
-    if selection.exclude:
-        keep &= ~_below(_matches(tree, selection.exclude, "exclude"), ends)
+    keep = selection.names.keep(tree.strings, ends, lambda named: named[tree.frames])
     if selection.threshold is not None:
         # Rows that other filters dropped must not hold up the rows above them.
-        keep &= _above(keep & _reaches(tree, selection.threshold), ends)
+        keep &= rows_above(keep & _reaches(tree, selection.threshold), ends)
     if not bool(keep.any()):
         raise UsageError(f"no row is left after {_describe(selection)}")
     return keep
 
 
 def _describe(selection: Selection) -> str:
-    given = (("-i", selection.include), ("-e", selection.exclude), ("-t", selection.threshold))
-    return " ".join(f"{flag} {value}" for flag, value in given if value is not None)
-
-
-def _matches(tree: MetricTree, expression: str, what: str) -> Mask:
-    try:
-        pattern = re.compile(expression)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise UsageError(f"{what} {expression!r} is no regular expression: {error}") from error
-    found = np.array([pattern.match(text) is not None for text in tree.strings], dtype=np.bool_)
-    return found[tree.frames]
+    threshold = "" if selection.threshold is None else f"-t {selection.threshold}"
+    return " ".join(filter(None, (str(selection.names), threshold)))
 
 
 def _reaches(tree: MetricTree, threshold: float) -> Mask:
@@ -163,21 +153,6 @@ def _reaches(tree: MetricTree, threshold: float) -> Mask:
     reached = np.zeros(len(tree), dtype=np.bool_)
     np.greater_equal(first.values, threshold, out=reached, where=first.valid)
     return reached
-
-
-def _below(rows: Mask, ends: npt.NDArray[np.int32]) -> Mask:
-    """Mark the given rows and all rows below them."""
-    depth = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.add.at(depth, np.flatnonzero(rows), 1)
-    np.add.at(depth, ends[rows], -1)
-    return np.cumsum(depth[:-1]) > 0
-
-
-def _above(rows: Mask, ends: npt.NDArray[np.int32]) -> Mask:
-    """Mark the given rows and all rows above them."""
-    running = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(rows, out=running[1:])
-    return running[ends] > running[:-1]
 
 
 # -- launch metadata and trials ------------------------------------------------------------------
@@ -199,11 +174,11 @@ def drop_trials(profile: Profile) -> Profile:
 def _drop(profile: Profile, dropped: Sequence[bool]) -> Profile:
     """Drop rows by name, with all rows below them."""
     flags = np.array(dropped, dtype=np.bool_)
-    alive = ~_below(flags[profile.frames], profile.subtree_end)
+    alive = ~rows_below(flags[profile.frames], profile.subtree_end)
     measured = np.zeros(len(profile), dtype=np.bool_)
     for column in profile.columns.values():
         measured |= column.valid
-    keep = _above(alive & measured, profile.subtree_end)
+    keep = rows_above(alive & measured, profile.subtree_end)
     keep[0] = True
     return profile if bool(keep.all()) else prune(profile, keep)
 

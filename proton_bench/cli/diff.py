@@ -11,10 +11,16 @@ import typer
 
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.name_filter import NameFilter
 from proton_bench.analysis.ranking import Ranking, Threshold, rank
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import DEFAULT_DEPTH
-from proton_bench.cli.tree_options import DepthOption, FramesOption
+from proton_bench.cli.tree_options import (
+    DepthOption,
+    ExcludeOption,
+    FramesOption,
+    IncludeOption,
+)
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.report.diff import DiffReport
@@ -63,6 +69,8 @@ def command(
         ),
     ] = None,
     by: Annotated[By, typer.Option("--by", help="What a row stands for.")] = By.PATH,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
     threshold: Annotated[
         str | None,
         typer.Option(
@@ -101,6 +109,7 @@ def command(
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other: give one of them")
     least = Threshold.parse(threshold) if threshold is not None else None
+    names = NameFilter(include, exclude)
     sides = _sides(files or [], base or [], new or [])
     first, second = ([Run(read_profile(file), str(file)) for file in side] for side in sides)
     options = CompareOptions(metric, by, trials, raw_names, ignore_devices)
@@ -108,7 +117,7 @@ def command(
     if as_json and least is None:
         least = _EVERYTHING
     output = _Output(frames, as_json, as_markdown)
-    _print(comparison, rank(comparison, least, depth), output)
+    _print(comparison, rank(comparison, least, depth, names=names), output)
 
 
 def _sides(files: list[Path], base: list[Path], new: list[Path]) -> tuple[list[Path], list[Path]]:

@@ -8,9 +8,28 @@ import typer
 
 from proton_bench.report.names import FrameFormat
 
-__all__ = ["DepthOption", "FramesOption"]
+__all__ = ["DepthOption", "ExcludeOption", "FramesOption", "IncludeOption"]
 
 DepthOption = Annotated[int, typer.Option("-d", "--depth", help="Levels to show.")]
 FramesOption = Annotated[
     FrameFormat, typer.Option("-f", "--format", help="Form of Python frames' names.")
+]
+IncludeOption = Annotated[
+    str | None,
+    typer.Option(
+        "-i",
+        "--include",
+        metavar="REGEX",
+        help="Keep rows whose name matches from its start, with the rows above and below them.",
+    ),
+]
+ExcludeOption = Annotated[
+    str | None,
+    typer.Option(
+        "-e",
+        "--exclude",
+        metavar="REGEX",
+        help="Leave out rows whose name matches from its start, and the rows below them. "
+        "Values of the rows above do not change.",
+    ),
 ]

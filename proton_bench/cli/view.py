@@ -10,7 +10,12 @@ import typer
 from proton_bench.analysis.demangling import Demangling
 from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
 from proton_bench.cli.show import ViewRequest, list_metrics, read_metric_names, show
-from proton_bench.cli.tree_options import DepthOption, FramesOption
+from proton_bench.cli.tree_options import (
+    DepthOption,
+    ExcludeOption,
+    FramesOption,
+    IncludeOption,
+)
 from proton_bench.report.names import FrameFormat
 
 __all__ = ["command"]
@@ -31,25 +36,8 @@ def command(
     list_names: Annotated[
         bool, typer.Option("-l", "--list", help="List the metrics of the file and what to derive.")
     ] = False,
-    include: Annotated[
-        str | None,
-        typer.Option(
-            "-i",
-            "--include",
-            metavar="REGEX",
-            help="Keep rows whose name matches from its start, with the rows above and below them.",
-        ),
-    ] = None,
-    exclude: Annotated[
-        str | None,
-        typer.Option(
-            "-e",
-            "--exclude",
-            metavar="REGEX",
-            help="Leave out rows whose name matches from its start, and the rows below them. "
-            "Values of the rows above do not change.",
-        ),
-    ] = None,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
     threshold: Annotated[
         float | None,
         typer.Option(

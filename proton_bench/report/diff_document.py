@@ -53,6 +53,11 @@ def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "rows_below_threshold": ranking.small,
         "change_below_threshold": _plain(ranking.small_change, scale),
         "deeper_rows": ranking.deep,
+        "change_deeper": _plain(ranking.deep_change, scale),
+        "include": ranking.names.include,
+        "exclude": ranking.names.exclude,
+        "rows_filtered": ranking.named,
+        "change_filtered": _plain(ranking.named_change, scale),
     }
 
 

@@ -167,17 +167,28 @@ def _fact(value: object) -> str:
 
 # -- below the rows ------------------------------------------------------------------------------
 def footer(comparison: Comparison, ranking: Ranking) -> Iterator[str]:
-    """Yield a line about rows that are not shown."""
+    """Yield a line about rows that are not shown, and about what these changed."""
+    if ranking.named:
+        text = count_text(ranking.named, "row is", "rows are")
+        yield (
+            f"{text} left out by {visible(str(ranking.names), 200)}"
+            f"{_changed(comparison, ranking.named_change)}; the rows above still count them"
+        )
     if ranking.small:
         text = count_text(ranking.small, "row is", "rows are") + " below the threshold"
-        if comparison.own is not None:
-            quantity = Quantity.of(comparison.measure, ranking.small_change)
-            text += f" and changed by {quantity.text(ranking.small_change, signed=True)} in all"
+        text += _changed(comparison, ranking.small_change)
         yield f"{text}; --threshold 0 shows everything"
     if ranking.deep:
         yield count_text(ranking.deep, "deeper row is", "deeper rows are") + (
             " not shown; -d shows more"
         )
+
+
+def _changed(comparison: Comparison, change: float) -> str:
+    if comparison.own is None:
+        return ""
+    quantity = Quantity.of(comparison.measure, change)
+    return f" and changed by {quantity.text(change, signed=True)} in all"
 
 
 def meanings(comparison: Comparison) -> Iterator[tuple[str, str]]:

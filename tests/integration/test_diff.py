@@ -56,6 +56,33 @@ def refused(files: Path, capfd: pytest.CaptureFixture[str]) -> Diff:
     return run
 
 
+def test_filters_hide_rows_and_leave_the_total(diff: Diff) -> None:
+    text = diff("base.proton", "new.proton", "-t", "0", "-e", "a$")
+    document = json.loads(diff("base.proton", "new.proton", "--json", "-e", "a$", "-d", "2"))
+
+    assert not any(line.endswith("    a") for line in text.splitlines())
+    assert (
+        "  1 row is left out by -e a$ and changed by +500 ns in all; the rows above still count "
+        "them"
+    ) in text.splitlines()
+    assert document["rows"][0]["inclusive"]["change"] == 439
+    own = sum(row["own"]["change"] for row in document["rows"])
+    assert own + document["change_deeper"] + document["change_filtered"] == 439
+    assert (document["exclude"], document["include"]) == ("a$", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-i", "a", "-e", "b"], "Cannot specify both include and exclude"),
+        (["-i", "("], "is no regular expression"),
+        (["-i", "nothing"], "no row is left after -i nothing"),
+    ],
+)
+def test_filters_that_say_nothing_are_refused(refused: Diff, words: list[str], told: str) -> None:
+    assert told in refused("base.proton", "new.proton", *words)
+
+
 def test_a_process_of_its_own_says_what_changed(files: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "proton_bench", "diff", "base.proton", "new.proton"],

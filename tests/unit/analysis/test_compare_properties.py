@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fakes.runs import profiles
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.name_filter import NameFilter
 from proton_bench.analysis.names import steady_name
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.ranking import Threshold, rank
 from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
 from proton_bench.profile import Profile, preorder
 
 EVERY_BY = pytest.mark.parametrize("by", list(By))
@@ -141,3 +144,30 @@ def test_what_is_left_out_is_summed(base: Profile, new: Profile) -> None:
     shown = comparison.own.change[list(ranking.rows)].sum()
     assert shown + ranking.small_change == comparison.inclusive.change[0]
     assert len(ranking.rows) + ranking.small == len(comparison)
+
+
+@EVERY_BY
+@given(
+    base=profiles(),
+    new=profiles(),
+    names=st.sampled_from(
+        [NameFilter(), NameFilter("a"), NameFilter(exclude="b"), NameFilter(exclude="m.py")]
+    ),
+    threshold=st.sampled_from(["0", "100", "10%"]),
+    depth=st.integers(1, 4),
+)
+def test_shown_and_hidden_rows_make_the_total(
+    base: Profile, new: Profile, names: NameFilter, threshold: str, depth: int, by: By
+) -> None:
+    comparison = compared(base, new, by)
+    try:
+        ranking = rank(comparison, Threshold.parse(threshold), depth, names=names)
+    except UsageError:  # by kernel, scope or test there may be no row of that name
+        assume(condition=False)
+
+    assert comparison.own is not None
+    shown = sum(int(comparison.own.change[row]) for row in ranking.rows)
+    hidden = ranking.small_change + ranking.deep_change + ranking.named_change
+    assert shown + hidden == times(new) - times(base)
+    rows = len(ranking.rows) + ranking.small + ranking.deep + ranking.named
+    assert rows == len(comparison)

@@ -5,6 +5,7 @@ from fakes.runs import Launched, run_of
 
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.name_filter import NameFilter
 from proton_bench.analysis.ranking import Ranking, Threshold, rank
 from proton_bench.errors import UsageError
 
@@ -74,6 +75,55 @@ def test_deeper_rows_are_counted() -> None:
 
     assert names == ["ROOT", "t", "s"]
     assert ranking.deep == 3
+
+
+def filtered(names: NameFilter, threshold: str = "0", by: By = By.PATH) -> Ranking:
+    comparison = compare([run_of(*BASE)], [run_of(*NEW)], CompareOptions("time", by))
+    return rank(comparison, Threshold.parse(threshold), 100, names=names)
+
+
+def test_rows_are_filtered_by_name_and_what_they_changed_is_summed() -> None:
+    excluded = filtered(NameFilter(exclude="c"))
+    included = filtered(NameFilter(include="[ac]$"))
+
+    assert (len(excluded.rows), excluded.named, excluded.named_change) == (5, 1, 20_000.0)
+    assert (len(included.rows), included.named, included.named_change) == (5, 1, 5_000.0)
+
+
+def test_filtered_rows_do_not_hold_up_the_rows_above_them() -> None:
+    base, new = (
+        (("s/a", 100, 1, "a"), ("s/b", 200, 1, "b")),
+        (("s/a", 200, 1, "a"), ("s/b", 100, 1, "b")),
+    )
+    comparison = compared(base, new)
+
+    ranking = rank(comparison, Threshold.parse("50"), 100, names=NameFilter(exclude="a|b"))
+
+    assert ranking.rows == (0,)
+    assert (ranking.small, ranking.named) == (1, 2)
+
+
+def test_filters_see_what_a_row_stands_for() -> None:
+    ranking = filtered(NameFilter(include="s"), by=By.SCOPE)
+
+    assert (len(ranking.rows), ranking.named_change) == (2, 20_000.0)
+
+
+def test_filters_see_the_names_of_both_sides() -> None:
+    base, new = (
+        (("s/old", 500, 1, "h"), ("x", 5, 1, "x")),
+        (("s/now", 900, 1, "h"), ("x", 5, 1, "x")),
+    )
+
+    for name in ("old", "now"):
+        ranking = rank(compared(base, new), None, 100, names=NameFilter(exclude=name))
+        assert ranking.named_change == 400.0
+
+
+@pytest.mark.parametrize("names", [NameFilter(include="zz"), NameFilter(exclude="ROOT")])
+def test_a_filter_that_leaves_nothing_is_refused(names: NameFilter) -> None:
+    with pytest.raises(UsageError, match=f"no row is left after {names}"):
+        filtered(names)
 
 
 def test_rates_that_one_side_lacks_stand_last() -> None:

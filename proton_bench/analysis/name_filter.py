@@ -1,0 +1,83 @@
+"""Keeping rows of a tree by their names, with the rows above and below them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.errors import UsageError
+
+__all__ = ["NameFilter", "rows_above", "rows_below"]
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilter:
+    """Which rows to keep; without an expression all of them.
+
+    Attributes:
+        include: Regular expression, matched from the start of a name: keep matching rows, the
+            rows above and the rows below them.
+        exclude: Regular expression: drop matching rows and the rows below them.
+    """
+
+    include: str | None = None
+    exclude: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.include and self.exclude:
+            raise UsageError("Cannot specify both include and exclude: give one of them")
+
+    def __bool__(self) -> bool:
+        return bool(self.include or self.exclude)
+
+    def __str__(self) -> str:
+        given = (("-i", self.include), ("-e", self.exclude))
+        return " ".join(f"{flag} {value}" for flag, value in given if value)
+
+    def keep(self, strings: Sequence[str], ends: Rows, find: Callable[[Mask], Mask]) -> Mask:
+        """Return one flag per row, whether it is kept.
+
+        Args:
+            strings: Distinct names.
+            ends: For each row, in pre-order, the row after its last descendant.
+            find: Gives the rows that have a name, from one flag per name.
+
+        Raises:
+            UsageError: The regular expression is malformed.
+        """
+        if self.include:
+            found = find(_matches(strings, self.include, "include"))
+            return rows_below(found, ends) | rows_above(found, ends)
+        if self.exclude:
+            return ~rows_below(find(_matches(strings, self.exclude, "exclude")), ends)
+        return np.ones(len(ends), dtype=np.bool_)
+
+
+def _matches(strings: Sequence[str], expression: str, what: str) -> Mask:
+    try:
+        pattern = re.compile(expression)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(f"{what} {expression!r} is no regular expression: {error}") from error
+    return np.array([pattern.match(text) is not None for text in strings], dtype=np.bool_)
+
+
+def rows_below(rows: Mask, ends: Rows) -> Mask:
+    """Mark the given rows and all rows below them."""
+    depth = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.add.at(depth, np.flatnonzero(rows), 1)
+    np.add.at(depth, ends[rows], -1)
+    return np.cumsum(depth[:-1]) > 0
+
+
+def rows_above(rows: Mask, ends: Rows) -> Mask:
+    """Mark the given rows and all rows above them."""
+    running = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(rows, out=running[1:])
+    return running[ends] > running[:-1]
