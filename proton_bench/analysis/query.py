@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proton_bench.analysis.relations import TABLES, Relation, Run, metric_columns, relations
+from proton_bench.analysis.relations import Relation, Run, metric_columns, relations
+from proton_bench.analysis.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.profile import Profile
 

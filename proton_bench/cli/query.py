@@ -11,7 +11,8 @@ import typer
 
 from proton_bench.analysis.hatchet_query import match_nodes
 from proton_bench.analysis.query import QueryResult, label_runs, query
-from proton_bench.analysis.relations import TABLES, Run
+from proton_bench.analysis.relations import Run
+from proton_bench.analysis.tables import TABLES
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import formats, read_profile

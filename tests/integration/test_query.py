@@ -13,7 +13,7 @@ from fakes.profiles import training_profile
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import ProfileBuilder
+from proton_bench.profile import Distribution, ProfileBuilder
 
 UPSTREAM = Path(__file__).parents[1] / "data" / "upstream"
 Capture = pytest.CaptureFixture[bytes]
@@ -45,6 +45,19 @@ def refused(capture: Capture, *words: str, code: int = 2) -> str:
     (line,) = found.err.decode().splitlines()
     assert line.startswith("proton: error: ")
     return line
+
+
+@pytest.mark.usefixtures("sql")
+def test_quantiles_of_calls_can_be_asked_for(capsysbinary: Capture, tmp_path: Path) -> None:
+    builder = ProfileBuilder()
+    row = builder.add(0, "k", metrics={"time (ns)": 10})
+    builder.set_distribution(row, "time (ns)", Distribution.from_samples([1, 2, 3, 4]))
+    write_profile(builder.build(), tmp_path / "x.proton")
+    query = "SELECT n.name, median, p95 FROM distributions d JOIN nodes n USING (run, node)"
+
+    text = printed(capsysbinary, str(tmp_path / "x.proton"), query, "--csv")
+
+    assert text.splitlines() == ["name,median,p95", "k,2.5,3.8499999999999996"]
 
 
 @pytest.mark.usefixtures("sql")

@@ -9,7 +9,8 @@ import pytest
 from fakes.profiles import deep_profile, training_profile
 
 from proton_bench.analysis.query import QueryResult, label_runs, query
-from proton_bench.analysis.relations import TABLES, Run
+from proton_bench.analysis.relations import Run
+from proton_bench.analysis.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.profile import Profile, ProfileBuilder
 

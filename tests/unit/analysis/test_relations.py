@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from fakes.profiles import deep_profile, training_profile
 
-from proton_bench.analysis.relations import TABLES, Run, metric_columns, relations
+from proton_bench.analysis.relations import Run, metric_columns, relations
+from proton_bench.analysis.tables import TABLES
 from proton_bench.profile import (
     Aggregation,
     Device,

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proton_bench.analysis.quantiles import QUANTILES, quantiles
+from proton_bench.analysis.relations import Run, relations
+from proton_bench.profile import Distribution, ProfileBuilder
+from proton_bench.profile.distribution_table import DistributionTable
+
+# More than 64 samples have buckets.
+SAMPLES = st.lists(st.floats(0, 1e9, width=32), min_size=1, max_size=90)
+
+
+@given(st.lists(SAMPLES, max_size=6))
+@settings(deadline=None)
+def test_they_are_those_of_each_distribution(samples: list[list[float]]) -> None:
+    entries = [Distribution.from_samples(each) for each in samples]
+    table = DistributionTable.from_mapping(dict(enumerate(entries)))
+
+    found = quantiles(table)
+
+    assert found.shape == (len(entries), len(QUANTILES))
+    for line, entry in zip(found.tolist(), entries, strict=True):
+        expected = [entry.quantile(q) for q in QUANTILES.values()]
+        assert line == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_kept_moments_only_or_is_empty_has_none() -> None:
+    moments = Distribution(5, 0, 50.0, 1.0, 20.0, 10.0, 25.0)
+    table = DistributionTable.from_mapping({0: moments, 3: Distribution.from_samples([])})
+
+    assert np.isnan(quantiles(table)).all()
+
+
+def test_queries_see_them_as_columns() -> None:
+    builder = ProfileBuilder()
+    rows = [builder.add(0, name, metrics={"time (ns)": 5}) for name in "kl"]
+    builder.set_distribution(rows[0], "time (ns)", Distribution.from_samples(range(1, 102)))
+    builder.set_distribution(rows[1], "time (ns)", Distribution(5, 0, 50.0, 1, 20, 10.0, 25.0))
+
+    (found,) = relations(Run("r", "r", builder.build()), ["distributions"], [])
+
+    median, p95 = found.columns["median"], found.columns["p95"]
+    assert float(median[0]) == pytest.approx(51, rel=0.001)
+    assert float(p95[0]) == pytest.approx(96, rel=0.001)
+    assert (np.ma.getmaskarray(median).tolist(), math.isnan(float(p95[0]))) == (
+        [False, True],
+        False,
+    )
