@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
 from proton_bench.profile import Device, Profile
+from proton_bench.profile.device import UNNAMED_KIND
 
 __all__ = ["Run", "check_devices"]
 
@@ -33,12 +34,13 @@ def check_devices(runs: Sequence[Run]) -> None:
     known: dict[str, tuple[str, str]] = {}
     first: tuple[str, set[str]] | None = None
     for run in runs:
-        kinds = {device.kind for device in run.profile.devices}
+        devices = [each for each in run.profile.devices if each.kind != UNNAMED_KIND]
+        kinds = {device.kind for device in devices}
         if kinds and first is None:
             first = (run.source, kinds)
         if kinds and first is not None and not kinds & first[1]:
             raise _incomparable((first[0], _listed(first[1])), (run.source, _listed(kinds)))
-        for device in run.profile.devices:
+        for device in devices:
             what = _model(device)
             source, before = known.setdefault(device.kind, (run.source, what))
             if what != before:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.align import LabelledTree, occurrences, stacked_parents
 from proton_bench.analysis.names import steady_name
 from proton_bench.profile import Profile, Variant
+from proton_bench.profile.device import UNNAMED_KIND
 from proton_bench.profile.frame import StringTable
 
 __all__ = ["Identity", "Interning", "RunRows"]
@@ -161,6 +162,8 @@ def _device_names(profiles: Sequence[Profile], identity: Identity) -> list[str]:
     for profile in profiles:
         own: dict[str, set[str]] = {}
         for device in profile.devices:
+            if device.kind == UNNAMED_KIND:  # no row names it
+                continue
             own.setdefault(device.kind, set()).add(f"{device.kind}:{device.index}")
         several |= {kind for kind, names in own.items() if len(names) > 1}
         for kind, names in own.items():

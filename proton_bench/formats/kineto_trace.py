@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.nesting import place_ranges, place_work
+from proton_bench.formats.device_time import device_uses, with_uses
+from proton_bench.formats.launched_work import place_work
+from proton_bench.formats.nesting import place_ranges
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.timeline import Timeline, Work
 from proton_bench.formats.trace_event import Arguments, TraceEvent, TraceHead, nanoseconds
@@ -107,13 +109,27 @@ class KinetoReader:
         name = event.name
         if event.cat == "python_function":
             name = self._python_name(name)
-        self._timeline.add_range(
+        is_added = self._timeline.add_range(
             self._timeline.number((event.pid, event.tid)),
             name,
             _RANGES[event.cat],
             start_ns=start,
             end_ns=start + duration,
         )
+        if is_added and _RANGES[event.cat] is FrameKind.OP:
+            range_id = self._external_id(event)
+            if range_id is not None:
+                self._timeline.name_range(range_id)
+
+    def _external_id(self, event: TraceEvent) -> int | None:
+        """Return the id that an operator shares with the device work it launched, None for none.
+
+        Ids of other tools in this place may be anything, so what is no such id is none.
+        """
+        found = event.arguments.external_id
+        if found is None:
+            found = event.arguments.external_id_before
+        return found if type(found) is int and found > 0 and found in _INT64 else None
 
     def _python_name(self, name: str) -> str:
         """Return ``file:line@function``, as everywhere else in profiles."""
@@ -138,6 +154,9 @@ class KinetoReader:
             self._devices.add(device)
         correlation = self._integer(arguments.correlation, "correlation", _INT64)
         variant = self._variant(arguments)
+        moved = None
+        if _WORK[event.cat] is FrameKind.COPY:
+            moved = self._integer(arguments.bytes, "bytes", _INT64)
         self._timeline.add_work(
             Work(
                 process=0,
@@ -148,6 +167,8 @@ class KinetoReader:
                 duration_ns=duration,
                 device=-1 if device is None else device,
                 variant=-1 if variant is None else tree.variant(variant),
+                moved_bytes=-1 if moved is None else moved,
+                range_id=self._external_id(event) or -1,
             )
         )
 
@@ -189,13 +210,14 @@ class KinetoReader:
             ProfileFormatError: Devices or numbers are not what they can be.
         """
         timeline, reading = self._timeline, self._reading
-        place_work(timeline, place_ranges(timeline))
+        work = place_work(timeline, place_ranges(timeline))
         reading.provenance = _provenance(head.facts)
         reading.provenance["overlapping_ranges"] = timeline.overlapping
         names, devices = self._device_table(head.facts.get("deviceProperties"))
         if names:
             reading.provenance["device_names"] = names
-        return timeline.tree.build(reading, devices)
+        profile = timeline.tree.build(reading, devices)
+        return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)
 
     def _device_table(self, properties: Any) -> tuple[dict[str, str], dict[int, Device]]:
         kind = "HIP" if self._is_hip else "CUDA"

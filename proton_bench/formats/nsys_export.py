@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.nesting import place_ranges, place_work
+from proton_bench.formats.device_time import device_uses, with_uses
+from proton_bench.formats.launched_work import place_work
+from proton_bench.formats.nesting import place_ranges
 from proton_bench.formats.nsys_facts import GpuTable, nsys_provenance
 from proton_bench.formats.nsys_schema import NsysTables
 from proton_bench.formats.path_tree import Reading
@@ -79,10 +81,13 @@ class _Export:
         for row in self._copies():
             self._add_work(*row)
         self._add_ranges()
-        place_work(self._timeline, place_ranges(self._timeline))
+        timeline = self._timeline
+        work = place_work(timeline, place_ranges(timeline))
         self._reading.provenance = nsys_provenance(self._tables, self._gpus)
         self._reading.provenance["overlapping_ranges"] = self._timeline.overlapping
-        return self._timeline.tree.build(self._reading, self._gpus.devices())
+        devices = self._gpus.devices()
+        profile = timeline.tree.build(self._reading, devices)
+        return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)
 
     def _add_ranges(self) -> None:
         unended: list[tuple[int, str, int]] = []
@@ -136,7 +141,7 @@ class _Export:
             variant = variants.get(row[7:])
             if variant is None:
                 variant = variants[row[7:]] = self._variant(row[7:])
-            yield *row[:5], self._kernel_name(*row[5:7]), FrameKind.KERNEL, variant
+            yield *row[:5], self._kernel_name(*row[5:7]), FrameKind.KERNEL, variant, None
 
     def _kernel_name(self, demangled: Any, short: Any) -> str:
         for name in (demangled, short):
@@ -158,19 +163,19 @@ class _Export:
         )
 
     def _copies(self) -> Iterator[tuple[Any, ...]]:
-        for row in self._tables.rows(_COPY, _TIMES, {**_PLACE, "copyKind": 0}):
+        for row in self._tables.rows(_COPY, _TIMES, {**_PLACE, "copyKind": 0, "bytes": None}):
             kind = row[5] if row[5] in range(len(_COPY_KINDS)) else 0
-            yield *row[:5], f"<memcpy{_COPY_KINDS[kind]}>", FrameKind.COPY, -1
-        for row in self._tables.rows(_SET, _TIMES, _PLACE):
-            yield *row, "<memset>", FrameKind.COPY, -1
+            yield *row[:5], f"<memcpy{_COPY_KINDS[kind]}>", FrameKind.COPY, -1, row[6]
+        for row in self._tables.rows(_SET, _TIMES, {**_PLACE, "bytes": None}):
+            yield *row[:5], "<memset>", FrameKind.COPY, -1, row[5]
         # What is recorded of graphs when their kernels are not.
         for row in self._tables.rows(_GRAPH, _TIMES, {**_PLACE, "graphId": None}):
             name = "<graph>" if row[5] is None else f"<graph {str(row[5])[:40]}>"
-            yield *row[:5], name, FrameKind.GRAPH, -1
+            yield *row[:5], name, FrameKind.GRAPH, -1, None
 
     def _add_work(self, *row: Any) -> None:
-        start, end, correlation, process, device, name, kind, variant = row
-        told = (each for each in (correlation, process, device) if each is not None)
+        start, end, correlation, process, device, name, kind, variant, moved = row
+        told = (each for each in (correlation, process, device, moved) if each is not None)
         self._check("a table of device work", start, end, *told)
         self._last_ns = max(self._last_ns, end)
         self._timeline.add_work(
@@ -183,6 +188,7 @@ class _Export:
                 duration_ns=end - start,
                 device=-1 if device is None else self._gpus.number(device, process),
                 variant=variant,
+                moved_bytes=moved if moved is not None and moved >= 0 else -1,
             )
         )
 

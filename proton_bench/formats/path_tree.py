@@ -19,6 +19,7 @@ __all__ = ["PathTree", "Reading"]
 TIME = "time (ns)"
 COUNT = "count"
 WALL = "wall (ns)"
+BYTES = "bytes"
 
 
 @dataclass(slots=True)
@@ -71,6 +72,13 @@ class PathTree:
         if found is None:
             found = self._rows[key] = len(self._parents)
             self._parents.append(parent)
+        return found
+
+    def top_names(self) -> list[int]:
+        """Return for each row the name of the row right below the root that holds it, -1: none."""
+        found = [-1]
+        for parent, name, *_ in self._rows:
+            found.append(name if parent == 0 else found[parent])
         return found
 
     def variant(self, variant: Variant) -> int:

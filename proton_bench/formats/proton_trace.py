@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from proton_bench.formats.base import corrupt
+from proton_bench.formats.device_time import (
+    UNCALLED,
+    DeviceWork,
+    device_uses,
+    is_waiting_kernel,
+    with_uses,
+)
+from proton_bench.formats.launched_work import WAITING
 from proton_bench.formats.nesting import place_ranges
 from proton_bench.formats.path_tree import COUNT, TIME, WALL, Reading
-from proton_bench.formats.timeline import Timeline
+from proton_bench.formats.timeline import Columns, Timeline
 from proton_bench.formats.trace_event import TraceEvent, TraceHead, nanoseconds
+from proton_bench.profile.device import UNNAMED_KIND, Device
 from proton_bench.profile.frame import ROOT_NAME, FrameKind
 from proton_bench.profile.metric import Aggregation
 from proton_bench.profile.profile import Profile
@@ -49,6 +61,7 @@ class ProtonTraceReader:
         self._tree = self._timeline.tree
         self._rows: dict[tuple[Any, ...], int] = {}
         self._roots: dict[int, int] = {}
+        self._kernels = Columns(start="q", duration="q", name="i", scope="i")
         self._tree.declare(WALL, Aggregation.EXCLUSIVE)
 
     def add(self, events: Iterable[TraceEvent]) -> None:
@@ -107,6 +120,14 @@ class ProtonTraceReader:
         row = self._row(path, FrameKind.KERNEL)
         self._tree.add(row, TIME, duration)
         self._tree.add(row, COUNT, 1)
+        start = nanoseconds(event.ts, self._reading.source)
+        if start is not None:
+            index = self._tree.strings.index
+            scope = index(path[0]) if len(path) > 1 else -1
+            self._kernels.add(start, duration, index(event.name), scope)
+        if is_waiting_kernel(event.name):
+            self._tree.declare(WAITING, Aggregation.PROPERTY)
+            self._tree.put(row, WAITING, 1)
         self._add_metrics(row, event.arguments.metrics)
 
     def _add_metrics(self, row: int, metrics: Any) -> None:
@@ -168,7 +189,27 @@ class ProtonTraceReader:
         self._reading.provenance = {"tool": "triton.profiler", "format": "chrome_trace"}
         if type(base) is int:
             self._reading.provenance["base_time_ns"] = base
-        return self._tree.build(self._reading)
+        profile = self._tree.build(self._reading)
+        if not len(self._kernels):
+            return profile
+        # The trace does not tell devices, so all kernels count as those of one, and no row has it.
+        device = Device(UNNAMED_KIND, 0)
+        uses = device_uses(self._device_work(), self._tree.strings.texts())
+        return with_uses(replace(profile, devices=(device,)), uses, {0: device})
+
+    def _device_work(self) -> DeviceWork:
+        kernels, texts = self._kernels, self._tree.strings.texts()
+        nothing = np.zeros(len(kernels), dtype=np.int64)
+        waiting = np.array([is_waiting_kernel(text) for text in texts], dtype=np.bool_)
+        return DeviceWork(
+            device=nothing,
+            scope=kernels["scope"].astype(np.int64),
+            start=kernels["start"],
+            end=kernels["start"] + kernels["duration"],
+            called=nothing + UNCALLED,
+            is_timed=nothing > 0,
+            is_waiting=waiting[kernels["name"]],
+        )
 
 
 def _kind(name: str) -> FrameKind:

@@ -60,6 +60,8 @@ class Work:
         duration_ns: Time that it took.
         device: Number of its device, -1 for unknown.
         variant: Position of its variant, -1 for none.
+        moved_bytes: What a copy moved or set, -1 for unknown.
+        range_id: Id of the range that launched it, where no correlation id is known; -1 for none.
     """
 
     process: int
@@ -70,18 +72,25 @@ class Work:
     duration_ns: int
     device: int = -1
     variant: int = -1
+    moved_bytes: int = -1
+    range_id: int = -1
 
 
 class Timeline:
     """What a trace tells of hosts and devices, in any order.
 
     Attributes:
-        tree: Receives names and variants at once, rows by `proton_bench.formats.nesting`.
+        tree: Receives names and variants at once, rows by `proton_bench.formats.nesting`
+            and `proton_bench.formats.launched_work`.
         reading: Receives what cannot be placed.
         ranges: Ranges of host threads.
         launches: Calls that launched device work.
         work: Device work.
         rounding_ns: A range may seem to end so much after the one that it lies in.
+        range_ids: Ids of ranges, by which work without a correlation id finds them.
+        moved: What copies moved.
+        orphans: Work that names the range which launched it.
+        range_rows: The row of each range, once they are placed.
         overlapping: Ranges that overlap the end of another one, once they are placed. Where Python
             functions are recorded, that is usual: an annotation begins in one and ends in another.
     """
@@ -101,6 +110,10 @@ class Timeline:
             device="i",
             variant="i",
         )
+        self.range_ids = Columns(range="i", id="q")
+        self.moved = Columns(work="i", bytes="q")
+        self.orphans = Columns(work="i", id="q")
+        self.range_rows = np.zeros(0, dtype=np.int64)
         self.rounding_ns = rounding_ns
         self.overlapping = 0
         self._numbers: dict[Hashable, int] = {}
@@ -111,12 +124,21 @@ class Timeline:
 
     def add_range(
         self, thread: int, name: str, kind: FrameKind, *, start_ns: int, end_ns: int
-    ) -> None:
-        """Add a range of a host thread; one that ends before it starts is dropped and counted."""
+    ) -> bool:
+        """Add a range of a host thread; one that ends before it starts is dropped and counted.
+
+        Returns:
+            Whether it was added.
+        """
         if not -MAX_NS < start_ns <= end_ns < MAX_NS:
             self.reading.drop("range with impossible times: left out")
-            return
+            return False
         self.ranges.add(thread, start_ns, end_ns, self.tree.strings.index(name), kind)
+        return True
+
+    def name_range(self, range_id: int) -> None:
+        """Give the range that was added last an id."""
+        self.range_ids.add(len(self.ranges) - 1, range_id)
 
     def add_launch(self, process: int, correlation: int, thread: int, *, start_ns: int) -> None:
         """Add a call that launched what has this correlation id in this process."""
@@ -127,6 +149,10 @@ class Timeline:
         if not (0 <= work.duration_ns < MAX_NS and -MAX_NS < work.start_ns < MAX_NS):
             self.reading.drop("device work with impossible times: left out")
             return
+        if work.moved_bytes >= 0:
+            self.moved.add(len(self.work), work.moved_bytes)
+        if work.range_id >= 0 and work.correlation < 0:
+            self.orphans.add(len(self.work), work.range_id)
         self.work.add(
             work.process,
             work.correlation,

@@ -28,6 +28,9 @@ class Arguments(msgspec.Struct, gc=False):
     block: Any = None
     registers: Any = msgspec.field(default=None, name="registers per thread")
     shared_bytes: Any = msgspec.field(default=None, name="shared memory")
+    bytes: Any = None
+    external_id: Any = msgspec.field(default=None, name="External id")
+    external_id_before: Any = msgspec.field(default=None, name="external id")  # torch 1.12
     frequency_mhz: Any = msgspec.field(default=None, name="Frequency (MHz)")
 
 

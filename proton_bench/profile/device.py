@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Device", "Variant"]
+__all__ = ["UNNAMED_KIND", "Device", "Variant"]
+
+# Kind of a device of which a file does not say what it is.
+UNNAMED_KIND = "GPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +15,8 @@ class Device:
     """One device and the facts that a roofline needs; 0 and "" mean unknown.
 
     Attributes:
-        kind: "CUDA", "HIP", "CPU" or what a third-party backend says.
+        kind: "CUDA", "HIP", "CPU" or what a third-party backend says; `UNNAMED_KIND` where a file
+            does not say it.
         index: Number of the device within its kind.
         arch: "90" for compute capability 9.0, "gfx942", or "".
         num_sms: Multiprocessors or compute units.

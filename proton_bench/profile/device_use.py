@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from proton_bench.errors import ProfileFormatError
 
-__all__ = ["DeviceUse", "combine_uses"]
+__all__ = ["DeviceUse", "combine_uses", "latency_bucket"]
 
 _PER_OCTAVE = 8
 _MAX_BUCKETS = 512  # 64 octaves: no int64 lies beyond
@@ -91,6 +91,14 @@ def combine_uses(uses: Iterable[DeviceUse]) -> tuple[DeviceUse, ...]:
         key = (use.scope, use.device)
         found[key] = _sum(found[key], use) if key in found else use
     return tuple(found.values())
+
+
+def latency_bucket(latency_ns: int) -> int:
+    """Return the number of the bucket that a latency, 0 or more, belongs to."""
+    if latency_ns < _PER_OCTAVE:
+        return latency_ns
+    octave = latency_ns.bit_length() - 1
+    return (octave - 2) * _PER_OCTAVE + (latency_ns >> (octave - 3)) % _PER_OCTAVE
 
 
 def _numbers(use: DeviceUse) -> tuple[int, ...]:

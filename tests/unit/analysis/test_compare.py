@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.run import Run
-from proton_bench.profile import FrameKind, ProfileBuilder
+from proton_bench.profile import Device, FrameKind, ProfileBuilder
 
 BASE = (
     ("f/soft", 100, 4, "a"),
@@ -221,3 +222,15 @@ def test_deep_trees_are_compared() -> None:
     found = compare([Run(profile, "a")], [Run(profile, "b")], CompareOptions())
 
     assert len(found) == 3002
+
+
+def test_a_file_that_does_not_name_its_device_compares_with_any() -> None:
+    named = run_of(("k", 5, 1, ""))
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 9, "count": 1})
+    unnamed = Run(replace(builder.build(), devices=(Device("GPU", 0),)), "trace")
+
+    comparison = compare([named], [unnamed], CompareOptions())
+
+    assert comparison.inclusive.change[0] == 4
+    assert "GPU" not in comparison.tree.device_names

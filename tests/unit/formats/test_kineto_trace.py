@@ -12,7 +12,7 @@ from fakes.kineto import GPU, call, host, kernel, trace
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats import decode_profile, read_profile
-from proton_bench.formats.nesting import AMBIGUOUS, UNMATCHED
+from proton_bench.formats.launched_work import AMBIGUOUS, UNMATCHED
 from proton_bench.profile import Device, FrameKind, Profile, Variant
 
 DATA = Path(__file__).parents[2] / "data" / "kineto"
@@ -100,6 +100,78 @@ def test_calls_of_every_api_launch(category: str) -> None:
 
     assert profile.dropped == {}
     assert len(profile.path(row_of(profile, "gemm"))) == 5
+
+
+def test_without_a_correlation_id_work_stands_below_the_operator_with_its_external_id() -> None:
+    for word in ("External id", "external id"):
+        events = [
+            {**host("cpu_op", name, ts, 10), "args": {word: number}}
+            for number, (name, ts) in enumerate((("aten::mm", 0), ("aten::add", 20)), 5)
+        ]
+        lost = kernel(0, 400, 1)
+        lost["args"] = {"device": 0, word: 6}
+
+        profile = decode(*events, lost)
+
+        assert profile.path(row_of(profile, "gemm")) == ("aten::add", "gemm")
+        assert profile.dropped == {}
+        assert "launch_latency_count" not in profile.columns
+
+
+@pytest.mark.parametrize("told", [7, "6", None, -1, 2**70])
+def test_an_external_id_that_no_operator_or_several_have_places_nothing(told: Any) -> None:
+    events = [host("cpu_op", name, ts, 10) for name, ts in (("a", 0), ("b", 20))]
+    events = [{**each, "args": {"External id": 7}} for each in events]
+    lost = {**kernel(0, 400, 1), "args": {"device": 0, "External id": told}}
+
+    profile = decode(*events, lost)
+
+    assert profile.path(row_of(profile, "gemm")) == ("gemm",)
+    assert profile.dropped == {UNMATCHED: 1}
+
+
+def test_a_correlation_id_counts_more_than_an_external_id() -> None:
+    named = {**host("cpu_op", "other", 60, 10), "args": {"External id": 9}}
+
+    profile = decode(*STEP, named, call(1, 25), kernel(1, 400, 1, **{"External id": 9}))
+
+    assert profile.path(row_of(profile, "gemm"))[-2] == "aten::addmm"
+
+
+def test_bytes_of_copies_and_sets_are_summed() -> None:
+    copies = []
+    for number, size in ((1, 64), (2, 100), (3, None)):
+        copy = {**kernel(number, 400, 2, "Memcpy HtoD"), "cat": "gpu_memcpy"}
+        copy["args"] = {"device": 0, "correlation": number, "bytes": size}
+        copies += [call(number, 5), copy]
+
+    profile = decode(*copies, call(4, 6), kernel(4, 500, 1, bytes=99))
+
+    assert profile.column("bytes").get(row_of(profile, "Memcpy HtoD")) == 164
+    assert profile.column("bytes").get(row_of(profile, "gemm")) is None
+    assert profile.column("count").get(row_of(profile, "Memcpy HtoD")) == 3
+
+
+def test_how_busy_devices_were_is_known_as_a_whole_and_by_top_level_scope() -> None:
+    other = host("user_annotation", "eval", 200, 50)
+    waits = kernel(3, 330, 20, "ncclDevKernel_AllReduce")
+    events = [
+        call(1, 25),
+        kernel(1, 300, 10),
+        call(2, 210),
+        kernel(2, 320, 10),
+        call(3, 220),
+        waits,
+    ]
+
+    profile = decode(*STEP, other, *events)
+
+    whole, step, evaluation = profile.device_use
+    assert (whole.scope, whole.busy_ns, whole.idle_ns) == (None, 40_000, 285_000)
+    assert (whole.waiting_ns, whole.launches) == (20_000, 3)
+    assert (step.scope, step.busy_ns, step.idle_ns) == ("step", 10_000, 275_000)
+    assert (evaluation.scope, evaluation.idle_ns) == ("eval", 10_000)
+    assert profile.column("waiting_kernel").get(row_of(profile, "ncclDevKernel_AllReduce")) == 1
 
 
 def test_work_without_launch_or_with_several_is_counted_and_kept() -> None:

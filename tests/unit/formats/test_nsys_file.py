@@ -13,7 +13,7 @@ from fakes.nsys import KERNEL, NVTX, RUNTIME, call, kernel, push, write_export
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats import decode_profile, read_profile
-from proton_bench.formats.nesting import AMBIGUOUS, UNMATCHED
+from proton_bench.formats.launched_work import AMBIGUOUS, UNMATCHED
 from proton_bench.profile import Device, FrameKind, Profile, Variant
 
 TEXTS = nsys.texts("void gemm<float>(float*)", "gemm", "registered")
@@ -173,6 +173,25 @@ def test_copies_sets_and_whole_graphs_stand_at_their_calls(tmp_path: Path) -> No
         "<memset>": FrameKind.COPY,
         "<graph 4>": FrameKind.GRAPH,
     }
+
+
+def test_bytes_of_copies_and_use_of_devices_are_read(tmp_path: Path) -> None:
+    work = {"start": 300, "end": 400}
+    profile = read(
+        tmp_path,
+        NVTX_EVENTS=[push("step", 0, 100)],
+        CUPTI_ACTIVITY_KIND_RUNTIME=[call(1, 20), call(2, 30), call(3, 40)],
+        CUPTI_ACTIVITY_KIND_KERNEL=[kernel(3, 450, 500)],
+        CUPTI_ACTIVITY_KIND_MEMCPY=[{**work, "correlationId": 1, "copyKind": 1, "bytes": 64}],
+        CUPTI_ACTIVITY_KIND_MEMSET=[{**work, "correlationId": 2, "bytes": 36}],
+    )
+
+    whole, step = profile.device_use
+
+    assert profile.column("bytes").get(row_of(profile, "<memcpy H2D>")) == 64
+    assert profile.inclusive("bytes")[0] == 100
+    assert (whole.busy_ns, whole.idle_ns, whole.launches) == (150, 280 + 50, 1)
+    assert (step.scope, step.latency_sum_ns) == ("step", 410)
 
 
 def test_what_cannot_be_attributed_is_counted_and_kept_under_root(tmp_path: Path) -> None:

@@ -97,6 +97,23 @@ def test_paths_and_counts_of_360_are_those_of_the_tree() -> None:
     assert totals(trace, "count") == totals(tree, "count")
 
 
+def test_kernels_tell_how_busy_a_device_without_a_name_was() -> None:
+    profile = read_profile(V36 / "eager-trace.chrome_trace.gz")
+    whole, *scopes = profile.device_use
+
+    assert profile.devices == (Device("GPU", 0),)
+    assert set(profile.device_rows.tolist()) == {-1}
+    # They ran one after the other.
+    assert whole.busy_ns == profile.inclusive("time (ns)")[0]
+    assert [use.scope for use in scopes] == ["forward", "backward", "optim"]
+    assert sum(use.idle_ns for use in scopes) == whole.idle_ns
+    assert whole.launches == 0
+
+
+def test_times_inside_kernels_tell_nothing_of_devices() -> None:
+    assert read_profile(V36 / "intra-default-trace.chrome_trace.gz").device_use == ()
+
+
 def test_scopes_inside_kernels_nest_and_their_cycles_add_up() -> None:
     content = gzip.decompress((V36 / "intra-default-trace.chrome_trace.gz").read_bytes())
     told: Counter[str] = Counter()
