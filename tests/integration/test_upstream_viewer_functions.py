@@ -21,6 +21,8 @@ DATA = sorted((Path(__file__).parents[1] / "data" / "upstream").glob("*.hatchet"
 # Metrics that a file must record to be derived, as upstream names them.
 WANTED = {
     "time (ns)": ("time/s", "time/ms", "time/us", "time/ns", "time/%", "avg_time/us", "TIME"),
+    "flops32": ("flop32/s", "gflop32/s", "tflop32/s", "flops32/%"),
+    "bytes": ("byte/s", "gbyte/s", "tbyte/s", "bytes/%", "util"),
     "count": ("count", "count/%"),
     "cycles": ("cycles", "cycles/%"),
     "normalized_cycles": ("normalized_cycles",),
