@@ -15,8 +15,9 @@ from proton_bench.profile import Aggregation, FrameKind, MetricColumn, Profile
 
 if TYPE_CHECKING:
     import hatchet
+    import thicket
 
-__all__ = ["import_hatchet", "to_dataframe", "to_graphframe", "to_literal"]
+__all__ = ["import_hatchet", "to_dataframe", "to_graphframe", "to_literal", "to_thicket"]
 
 
 def to_dataframe(profile: Profile) -> pd.DataFrame:
@@ -102,6 +103,34 @@ def to_graphframe(profile: Profile) -> hatchet.GraphFrame:
     graphframe = module.GraphFrame.from_literal(literal[:1])
     graphframe.update_inclusive_columns()
     return graphframe
+
+
+def to_thicket(profile: Profile, name: str | None = None) -> thicket.Thicket:
+    """Return the profile as a thicket of one run, with its provenance as metadata.
+
+    Args:
+        profile: The profile.
+        name: What tells the run apart; by default its host, process and start.
+
+    Raises:
+        MissingExtraError: Thicket or hatchet is not installed.
+    """
+    try:
+        from thicket import Thicket
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Thicket cannot be imported ({error}): pip install 'proton-bench[thicket]'"
+        ) from error
+    graphframe = to_graphframe(profile)
+    facts = profile.provenance.to_plain()
+    graphframe.metadata = {key: _metadata_cell(value) for key, value in facts.items()}
+    parts = (str(facts.get(key, "")) for key in ("host", "pid", "start_time_ns"))
+    return Thicket.thicketize_graphframe(graphframe, name or " ".join(parts))
+
+
+def _metadata_cell(value: Any) -> Any:
+    is_plain = value is None or isinstance(value, str | int | float)
+    return value if is_plain else json.dumps(value, default=str)
 
 
 def to_literal(profile: Profile) -> list[dict[str, Any]]:

@@ -21,7 +21,8 @@ def command(
         typer.Option(
             "--to",
             metavar="FORMAT",
-            help="hatchet, hatchet_msgpack, proton, json, or a format of a plugin.",
+            help="proton, hatchet, hatchet_msgpack, json, speedscope, folded, pprof, csv, "
+            "parquet, or a format of a plugin.",
         ),
     ],
     output: Annotated[

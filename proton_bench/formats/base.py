@@ -15,6 +15,7 @@ __all__ = [
     "MAX_NESTING",
     "Format",
     "StreamedFormat",
+    "WriteOnly",
     "corrupt",
     "decoded",
     "display_name",
@@ -71,6 +72,29 @@ class StreamedFormat(Format, Protocol):
 
     def read(self, path: Path, source: str) -> Profile:
         """Return the profile in a file; arguments and errors as for `decode`."""
+
+
+class WriteOnly:
+    """What formats of other tools have in common that are written and never read."""
+
+    name = ""
+
+    def sniff(self, content: bytes) -> bool:
+        """Return False: these files are not read."""
+        del content
+        return False
+
+    def decode(self, content: bytes, source: str) -> Profile:
+        """Refuse.
+
+        Raises:
+            ProfileFormatError: Always.
+        """
+        del content
+        raise ProfileFormatError(
+            f"{source}: files of the format {self.name} are written and not read; name the "
+            ".proton file that it was made of"
+        )
 
 
 def corrupt(

@@ -11,11 +11,15 @@ from pathlib import Path, PurePath
 from proton_bench.errors import OutputError, PluginError, ProfileFormatError, UsageError
 from proton_bench.formats.base import Format, StreamedFormat, display_name
 from proton_bench.formats.chrome_trace import ChromeTrace
+from proton_bench.formats.folded_stacks import FoldedStacks
 from proton_bench.formats.hatchet_json import HatchetJson
 from proton_bench.formats.hatchet_msgpack import HatchetMsgpack
 from proton_bench.formats.json_file import JsonFile
 from proton_bench.formats.native_file import NativeFile
 from proton_bench.formats.nsys_file import NsysFile
+from proton_bench.formats.pprof_file import PprofFile
+from proton_bench.formats.speedscope_file import SpeedscopeFile
+from proton_bench.formats.table_files import CsvTable, ParquetTable
 from proton_bench.profile.profile import Profile
 
 __all__ = [
@@ -32,7 +36,17 @@ _BUILT_IN: tuple[Format, ...] = (NativeFile(), HatchetJson(), HatchetMsgpack(), 
 FORMATS = tuple(each.name for each in _BUILT_IN)
 # Of other tools, only read.
 _READ_ONLY: tuple[Format, ...] = (ChromeTrace(), NsysFile())
-_registered: dict[str, Format] = {each.name: each for each in (*_BUILT_IN, *_READ_ONLY)}
+# For other tools, only written.
+_WRITE_ONLY: tuple[Format, ...] = (
+    SpeedscopeFile(),
+    FoldedStacks(),
+    PprofFile(),
+    CsvTable(),
+    ParquetTable(),
+)
+_registered: dict[str, Format] = {
+    each.name: each for each in (*_BUILT_IN, *_READ_ONLY, *_WRITE_ONLY)
+}
 
 PARTIAL = ".partial"
 _TIMELINES = (".perfetto-trace", ".pftrace")
@@ -192,10 +206,13 @@ def _unreadable(file: Path, error: Exception) -> UsageError:
 
 
 def _format_by_suffix(file: Path) -> Format | None:
+    """Return the format with the longest suffix that fits: .speedscope.json is no .json."""
+    found: tuple[int, Format] | None = None
     for each in _registered.values():
-        if file.name.endswith(each.suffixes):
-            return each
-    return None
+        fitting = [len(suffix) for suffix in each.suffixes if file.name.endswith(suffix)]
+        if fitting and (found is None or max(fitting) > found[0]):
+            found = (max(fitting), each)
+    return None if found is None else found[1]
 
 
 def _format_of(file: Path, content: bytes, source: str) -> Format:

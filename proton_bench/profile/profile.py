@@ -22,6 +22,7 @@ from proton_bench.profile.provenance import Provenance
 if TYPE_CHECKING:
     import hatchet
     import pandas as pd
+    import thicket
 
 __all__ = ["Profile"]
 
@@ -235,6 +236,19 @@ class Profile:
         from proton_bench.analysis.dataframe import to_graphframe
 
         return to_graphframe(self)
+
+    def to_thicket(self, name: str | None = None) -> thicket.Thicket:
+        """Return a thicket of this run; `Thicket.concat_thickets` joins those of several.
+
+        Args:
+            name: What tells the run apart; by default its host, process and start.
+
+        Raises:
+            MissingExtraError: Thicket or hatchet is not installed.
+        """
+        from proton_bench.analysis.dataframe import to_thicket
+
+        return to_thicket(self, name)
 
     def self_check(self) -> None:
         """Check that all arrays fit one another.

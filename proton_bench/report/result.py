@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from rich.segment import Segment
 from proton_bench.analysis.own_cost import own_cost
 from proton_bench.analysis.query import QueryResult
 from proton_bench.analysis.relations import Run
+from proton_bench.formats.csv_text import csv_line
 from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING
 from proton_bench.report.units import count_text, number_texts
@@ -110,13 +109,11 @@ def _fitted(columns: list[_Column], width: int) -> list[_Column]:
 
 def result_csv(result: QueryResult) -> bytes:
     """Return the result as UTF-8 CSV with a heading; no value is an empty field."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(result.columns)
-    writer.writerows(
-        ["" if value is None else _text(value) for value in row] for row in result.rows
-    )
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    lines = [csv_line(result.columns)]
+    lines += [
+        csv_line("" if value is None else _text(value) for value in row) for row in result.rows
+    ]
+    return "".join(lines).encode("utf-8", "backslashreplace")
 
 
 def result_document(result: QueryResult, runs: Sequence[Run], query: str) -> dict[str, Any]:

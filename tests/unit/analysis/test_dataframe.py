@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from proton_bench.analysis.dataframe import to_dataframe, to_graphframe, to_lite
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.errors import MissingExtraError
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import ProfileBuilder
+from proton_bench.profile import ProfileBuilder, Provenance
 
 UPSTREAM = sorted((Path(__file__).parents[2] / "data" / "upstream").glob("*.hatchet"))
 
@@ -138,3 +139,26 @@ def test_literal_holds_tree_and_devices() -> None:
 
     assert tree["frame"]["name"] == "ROOT"
     assert devices["CUDA"]["0"]["arch"] == cuda_literal()[1]["CUDA"]["1"]["arch"]
+
+
+def test_a_thicket_has_the_sums_and_the_provenance_of_each_run() -> None:
+    thicket = pytest.importorskip("thicket", reason="needs the extra thicket")
+    facts = {"host": "h", "pid": 7, "start_time_ns": 5, "git": {"revision": "abc"}}
+    profile = replace(training_profile(), provenance=Provenance(facts))
+    other = replace(profile, provenance=Provenance({**facts, "pid": 8}))
+
+    both = thicket.Thicket.concat_thickets([profile.to_thicket(), other.to_thicket("second")])
+
+    frame = both.dataframe.reset_index()
+    roots = frame[frame["name"] == "ROOT"]
+    assert roots["time (ns) (inc)"].tolist() == [4_000_000, 4_000_000]
+    assert sorted(both.metadata["pid"]) == [7, 8]
+    assert set(both.metadata["git"]) == {'{"revision": "abc"}'}
+    assert set(both.profile_mapping.values()) == {"h 7 5", "second"}
+
+
+def test_missing_thicket_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "thicket", None)
+
+    with pytest.raises(MissingExtraError, match=r"pip install 'proton-bench\[thicket\]'"):
+        training_profile().to_thicket()
