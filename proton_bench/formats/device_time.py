@@ -81,8 +81,10 @@ def device_uses(work: DeviceWork, scopes: Sequence[str]) -> Iterator[DeviceUse]:
         scopes: Name of each scope number. Only the first 4096 of a device count as scopes.
     """
     near = (work.start >= -_FAR_NS) & (work.end <= _FAR_NS) & (work.device >= 0)
-    near &= (work.called == UNCALLED) | (np.abs(np.maximum(work.called, -_MOST)) <= _FAR_NS)
     work = work.take(np.flatnonzero(near))
+    is_called = (work.called >= -_FAR_NS) & (work.called <= _FAR_NS)
+    called = np.where(is_called, work.called, UNCALLED)
+    work = replace(work, called=called, is_timed=work.is_timed & is_called)
     ordered = work.take(np.lexsort((-work.end, work.start, work.device)))
     for device in np.unique(ordered.device).tolist():
         yield from _uses_of(ordered.take(ordered.device == device), device, scopes)
@@ -96,12 +98,16 @@ def _uses_of(work: DeviceWork, device: int, scopes: Sequence[str]) -> Iterator[D
     if len(called):  # the window begins with the first launch
         idle_ns[0] = max(0, int(work.start[0]) - int(called.min()))
     yield replace(_use(work, device), idle_ns=int(idle_ns.sum()))
-    numbers, first = np.unique(work.scope, return_index=True)
-    known = numbers[np.argsort(first)]
-    for scope in known[known >= 0][:_MOST_SCOPES].tolist():
-        own = idle_ns[work.scope[heads] == scope]
-        use = _use(work.take(work.scope == scope), device)
-        yield replace(use, scope=scopes[scope], idle_ns=int(own.sum()))
+    by_scope = np.argsort(work.scope, kind="stable")
+    numbers, first, counts = np.unique(work.scope, return_index=True, return_counts=True)
+    ends = np.cumsum(counts)
+    own_idle_ns = np.zeros(len(numbers), dtype=np.int64)
+    np.add.at(own_idle_ns, np.searchsorted(numbers, work.scope[heads]), idle_ns)
+    places = [place for place in np.argsort(first).tolist() if numbers[place] >= 0]
+    for place in places[:_MOST_SCOPES]:
+        use = _use(work.take(by_scope[ends[place] - counts[place] : ends[place]]), device)
+        name = scopes[int(numbers[place])]
+        yield replace(use, scope=name, idle_ns=int(own_idle_ns[place]))
 
 
 def _blocks(work: DeviceWork) -> tuple[npt.NDArray[Any], Numbers]:

@@ -118,9 +118,8 @@ def whole_numbers(column: MetricColumn, own: npt.NDArray[Any]) -> npt.NDArray[np
     return found
 
 
-def shallow(profile: Profile, depth: int) -> tuple[Profile, int]:
-    """Return the profile with levels below ``depth`` summed up there, and its depth before."""
-    deepest = int(profile.depths().max())
+def shallow(profile: Profile, depth: int) -> Profile:
+    """Return the profile with levels below ``depth`` summed up there."""
     # Distributions are not written, and need not be merged.
     bare = replace(profile, distributions={})
-    return (bare.fold_below(depth) if deepest > depth else bare), deepest
+    return bare.fold_below(depth) if int(profile.depths().max()) > depth else bare

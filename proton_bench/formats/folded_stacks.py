@@ -42,7 +42,7 @@ class FoldedStacks(WriteOnly):
 
     def encode(self, profile: Profile) -> bytes:
         """Return a line for each row that has a value of its own."""
-        rows, _ = shallow(flame_rows(profile), _MAX_DEPTH)
+        rows = shallow(flame_rows(profile), _MAX_DEPTH)
         metric = _metric(rows)
         weights = next(
             whole_numbers(column, own).tolist()

@@ -59,7 +59,7 @@ class PprofFile(WriteOnly):
 
     def encode(self, profile: Profile) -> bytes:
         """Return the file; the same profile gives the same bytes."""
-        rows, _ = shallow(flame_rows(profile), _MAX_DEPTH)
+        rows = shallow(flame_rows(profile), _MAX_DEPTH)
         return gzip.compress(bytes(_Writer(rows).message()), mtime=0)
 
 

@@ -22,7 +22,7 @@ from proton_bench.profile.profile import Profile
 
 __all__ = ["CsvTable", "ParquetTable"]
 
-_LOST = "a table holds rows and their metrics; distributions, devices' facts and provenance are not"
+_LOST = "a table holds rows and their metrics, no distributions, facts of devices or provenance"
 _FACTS = ("row", "parent", "depth", "name", "kind", "device", "code_hash", "grid", "block")
 
 
@@ -35,7 +35,7 @@ class CsvTable(WriteOnly):
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Say what the file does not hold."""
         del profile
-        return (f"{_LOST} in it",)
+        return (_LOST,)
 
     def encode(self, profile: Profile) -> bytes:
         """Return the file. Texts are as they were recorded, also those that look like formulas."""
@@ -54,7 +54,7 @@ class ParquetTable(WriteOnly):
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Say what the file does not hold."""
         del profile
-        return (f"{_LOST} in it",)
+        return (_LOST,)
 
     def encode(self, profile: Profile) -> bytes:
         """Return the file.

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.analysis.quantiles import QUANTILES, quantiles
@@ -17,7 +17,6 @@ SAMPLES = st.lists(st.floats(0, 1e9, width=32), min_size=1, max_size=90)
 
 
 @given(st.lists(SAMPLES, max_size=6))
-@settings(deadline=None)
 def test_they_are_those_of_each_distribution(samples: list[list[float]]) -> None:
     entries = [Distribution.from_samples(each) for each in samples]
     table = DistributionTable.from_mapping(dict(enumerate(entries)))

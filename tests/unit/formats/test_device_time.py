@@ -175,3 +175,21 @@ def test_uses_get_the_positions_of_the_profiles_devices() -> None:
     )
 
     assert found.device_use == (DeviceUse(None, 0, busy_ns=5),)
+
+
+def test_many_scopes_share_one_pass() -> None:
+    pieces = [Piece(10 * place, 5, place % 5000) for place in range(10_000)]
+
+    found = list(device_uses(work(*pieces), [f"s{number}" for number in range(5000)]))
+
+    # The whole device, and the first scopes of it.
+    assert len(found) == 1 + 4096
+    assert {use.busy_ns for use in found[1:]} == {10}
+    assert found[1].idle_ns == 5
+    assert found[2].idle_ns == 10
+
+
+def test_a_launch_at_an_impossible_time_is_none() -> None:
+    use = uses(Piece(100, 10, called=2**62), Piece(120, 10, called=90))[None]
+
+    assert (use.launches, use.idle_ns) == (1, 10 + 10)

@@ -129,7 +129,7 @@ def test_what_a_table_lacks_is_told(tmp_path: Path) -> None:
         if name.endswith("parquet"):
             pytest.importorskip("duckdb", reason="needs the extra store")
         (note,) = write_profile(rows(), tmp_path / name)
-        assert "distributions, devices' facts and provenance are not in it" in note
+        assert "no distributions, facts of devices or provenance" in note
 
 
 def test_missing_duckdb_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
