@@ -20,7 +20,7 @@ from proton_bench.formats.flame_rows import (
     shallow,
     whole_numbers,
 )
-from proton_bench.formats.protobuf import Message
+from proton_bench.formats.protobuf import Message, varint
 from proton_bench.profile.metric import MetricSpec, ValueKind
 from proton_bench.profile.profile import Profile
 
@@ -104,15 +104,16 @@ class _Writer:
     def _add_samples(self, found: Message) -> None:
         rows = self._rows
         values = [whole_numbers(column, own).tolist() for column, own in self._metrics]
-        path: list[int] = []
+        # Packed ids of paths, the innermost first: those of a row are its own in front of those of
+        # its parent.
+        paths: list[bytes] = []
         for row, depth in enumerate(rows.depths().tolist()):
-            frame = flame_frame(rows, row)
-            del path[depth:]
-            path.append(self._frames.setdefault(frame, len(self._frames) + 1))
+            number = self._frames.setdefault(flame_frame(rows, row), len(self._frames) + 1)
+            del paths[depth:]
+            paths.append(varint(number) + (paths[-1] if paths else b""))
             own = [column[row] for column in values]
             if any(own):
-                # The innermost frame stands first.
-                found.message(_SAMPLE, Message().numbers(1, reversed(path)).numbers(2, own))
+                found.message(_SAMPLE, Message().packed(1, paths[-1]).numbers(2, own))
 
     def _add_facts(self, found: Message) -> None:
         facts = self._rows.provenance

@@ -37,7 +37,13 @@ class Message:
 
     def numbers(self, field: int, values: Iterable[int]) -> Message:
         """Add integers, packed."""
-        return self._sized(field, b"".join(map(varint, values)))
+        return self.packed(field, b"".join(map(varint, values)))
+
+    def packed(self, field: int, content: bytes) -> Message:
+        """Add integers that are packed already."""
+        if content:
+            self._content += varint(field << 3 | _BYTES) + varint(len(content)) + content
+        return self
 
     def message(self, field: int, inner: Message) -> Message:
         """Add a message, also an empty one."""
@@ -49,9 +55,4 @@ class Message:
         """Add a text, also an empty one: in a list every element counts."""
         content = value.encode("utf-8", "backslashreplace")
         self._content += varint(field << 3 | _BYTES) + varint(len(content)) + content
-        return self
-
-    def _sized(self, field: int, content: bytes) -> Message:
-        if content:
-            self._content += varint(field << 3 | _BYTES) + varint(len(content)) + content
         return self
