@@ -1,14 +1,17 @@
 """Settings of every test run: what a test may require of the machine.
 
-A test that needs something the machine may lack says so through the ``gpu`` marker or the
-``require`` fixture and is skipped with the reason. ``PROTON_BENCH_REQUIRE=browser,go,node,gpu``
-turns those skips into failures, so that a CI machine cannot lose coverage in silence.
+A test that needs something the machine may lack says so through the ``gpu`` or ``browser`` marker
+or the ``require`` fixture and is skipped with the reason.
+``PROTON_BENCH_REQUIRE=browser,go,node,gpu`` turns those skips into failures, so that a CI machine
+cannot lose coverage in silence.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -55,8 +58,25 @@ def _missing_gpu() -> str:
     return "" if count else "the GPU driver reports no device"
 
 
+def find_browser() -> str | None:
+    """Return the path of an installed chromium, None where there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+@functools.cache
+def _missing_browser() -> str:
+    """Return why no browser can be driven, or an empty string."""
+    if find_browser() is None:
+        return "chromium is not installed"
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is not installed; the extra test has it"
+    return ""
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests with the ``gpu`` marker where no GPU is found."""
-    if item.get_closest_marker("gpu") is not None:
-        reason = _missing_gpu()
-        _require("gpu", not reason, reason)
+    """Skip tests with the ``gpu`` or ``browser`` marker where what they need is missing."""
+    for what, missing in (("gpu", _missing_gpu), ("browser", _missing_browser)):
+        if item.get_closest_marker(what) is not None:
+            reason = missing()
+            _require(what, not reason, reason)

@@ -22,12 +22,13 @@ COMMANDS = {
     "view": "proton_bench.cli.view",
     "diff": "proton_bench.cli.diff",
     "query": "proton_bench.cli.query",
+    "report": "proton_bench.cli.report",
     "export": "proton_bench.cli.export",
     "plugins": "proton_bench.cli.plugins",
     "doctor": "proton_bench.cli.doctor",
 }
 # Commands that read profiles, so that formats of plugins matter to them.
-_READERS = ("view", "diff", "query", "export")
+_READERS = ("view", "diff", "query", "report", "export")
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from proton_bench.cli.output_file import beside, refuse_input
 from proton_bench.cli.show import warn
-from proton_bench.errors import UsageError
-from proton_bench.formats.registry import find_format, formats, read_profile, write_profile
+from proton_bench.formats.registry import find_format, read_profile, write_profile
 
 __all__ = ["command"]
 
@@ -38,22 +38,7 @@ def command(
     """Write a profile in another format, whole or not at all."""
     suffix = find_format(to).suffixes[0]
     profile = read_profile(file)  # first: what is no file has no other suffix either
-    target = output if output is not None else _stem(file).with_name(_stem(file).name + suffix)
-    if str(target) != "-" and _is_same(file, target):
-        raise UsageError(f"{target} is the file to read: name another one with -o")
+    target = output if output is not None else beside(file, suffix)
+    refuse_input(target, [file])
     for note in write_profile(profile, target, format=to):
         warn(note)
-
-
-def _stem(file: Path) -> Path:
-    """Return the path without the suffix of a known format."""
-    suffixes = [suffix for each in formats() for suffix in each.suffixes]
-    found = max((s for s in suffixes if file.name.endswith(s)), key=len, default="")
-    return file.with_name(file.name.removesuffix(found)) if found != file.name else file
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except (OSError, ValueError):
-        return False

@@ -29,6 +29,7 @@ __all__ = [
     "formats",
     "read_profile",
     "register_format",
+    "replace_file",
     "write_profile",
 ]
 
@@ -182,7 +183,7 @@ def write_profile(
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
     else:
-        _replace(file, content)
+        replace_file(file, content)
     return notes
 
 
@@ -241,7 +242,12 @@ def _sniffed(content: bytes) -> Format | None:
     return next((each for each in order if each.sniff(content)), None)
 
 
-def _replace(file: Path, content: bytes) -> None:
+def replace_file(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all; devices and pipes are written to, and links stay links.
+
+    Raises:
+        OutputError: It cannot be written; nothing is left behind.
+    """
     try:
         if _is_device(file):
             # Replaced, /dev/null would be an ordinary file from then on.

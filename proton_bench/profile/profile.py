@@ -96,6 +96,12 @@ class Profile:
     def __repr__(self) -> str:
         return f"<Profile of {len(self)} rows with {', '.join(self.columns) or 'no metrics'}>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a summary and the largest rows, as HTML."""
+        from proton_bench.report.page.notebook import profile_html
+
+        return profile_html(self)
+
     def name(self, row: int) -> str:
         """Return the row's name."""
         return self.strings[int(self.frames[row])]

@@ -1,0 +1,55 @@
+// Colours of frames: by what they are, or by how much they changed.
+
+// Hue, saturation, lightness on light paper, lightness on dark paper.
+const KINDS = {
+  kernel: [24, 75, 76, 36],
+  op: [115, 38, 76, 34],
+  graph: [50, 60, 74, 36],
+  scope: [213, 60, 80, 38],
+  state: [213, 25, 82, 34],
+  python: [270, 45, 84, 40],
+  test: [176, 42, 76, 33],
+  copy: [46, 20, 82, 36],
+  line: [10, 45, 82, 38],
+  root: [213, 10, 86, 28],
+  unknown: [30, 55, 80, 37],
+};
+const HUE_SPREAD = 14;
+const WORSE_HUE = 4;
+const BETTER_HUE = 212;
+
+const darkSystem = window.matchMedia("(prefers-color-scheme: dark)");
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen === "dark" || (chosen === "auto" && darkSystem.matches);
+}
+
+function inks() {
+  return isDark()
+    ? { paper: "#16181d", text: "#f2f4f6", tiny: "#4a525d", edge: "#ffffff", found: "#e6c229", foundText: "#16181d" }
+    : { paper: "#ffffff", text: "#1b1f24", tiny: "#c3cad2", edge: "#000000", found: "#ffd60a", foundText: "#1b1f24" };
+}
+
+/** A number from 0 to 1 that is always the same for a text. */
+function spread(text) {
+  let hash = 2166136261;
+  const length = Math.min(text.length, 64);
+  for (let place = 0; place < length; place++) hash = Math.imul(hash ^ text.charCodeAt(place), 16777619);
+  return (hash >>> 0) / 4294967296;
+}
+
+function kindColour(kind, name, dark) {
+  const [hue, saturation, light, darkLight] = KINDS[kind] ?? KINDS.unknown;
+  const turned = hue + (spread(name) - 0.5) * 2 * HUE_SPREAD;
+  return `hsl(${turned.toFixed(0)} ${saturation}% ${dark ? darkLight : light}%)`;
+}
+
+/** The colour of a change; `share` is -1 to 1 of the largest one. */
+function changeColour(share, dark) {
+  if (!share) return dark ? "hsl(215 8% 30%)" : "hsl(215 12% 90%)";
+  const strength = Math.sqrt(Math.min(Math.abs(share), 1));
+  const hue = share > 0 ? WORSE_HUE : BETTER_HUE;
+  const light = dark ? 30 + 10 * strength : 92 - 22 * strength;
+  return `hsl(${hue} ${(20 + (dark ? 35 : 55) * strength).toFixed(0)}% ${light.toFixed(0)}%)`;
+}

@@ -1,0 +1,165 @@
+// Draws the part of the flame graph that can be seen, and finds the row under the pointer.
+
+const ROW_HEIGHT = 20;
+const MIN_WIDTH = 0.6; // pixels; what is narrower becomes part of a grey mark
+const MIN_LABEL = 24;
+const FONT = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
+
+class FlameCanvas {
+  constructor(rows, scroller, space, canvas) {
+    this.rows = rows;
+    this.scroller = scroller;
+    this.space = space;
+    this.canvas = canvas;
+    this.pen = canvas.getContext("2d");
+    this.colours = new Map();
+    const tint = rows.flame.tint;
+    this.changes = tint === null ? null : rows.flame.columns[tint].values;
+    // The root's change is that of all rows; what stands below it is to be told apart.
+    this.largestChange = this.changes ? largestOf(this.changes) : 0;
+    this.pen.font = FONT;
+    this.letter = this.pen.measureText("M").width;
+  }
+
+  forgetColours() {
+    this.colours.clear();
+  }
+
+  /** Gives the canvas the size of what can be seen of the graph below `zoom`. */
+  resize(zoom) {
+    const levels = this.levelsBelow(zoom);
+    this.space.style.height = `${levels * ROW_HEIGHT}px`;
+    const width = Math.max(this.scroller.clientWidth, 1);
+    const height = Math.max(Math.min(this.scroller.clientHeight, levels * ROW_HEIGHT), ROW_HEIGHT);
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.width = width;
+    this.height = height;
+  }
+
+  levelsBelow(zoom) {
+    const { depths, ends } = this.rows;
+    let deepest = depths[zoom];
+    for (let row = zoom; row < ends[zoom]; row++) if (depths[row] > deepest) deepest = depths[row];
+    return deepest - depths[zoom] + 1;
+  }
+
+  /** Draws; `view` has zoom, selected, hovered and what was found. */
+  draw(view) {
+    const { rows, pen } = this;
+    const ink = inks();
+    const dark = isDark();
+    pen.fillStyle = ink.paper;
+    pen.fillRect(0, 0, this.width, this.height);
+    pen.font = FONT;
+    pen.textBaseline = "middle";
+    const top = this.scroller.scrollTop;
+    const first = Math.floor(top / ROW_HEIGHT);
+    const last = Math.ceil((top + this.height) / ROW_HEIGHT);
+    const scale = this.scale(view.zoom);
+    const tinyUntil = new Float64Array(last - first + 2).fill(-1);
+    const end = rows.ends[view.zoom];
+    let drawn = 0;
+    for (let row = view.zoom; row < end; ) {
+      const level = rows.depths[row] - rows.depths[view.zoom];
+      const width = rows.widths[row] * scale;
+      const x = (rows.starts[row] - rows.starts[view.zoom]) * scale;
+      if (level > last || width < MIN_WIDTH) {
+        if (level >= first && level <= last && width > 0 && x + 1 > tinyUntil[level - first]) {
+          pen.fillStyle = ink.tiny;
+          pen.fillRect(x, level * ROW_HEIGHT - top, 1, ROW_HEIGHT - 1);
+          tinyUntil[level - first] = x + 1;
+        }
+        row = rows.ends[row];
+        continue;
+      }
+      if (level >= first) {
+        this.frame(row, { x, y: level * ROW_HEIGHT - top, width, ink, dark, view });
+        drawn++;
+      }
+      row++;
+    }
+    this.mark(view.hovered, view, ink, 1);
+    this.mark(view.selected, view, ink, 2);
+    return drawn;
+  }
+
+  scale(zoom) {
+    const total = this.rows.widths[zoom];
+    return total > 0 ? this.width / total : 0;
+  }
+
+  frame(row, { x, y, width, ink, dark, view }) {
+    const { pen } = this;
+    const isFound = view.found !== null && view.found.flags[row] === 1;
+    pen.globalAlpha = view.found !== null && !isFound ? 0.45 : 1;
+    pen.fillStyle = isFound ? ink.found : this.colour(row, dark);
+    pen.fillRect(x, y, Math.max(width - 0.6, MIN_WIDTH), ROW_HEIGHT - 1);
+    pen.globalAlpha = 1;
+    if (width < MIN_LABEL) return;
+    const room = Math.floor((width - 6) / this.letter);
+    const name = this.label(row);
+    const text = name.length > room ? `${name.slice(0, room - 1)}\u2026` : name;
+    pen.fillStyle = isFound ? ink.foundText : ink.text;
+    // The last argument narrows letters that are wider than most.
+    pen.fillText(text, x + 3, y + ROW_HEIGHT / 2, width - 6);
+  }
+
+  label(row) {
+    const note = this.rows.flame.notes[row];
+    const fate = note ? /^[A-Z]{3,}/.exec(note) : null;
+    return fate ? `${fate[0]} ${this.rows.name(row)}` : this.rows.name(row);
+  }
+
+  colour(row, dark) {
+    if (this.changes) {
+      return changeColour(this.largestChange ? this.changes[row] / this.largestChange : 0, dark);
+    }
+    const key = this.rows.flame.names[row] * 32 + this.rows.flame.kinds[row];
+    let colour = this.colours.get(key);
+    if (colour === undefined) {
+      colour = kindColour(this.rows.kind(row), this.rows.flame.strings[this.rows.flame.names[row]], dark);
+      this.colours.set(key, colour);
+    }
+    return colour;
+  }
+
+  /** Draws the edge of a row, wide enough to be seen however narrow the row is. */
+  mark(row, view, ink, thickness) {
+    const { rows, pen } = this;
+    if (row < view.zoom || row >= rows.ends[view.zoom]) return;
+    const scale = this.scale(view.zoom);
+    const x = (rows.starts[row] - rows.starts[view.zoom]) * scale;
+    const y = (rows.depths[row] - rows.depths[view.zoom]) * ROW_HEIGHT - this.scroller.scrollTop;
+    pen.strokeStyle = ink.edge;
+    pen.lineWidth = thickness;
+    pen.strokeRect(x + 0.5, y + 0.5, Math.max(rows.widths[row] * scale - 1, 2), ROW_HEIGHT - 2);
+  }
+
+  /** The row at a place of the canvas, -1 for none. */
+  rowAt(x, y, zoom) {
+    const { rows } = this;
+    const level = Math.floor((y + this.scroller.scrollTop) / ROW_HEIGHT);
+    const at = x / this.scale(zoom) + rows.starts[zoom];
+    let row = zoom;
+    while (row >= 0 && rows.depths[row] - rows.depths[zoom] < level) {
+      const end = rows.ends[row];
+      let child = rows.firstChild(row);
+      while (child >= 0 && child < end && at >= rows.starts[child] + rows.widths[child]) child = rows.ends[child];
+      row = child >= 0 && child < end && at >= rows.starts[child] ? child : -1;
+    }
+    return row;
+  }
+
+  /** Scrolls until a row can be seen. */
+  reveal(row, zoom) {
+    const y = (this.rows.depths[row] - this.rows.depths[zoom]) * ROW_HEIGHT;
+    const bottom = this.scroller.scrollTop + this.scroller.clientHeight;
+    if (y < this.scroller.scrollTop) this.scroller.scrollTop = y;
+    else if (y + ROW_HEIGHT > bottom) this.scroller.scrollTop = y + ROW_HEIGHT - this.scroller.clientHeight;
+  }
+}

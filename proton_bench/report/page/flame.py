@@ -1,0 +1,222 @@
+"""The rows of a flame graph: the largest first, each at least as wide as the rows below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare import Comparison
+from proton_bench.analysis.formula import Divisor, parse_formula
+from proton_bench.analysis.tree import MetricTree, renumbered
+from proton_bench.analysis.values import MetricValues
+from proton_bench.errors import MetricError
+from proton_bench.profile import Aggregation, FrameKind
+from proton_bench.profile.preorder import depths, positions
+from proton_bench.report.diff_rows import notes
+from proton_bench.report.names import FrameFormat, format_name, visible
+from proton_bench.report.page.changes import change_columns
+from proton_bench.report.page.column import Column, Form, metric_column, metric_form, rounded
+
+__all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
+
+# More would make a page that takes long to open; rows are given up from the smallest one.
+MAX_ROWS = 100_000
+
+Rows = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlameGraph:
+    """Rows in pre-order, the widest of siblings first.
+
+    Attributes:
+        strings: Distinct names, ready to be shown.
+        parents: Row of each row's parent, -1 for the root.
+        names: Position of each row's name in ``strings``.
+        kinds: `FrameKind` of each row.
+        devices: Position of each row's device in ``device_names``, 0 for none.
+        device_names: Devices; the first is "".
+        widths: Ways to size the rows, with a title each.
+        columns: What is said of a row; the first one is what widths stand for.
+        notes: What else is to be said of a row.
+        tint: Position of the column of changes that colours rows, None without one.
+        hidden: Rows that were left out as too small.
+    """
+
+    strings: tuple[str, ...]
+    parents: list[int]
+    names: list[int]
+    kinds: list[int]
+    devices: list[int]
+    device_names: tuple[str, ...]
+    widths: tuple[tuple[str, list[float | None]], ...]
+    columns: tuple[Column, ...]
+    notes: dict[int, str]
+    tint: int | None
+    hidden: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return what the page's script reads."""
+        return {
+            "strings": self.strings,
+            "parents": self.parents,
+            "names": self.names,
+            "kinds": self.kinds,
+            "kindNames": [kind.name.lower() for kind in FrameKind],
+            "devices": self.devices,
+            "deviceNames": self.device_names,
+            "widths": [{"title": title, "values": values} for title, values in self.widths],
+            "columns": [column.plain() for column in self.columns],
+            "notes": {str(row): text for row, text in self.notes.items()},
+            "tint": self.tint,
+            "hidden": self.hidden,
+        }
+
+
+def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) -> FlameGraph:
+    """Return the flame graph of a profile; the first metric gives the widths.
+
+    Args:
+        tree: Rows and metrics.
+        frames: Form of Python frames' names.
+        limit: The most rows to show, the widest ones.
+
+    Raises:
+        MetricError: The first metric is no amount, so that rows have no width by it.
+    """
+    first = tree.metrics[0]
+    if not is_amount(first):
+        raise MetricError(
+            f"metric {first.name!r} does not add up over rows, so it cannot be the width of a "
+            f"flame graph: name one that does before it, such as -m time/ms,{first.name}"
+        )
+    sizes = np.where(first.valid, first.values, 0).astype(np.float64)
+    widths = _widths(tree.parents, sizes)
+    shown = _arranged(tree.parents, widths, limit)
+    order = shown.order
+    device_names = tuple(dict.fromkeys(("", *tree.devices)))
+    places = {name: place for place, name in enumerate(device_names)}
+    strings, names = _named(tree.strings, tree.frames[order], frames)
+    return FlameGraph(
+        strings=strings,
+        parents=shown.parents,
+        names=names,
+        kinds=tree.kinds[order].tolist(),
+        devices=[places[tree.devices[row]] for row in order.tolist()],
+        device_names=tuple(map(visible, device_names)),
+        widths=(("", rounded(widths[order].tolist())),),
+        columns=tuple(metric_column(metric.take(order)) for metric in tree.metrics),
+        notes={},
+        tint=None,
+        hidden=len(tree) - len(order),
+    )
+
+
+def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGraph:
+    """Return the differential flame graph of a comparison by call path.
+
+    Rows that only one side has are there with the size that they had, so that nothing is lost.
+
+    Raises:
+        MetricError: The metric does not add up over rows, so that they have no width by it.
+    """
+    if not comparison.measure.is_additive:
+        raise MetricError(
+            f"metric {comparison.measure.name!r} does not add up over rows, so it cannot be a "
+            "width of a flame graph; proton diff -m shows its change row by row"
+        )
+    tree, values = comparison.tree, comparison.inclusive
+    base, new = (np.asarray(side, dtype=np.float64) for side in (values.base, values.new))
+    larger = _widths(tree.parents, np.maximum(base, new))
+    shown = _arranged(tree.parents, larger, MAX_ROWS)
+    order = shown.order
+    sizes = {
+        "larger of both": larger,
+        "new": _widths(tree.parents, new),
+        "base": _widths(tree.parents, base),
+    }
+    strings, names = _named(tree.strings, tree.frames()[order], frames)
+    columns = change_columns(comparison, order)
+    found = {place: ", ".join(notes(comparison, row)) for place, row in enumerate(order.tolist())}
+    return FlameGraph(
+        strings=strings,
+        parents=shown.parents,
+        names=names,
+        kinds=tree.kinds[order].tolist(),
+        devices=tree.devices[order].tolist(),
+        device_names=tuple(map(visible, tree.device_names)),
+        widths=tuple((title, rounded(each[order].tolist())) for title, each in sizes.items()),
+        columns=tuple(columns),
+        notes={place: text for place, text in found.items() if text},
+        tint=next(place for place, column in enumerate(columns) if column.signed),
+        hidden=len(tree) - len(order),
+    )
+
+
+def is_amount(metric: MetricValues) -> bool:
+    """Tell whether a metric can be the width of a row: it adds up, or is a time on the clock."""
+    try:
+        formula = parse_formula(metric.name)
+    except MetricError:
+        formula = None
+    is_quotient = formula is not None and formula.divisor not in {Divisor.NOTHING, Divisor.TOTAL}
+    if not metric.is_number or is_quotient:
+        return False
+    # Walls hold those of the rows below; a metric that explains itself is no plain time.
+    is_wall = metric.aggregation is Aggregation.EXCLUSIVE and not metric.meaning
+    is_time = metric_form(metric.name)[1] is Form.TIME
+    return metric.aggregation is Aggregation.INCLUSIVE or (is_wall and is_time)
+
+
+def _widths(parents: Rows, sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the size of each row, or that of all rows below it where that is more."""
+    found = np.where(np.isfinite(sizes), np.maximum(sizes, 0.0), 0.0).tolist()
+    below = [0.0] * len(found)
+    above = parents.tolist()
+    for row in range(len(found) - 1, -1, -1):
+        found[row] = max(found[row], below[row])
+        if row:
+            below[above[row]] += found[row]
+    return np.array(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Arrangement:
+    """The rows to show in the order of the page, and the parent of each there."""
+
+    order: npt.NDArray[np.int64]
+    parents: list[int]
+
+
+def _arranged(parents: Rows, widths: npt.NDArray[np.float64], limit: int) -> _Arrangement:
+    rows = np.arange(len(widths))
+    # A parent is at least as wide as its rows and stands before them, so it is never left out.
+    kept = np.sort(np.lexsort((rows, -widths))[:limit])
+    inner = renumbered(parents, np.isin(rows, kept))
+    by_level = np.lexsort((-widths[kept], depths(inner)))
+    ranks = np.empty(len(kept), dtype=np.int64)
+    ranks[by_level] = np.arange(len(kept))
+    above = _looked_up(ranks, inner[by_level])
+    places = positions(above)
+    order = np.empty(len(kept), dtype=np.int64)
+    order[places] = kept[by_level]
+    final = np.empty(len(kept), dtype=np.int64)
+    final[places] = _looked_up(places, above)
+    return _Arrangement(order, final.tolist())
+
+
+def _looked_up(numbers: Rows, above: Rows) -> npt.NDArray[np.int32]:
+    """Return the number of each parent, -1 for that of the root."""
+    return np.where(above >= 0, numbers[above], -1).astype("<i4")
+
+
+def _named(
+    strings: Sequence[str], frames: Rows, style: FrameFormat
+) -> tuple[tuple[str, ...], list[int]]:
+    used, places = np.unique(frames, return_inverse=True)
+    shown = tuple(visible(format_name(strings[place], style)) for place in used.tolist())
+    return shown, places.reshape(-1).tolist()

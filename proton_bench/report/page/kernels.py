@@ -1,0 +1,130 @@
+"""The kernel table: one row per kernel or operator, whatever launched it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from proton_bench.analysis.compare import Comparison
+from proton_bench.analysis.derive import available_metrics, derive
+from proton_bench.analysis.select import Selection, build_tree
+from proton_bench.analysis.tree import MetricTree
+from proton_bench.errors import MetricError
+from proton_bench.profile import Aggregation, Profile
+from proton_bench.report.diff_rows import notes
+from proton_bench.report.names import FrameFormat, format_name, visible
+from proton_bench.report.page.changes import change_columns
+from proton_bench.report.page.column import Column, Form, metric_column, rounded
+
+__all__ = ["KernelTable", "changed_kernels", "kernel_table"]
+
+# Worth a column wherever a profile offers them.
+_OFFERED = (
+    *("avg_time/us", "median_time/us", "p95_time/us"),
+    *("tflop/s", "tflop8/s", "tflop16/s", "tflop32/s", "tflop64/s", "gbyte/s"),
+    *("bound", "roof_distance", "occupancy"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelTable:
+    """Kernels, those with the largest first metric first.
+
+    Attributes:
+        names: Their names, ready to be shown.
+        columns: Values, the first one being what the table is ordered by.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """Return what the page's script reads."""
+        return {"names": self.names, "columns": [column.plain() for column in self.columns]}
+
+
+def kernel_table(
+    profile: Profile, metrics: Sequence[str], selection: Selection, *, frames: FrameFormat
+) -> KernelTable:
+    """Return the kernels of a profile.
+
+    Args:
+        profile: What was recorded.
+        metrics: What to show; what else a profile can tell of kernels comes behind it.
+        selection: Whether trials are shown and names are raw.
+        frames: Form of Python frames' names.
+    """
+    chosen = replace(selection, flat=True, sort=metrics[0])
+    tree = _built(profile, metrics, chosen)
+    columns = [metric_column(metric) for metric in tree.metrics]
+    columns[1:1] = _share(tree)
+    return KernelTable(
+        names=tuple(_labels(tree, frames))[1:],
+        columns=tuple(replace(column, values=column.values[1:]) for column in columns),
+    )
+
+
+def changed_kernels(comparison: Comparison, frames: FrameFormat) -> KernelTable:
+    """Return the kernels of a comparison by kernel, those that changed most first."""
+    tree = comparison.tree
+    order = np.argsort(-np.abs(comparison.inclusive.change.astype(np.float64)), kind="stable")
+    rows = order[order > 0]
+    several = len(tree.device_names) > 2
+    names = []
+    for row in rows.tolist():
+        device = tree.device_names[int(tree.devices[row])] if several else ""
+        names.append(_label(tree.name(row), device, frames))
+    fates = [", ".join(notes(comparison, row)) or None for row in rows.tolist()]
+    columns = change_columns(comparison, rows)
+    columns.append(Column("what became of it", Form.TEXT, fates))
+    return KernelTable(tuple(names), tuple(columns))
+
+
+def _built(profile: Profile, metrics: Sequence[str], chosen: Selection) -> MetricTree:
+    """Return the kernels with what the profile can tell of them beyond the metrics."""
+    derivable = available_metrics(profile).derivable
+    extra = [name for name in _OFFERED if name in derivable and name not in metrics]
+    try:
+        tree = build_tree(profile, [*metrics, *extra], chosen)
+    except MetricError:
+        # Offered by name, and then the device is not known or the samples are of no use.
+        extra = [name for name in extra if _is_derivable(profile, name)]
+        tree = build_tree(profile, [*metrics, *extra], chosen)
+    told = [
+        metric
+        for place, metric in enumerate(tree.metrics)
+        if place < len(metrics) or bool(metric.valid[1:].any())
+    ]
+    return replace(tree, metrics=tuple(told))
+
+
+def _is_derivable(profile: Profile, name: str) -> bool:
+    try:
+        derive(profile, [name])
+    except MetricError:
+        return False
+    return True
+
+
+def _share(tree: MetricTree) -> Iterator[Column]:
+    first = tree.metrics[0]
+    if not first.is_number or first.aggregation is not Aggregation.INCLUSIVE:
+        return
+    total = float(first.values[0])
+    if total > 0:
+        shares = rounded([None if v is None else 100.0 * v / total for v in first.to_list()])
+        yield Column("share", Form.PERCENT, shares, f"share of all {first.name}")
+
+
+def _labels(tree: MetricTree, frames: FrameFormat) -> Iterator[str]:
+    several = len(set(tree.devices) - {""}) > 1
+    for row, device in enumerate(tree.devices):
+        yield _label(tree.name(row), device if several else "", frames)
+
+
+def _label(name: str, device: str, frames: FrameFormat) -> str:
+    shown = visible(format_name(name, frames))
+    return f"{shown} [{visible(device)}]" if device else shown
