@@ -25,6 +25,7 @@ pytest_plugins = ["pytester"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = frozenset(filter(None, os.environ.get("PROTON_BENCH_REQUIRE", "").split(",")))
 
 
@@ -58,16 +59,20 @@ def _missing_gpu() -> str:
     return "" if count else "the GPU driver reports no device"
 
 
-def find_browser() -> str | None:
-    """Return the path of an installed chromium, None where there is none."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next(filter(None, map(shutil.which, names)), None)
+def _browser() -> str | None:
+    return next(filter(None, map(shutil.which, _BROWSERS)), None)
+
+
+@pytest.fixture(scope="session")
+def browser_path() -> str:
+    """Return the path of the browser; only for tests with the ``browser`` marker."""
+    return _browser() or _BROWSERS[0]
 
 
 @functools.cache
 def _missing_browser() -> str:
     """Return why no browser can be driven, or an empty string."""
-    if find_browser() is None:
+    if _browser() is None:
         return "chromium is not installed"
     if importlib.util.find_spec("playwright") is None:
         return "playwright is not installed; the extra test has it"

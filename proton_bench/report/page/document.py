@@ -175,7 +175,7 @@ def _render(page: _Page) -> str:
             summary=page.summary,
             has_flame=page.flame is not None,
             has_kernels=page.kernels is not None,
-            is_comparison=page.flame is not None and page.flame.tint is not None,
+            is_comparison=page.flame is not None and page.flame.tints is not None,
             kinds=_kinds(page.flame) if page.flame is not None else (),
             hidden=count_text(hidden, "row that is", "rows that are") if hidden else "",
             plots=[(word, plot) for word, plots in page.plots.items() for plot in plots],

@@ -43,7 +43,8 @@ class FlameGraph:
         widths: Ways to size the rows, with a title each.
         columns: What is said of a row; the first one is what widths stand for.
         notes: What else is to be said of a row.
-        tint: Position of the column of changes that colours rows, None without one.
+        tints: Change of each row as a share of its larger side, -1 to 1, which colours it; None
+            in the graph of one run.
         hidden: Rows that were left out as too small.
     """
 
@@ -56,7 +57,7 @@ class FlameGraph:
     widths: tuple[tuple[str, list[float | None]], ...]
     columns: tuple[Column, ...]
     notes: dict[int, str]
-    tint: int | None
+    tints: list[float | None] | None
     hidden: int
 
     def plain(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class FlameGraph:
             "widths": [{"title": title, "values": values} for title, values in self.widths],
             "columns": [column.plain() for column in self.columns],
             "notes": {str(row): text for row, text in self.notes.items()},
-            "tint": self.tint,
+            "tints": self.tints,
             "hidden": self.hidden,
         }
 
@@ -111,7 +112,7 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
         widths=(("", rounded(widths[order].tolist())),),
         columns=tuple(metric_column(metric.take(order)) for metric in tree.metrics),
         notes={},
-        tint=None,
+        tints=None,
         hidden=len(tree) - len(order),
     )
 
@@ -152,7 +153,7 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
         widths=tuple((title, rounded(each[order].tolist())) for title, each in sizes.items()),
         columns=tuple(columns),
         notes={place: text for place, text in found.items() if text},
-        tint=next(place for place, column in enumerate(columns) if column.signed),
+        tints=_tints(base[order], new[order]),
         hidden=len(tree) - len(order),
     )
 
@@ -182,6 +183,13 @@ def _widths(parents: Rows, sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
         if row:
             below[above[row]] += found[row]
     return np.array(found)
+
+
+def _tints(base: Rows, new: Rows) -> list[float | None]:
+    larger = np.maximum(np.abs(base), np.abs(new))
+    shares = np.zeros(len(base))
+    np.divide(new - base, larger, out=shares, where=larger > 0)
+    return rounded(np.round(np.clip(shares, -1.0, 1.0), 3).tolist())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

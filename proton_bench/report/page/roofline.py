@@ -20,27 +20,15 @@ from proton_bench.analysis.select import Selection, drop_metadata, drop_trials
 from proton_bench.errors import MetricError
 from proton_bench.profile import Device, Profile
 from proton_bench.report.names import visible
+from proton_bench.report.page.axes import Axes, Tick, scaled
 from proton_bench.report.units import duration_text
 
-__all__ = ["Point", "Roof", "RooflinePlot", "Tick", "roofline_plots"]
+__all__ = ["Point", "Roof", "RooflinePlot", "roofline_plots"]
 
-WIDTH, HEIGHT = 720, 380
-LEFT, RIGHT, TOP, BOTTOM = 76, 16, 16, 48
 # Kernels beyond these take next to no time, and a plot of thousands shows nothing.
 MAX_POINTS = 200
 _MAX_NAME = 120
 _MIN_RADIUS, _MAX_RADIUS = 3.5, 13.0
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-_MAX_TICKS = 12
-_MARGIN = 1.5
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A mark on an axis: where it stands in the drawing, and its text."""
-
-    at: float
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +115,14 @@ def _plot(profile: Profile, found: Roofline, place: int) -> RooflinePlot | None:
     if not kernels or "bytes" not in peaks or len(peaks) == 1:
         return None
     drawn = kernels[:MAX_POINTS]
-    axes = _Axes.around(drawn, peaks)
+    axes = _axes(drawn, peaks)
     most = max(kernel.seconds for kernel in drawn)
     return RooflinePlot(
         device=_device_text(device),
         roofs=tuple(_roofs(axes, peaks)),
         points=tuple(_point(axes, kernel, most) for kernel in drawn),
-        x_ticks=tuple(Tick(axes.x(at), f"{at:g}") for at in _decade_marks(axes.x_low, axes.x_high)),
-        y_ticks=tuple(
-            Tick(axes.y(at), f"{_scaled(at)}FLOP/s")
-            for at in _decade_marks(axes.y_low, axes.y_high)
-        ),
+        x_ticks=tuple(axes.x_ticks()),
+        y_ticks=tuple(axes.y_ticks("FLOP/s")),
         hidden=len(rows) - len(drawn),
     )
 
@@ -165,73 +150,36 @@ def _kernels(profile: Profile, found: Roofline, rows: Sequence[int]) -> Iterator
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Axes:
-    """Powers of ten between which the axes run."""
-
-    x_low: int
-    x_high: int
-    y_low: int
-    y_high: int
-
-    @classmethod
-    def around(cls, kernels: Sequence[_Kernel], peaks: Mapping[str, float]) -> _Axes:
-        rates = [rate for name, rate in peaks.items() if name != "bytes"]
-        ridges = [rate / peaks["bytes"] for rate in rates]
-        xs = [*(kernel.intensity for kernel in kernels), *ridges]
-        ys = [*(kernel.rate for kernel in kernels), *rates]
-        x_low, x_high = _decades(xs)
-        y_low, y_high = _decades(ys)
-        return cls(x_low, x_high, y_low, y_high)
-
-    def x(self, value: float) -> float:
-        share = (math.log10(value) - self.x_low) / (self.x_high - self.x_low)
-        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 2)
-
-    def y(self, value: float) -> float:
-        share = (math.log10(value) - self.y_low) / (self.y_high - self.y_low)
-        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 2)
-
-
-def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """Return the powers of ten around values, with room for what is drawn around each."""
-    return math.floor(math.log10(min(values) / _MARGIN)), math.ceil(
-        math.log10(max(values) * _MARGIN)
+def _axes(kernels: Sequence[_Kernel], peaks: Mapping[str, float]) -> Axes:
+    rates = [rate for name, rate in peaks.items() if name != "bytes"]
+    ridges = [rate / peaks["bytes"] for rate in rates]
+    return Axes.around(
+        [*(kernel.intensity for kernel in kernels), *ridges],
+        [*(kernel.rate for kernel in kernels), *rates],
     )
 
 
-def _roofs(axes: _Axes, peaks: Mapping[str, float]) -> Iterator[Roof]:
+def _roofs(axes: Axes, peaks: Mapping[str, float]) -> Iterator[Roof]:
     bandwidth = peaks["bytes"]
     rates = sorted((rate, name) for name, rate in peaks.items() if name != "bytes")
     for rate in dict.fromkeys(rate for rate, _ in rates):
         widths = [name.removeprefix("flops") for same, name in rates if same == rate]
-        ridge, right = rate / bandwidth, 10.0**axes.x_high
+        ridge = rate / bandwidth
         # Where the slope comes in: at the left edge, or at the lower one.
-        start = max(10.0**axes.x_low, 10.0**axes.y_low / bandwidth)
-        corners = [(start, start * bandwidth), (ridge, rate), (max(ridge, right), rate)]
+        start = max(axes.left, axes.bottom / bandwidth)
+        corners = [(start, start * bandwidth), (ridge, rate), (max(ridge, axes.right), rate)]
         line = " ".join(f"{axes.x(x)},{axes.y(y)}" for x, y in corners)
-        title = f"{' and '.join(widths)} bit: {_scaled(rate)}FLOP/s"
-        yield Roof(title, line, float(WIDTH - RIGHT), axes.y(rate) - 5)
+        title = f"{' and '.join(widths)} bit: {scaled(rate)}FLOP/s"
+        yield Roof(title, line, axes.x(axes.right), axes.y(rate) - 5)
 
 
-def _point(axes: _Axes, kernel: _Kernel, most: float) -> Point:
+def _point(axes: Axes, kernel: _Kernel, most: float) -> Point:
     # Areas are to each other as times are.
     radius = _MIN_RADIUS + (_MAX_RADIUS - _MIN_RADIUS) * math.sqrt(kernel.seconds / most)
     text = (
-        f"{kernel.name}: {_scaled(kernel.rate)}FLOP/s at {kernel.intensity:.3g} FLOP per byte, "
+        f"{kernel.name}: {scaled(kernel.rate)}FLOP/s at {kernel.intensity:.3g} FLOP per byte, "
         f"{duration_text(kernel.seconds * 1e9)} in all, {kernel.distance:.3g} x its attainable "
         f"time, bound by {kernel.bound}"
     )
     x, y = axes.x(kernel.intensity), axes.y(kernel.rate)
     return Point(x, y, round(radius, 2), kernel.bound, kernel.name, text)
-
-
-def _decade_marks(low: int, high: int) -> Iterator[float]:
-    step = max(1, math.ceil((high - low) / _MAX_TICKS))
-    for power in range(low, high + 1, step):
-        yield 10.0**power
-
-
-def _scaled(value: float) -> str:
-    factor, prefix = next((step for step in _PREFIXES if value >= step[0]), _PREFIXES[-1])
-    return f"{value / factor:.3g} {prefix}"

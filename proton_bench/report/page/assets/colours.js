@@ -15,6 +15,7 @@ const KINDS = {
   unknown: [30, 55, 80, 37],
 };
 const HUE_SPREAD = 14;
+const DARK_SATURATION = 0.75;
 const WORSE_HUE = 4;
 const BETTER_HUE = 212;
 
@@ -42,13 +43,14 @@ function spread(text) {
 function kindColour(kind, name, dark) {
   const [hue, saturation, light, darkLight] = KINDS[kind] ?? KINDS.unknown;
   const turned = hue + (spread(name) - 0.5) * 2 * HUE_SPREAD;
-  return `hsl(${turned.toFixed(0)} ${saturation}% ${dark ? darkLight : light}%)`;
+  const depth = dark ? saturation * DARK_SATURATION : saturation;
+  return `hsl(${turned.toFixed(0)} ${depth.toFixed(0)}% ${dark ? darkLight : light}%)`;
 }
 
-/** The colour of a change; `share` is -1 to 1 of the largest one. */
+/** The colour of a change, which is a share of the row's larger side: 1 is new, -1 is gone. */
 function changeColour(share, dark) {
   if (!share) return dark ? "hsl(215 8% 30%)" : "hsl(215 12% 90%)";
-  const strength = Math.sqrt(Math.min(Math.abs(share), 1));
+  const strength = Math.min(Math.abs(share), 1) ** 0.7;
   const hue = share > 0 ? WORSE_HUE : BETTER_HUE;
   const light = dark ? 30 + 10 * strength : 92 - 22 * strength;
   return `hsl(${hue} ${(20 + (dark ? 35 : 55) * strength).toFixed(0)}% ${light.toFixed(0)}%)`;

@@ -3,6 +3,8 @@
 const ROW_HEIGHT = 20;
 const MIN_WIDTH = 0.6; // pixels; what is narrower becomes part of a grey mark
 const MIN_LABEL = 24;
+const GAP = 0.6;
+const MIN_GAPPED = 4;
 const FONT = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
 
 class FlameCanvas {
@@ -13,10 +15,6 @@ class FlameCanvas {
     this.canvas = canvas;
     this.pen = canvas.getContext("2d");
     this.colours = new Map();
-    const tint = rows.flame.tint;
-    this.changes = tint === null ? null : rows.flame.columns[tint].values;
-    // The root's change is that of all rows; what stands below it is to be told apart.
-    this.largestChange = this.changes ? largestOf(this.changes) : 0;
     this.pen.font = FONT;
     this.letter = this.pen.measureText("M").width;
   }
@@ -98,7 +96,8 @@ class FlameCanvas {
     const isFound = view.found !== null && view.found.flags[row] === 1;
     pen.globalAlpha = view.found !== null && !isFound ? 0.45 : 1;
     pen.fillStyle = isFound ? ink.found : this.colour(row, dark);
-    pen.fillRect(x, y, Math.max(width - 0.6, MIN_WIDTH), ROW_HEIGHT - 1);
+    // Between narrow frames a gap would be all that is seen.
+    pen.fillRect(x, y, width > MIN_GAPPED ? width - GAP : width, ROW_HEIGHT - 1);
     pen.globalAlpha = 1;
     if (width < MIN_LABEL) return;
     const room = Math.floor((width - 6) / this.letter);
@@ -116,9 +115,8 @@ class FlameCanvas {
   }
 
   colour(row, dark) {
-    if (this.changes) {
-      return changeColour(this.largestChange ? this.changes[row] / this.largestChange : 0, dark);
-    }
+    const { tints } = this.rows.flame;
+    if (tints !== null) return changeColour(tints[row], dark);
     const key = this.rows.flame.names[row] * 32 + this.rows.flame.kinds[row];
     let colour = this.colours.get(key);
     if (colour === undefined) {

@@ -27,7 +27,7 @@ class FlameDetails {
     const { rows } = this;
     const { columns } = rows.flame;
     const found = columns.map((column) => `${column.title} ${valueText(column, column.values[row])}`);
-    const isComparison = rows.flame.tint !== null;
+    const isComparison = rows.flame.tints !== null;
     if (rows.widths[0] > 0) {
       found.splice(1, 0, `${percentText(rows.widths[row] / rows.widths[0])} of all`);
       const above = rows.parents[row];

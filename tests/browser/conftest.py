@@ -1,0 +1,88 @@
+"""Pages of ``proton report`` in a headless browser: what goes wrong in one fails its test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ARGUMENTS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+@dataclass
+class Opened:
+    """A page that is open, and what it did that it must not do."""
+
+    page: Any
+    address: str
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def flame(self, what: str) -> int:
+        """Return what the flame graph says of itself, once it has drawn what was asked."""
+        # Two frames: one that was asked for before now, and the one after it.
+        self.page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+        return int(self.page.locator("#flame").get_attribute(f"data-{what}"))
+
+    def selected(self) -> str:
+        """Return the name of the row that assistive technology is told of."""
+        return self.page.evaluate(
+            """() => document.getElementById(
+                document.getElementById('flame').getAttribute('aria-activedescendant')
+            ).textContent.split(',')[0]"""
+        )
+
+    def names(self) -> list[str]:
+        """Return the names in the kernel table, from the top."""
+        return self.page.locator("#kernels tbody tr td:first-child").all_inner_texts()
+
+
+Open = Callable[..., Opened]
+
+
+@pytest.fixture(scope="session")
+def chromium(browser_path: str) -> Iterator[Any]:
+    """Start the installed browser; its user data lies in a folder of its own."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=browser_path, args=[*ARGUMENTS])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any, tmp_path: Path) -> Iterator[Open]:
+    """Return a function that opens HTML; at the end pages are asked what they did wrong."""
+    opened: list[Opened] = []
+    contexts: list[Any] = []
+
+    def open_html(html: str, **options: Any) -> Opened:
+        file = tmp_path / f"page{len(opened)}.html"
+        file.write_text(html, encoding="utf-8")
+        context = chromium.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        contexts.append(context)
+        found = Opened(context.new_page(), file.as_uri())
+        opened.append(found)
+        found.page.on("request", lambda request: found.requests.append(request.url))
+        found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
+        found.page.on("console", lambda message: found.complaints.append(message.text))
+        found.page.on("dialog", lambda dialog: found.complaints.append(dialog.message))
+        found.page.goto(found.address)
+        found.page.wait_for_selector("html[data-ready=yes]")
+        return found
+
+    yield open_html
+    for context in contexts:
+        context.close()
+    for each in opened:
+        assert each.complaints == []
+        assert each.requests == [each.address]

@@ -1,0 +1,96 @@
+"""Names and texts that try to be markup, script or anything else than text, in a browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fakes.runs import profile_of
+
+from proton_bench.analysis.run import Run
+from proton_bench.profile import Provenance
+from proton_bench.report.page import PageOptions, comparison_page, profile_page
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<!--<script>",
+    "<img src=x onerror=alert(3)>",
+    "\"'><svg onload=alert(4)>",
+    "[/bold]",
+    "{{ 7 * 7 }}",
+    "a\u2028b",
+    "__proto__",
+    "constructor",
+)
+SHOWN = tuple(name.replace("\u2028", "\\u2028") for name in HOSTILE)
+
+
+def hostile_run(source: str) -> Run:
+    profile = profile_of(*((f"s/{name.replace('/', '%')}", 100, 1, "") for name in HOSTILE))
+    table = dict(enumerate(profile.strings))
+    strings = tuple(text.replace("%", "/") for text in table.values())
+    facts = Provenance({name: name for name in HOSTILE})
+    return Run(replace(profile, strings=strings, provenance=facts, dropped={HOSTILE[0]: 3}), source)
+
+
+@pytest.mark.parametrize("kind", ["one run", "comparison"])
+def test_hostile_names_are_text(open_page: Any, kind: str) -> None:
+    run = hostile_run(f"{HOSTILE[3]}.proton")
+    options = PageOptions(title=HOSTILE[1])
+    html = (
+        profile_page(run, options) if kind == "one run" else comparison_page([run], [run], options)
+    )
+
+    opened = open_page(html)
+
+    assert sorted(opened.names()) == sorted(SHOWN)
+    assert opened.page.title() == HOSTILE[1]
+    assert opened.page.locator("script").count() == 2
+    assert opened.page.locator("img, iframe, object, embed, form").count() == 0
+    assert HOSTILE[0] in opened.page.locator(".warnings").first.inner_text()
+
+
+def test_hostile_names_are_text_in_the_flame_graph_too(open_page: Any) -> None:
+    opened = open_page(profile_page(hostile_run("x.proton"), PageOptions()))
+    opened.page.fill("#flame-search", "<img")
+    opened.page.keyboard.press("Enter")
+
+    assert opened.page.locator("#flame-details .name").inner_text() == HOSTILE[3]
+    assert opened.page.locator("#flame-details img").count() == 0
+
+
+def test_policy_forbids_other_scripts_and_the_network(open_page: Any) -> None:
+    opened = open_page(profile_page(hostile_run("x.proton"), PageOptions()))
+
+    reached = opened.page.evaluate(
+        """async () => {
+            const made = document.createElement('script');
+            made.textContent = 'window.ran = true';
+            document.body.append(made);
+            const image = document.createElement('div');
+            image.innerHTML = '<img src="data:," onerror="window.ran = true">';
+            document.body.append(image);
+            let fetched = true;
+            try { await fetch('http://127.0.0.1:9/'); } catch { fetched = false; }
+            return [window.ran === true, fetched];
+        }"""
+    )
+
+    assert reached == [False, False]
+    assert all("Content Security Policy" in text for text in opened.complaints)
+    # What this test provoked is no fault of the page.
+    opened.complaints.clear()
+
+
+def test_long_name_is_cut_and_counted(open_page: Any) -> None:
+    opened = open_page(
+        profile_page(Run(profile_of(("x" * 1_000_000, 10, 1, "")), "x"), PageOptions())
+    )
+
+    (name,) = opened.names()
+    assert name.endswith("... (995904 more characters)")
+    assert len(opened.page.content()) < 200_000
