@@ -9,13 +9,23 @@ import numpy.typing as npt
 
 from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.formula import SECONDS
+from proton_bench.analysis.measure import Measure
 from proton_bench.report.names import visible
 from proton_bench.report.page.column import Column, Form, metric_form, rounded
 
-__all__ = ["change_columns"]
+__all__ = ["change_columns", "measure_form"]
 
 Rows = npt.NDArray[np.int64]
 Values = npt.NDArray[Any]
+
+_MAX_TITLE = 80
+
+
+def measure_form(measure: Measure) -> tuple[str, Form, float]:
+    """Return what `metric_form` returns, for the values of a comparison."""
+    if measure.unit in SECONDS:
+        return metric_form(measure.source)
+    return visible(measure.name, _MAX_TITLE), Form.NUMBER, 1.0
 
 
 def change_columns(comparison: Comparison, rows: Rows) -> list[Column]:
@@ -26,9 +36,7 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[Column]:
         rows: Which of its rows.
     """
     values = comparison.inclusive
-    title, form, scale = metric_form(comparison.measure.source)
-    if comparison.measure.unit not in SECONDS:
-        title, form, scale = visible(comparison.measure.name, 80), Form.NUMBER, 1.0
+    title, form, scale = measure_form(comparison.measure)
 
     def column(name: str, cells: Values, meaning: str, *, signed: bool = False) -> Column:
         return Column(name, form, rounded(cells[rows].tolist(), scale), meaning, signed)

@@ -18,7 +18,7 @@ from proton_bench.profile import Aggregation, FrameKind
 from proton_bench.profile.preorder import depths, positions
 from proton_bench.report.diff_rows import notes
 from proton_bench.report.names import FrameFormat, format_name, visible
-from proton_bench.report.page.changes import change_columns
+from proton_bench.report.page.changes import change_columns, measure_form
 from proton_bench.report.page.column import Column, Form, metric_column, metric_form, rounded
 
 __all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
@@ -40,7 +40,7 @@ class FlameGraph:
         kinds: `FrameKind` of each row.
         devices: Position of each row's device in ``device_names``, 0 for none.
         device_names: Devices; the first is "".
-        widths: Ways to size the rows, with a title each.
+        widths: Ways to size the rows, with a title each; times in ns.
         columns: What is said of a row; the first one is what widths stand for.
         notes: What else is to be said of a row.
         tints: Change of each row as a share of its larger side, -1 to 1, which colours it; None
@@ -109,7 +109,7 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
         kinds=tree.kinds[order].tolist(),
         devices=[places[tree.devices[row]] for row in order.tolist()],
         device_names=tuple(map(visible, device_names)),
-        widths=(("", rounded(widths[order].tolist())),),
+        widths=(("", rounded(widths[order].tolist(), metric_form(first.name)[2])),),
         columns=tuple(metric_column(metric.take(order)) for metric in tree.metrics),
         notes={},
         tints=None,
@@ -140,6 +140,7 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
         "new": _widths(tree.parents, new),
         "base": _widths(tree.parents, base),
     }
+    scale = measure_form(comparison.measure)[2]
     strings, names = _named(tree.strings, tree.frames()[order], frames)
     columns = change_columns(comparison, order)
     found = {place: ", ".join(notes(comparison, row)) for place, row in enumerate(order.tolist())}
@@ -150,7 +151,9 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
         kinds=tree.kinds[order].tolist(),
         devices=tree.devices[order].tolist(),
         device_names=tuple(map(visible, tree.device_names)),
-        widths=tuple((title, rounded(each[order].tolist())) for title, each in sizes.items()),
+        widths=tuple(
+            (title, rounded(each[order].tolist(), scale)) for title, each in sizes.items()
+        ),
         columns=tuple(columns),
         notes={place: text for place, text in found.items() if text},
         tints=_tints(base[order], new[order]),

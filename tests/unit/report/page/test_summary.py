@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fakes.profiles import training_profile
+from fakes.runs import run_of
+
+from proton_bench.analysis.compare import CompareOptions, compare
+from proton_bench.analysis.derive import default_metrics
+from proton_bench.analysis.select import Selection, build_tree
+from proton_bench.profile import FrameKind, Profile, ProfileBuilder, Provenance
+from proton_bench.profile.device_use import DeviceUse
+from proton_bench.report.names import FrameFormat
+from proton_bench.report.page.kernels import kernel_table
+from proton_bench.report.page.summary import Summary, comparison_summary, profile_summary
+
+
+def summary_of(profile: Profile, *metrics: str) -> Summary:
+    names = metrics or default_metrics(profile)
+    kernels = kernel_table(profile, names, Selection(), frames=FrameFormat.FULL)
+    return profile_summary(profile, build_tree(profile, names, Selection()), kernels)
+
+
+def test_total_rows_and_top_kernels_are_told() -> None:
+    summary = summary_of(training_profile())
+
+    assert summary.headline == "time 4 ms"
+    assert summary.lines[0] == "10 rows, 2 kernels and operators"
+    assert [(each.name, each.text, each.percent) for each in summary.top] == [
+        ("kernel_3", "3 ms, 75.0 %", 75.0),
+        ("kernel_1", "1 ms, 25.0 %", 25.0),
+    ]
+    assert summary.warnings == ()
+
+
+def test_busy_devices_and_the_profilers_own_cost_are_told() -> None:
+    use = DeviceUse(None, 0, busy_ns=3_000_000, idle_ns=1_000_000)
+    facts = Provenance({"estimated_cost_ns": 20_000, "start_time_ns": 0, "end_time_ns": 10_000_000})
+
+    summary = summary_of(replace(training_profile(), device_use=(use,), provenance=facts))
+
+    assert summary.lines[1] == "CUDA:0 busy 75 %, idle 25 % of 4 ms"
+    assert summary.lines[2].startswith("own cost of the profiler: about 20 us (its estimate)")
+
+
+def test_losses_are_warnings() -> None:
+    profile = replace(training_profile(), partial=True, dropped={"buffer overflow": 3})
+
+    assert summary_of(profile).warnings == (
+        "PARTIAL: the run had not ended when this was written",
+        "DROPPED: 3 records: buffer overflow",
+    )
+
+
+def test_negative_bytes_are_a_warning() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"bytes": -5, "time (ns)": 1})
+
+    (warning,) = summary_of(builder.build(), "time/ns", "bytes").warnings
+    assert "integer overflow" in warning
+
+
+def test_empty_profile_is_told() -> None:
+    summary = profile_summary(ProfileBuilder().build(), None, None)
+
+    assert summary.headline == "nothing was recorded"
+    assert summary.warnings[0].startswith("EMPTY: the profile holds no rows")
+
+
+def test_top_kernels_of_numbers_without_unit() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 1234.5})
+
+    summary = summary_of(builder.build())
+
+    assert summary.headline == "cycles 1234"
+    assert summary.top[0].text == "1234, 100.0 %"
+
+
+def test_comparison_says_what_changed_and_what_both_cost() -> None:
+    base = run_of(("s/a", 1000, 1, ""), source="base.proton")
+    new = run_of(("s/a", 1500, 1, ""), source="new.proton")
+    lossy = replace(new, profile=replace(new.profile, dropped={"full": 2}))
+
+    summary = comparison_summary(compare([base], [lossy], CompareOptions()))
+
+    assert summary.headline.startswith("+50.0 % (+500 ns)")
+    assert summary.lines[:2] == ("base: base.proton: 1 us", "new: new.proton: 1.5 us")
+    assert sum("own cost of the profiler" in line for line in summary.lines) == 2
+    assert summary.warnings == ("new.proton: DROPPED: 2 records: full",)
