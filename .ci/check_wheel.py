@@ -55,6 +55,8 @@ def check_analysis(folder: Path) -> None:
         assert [row["name"] for row in shown["rows"]][-1] == "inner", shown
     viewer = str(scripts / "proton-bench-viewer")
     assert "inner" in call(folder, viewer, "-m", "time/ns", "x.hatchet").stdout
+    call(folder, *program, "report", "x.hatchet")
+    assert "</html>" in (folder / "x.html").read_text()
     call(folder, *program, "export", "x.hatchet", "--to", "proton")
     assert (folder / "x.proton").stat().st_size > 0
 

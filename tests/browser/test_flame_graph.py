@@ -192,3 +192,16 @@ def test_fifty_thousand_rows_are_drawn_as_far_as_they_can_be_seen(open_page: Any
     assert opened.flame("zoom") == 3
     assert 0 < opened.flame("drawn") < 10_000
     assert len(opened.names()) == 100
+
+
+def test_what_a_row_has_beyond_those_below_is_told_in_the_same_unit(open_page: Any) -> None:
+    builder = ProfileBuilder()
+    scope = builder.add(0, "scope", FrameKind.SCOPE, metrics={"time (ns)": 3_000_000})
+    builder.add(scope, "kernel", FrameKind.KERNEL, metrics={"time (ns)": 1_000_000})
+    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    opened.page.focus("#flame")
+    opened.page.keyboard.press("ArrowDown")
+
+    text = opened.page.locator("#flame-details").inner_text()
+    assert "time 4 ms" in text
+    assert "3 ms of its own" in text
