@@ -38,7 +38,11 @@ class _Target:
 def command(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Profile of any known format.", metavar="FILE", show_default=False),
+        typer.Argument(
+            help="Profile of any known format; with --base one or more runs of the new program.",
+            metavar="FILE...",
+            show_default=False,
+        ),
     ],
     base: Annotated[
         list[Path] | None,
@@ -101,7 +105,8 @@ def command(
 
     With --base it shows what changed. The name of the file that was written goes to stdout.
     """
-    file = _only(files)
+    others = base or []
+    file = _first(files, others)
     options = PageOptions(
         metrics=read_metric_names(metrics),
         title=title or "",
@@ -111,25 +116,25 @@ def command(
         ignore_devices=ignore_devices,
         demangling=demangling,
     )
-    if ignore_devices and not base:
+    if ignore_devices and not others:
         raise UsageError("--ignore-devices says how to compare: name what with by --base FILE")
-    others = base or []
     target = _Target(output or beside(file, _DIFF_SUFFIX if others else _SUFFIX), is_opened)
     if target.is_stdout and is_opened:
         raise UsageError("--open needs a file: leave out -o -")
-    refuse_input(target.file, [file, *others])
-    run = Run(read_profile(file), str(file))
-    if others:
-        page = comparison_page(
-            [Run(read_profile(each), str(each)) for each in others], [run], options
-        )
-    else:
-        page = profile_page(run, options)
+    refuse_input(target.file, [*files, *others])
+    runs = _read(files)
+    page = (
+        comparison_page(_read(others), runs, options) if others else profile_page(runs[0], options)
+    )
     _write(page.encode("utf-8", "backslashreplace"), target)
 
 
-def _only(files: list[Path]) -> Path:
-    if len(files) == 1:
+def _read(files: list[Path]) -> list[Run]:
+    return [Run(read_profile(file), str(file)) for file in files]
+
+
+def _first(files: list[Path], others: list[Path]) -> Path:
+    if len(files) == 1 or others:
         return files[0]
     named = ", ".join(repr(str(file)) for file in files)
     raise UsageError(

@@ -104,10 +104,12 @@ def test_comparison_is_written_under_another_name(report: Report, folder: Path) 
     assert found["kernels"]["columns"][2]["values"] == [500, -70, 9]
 
 
-def test_several_base_runs_are_taken(report: Report, folder: Path) -> None:
-    report("new.proton", "--base", "base.proton", "--base", "base.proton", "-o", "x.html")
+def test_several_runs_of_both_sides_are_taken(report: Report, folder: Path) -> None:
+    report("new.proton", "new.proton", *("--base", "base.proton") * 3, "-o", "x.html")
 
-    assert "2 runs" in (folder / "x.html").read_text()
+    page = (folder / "x.html").read_text()
+    assert "of 3 runs" in page
+    assert "of 2 runs" in page
 
 
 def test_page_goes_to_stdout(report: Report, folder: Path) -> None:

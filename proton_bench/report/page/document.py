@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -13,7 +13,7 @@ from markupsafe import Markup
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.demangling import Demangling, with_demangled_names
-from proton_bench.analysis.derive import available_metrics, default_metrics
+from proton_bench.analysis.derive import available_metrics
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.errors import UsageError
@@ -24,7 +24,12 @@ from proton_bench.report.page.flame import FlameGraph, flame_of_comparison, flam
 from proton_bench.report.page.island import island
 from proton_bench.report.page.kernels import KernelTable, changed_kernels, kernel_table
 from proton_bench.report.page.roofline import RooflinePlot, roofline_plots
-from proton_bench.report.page.summary import Summary, comparison_summary, profile_summary
+from proton_bench.report.page.summary import (
+    Summary,
+    comparison_summary,
+    profile_summary,
+    shown_metrics,
+)
 from proton_bench.report.page.template import content_policy, environment, script, style
 from proton_bench.report.units import count_text
 
@@ -80,7 +85,7 @@ def profile_page(run: Run, options: PageOptions) -> str:
     profile = with_demangled_names(run.profile, options.demangling)
     title = options.title or f"{os.path.basename(run.source)} - proton report"
     selection = _selection(options)
-    metrics = options.metrics or default_metrics(profile)
+    metrics = options.metrics or shown_metrics(profile)
     if len(profile) == 1 or not metrics:
         _check_metrics(profile, options)
         summary = profile_summary(profile, None, None)
@@ -118,13 +123,15 @@ def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOption
         )
     base, new = (_demangled(runs, options.demangling) for runs in (base, new))
     metric = options.metrics[0] if options.metrics else None
-    chosen = [
-        CompareOptions(metric, by, options.trials, options.raw_names, options.ignore_devices)
-        for by in (By.PATH, By.KERNEL)
-    ]
-    comparison = compare(base, new, chosen[0])
+    by_path = CompareOptions(
+        metric=metric,
+        trials=options.trials,
+        raw_names=options.raw_names,
+        ignore_devices=options.ignore_devices,
+    )
+    comparison = compare(base, new, by_path)
     flame = flame_of_comparison(comparison, options.frames)
-    kernels = changed_kernels(compare(base, new, chosen[1]), options.frames)
+    kernels = changed_kernels(compare(base, new, replace(by_path, by=By.KERNEL)), options.frames)
     names = " and ".join(os.path.basename(run.source) for run in new)
     others = " and ".join(os.path.basename(run.source) for run in base)
     selection = _selection(options)
@@ -177,7 +184,7 @@ def _render(page: _Page) -> str:
             has_kernels=page.kernels is not None,
             is_comparison=page.flame is not None and page.flame.tints is not None,
             kinds=_kinds(page.flame) if page.flame is not None else (),
-            hidden=count_text(hidden, "row that is", "rows that are") if hidden else "",
+            hidden=count_text(hidden, "row is", "rows are") if hidden else "",
             plots=[(word, plot) for word, plots in page.plots.items() for plot in plots],
             runs=[visible(PurePath(source).name or source, _MAX_TITLE) for source in page.runs],
             facts=page.facts,

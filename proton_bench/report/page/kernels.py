@@ -61,8 +61,9 @@ def kernel_table(
     tree = _built(profile, metrics, chosen)
     columns = [metric_column(metric) for metric in tree.metrics]
     columns[1:1] = _share(tree)
+    columns += _devices(tree.devices)
     return KernelTable(
-        names=tuple(_labels(tree, frames))[1:],
+        names=tuple(_label(tree.name(row), frames) for row in range(1, len(tree))),
         columns=tuple(replace(column, values=column.values[1:]) for column in columns),
     )
 
@@ -72,14 +73,11 @@ def changed_kernels(comparison: Comparison, frames: FrameFormat) -> KernelTable:
     tree = comparison.tree
     order = np.argsort(-np.abs(comparison.inclusive.change.astype(np.float64)), kind="stable")
     rows = order[order > 0]
-    several = len(tree.device_names) > 2
-    names = []
-    for row in rows.tolist():
-        device = tree.device_names[int(tree.devices[row])] if several else ""
-        names.append(_label(tree.name(row), device, frames))
     fates = [", ".join(notes(comparison, row)) or None for row in rows.tolist()]
     columns = change_columns(comparison, rows)
     columns.append(Column("what became of it", Form.TEXT, fates))
+    columns += _devices([tree.device_names[place] for place in tree.devices[rows].tolist()])
+    names = (_label(tree.name(row), frames) for row in rows.tolist())
     return KernelTable(tuple(names), tuple(columns))
 
 
@@ -119,12 +117,10 @@ def _share(tree: MetricTree) -> Iterator[Column]:
         yield Column("share", Form.PERCENT, shares, f"share of all {first.name}")
 
 
-def _labels(tree: MetricTree, frames: FrameFormat) -> Iterator[str]:
-    several = len(set(tree.devices) - {""}) > 1
-    for row, device in enumerate(tree.devices):
-        yield _label(tree.name(row), device if several else "", frames)
+def _devices(names: Sequence[str]) -> Iterator[Column]:
+    if len(set(names) - {""}) > 1:
+        yield Column("device", Form.TEXT, [visible(name) or None for name in names])
 
 
-def _label(name: str, device: str, frames: FrameFormat) -> str:
-    shown = visible(format_name(name, frames))
-    return f"{shown} [{visible(device)}]" if device else shown
+def _label(name: str, frames: FrameFormat) -> str:
+    return visible(format_name(name, frames))

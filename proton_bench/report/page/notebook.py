@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proton_bench.analysis.derive import default_metrics
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.profile import Profile
 from proton_bench.report.names import FrameFormat, visible
 from proton_bench.report.page.column import Column
 from proton_bench.report.page.flame import FlameGraph, flame_of_tree, is_amount
-from proton_bench.report.page.summary import Summary, profile_summary, value_text
+from proton_bench.report.page.summary import Summary, profile_summary, shown_metrics, value_text
 from proton_bench.report.page.template import environment
 from proton_bench.report.units import count_text
 
@@ -32,7 +31,7 @@ class _Row:
 
 def profile_html(profile: Profile) -> str:
     """Return a piece of HTML for the output of a notebook's cell."""
-    metrics = default_metrics(profile)
+    metrics = shown_metrics(profile)
     if len(profile) == 1 or not metrics:
         return _render(profile_summary(profile, None, None), None)
     tree = build_tree(profile, metrics, Selection(depth=len(profile) + 1))

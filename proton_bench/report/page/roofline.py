@@ -141,7 +141,7 @@ def _kernels(profile: Profile, found: Roofline, rows: Sequence[int]) -> Iterator
             continue
         distance = time / float(found.seconds[row])
         yield _Kernel(
-            visible(profile.name(row), _MAX_NAME),
+            visible(profile.name(row)),
             flops / moved,
             flops / time,
             time,
@@ -177,7 +177,8 @@ def _point(axes: Axes, kernel: _Kernel, most: float) -> Point:
     # Areas are to each other as times are.
     radius = _MIN_RADIUS + (_MAX_RADIUS - _MIN_RADIUS) * math.sqrt(kernel.seconds / most)
     text = (
-        f"{kernel.name}: {scaled(kernel.rate)}FLOP/s at {kernel.intensity:.3g} FLOP per byte, "
+        f"{visible(kernel.name, _MAX_NAME)}: {scaled(kernel.rate)}FLOP/s at "
+        f"{kernel.intensity:.3g} FLOP per byte, "
         f"{duration_text(kernel.seconds * 1e9)} in all, {kernel.distance:.3g} x its attainable "
         f"time, bound by {kernel.bound}"
     )

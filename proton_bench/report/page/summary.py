@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton_bench.analysis.compare import Comparison
-from proton_bench.analysis.derive import available_metrics
+from proton_bench.analysis.derive import available_metrics, default_metrics
 from proton_bench.analysis.device_use import device_verdicts
 from proton_bench.analysis.tree import MetricTree
 from proton_bench.profile import Profile
@@ -18,7 +18,14 @@ from proton_bench.report.page.column import Form, metric_form
 from proton_bench.report.page.kernels import KernelTable
 from proton_bench.report.units import count_text, duration_text
 
-__all__ = ["Summary", "TopKernel", "comparison_summary", "profile_summary", "value_text"]
+__all__ = [
+    "Summary",
+    "TopKernel",
+    "comparison_summary",
+    "profile_summary",
+    "shown_metrics",
+    "value_text",
+]
 
 _TOP = 5
 
@@ -53,6 +60,11 @@ class Summary:
     lines: tuple[str, ...]
     warnings: tuple[str, ...]
     top: tuple[TopKernel, ...]
+
+
+def shown_metrics(profile: Profile) -> tuple[str, ...]:
+    """Return the metrics to show when none is named; shares are beside every value anyway."""
+    return tuple(name for name in default_metrics(profile) if not name.endswith("/%"))
 
 
 def profile_summary(

@@ -8,6 +8,7 @@ class Flame {
     this.details = new FlameDetails(this.rows, parts, (row) => this.zoomTo(row));
     this.view = { zoom: 0, selected: 0, hovered: -1, found: null };
     this.history = [];
+    this.wasWhole = false;
     this.isWaiting = false;
     this.listen();
     this.show();
@@ -45,7 +46,7 @@ class Flame {
     });
     widths.addEventListener("change", () => {
       this.rows.useWidths(Number(widths.value));
-      this.search(this.parts.search.value);
+      this.search(this.parts.search.value, this.wasWhole);
       this.show();
     });
   }
@@ -91,9 +92,10 @@ class Flame {
     this.canvas.reveal(this.view.selected, before);
   }
 
-  /** Marks the rows whose names hold a text. */
-  search(text) {
-    this.view.found = this.rows.search(text);
+  /** Marks the rows whose names hold a text, or are that text. */
+  search(text, isWhole = false) {
+    this.wasWhole = isWhole;
+    this.view.found = this.rows.search(text, isWhole);
     const found = this.view.found;
     this.parts.found.textContent = found
       ? `${digits(found.rows.length)} found, ${percentText(found.share)} of all`
@@ -101,10 +103,11 @@ class Flame {
     this.redraw();
   }
 
-  /** Searches for a name as if it had been typed. */
+  /** Searches for the rows of one name, and goes to the first of them. */
   lookUp(name) {
     this.parts.search.value = name;
-    this.search(name);
+    this.search(name, true);
+    this.view.selected = 0;
     this.parts.scroller.focus();
     this.parts.scroller.scrollIntoView({ block: "center" });
     this.nextFound(false);

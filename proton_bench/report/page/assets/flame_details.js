@@ -54,9 +54,8 @@ class FlameDetails {
     item.setAttribute("aria-posinset", String(place));
     item.setAttribute("aria-setsize", String(count));
     item.setAttribute("aria-selected", "true");
-    const before = this.items[1 - this.turn];
-    before.setAttribute("aria-selected", "false");
-    before.textContent = "";
+    item.hidden = false;
+    this.items[1 - this.turn].hidden = true;
     this.scroller.setAttribute("aria-activedescendant", item.id);
   }
 

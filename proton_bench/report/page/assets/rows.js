@@ -86,11 +86,11 @@ class Rows {
     return Math.abs(rest) <= this.widths[row] * 1e-6 ? 0 : rest;
   }
 
-  /** Rows whose name holds a text, whatever its case; null for no text. */
-  search(text) {
+  /** Rows whose name is a text, or holds it, whatever its case; null for no text. */
+  search(text, isWhole) {
     if (!text) return null;
     const wanted = text.toLowerCase();
-    const matching = this.lowered.map((name) => name.includes(wanted));
+    const matching = this.lowered.map((name) => (isWhole ? name === wanted : name.includes(wanted)));
     const flags = new Uint8Array(this.length);
     const rows = [];
     let covered = 0;

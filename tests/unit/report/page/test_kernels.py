@@ -5,8 +5,9 @@ from fakes.runs import profile_of, run_of
 
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, compare
+from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import Selection
-from proton_bench.profile import Device
+from proton_bench.profile import Device, FrameKind, Profile, ProfileBuilder
 from proton_bench.report.names import FrameFormat
 from proton_bench.report.page.kernels import KernelTable, changed_kernels, kernel_table
 
@@ -57,11 +58,22 @@ def test_trials_are_left_out_unless_asked_for() -> None:
     assert shown == [("k",), ("k", "trial")]
 
 
-def test_devices_are_told_apart() -> None:
-    base = run_of(("s/a", 10, 1, ""))
-    table = changed_kernels(compare([base], [base], CompareOptions(by=By.KERNEL)), FrameFormat.FULL)
+def two_devices() -> Profile:
+    builder = ProfileBuilder()
+    for index, time in ((0, 30), (1, 50)):
+        metrics = {"time (ns)": time, "count": 1}
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=Device("CUDA", index, "90"))
+    return builder.build()
 
-    assert table.names == ("a",)
+
+def test_devices_are_told_apart_where_there_are_several() -> None:
+    single = kernel_table(two_devices(), ["time/ns"], Selection(), frames=FULL)
+    run = Run(two_devices(), "x.proton")
+    both = changed_kernels(compare([run], [run], CompareOptions(by=By.KERNEL)), FULL)
+
+    assert single.names == both.names == ("k", "k")
+    assert column(single, "device") == ["CUDA:1", "CUDA:0"]
+    assert sorted(map(str, column(both, "device"))) == ["CUDA:0", "CUDA:1"]
 
 
 def test_kernels_that_changed_most_come_first() -> None:
