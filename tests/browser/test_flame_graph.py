@@ -205,3 +205,16 @@ def test_what_a_row_has_beyond_those_below_is_told_in_the_same_unit(open_page: A
     text = opened.page.locator("#flame-details").inner_text()
     assert "time 4 ms" in text
     assert "3 ms of its own" in text
+
+
+def test_zoom_ends_where_the_row_is_gone_on_the_chosen_side(open_page: Any) -> None:
+    base = run_of(("s/a", 1000, 10, ""), ("s/gone", 1000, 5, ""), source="base.proton")
+    new = run_of(("s/a", 1000, 10, ""), source="new.proton")
+    opened = open_page(comparison_page([base], [new], PageOptions()))
+    opened.page.focus("#flame")
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
+        opened.page.keyboard.press(key)
+    zoomed = opened.flame("zoom")
+    opened.page.select_option("#flame-widths", label="new")
+
+    assert (zoomed, opened.flame("zoom"), opened.flame("drawn")) == (3, 0, 3)

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import PurePath
-from typing import Any
-
-from markupsafe import Markup
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.demangling import Demangling, with_demangled_names
-from proton_bench.analysis.derive import available_metrics
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.errors import UsageError
-from proton_bench.profile import FrameKind, Profile
-from proton_bench.report.names import FrameFormat, visible
-from proton_bench.report.page.facts import FactLine, fact_lines
+from proton_bench.report.names import FrameFormat
+from proton_bench.report.page.facts import fact_lines
 from proton_bench.report.page.flame import FlameGraph, flame_of_comparison, flame_of_tree, is_amount
-from proton_bench.report.page.island import island
-from proton_bench.report.page.kernels import KernelTable, changed_kernels, kernel_table
+from proton_bench.report.page.kernels import changed_kernels, kernel_table
+from proton_bench.report.page.rendering import Page, file_name, render
 from proton_bench.report.page.roofline import RooflinePlot, roofline_plots
 from proton_bench.report.page.summary import (
-    Summary,
     comparison_summary,
     profile_summary,
     shown_metrics,
 )
-from proton_bench.report.page.template import content_policy, environment, script, style
-from proton_bench.report.units import count_text
 
 __all__ = ["PageOptions", "comparison_page", "profile_page"]
 
-_VERSION = (1, 0)
-_MAX_TITLE = 300
 # Levels that hold a tree whole; the flame graph scrolls.
 _EVERY_LEVEL = 2**31 - 1
 
@@ -65,17 +53,6 @@ class PageOptions:
     demangling: Demangling = Demangling.OFF
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Page:
-    title: str
-    summary: Summary
-    flame: FlameGraph | None
-    kernels: KernelTable | None
-    facts: tuple[FactLine, ...]
-    runs: tuple[str, ...]
-    plots: Mapping[str, Sequence[RooflinePlot]] = field(default_factory=dict)
-
-
 def profile_page(run: Run, options: PageOptions) -> str:
     """Return the page of one run, as HTML.
 
@@ -83,24 +60,23 @@ def profile_page(run: Run, options: PageOptions) -> str:
         MetricError: A metric is unknown, or the first one is no width of a flame.
     """
     profile = with_demangled_names(run.profile, options.demangling)
-    title = options.title or f"{os.path.basename(run.source)} - proton report"
+    title = options.title or f"{file_name(run.source)} - proton report"
     selection = _selection(options)
     metrics = options.metrics or shown_metrics(profile)
     if len(profile) == 1 or not metrics:
-        _check_metrics(profile, options)
         summary = profile_summary(profile, None, None)
-        page = _Page(title, summary, None, None, fact_lines([profile]), (run.source,))
-        return _render(page)
+        page = Page(title, summary, None, None, fact_lines([profile]), (run.source,))
+        return render(page)
     tree = build_tree(profile, metrics, selection)
     # What nobody asked for may be no width; the table shows it all the same.
     has_flame = bool(options.metrics) or is_amount(tree.metrics[0])
     flame = flame_of_tree(tree, options.frames) if has_flame else None
     kernels = kernel_table(profile, metrics, selection, frames=options.frames)
-    return _render(
-        _Page(
+    return render(
+        Page(
             title=title,
             summary=profile_summary(profile, tree, kernels),
-            flame=flame,
+            flame=_visible(flame),
             kernels=kernels,
             facts=fact_lines([profile]),
             runs=(run.source,),
@@ -132,23 +108,18 @@ def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOption
     comparison = compare(base, new, by_path)
     flame = flame_of_comparison(comparison, options.frames)
     kernels = changed_kernels(compare(base, new, replace(by_path, by=By.KERNEL)), options.frames)
-    names = " and ".join(os.path.basename(run.source) for run in new)
-    others = " and ".join(os.path.basename(run.source) for run in base)
-    selection = _selection(options)
-    # One run of a side stands for all of them: several would only be drawn on top of each other.
-    plots = {
-        word: roofline_plots(runs[0].profile, selection)
-        for word, runs in (("base", base), ("new", new))
-    }
-    return _render(
-        _Page(
+    names = " and ".join(file_name(run.source) for run in new)
+    others = " and ".join(file_name(run.source) for run in base)
+    return render(
+        Page(
             title=options.title or f"{names} against {others} - proton report",
             summary=comparison_summary(comparison),
-            flame=flame,
+            flame=_visible(flame),
             kernels=kernels,
             facts=fact_lines([run.profile for run in (*base, *new)]),
             runs=tuple(run.source for run in (*base, *new)),
-            plots=plots,
+            is_comparison=True,
+            plots={**_plots("base", base, options), **_plots("new", new, options)},
         )
     )
 
@@ -157,47 +128,18 @@ def _demangled(runs: Sequence[Run], how: Demangling) -> list[Run]:
     return [Run(with_demangled_names(run.profile, how), run.source) for run in runs]
 
 
+def _plots(
+    word: str, runs: Sequence[Run], options: PageOptions
+) -> dict[str, Sequence[RooflinePlot]]:
+    """Return the plots of a side's first run: several would only be drawn on top of each other."""
+    title = word if len(runs) == 1 else f"{word}, first of {len(runs)} runs"
+    return {title: roofline_plots(runs[0].profile, _selection(options))}
+
+
+def _visible(flame: FlameGraph | None) -> FlameGraph | None:
+    """Return the graph unless all of its rows have no width, so that there is nothing to see."""
+    return flame if flame is not None and flame.widths[0][1][0] else None
+
+
 def _selection(options: PageOptions) -> Selection:
     return Selection(depth=_EVERY_LEVEL, trials=options.trials, raw_names=options.raw_names)
-
-
-def _check_metrics(profile: Profile, options: PageOptions) -> None:
-    if options.metrics and len(profile) > 1 and available_metrics(profile).recorded:
-        build_tree(profile, options.metrics, _selection(options))
-
-
-def _render(page: _Page) -> str:
-    data: dict[str, Any] = {
-        "schema": "proton_bench.report",
-        "version": _VERSION,
-        "flame": page.flame.plain() if page.flame is not None else None,
-        "kernels": page.kernels.plain() if page.kernels is not None else None,
-    }
-    hidden = page.flame.hidden if page.flame is not None else 0
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            title=visible(page.title, _MAX_TITLE),
-            summary=page.summary,
-            has_flame=page.flame is not None,
-            has_kernels=page.kernels is not None,
-            is_comparison=page.flame is not None and page.flame.tints is not None,
-            kinds=_kinds(page.flame) if page.flame is not None else (),
-            hidden=count_text(hidden, "row is", "rows are") if hidden else "",
-            plots=[(word, plot) for word, plots in page.plots.items() for plot in plots],
-            runs=[visible(PurePath(source).name or source, _MAX_TITLE) for source in page.runs],
-            facts=page.facts,
-            island=island(data),
-            policy=content_policy(),
-            # Our own files, and the policy names their hashes: not a letter may change.
-            script=Markup(script()),
-            style=Markup(style()),
-        )
-    )
-
-
-def _kinds(flame: FlameGraph) -> tuple[str, ...]:
-    """Return the kinds of rows that the legend has to tell apart."""
-    present = {FrameKind(kind) for kind in set(flame.kinds)} - {FrameKind.ROOT}
-    return tuple(kind.name.lower() for kind in sorted(present))

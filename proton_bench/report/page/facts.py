@@ -18,6 +18,7 @@ _MAX_TEXT = 2000
 _MAX_KEY = 120
 _MAX_DEPTH = 6
 _TIMES = ("start_time_ns", "end_time_ns")
+_MOST_NS = 2.0**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,11 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value))
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and key in _TIMES:
-        try:
-            moment = datetime.fromtimestamp(value / 1e9, UTC)
-        except (OverflowError, ValueError, OSError):
-            return str(value)
-        return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-    if is_number and key.endswith("_cost_ns"):
+    if not is_number or not abs(value) < _MOST_NS:
+        return str(value)
+    if key in _TIMES:
+        # Within 2**63 ns every moment has a date: from 1677 to 2262.
+        return f"{datetime.fromtimestamp(value / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if key.endswith("_cost_ns"):
         return duration_text(value)
     return str(value)

@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.formula import Divisor, parse_formula
-from proton_bench.analysis.tree import MetricTree, renumbered
+from proton_bench.analysis.tree import MetricTree
 from proton_bench.analysis.values import MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.profile import Aggregation, FrameKind
-from proton_bench.profile.preorder import depths, positions
 from proton_bench.report.diff_rows import notes
 from proton_bench.report.names import FrameFormat, format_name, visible
 from proton_bench.report.page.changes import change_columns, measure_form
 from proton_bench.report.page.column import Column, Form, metric_column, metric_form, rounded
+from proton_bench.report.page.layout import arranged, row_widths
 
 __all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
 
@@ -96,8 +96,8 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
             f"flame graph: name one that does before it, such as -m time/ms,{first.name}"
         )
     sizes = np.where(first.valid, first.values, 0).astype(np.float64)
-    widths = _widths(tree.parents, sizes)
-    shown = _arranged(tree.parents, widths, limit)
+    widths = row_widths(tree.parents, sizes)
+    shown = arranged(tree.parents, widths, limit)
     order = shown.order
     device_names = tuple(dict.fromkeys(("", *tree.devices)))
     places = {name: place for place, name in enumerate(device_names)}
@@ -132,13 +132,13 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
         )
     tree, values = comparison.tree, comparison.inclusive
     base, new = (np.asarray(side, dtype=np.float64) for side in (values.base, values.new))
-    larger = _widths(tree.parents, np.maximum(base, new))
-    shown = _arranged(tree.parents, larger, MAX_ROWS)
+    larger = row_widths(tree.parents, np.maximum(base, new))
+    shown = arranged(tree.parents, larger, MAX_ROWS)
     order = shown.order
     sizes = {
         "larger of both": larger,
-        "new": _widths(tree.parents, new),
-        "base": _widths(tree.parents, base),
+        "new": row_widths(tree.parents, new),
+        "base": row_widths(tree.parents, base),
     }
     scale = measure_form(comparison.measure)[2]
     strings, names = _named(tree.strings, tree.frames()[order], frames)
@@ -176,53 +176,11 @@ def is_amount(metric: MetricValues) -> bool:
     return metric.aggregation is Aggregation.INCLUSIVE or (is_wall and is_time)
 
 
-def _widths(parents: Rows, sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the size of each row, or that of all rows below it where that is more."""
-    found = np.where(np.isfinite(sizes), np.maximum(sizes, 0.0), 0.0).tolist()
-    below = [0.0] * len(found)
-    above = parents.tolist()
-    for row in range(len(found) - 1, -1, -1):
-        found[row] = max(found[row], below[row])
-        if row:
-            below[above[row]] += found[row]
-    return np.array(found)
-
-
 def _tints(base: Rows, new: Rows) -> list[float | None]:
     larger = np.maximum(np.abs(base), np.abs(new))
     shares = np.zeros(len(base))
     np.divide(new - base, larger, out=shares, where=larger > 0)
     return rounded(np.round(np.clip(shares, -1.0, 1.0), 3).tolist())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Arrangement:
-    """The rows to show in the order of the page, and the parent of each there."""
-
-    order: npt.NDArray[np.int64]
-    parents: list[int]
-
-
-def _arranged(parents: Rows, widths: npt.NDArray[np.float64], limit: int) -> _Arrangement:
-    rows = np.arange(len(widths))
-    # A parent is at least as wide as its rows and stands before them, so it is never left out.
-    kept = np.sort(np.lexsort((rows, -widths))[:limit])
-    inner = renumbered(parents, np.isin(rows, kept))
-    by_level = np.lexsort((-widths[kept], depths(inner)))
-    ranks = np.empty(len(kept), dtype=np.int64)
-    ranks[by_level] = np.arange(len(kept))
-    above = _looked_up(ranks, inner[by_level])
-    places = positions(above)
-    order = np.empty(len(kept), dtype=np.int64)
-    order[places] = kept[by_level]
-    final = np.empty(len(kept), dtype=np.int64)
-    final[places] = _looked_up(places, above)
-    return _Arrangement(order, final.tolist())
-
-
-def _looked_up(numbers: Rows, above: Rows) -> npt.NDArray[np.int32]:
-    """Return the number of each parent, -1 for that of the root."""
-    return np.where(above >= 0, numbers[above], -1).astype("<i4")
 
 
 def _named(

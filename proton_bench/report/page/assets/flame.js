@@ -46,6 +46,7 @@ class Flame {
     });
     widths.addEventListener("change", () => {
       this.rows.useWidths(Number(widths.value));
+      if (this.rows.widths[this.view.zoom] === 0) this.reset(); // gone on that side
       this.search(this.parts.search.value, this.wasWhole);
       this.show();
     });
@@ -90,6 +91,12 @@ class Flame {
     this.show();
     this.details.announce(this.view.selected);
     this.canvas.reveal(this.view.selected, before);
+  }
+
+  reset() {
+    this.history = [];
+    this.view.zoom = 0;
+    this.view.selected = 0;
   }
 
   /** Marks the rows whose names hold a text, or are that text. */

@@ -15,7 +15,7 @@ from fakes.runs import profile_of, run_of
 from proton_bench.analysis.demangling import Demangling
 from proton_bench.analysis.run import Run
 from proton_bench.errors import MetricError, UsageError
-from proton_bench.profile import Aggregation, FrameKind, ProfileBuilder, Provenance
+from proton_bench.profile import Aggregation, Device, FrameKind, ProfileBuilder, Provenance
 from proton_bench.report.names import FrameFormat
 from proton_bench.report.page import PageOptions, comparison_page, profile_page
 
@@ -221,3 +221,34 @@ def test_comparison_of_several_runs_shows_their_spread() -> None:
     assert "median 11 ns of 2 runs" in html
     assert "+-" in [column["title"] for column in data_of(html)["flame"]["columns"]]
     assert "20.proton and 22.proton against 10.proton and 12.proton" in html
+
+
+def test_rows_without_any_width_have_a_table_and_no_graph() -> None:
+    run = run_of(("a", 0, 1, ""))
+
+    for html in (profile_page(run, PageOptions()), comparison_page([run], [run], PageOptions())):
+        assert data_of(html)["flame"] is None
+        assert data_of(html)["kernels"]["names"] == ["a"]
+
+
+def test_profile_of_nothing_but_trials_is_a_page() -> None:
+    run = Run(profile_of(("<autotune>/k", 5, 1, "")), "x.proton")
+
+    data = data_of(profile_page(run, PageOptions()))
+
+    assert data["flame"] is None
+    assert data["kernels"]["names"] == []
+
+
+def test_roofline_of_one_run_stands_for_its_side() -> None:
+    builder = ProfileBuilder()
+    device = Device("CUDA", 0, "90", 132, 1_980_000, 2_619_000, 6144)
+    metrics = {"time (ns)": 10, "count": 1, "flops16": 1e9, "bytes": 1e6}
+    builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=device)
+    run = Run(builder.build(), "x.proton")
+
+    html = comparison_page([run], [run, run], PageOptions())
+
+    assert "<figcaption>base: CUDA:0 (90)</figcaption>" in html
+    assert "<figcaption>new, first of 2 runs: CUDA:0 (90)</figcaption>" in html
+    assert html.count('data-name="k"') == 2

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from fakes.profiles import training_profile
 
 from proton_bench.profile import Profile, ProfileBuilder, Provenance
@@ -47,8 +49,18 @@ def test_times_and_costs_can_be_read() -> None:
     }
 
 
-def test_impossible_times_are_shown_as_they_are() -> None:
-    assert texts(profile_with(start_time_ns=10**40)) == {"start_time_ns": str(10**40)}
+@pytest.mark.parametrize("value", [10**40, -(10**40), 10**400, math.inf, math.nan, True, "soon"])
+def test_impossible_times_are_shown_as_they_are(value: Any) -> None:
+    facts = {"start_time_ns": value, "estimated_cost_ns": value}
+
+    assert texts(profile_with(**facts)) == {name: str(value) for name in facts}
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "date"), [(-(2**63), "1677-09-21"), (2**63 - 2**10, "2262-04-11")]
+)
+def test_every_time_of_64_bits_has_a_date(nanoseconds: int, date: str) -> None:
+    assert texts(profile_with(end_time_ns=nanoseconds + 1))["end_time_ns"].startswith(date)
 
 
 def test_devices_come_first() -> None:
