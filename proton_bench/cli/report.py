@@ -40,7 +40,7 @@ def command(
         list[Path],
         typer.Argument(
             help="Profile of any known format; with --base one or more runs of the new program.",
-            metavar="FILE...",
+            metavar="FILE",
             show_default=False,
         ),
     ],

@@ -91,9 +91,10 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
     """
     first = tree.metrics[0]
     if not is_amount(first):
+        example = f"-m time/ms,{visible(first.name, 80)}"
         raise MetricError(
             f"metric {first.name!r} does not add up over rows, so it cannot be the width of a "
-            f"flame graph: name one that does before it, such as -m time/ms,{first.name}"
+            f"flame graph: name one that does before it, such as {example}"
         )
     sizes = np.where(first.valid, first.values, 0).astype(np.float64)
     widths = row_widths(tree.parents, sizes)

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _TOP = 5
+_KERNELS = ("kernel or operator", "kernels and operators")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def profile_summary(
     total = _total(tree) if tree is not None else "nothing was recorded"
     lines = [count_text(len(profile), "row")]
     if kernels is not None:
-        lines[0] += f", {count_text(len(kernels.names), 'kernel or operator', _KERNELS)}"
+        lines[0] += f", {count_text(len(kernels.names), *_KERNELS)}"
     lines += [device_line(verdict) for verdict in device_verdicts(profile)]
     lines.append(cost_line(profile))
     return Summary(
@@ -89,9 +90,6 @@ def profile_summary(
         warnings=tuple(_warnings(profile, tree)),
         top=tuple(_top(kernels)) if kernels is not None else (),
     )
-
-
-_KERNELS = "kernels and operators"
 
 
 def comparison_summary(comparison: Comparison) -> Summary:
