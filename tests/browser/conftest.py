@@ -42,7 +42,7 @@ class Opened:
 
     def names(self) -> list[str]:
         """Return the names in the kernel table, from the top."""
-        return self.page.locator("#kernels tbody tr td:first-child").all_inner_texts()
+        return self.page.locator("#kernels tbody th").all_inner_texts()
 
 
 Open = Callable[..., Opened]

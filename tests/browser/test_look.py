@@ -93,8 +93,9 @@ def test_every_control_is_reached_by_tab(open_page: Any) -> None:
 def test_controls_have_names(open_page: Any) -> None:
     opened = open_page(page())
     nameless = opened.page.evaluate(
-        """() => [...document.querySelectorAll('input, select, button, [role=tree], [role=region]')]
-            .filter(each => !(each.labels?.length || each.textContent.trim()
+        """() => [...document.querySelectorAll('input, select, button, [tabindex]')]
+            .filter(each => !(each.labels?.length || each.ariaLabel
+                || (each.matches('button') && each.textContent.trim())
                 || each.getAttribute('aria-labelledby')))
             .map(each => each.id)"""
     )

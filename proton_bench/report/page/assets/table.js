@@ -83,7 +83,8 @@ class KernelTable {
 
   line(row) {
     const line = element("tr", "");
-    const name = element("td", "");
+    const name = element("th", "");
+    name.scope = "row";
     const button = element("button", "link", this.names[row]);
     button.type = "button";
     button.addEventListener("click", () => this.onName(this.names[row]));

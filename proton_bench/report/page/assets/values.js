@@ -55,7 +55,7 @@ function digits(number) {
 
 /** One cell of a column, without the name of the column's unit. */
 function cellText(column, value, unit) {
-  if (value === null || value === undefined) return MISSING;
+  if (value === null || value === undefined) return column.form === "text" ? "" : MISSING;
   if (typeof value !== "number") return value;
   const sign = column.signed && value > 0 ? "+" : "";
   const number = value / unit.scale;
