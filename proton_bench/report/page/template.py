@@ -24,6 +24,7 @@ _SCRIPTS = (
     "theme.js",
     "main.js",
 )
+_STYLES = ("page.css", "flame.css", "table.css", "roofline.css")
 
 
 def read_asset(name: str) -> str:
@@ -53,7 +54,7 @@ def script() -> str:
 @functools.cache
 def style() -> str:
     """Return the page's style sheet."""
-    return "\n" + read_asset("page.css")
+    return "\n" + "\n".join(read_asset(name) for name in _STYLES)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from fakes.runs import profile_of
 from proton_bench.analysis.peak_rates import peak_rates
 from proton_bench.analysis.select import Selection
 from proton_bench.profile import Device, FrameKind, Profile, ProfileBuilder
-from proton_bench.report.page.axes import HEIGHT, WIDTH, Axes, scaled
+from proton_bench.report.page.axes import HEIGHT, WIDTH
 from proton_bench.report.page.roofline import MAX_POINTS, roofline_plots
 
 H100 = Device("CUDA", 0, "90", 132, 1_980_000, 2_619_000, 6144)
@@ -105,20 +105,3 @@ def test_names_are_made_visible() -> None:
     (plot,) = roofline_plots(working(("a\n<b>", 10, 1e9, 1e6)), Selection())
 
     assert plot.points[0].name == "a\\n<b>"
-
-
-def test_axes_run_between_powers_of_ten() -> None:
-    axes = Axes.around([3.0, 40.0], [5e12])
-
-    assert (axes.x_low, axes.x_high, axes.y_low, axes.y_high) == (0, 2, 12, 13)
-    assert axes.x(1.0) < axes.x(10.0) < axes.x(100.0)
-    assert axes.y(1e12) > axes.y(1e13)
-    assert [tick.text for tick in axes.x_ticks()] == ["1", "10", "100"]
-    assert [tick.text for tick in axes.y_ticks("B")] == ["1 TB", "10 TB"]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(1.07e15, "1.07 P"), (999.0, "999 "), (2e3, "2 k"), (0.5, "0.5 ")]
-)
-def test_numbers_get_a_prefix(value: float, text: str) -> None:
-    assert scaled(value) == text
