@@ -9,7 +9,7 @@ from fakes.profiles import deep_profile, training_profile
 from fakes.runs import run_of
 
 from proton_bench.analysis.run import Run
-from proton_bench.profile import FrameKind, ProfileBuilder
+from proton_bench.profile import Device, FrameKind, ProfileBuilder
 from proton_bench.report.page import PageOptions, comparison_page, profile_page
 
 pytestmark = pytest.mark.browser
@@ -218,3 +218,16 @@ def test_zoom_ends_where_the_row_is_gone_on_the_chosen_side(open_page: Any) -> N
     opened.page.select_option("#flame-widths", label="new")
 
     assert (zoomed, opened.flame("zoom"), opened.flame("drawn")) == (3, 0, 3)
+
+
+def test_circle_of_the_roofline_is_looked_up(open_page: Any) -> None:
+    builder = ProfileBuilder()
+    device = Device("CUDA", 0, "90", 132, 1_980_000, 2_619_000, 6144)
+    for name, flops in (("compute", 1e9), ("other", 1e6)):
+        metrics = {"time (ns)": 1000, "count": 1, "flops16": flops, "bytes": 1e6}
+        builder.add(0, name, FrameKind.KERNEL, metrics=metrics, device=device)
+    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    opened.page.locator("circle.kernel[data-name=other]").click()
+
+    assert opened.page.locator("#flame-search").input_value() == "other"
+    assert opened.selected() == "other"

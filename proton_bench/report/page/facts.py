@@ -46,7 +46,8 @@ def fact_lines(profiles: Sequence[Profile]) -> tuple[FactLine, ...]:
         lines.append(FactLine(name, texts, len(set(texts)) > 1))
     if len(names) > _MAX_LINES:
         rest = count_text(len(names) - _MAX_LINES, "further fact is", "further facts are")
-        lines.append(FactLine("...", (f"{rest} in the file", *("" for _ in found[1:])), False))  # noqa: FBT003
+        texts = (f"{rest} in the file", *("" for _ in found[1:]))
+        lines.append(FactLine("...", texts, differs=False))
     return tuple(lines)
 
 

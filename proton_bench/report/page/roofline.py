@@ -174,7 +174,7 @@ def _roofs(axes: Axes, peaks: Mapping[str, float]) -> Iterator[Roof]:
 
 
 def _point(axes: Axes, kernel: _Kernel, most: float) -> Point:
-    # Areas are to each other as times are.
+    # Areas grow with times, from the smallest that can be pointed at.
     radius = _MIN_RADIUS + (_MAX_RADIUS - _MIN_RADIUS) * math.sqrt(kernel.seconds / most)
     text = (
         f"{visible(kernel.name, _MAX_NAME)}: {scaled(kernel.rate)}FLOP/s at "

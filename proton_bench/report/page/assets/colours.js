@@ -19,6 +19,23 @@ const DARK_SATURATION = 0.75;
 const WORSE_HUE = 4;
 const BETTER_HUE = 212;
 
+const LIGHT_INKS = {
+  paper: "#ffffff",
+  text: "#1b1f24",
+  tiny: "#c3cad2",
+  edge: "#000000",
+  found: "#ffd60a",
+  foundText: "#1b1f24",
+};
+const DARK_INKS = {
+  paper: "#16181d",
+  text: "#f2f4f6",
+  tiny: "#4a525d",
+  edge: "#ffffff",
+  found: "#e6c229",
+  foundText: "#16181d",
+};
+
 const darkSystem = window.matchMedia("(prefers-color-scheme: dark)");
 
 function isDark() {
@@ -27,16 +44,16 @@ function isDark() {
 }
 
 function inks() {
-  return isDark()
-    ? { paper: "#16181d", text: "#f2f4f6", tiny: "#4a525d", edge: "#ffffff", found: "#e6c229", foundText: "#16181d" }
-    : { paper: "#ffffff", text: "#1b1f24", tiny: "#c3cad2", edge: "#000000", found: "#ffd60a", foundText: "#1b1f24" };
+  return isDark() ? DARK_INKS : LIGHT_INKS;
 }
 
 /** A number from 0 to 1 that is always the same for a text. */
 function spread(text) {
   let hash = 2166136261;
   const length = Math.min(text.length, 64);
-  for (let place = 0; place < length; place++) hash = Math.imul(hash ^ text.charCodeAt(place), 16777619);
+  for (let place = 0; place < length; place++) {
+    hash = Math.imul(hash ^ text.charCodeAt(place), 16777619);
+  }
   return (hash >>> 0) / 4294967296;
 }
 

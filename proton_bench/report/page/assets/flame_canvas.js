@@ -120,7 +120,8 @@ class FlameCanvas {
     const key = this.rows.flame.names[row] * 32 + this.rows.flame.kinds[row];
     let colour = this.colours.get(key);
     if (colour === undefined) {
-      colour = kindColour(this.rows.kind(row), this.rows.flame.strings[this.rows.flame.names[row]], dark);
+      const { strings, names } = this.rows.flame;
+      colour = kindColour(this.rows.kind(row), strings[names[row]], dark);
       this.colours.set(key, colour);
     }
     return colour;
@@ -147,7 +148,9 @@ class FlameCanvas {
     while (row >= 0 && rows.depths[row] - rows.depths[zoom] < level) {
       const end = rows.ends[row];
       let child = rows.firstChild(row);
-      while (child >= 0 && child < end && at >= rows.starts[child] + rows.widths[child]) child = rows.ends[child];
+      while (child >= 0 && child < end && at >= rows.starts[child] + rows.widths[child]) {
+        child = rows.ends[child];
+      }
       row = child >= 0 && child < end && at >= rows.starts[child] ? child : -1;
     }
     return row;
@@ -156,8 +159,8 @@ class FlameCanvas {
   /** Scrolls until a row can be seen. */
   reveal(row, zoom) {
     const y = (this.rows.depths[row] - this.rows.depths[zoom]) * ROW_HEIGHT;
-    const bottom = this.scroller.scrollTop + this.scroller.clientHeight;
+    const lowest = y + ROW_HEIGHT - this.scroller.clientHeight;
     if (y < this.scroller.scrollTop) this.scroller.scrollTop = y;
-    else if (y + ROW_HEIGHT > bottom) this.scroller.scrollTop = y + ROW_HEIGHT - this.scroller.clientHeight;
+    else if (lowest > this.scroller.scrollTop) this.scroller.scrollTop = lowest;
   }
 }

@@ -26,13 +26,16 @@ class FlameDetails {
   facts(row) {
     const { rows } = this;
     const { columns } = rows.flame;
-    const found = columns.map((column) => `${column.title} ${valueText(column, column.values[row])}`);
+    const found = columns.map(
+      (column) => `${column.title} ${valueText(column, column.values[row])}`,
+    );
     const isComparison = rows.flame.tints !== null;
     if (rows.widths[0] > 0) {
       found.splice(1, 0, `${percentText(rows.widths[row] / rows.widths[0])} of all`);
       const above = rows.parents[row];
       if (above > 0 && rows.widths[above] > 0) {
-        found.splice(2, 0, `${percentText(rows.widths[row] / rows.widths[above])} of the row above`);
+        const share = percentText(rows.widths[row] / rows.widths[above]);
+        found.splice(2, 0, `${share} of the row above`);
       }
     }
     const own = rows.own(row);
@@ -62,8 +65,9 @@ class FlameDetails {
   /** Shows the rows above the zoom as buttons; of a long path the two ends. */
   showPath(zoom) {
     const all = this.rows.path(zoom);
-    const shown = all.length > 2 * PATH_ENDS ? [...all.slice(0, PATH_ENDS), -1, ...all.slice(-PATH_ENDS)] : all;
-    this.path.replaceChildren(...shown.map((row) => this.step(row, zoom, all.length - 2 * PATH_ENDS)));
+    const left = all.length - 2 * PATH_ENDS;
+    const shown = left > 0 ? [...all.slice(0, PATH_ENDS), -1, ...all.slice(-PATH_ENDS)] : all;
+    this.path.replaceChildren(...shown.map((row) => this.step(row, zoom, left)));
   }
 
   step(row, zoom, left) {

@@ -7,7 +7,9 @@ class Rows {
     this.length = this.parents.length;
     this.depths = new Int32Array(this.length);
     this.ends = new Int32Array(this.length);
-    for (let row = 1; row < this.length; row++) this.depths[row] = this.depths[this.parents[row]] + 1;
+    for (let row = 1; row < this.length; row++) {
+      this.depths[row] = this.depths[this.parents[row]] + 1;
+    }
     for (let row = this.length - 1; row >= 0; row--) {
       if (this.ends[row] === 0) this.ends[row] = row + 1;
       const above = this.parents[row];
@@ -30,8 +32,9 @@ class Rows {
   }
 
   name(row) {
-    const device = this.flame.deviceNames.length > 2 ? this.flame.deviceNames[this.flame.devices[row]] : "";
-    const name = this.flame.strings[this.flame.names[row]];
+    const { strings, names, deviceNames, devices } = this.flame;
+    const device = deviceNames.length > 2 ? deviceNames[devices[row]] : "";
+    const name = strings[names[row]];
     return device ? `${name} [${device}]` : name;
   }
 
@@ -82,7 +85,9 @@ class Rows {
   /** What a row has beyond the rows below it, in the widths in use. */
   own(row) {
     let rest = this.widths[row];
-    for (let each = row + 1; each < this.ends[row]; each = this.ends[each]) rest -= this.widths[each];
+    for (let each = row + 1; each < this.ends[row]; each = this.ends[each]) {
+      rest -= this.widths[each];
+    }
     return Math.abs(rest) <= this.widths[row] * 1e-6 ? 0 : rest;
   }
 
@@ -90,7 +95,8 @@ class Rows {
   search(text, isWhole) {
     if (!text) return null;
     const wanted = text.toLowerCase();
-    const matching = this.lowered.map((name) => (isWhole ? name === wanted : name.includes(wanted)));
+    const matches = (name) => (isWhole ? name === wanted : name.includes(wanted));
+    const matching = this.lowered.map(matches);
     const flags = new Uint8Array(this.length);
     const rows = [];
     let covered = 0;

@@ -29,7 +29,8 @@ class KernelTable {
     line.append(this.heading("name", "", NAME_COLUMN));
     this.columns.forEach((column, place) => {
       const unit = this.units[place].name;
-      const title = unit && !column.title.endsWith(unit) ? `${column.title} (${unit})` : column.title;
+      const hasUnit = !unit || column.title.endsWith(unit);
+      const title = hasUnit ? column.title : `${column.title} (${unit})`;
       const cell = this.heading(title, column.meaning, place);
       if (column.form !== "text") cell.className = "figure";
       line.append(cell);
@@ -67,7 +68,7 @@ class KernelTable {
 
   refill() {
     const wanted = this.parts.filter.value.toLowerCase();
-    this.shown = wanted ? this.order.filter((row) => this.lowered[row].includes(wanted)) : this.order;
+    this.shown = this.order.filter((row) => this.lowered[row].includes(wanted));
     this.limit = PAGE_ROWS;
     this.fill();
   }
@@ -92,7 +93,8 @@ class KernelTable {
     line.append(name);
     this.columns.forEach((column, place) => {
       const value = column.values[row];
-      const cell = element("td", column.form === "text" ? "" : "figure", cellText(column, value, this.units[place]));
+      const cell = element("td", column.form === "text" ? "" : "figure");
+      cell.textContent = cellText(column, value, this.units[place]);
       if (column.signed && value) cell.classList.add(value > 0 ? "worse" : "better");
       line.append(cell);
     });

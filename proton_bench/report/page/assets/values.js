@@ -19,7 +19,8 @@ function unitsOf(columns) {
   for (const column of columns) {
     const values = column.signed ? columns.find(({ form }) => form === column.form) : column;
     const unit = unitOf(column, largestOf(values.values));
-    if (column.values.every((value) => value === null || Number.isInteger(value)) && unit.scale === 1) {
+    const isWhole = column.values.every((value) => value === null || Number.isInteger(value));
+    if (isWhole && unit.scale === 1) {
       unit.decimals = 0;
     }
     found.push(unit);
