@@ -12,7 +12,13 @@ from proton_bench.analysis.derive import available_metrics, default_metrics
 from proton_bench.analysis.device_use import device_verdicts
 from proton_bench.analysis.tree import MetricTree
 from proton_bench.profile import Profile
-from proton_bench.report.diff_summary import headline, loss_lines, side_lines
+from proton_bench.report.diff_summary import (
+    cost_lines,
+    cost_warning,
+    headline,
+    loss_lines,
+    side_lines,
+)
 from proton_bench.report.header import cost_line, device_line, losses
 from proton_bench.report.page.column import Form, metric_form
 from proton_bench.report.page.kernels import KernelTable
@@ -94,10 +100,17 @@ def profile_summary(
 
 def comparison_summary(comparison: Comparison) -> Summary:
     """Return the summary of a comparison."""
-    lines = [f"{word}: {text}" for word, text in side_lines(comparison)]
-    for word, runs in (("base", comparison.base), ("new", comparison.new)):
-        lines += [f"{word}: {cost_line(run.profile)}" for run in runs]
-    return Summary(headline(comparison), tuple(lines), tuple(loss_lines(comparison)), ())
+    told = [*side_lines(comparison), *cost_lines(comparison)]
+    warnings = [*loss_lines(comparison)]
+    costly = cost_warning(comparison)
+    if costly is not None:
+        warnings.append(costly)
+    return Summary(
+        headline=headline(comparison),
+        lines=tuple(f"{word}: {text}" for word, text in told),
+        warnings=tuple(warnings),
+        top=(),
+    )
 
 
 def _total(tree: MetricTree) -> str:

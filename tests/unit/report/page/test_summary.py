@@ -85,6 +85,26 @@ def test_comparison_says_what_changed_and_what_both_cost() -> None:
     summary = comparison_summary(compare([base], [lossy], CompareOptions()))
 
     assert summary.headline.startswith("+50.0 % (+500 ns)")
-    assert summary.lines[:2] == ("base: base.proton: 1 us", "new: new.proton: 1.5 us")
-    assert sum("own cost of the profiler" in line for line in summary.lines) == 2
+    assert summary.lines == (
+        "base: base.proton: 1 us",
+        "new: new.proton: 1.5 us",
+        "both: own cost of the profiler: not known, the files do not say",
+    )
     assert summary.warnings == ("new.proton: DROPPED: 2 records: full",)
+
+
+def test_side_that_cost_more_to_record_is_a_warning() -> None:
+    run = run_of(("s/a", 1000, 1, ""), source="x.proton")
+    sides = [
+        replace(run, profile=replace(run.profile, provenance=Provenance(facts)))
+        for facts in (
+            {"estimated_cost_ns": cost, "start_time_ns": 0, "end_time_ns": 1000}
+            for cost in (10, 500)
+        )
+    ]
+
+    summary = comparison_summary(compare(sides[:1], sides[1:], CompareOptions()))
+
+    assert summary.lines[2].startswith("base: own cost of the profiler: about 10 ns")
+    (warning,) = summary.warnings
+    assert "more in new than in base" in warning
