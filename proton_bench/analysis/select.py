@@ -32,6 +32,7 @@ __all__ = [
     "kept_rows",
     "prune",
     "select",
+    "shown_rows",
 ]
 
 METADATA_SCOPE = "__proton_launch_metadata"
@@ -171,8 +172,21 @@ def drop_trials(profile: Profile) -> Profile:
     return _drop(profile, [text == TRIALS_STATE for text in profile.strings])
 
 
+def shown_rows(profile: Profile) -> npt.NDArray[np.intp]:
+    """Return the rows that are left without launch metadata and without trials, in order."""
+    rows = np.flatnonzero(_kept(profile, [is_metadata(text) for text in profile.strings]))
+    shown = drop_metadata(profile)
+    kept = _kept(shown, [text == TRIALS_STATE for text in shown.strings])
+    return rows[kept]
+
+
 def _drop(profile: Profile, dropped: Sequence[bool]) -> Profile:
     """Drop rows by name, with all rows below them."""
+    keep = _kept(profile, dropped)
+    return profile if bool(keep.all()) else prune(profile, keep)
+
+
+def _kept(profile: Profile, dropped: Sequence[bool]) -> Mask:
     flags = np.array(dropped, dtype=np.bool_)
     alive = ~rows_below(flags[profile.frames], profile.subtree_end)
     measured = np.zeros(len(profile), dtype=np.bool_)
@@ -180,7 +194,7 @@ def _drop(profile: Profile, dropped: Sequence[bool]) -> Profile:
         measured |= column.valid
     keep = rows_above(alive & measured, profile.subtree_end)
     keep[0] = True
-    return profile if bool(keep.all()) else prune(profile, keep)
+    return keep
 
 
 def prune(profile: Profile, keep: Mask) -> Profile:

@@ -1,0 +1,62 @@
+"""Kernels of our own that run in every process and never change: what moves them is the machine.
+
+A recording that has them puts them below the top-level scope `CANARY_SCOPE`, and may say in its
+provenance, as ``{"canary": {"sm_clock_hz": ...}}``, what an FMA loop counted in cycles over the
+device's global timer: the SM clock. They are no part of what is gated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.run import Run
+
+__all__ = ["CANARY_SCOPE", "LARGEST_SHIFT", "Canaries", "log_clocks", "observe"]
+
+Numbers = npt.NDArray[np.float64]
+
+CANARY_SCOPE = "<canary>"
+# On the log scale: 1 %.
+LARGEST_SHIFT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """What the canaries of a session did.
+
+    Attributes:
+        count: Canary kernels that ran on both sides.
+        shift: The median of their changes on the log scale, 0 without any.
+    """
+
+    count: int = 0
+    shift: float = 0.0
+
+    @property
+    def moved(self) -> bool:
+        """Whether the machine was not the same on both sides."""
+        return abs(self.shift) > LARGEST_SHIFT
+
+
+def observe(effects: Numbers) -> Canaries:
+    """Return what the effects of canary kernels, on the log scale, say."""
+    known = effects[np.isfinite(effects)]
+    return Canaries(len(known), float(np.median(known))) if len(known) else Canaries()
+
+
+def log_clocks(runs: Sequence[Run]) -> Numbers:
+    """Return ``ln`` of the SM clock of each run, NaN where it was not measured."""
+    return np.array([_log_clock(run) for run in runs], dtype=np.float64)
+
+
+def _log_clock(run: Run) -> float:
+    canary = run.profile.provenance.get("canary")
+    clock = canary.get("sm_clock_hz") if isinstance(canary, Mapping) else None
+    if isinstance(clock, bool) or not isinstance(clock, int | float):
+        return math.nan
+    return math.log(clock) if math.isfinite(clock) and clock > 0 else math.nan

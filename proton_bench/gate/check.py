@@ -1,0 +1,107 @@
+"""What is asked of which path: the thresholds of a policy, laid over the rows of a comparison."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.gate.measured import Measured
+from proton_bench.gate.policy import MARGIN_PART, Policy
+from proton_bench.gate.selector import selects
+from proton_bench.gate.threshold import Threshold
+from proton_bench.gate.timing import Limits
+
+__all__ = ["Check", "choose_checks", "governing", "limits_of"]
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question about one path.
+
+    Attributes:
+        row: Row of the comparison.
+        threshold: What is asked.
+        named: Whether a selector of the policy chose the path.
+        written: Whether somebody wrote the threshold, so that the default floors do not hold.
+        occurrence: Which of several rows with this path it is, from 0 in the order of the tree.
+    """
+
+    row: int
+    threshold: Threshold
+    named: bool
+    written: bool
+    occurrence: int = 0
+
+
+def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
+    """Return the questions about measured paths of both sides, before anybody looks at changes.
+
+    A path is asked about if a selector names it or if it holds ``policy.share`` of the time.
+    """
+    tree = measured.comparison.tree
+    base, new = measured.sides(measured.present)
+    rows = np.flatnonzero(base.any(axis=0) & new.any(axis=0) & ~measured.canary)
+    shares = measured.shares()
+    written = bool(policy.thresholds)
+    thresholds = policy.thresholds if written else (policy.default_threshold(),)
+    timed = [each for each in thresholds if not each.is_structural]
+    checks = []
+    seen: Counter[tuple[str, ...]] = Counter()
+    for row in rows.tolist():
+        path = tree.path(row)
+        is_large = bool(shares[row] >= policy.share)
+        asked = governing(timed, path).values()
+        checks += [
+            Check(row, each, bool(each.selector), written, seen[path])
+            for each in asked
+            if is_large or each.selector
+        ]
+        seen[path] += 1
+    return tuple(checks)
+
+
+def governing(thresholds: Iterable[Threshold], path: Sequence[str]) -> dict[str, Threshold]:
+    """Return the last threshold of each metric that is about a path."""
+    found: dict[str, Threshold] = {}
+    for each in thresholds:
+        if selects(each.selector, path):
+            found[each.metric] = each
+    return found
+
+
+def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limits:
+    """Return thresholds and margins on the log scale.
+
+    Growing by a part ``r`` and shrinking back are both ``ln(1 + r)``, so that exchanging the sides
+    exchanges better and worse.
+
+    Args:
+        checks: The questions.
+        typical: A typical value of each, which turns absolute amounts into parts.
+        policy: Margins.
+    """
+    parts = np.array(
+        [_part(check.threshold, value) for check, value in zip(checks, typical, strict=True)],
+        dtype=np.float64,
+    )
+    margins = np.array([policy.margin_of(part) for part in parts], dtype=np.float64)
+    return Limits(
+        margin=np.log1p(margins),
+        threshold=np.log1p(parts),
+        equivalence=np.log1p(MARGIN_PART * parts),
+        direction=np.array([check.threshold.direction for check in checks], dtype=np.float64),
+    )
+
+
+def _part(threshold: Threshold, typical: float) -> float:
+    if threshold.ratio is not None:
+        return threshold.ratio
+    absolute = threshold.absolute or 0.0
+    known = np.isfinite(typical) and typical > 0.0
+    return absolute / float(typical) if known else 1.0

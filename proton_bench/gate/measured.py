@@ -1,0 +1,182 @@
+"""Runs of both sides, row by row: launches, totals and what single launches took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.run import Run
+from proton_bench.analysis.select import drop_metadata, drop_trials, shown_rows
+from proton_bench.errors import UsageError
+from proton_bench.gate.arrangement import Arrangement
+from proton_bench.gate.canary import CANARY_SCOPE
+from proton_bench.gate.sample import Sample
+from proton_bench.profile import Distribution, MetricColumn, MetricSpec, Profile
+from proton_bench.profile.regroup import sum_column
+
+__all__ = ["Measured", "measure"]
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """All runs laid over each other; one line for each run, base first, one column for each row.
+
+    Attributes:
+        comparison: The rows, and what became of them.
+        source: Full name of the metric that is compared.
+        unit: Its unit.
+        totals: What each run recorded on each row alone.
+        present: Whether it did.
+        calls: Launches; 0 for none or unknown.
+        canary: Rows of canary kernels, which are no part of the gate.
+    """
+
+    comparison: Comparison
+    source: str
+    unit: str
+    totals: Numbers
+    present: Mask
+    calls: Numbers
+    canary: Mask
+
+    @property
+    def first_new(self) -> int:
+        """Number of base runs."""
+        return len(self.comparison.base)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, base first."""
+        return (*self.comparison.base, *self.comparison.new)
+
+    def sides(self, values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the lines of the base runs and those of the new ones."""
+        return values[: self.first_new], values[self.first_new :]
+
+    def shares(self) -> Numbers:
+        """Return what part of a run's total each row is, as the mean of both sides."""
+        own = np.where(self.canary, 0.0, np.where(self.present, self.totals, 0.0))
+        sums = np.maximum(own.sum(axis=1, keepdims=True), 0.0)
+        parts = np.divide(own, sums, out=np.zeros_like(own), where=sums > 0)
+        base, new = self.sides(parts)
+        found: Numbers = (base.mean(axis=0) + new.mean(axis=0)) / 2.0
+        return found
+
+    def samples(self, rows: Sequence[int], metric: str = "") -> list[list[Sample | None]]:
+        """Return for each run what single launches of these rows took, None where nobody knows.
+
+        Args:
+            rows: Rows of the comparison.
+            metric: Full name of the metric; "" for the one that is compared.
+        """
+        wanted = {row: place for place, row in enumerate(rows)}
+        found: list[list[Sample | None]] = []
+        for run, places in zip(self.runs, self.comparison.tree.places, strict=True):
+            merged = _distributions(run.profile, metric or self.source, places, wanted=wanted)
+            line: list[Sample | None] = [None] * len(rows)
+            for place, distribution in merged.items():
+                line[place] = Sample.of(distribution)
+            found.append(line)
+        return found
+
+    def sums(self, base_name: str) -> Numbers:
+        """Return the sum of all metrics whose names begin like this, NaN where there is none."""
+        total = np.full(self.totals.shape, np.nan)
+        for line, (run, places) in enumerate(
+            zip(self.runs, self.comparison.tree.places, strict=True)
+        ):
+            for column in _shown(run.profile).columns.values():
+                if not (column.kind.is_number and _is_named(column.spec, base_name)):
+                    continue
+                placed = sum_column(_finite(column), places, len(self.comparison))
+                summed = np.nan_to_num(total[line]) + placed.values
+                total[line] = np.where(placed.valid, summed, total[line])
+        return total
+
+
+def measure(arrangement: Arrangement, *, raw_names: bool, ignore_devices: bool) -> Measured:
+    """Lay runs over each other by what says most about them: a time, or what comes closest.
+
+    Raises:
+        MetricError: A run lacks the metric, or it is no number.
+        UsageError: A run is empty, units differ, or nothing adds up.
+    """
+    options = CompareOptions(raw_names=raw_names, ignore_devices=ignore_devices)
+    comparison = compare(arrangement.base, arrangement.new, options)
+    tree, source = comparison.tree, comparison.measure.source
+    if not source:
+        raise UsageError(
+            f"values of {comparison.measure.name!a} do not add up over a run, so there is "
+            "nothing to gate; record times, cycles or counts"
+        )
+    shape = (len(arrangement.base) + len(arrangement.new), len(tree))
+    totals, calls = np.zeros(shape), np.zeros(shape)
+    present = np.zeros(shape, dtype=np.bool_)
+    runs = (*arrangement.base, *arrangement.new)
+    for line, (run, places) in enumerate(zip(runs, tree.places, strict=True)):
+        columns = _shown(run.profile).columns
+        if source in columns:
+            placed = sum_column(_finite(columns[source]), places, len(tree))
+            totals[line], present[line] = placed.values, placed.valid
+        if "count" in columns and columns["count"].kind.is_number:
+            calls[line] = sum_column(_finite(columns["count"]), places, len(tree)).values
+    return Measured(
+        comparison=comparison,
+        source=source,
+        unit=comparison.measure.unit,
+        totals=totals,
+        present=present,
+        calls=calls,
+        canary=_canaries(comparison),
+    )
+
+
+def _shown(profile: Profile) -> Profile:
+    return drop_trials(drop_metadata(profile))
+
+
+def _finite(column: MetricColumn) -> MetricColumn:
+    good = column.valid & np.isfinite(column.values)
+    values = np.where(good, column.values, 0)
+    return MetricColumn(column.spec, column.kind, values, good)
+
+
+def _is_named(spec: MetricSpec, base_name: str) -> bool:
+    """Tell flops, flops16 and flops8 from flops/s: a name and what is left of digits."""
+    return spec.base.lower().rstrip("0123456789") == base_name
+
+
+def _canaries(comparison: Comparison) -> Mask:
+    tree = comparison.tree
+    found = np.zeros(len(tree), dtype=np.bool_)
+    for row in range(1, len(tree)):
+        above = int(tree.parents[row])
+        found[row] = found[above] or (above == 0 and tree.name(row) == CANARY_SCOPE)
+    return found
+
+
+def _distributions(
+    profile: Profile, metric: str, places: npt.NDArray[Any], *, wanted: dict[int, int]
+) -> dict[int, Distribution]:
+    """Return the distributions of the wanted rows by their place, variants as one."""
+    table = profile.distributions.get(metric)
+    if table is None:
+        return {}
+    targets = np.full(len(profile), -1, dtype=np.int64)
+    targets[shown_rows(profile)] = places
+    found: dict[int, Distribution] = {}
+    for row in table.rows[np.isin(targets[table.rows], list(wanted))].tolist():
+        distribution = table.get(row)
+        place = wanted[int(targets[row])]
+        if distribution is not None:
+            known = found.get(place)
+            found[place] = distribution if known is None else known.merge(distribution)
+    return found

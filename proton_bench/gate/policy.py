@@ -1,0 +1,212 @@
+"""What a gate asks: thresholds, levels, floors, and what to do with what is not known."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from proton_bench.errors import UsageError
+from proton_bench.gate.discovery import Dependence
+from proton_bench.gate.threshold import Amount, Threshold, parse_threshold
+
+__all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
+
+# The margin and the equivalence limit of a threshold: 2 % of 3 %.
+MARGIN_PART = 2.0 / 3.0
+_TABLE = "tool.proton.gate"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a gate asks.
+
+    Attributes:
+        thresholds: What may change by how much; later ones win over earlier ones for the same path
+            and metric. Without any, the median of every path may grow by less than ``threshold``.
+        threshold: Part by which the median may grow where no threshold says anything.
+        margin: Part up to which a change is no matter; at most two thirds of a threshold.
+        level: False discovery rate.
+        dependence: How paths may depend on one another.
+        share: Part of a run's time from which on a path is gated without being named.
+        floor_ns: Slower by less than this per launch is no regression, unless
+        total_floor: it is this part of the run's time. Both hold where no threshold was written.
+        runs: Processes that each side needs.
+        undecided_share: Part of the gated time that may stay undecided.
+        inconclusive_passes: Whether an undecided gate exits with 0.
+        strict: Whether new and removed paths fail.
+        same_binary_fails: Whether a path fails whose code is the same on both sides.
+        ignore_devices: Whether runs of different devices are compared all the same.
+        raw_names: Whether names have to agree to the letter.
+        quarantine: Globs of paths that are shown and never fail.
+    """
+
+    thresholds: tuple[Threshold, ...] = ()
+    threshold: float = 0.03
+    margin: float = 0.02
+    level: float = 0.05
+    dependence: Dependence = Dependence.POSITIVE
+    share: float = 0.005
+    floor_ns: float = 1000.0
+    total_floor: float = 0.001
+    runs: int = 4
+    undecided_share: float = 0.05
+    inconclusive_passes: bool = False
+    strict: bool = False
+    same_binary_fails: bool = False
+    ignore_devices: bool = False
+    raw_names: bool = False
+    quarantine: tuple[str, ...] = field(default=())
+
+    def with_thresholds(self, texts: Sequence[str]) -> Policy:
+        """Return the policy with more thresholds, which win over those it has.
+
+        Raises:
+            UsageError: One cannot be read.
+        """
+        more = tuple(parse_threshold(text) for text in texts)
+        return replace(self, thresholds=(*self.thresholds, *more))
+
+    def default_threshold(self) -> Threshold:
+        """Return what holds where no threshold was written."""
+        percent = round(self.threshold * 100.0, 9)
+        return Threshold("median", (Amount(percent, "%"),))
+
+    def margin_of(self, threshold: float) -> float:
+        """Return the margin below a threshold, both as parts."""
+        return min(self.margin, MARGIN_PART * threshold)
+
+
+def read_policy(path: Path) -> Policy:
+    """Return the policy in ``[tool.proton.gate]`` of a pyproject.toml, or of a TOML file alone.
+
+    A pyproject.toml without that table has the default policy.
+
+    Raises:
+        UsageError: The file cannot be read, is no TOML, or has keys or values that mean nothing.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"policy {str(path)!a} cannot be read: {why}") from error
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise UsageError(f"policy {str(path)!a} is no TOML: {error}") from error
+    table: Any = document
+    for key in _TABLE.split("."):
+        table = table.get(key, {}) if isinstance(table, dict) else table
+    if not table and path.name != "pyproject.toml":
+        return policy_from_table(document, str(path))
+    return policy_from_table(table, f"{path} [{_TABLE}]")
+
+
+def policy_from_table(table: Any, source: str) -> Policy:
+    """Return the policy that a table of TOML says.
+
+    Args:
+        table: Keys and values as in `docs/gate_statistics.md`.
+        source: Where it stands, for messages.
+
+    Raises:
+        UsageError: A key or value means nothing; the message names it.
+    """
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{source} is no table")
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _KEYS:
+            raise UsageError(f"{source}: unknown key {key!r}; keys are {', '.join(sorted(_KEYS))}")
+        name, read = _KEYS[key]
+        try:
+            found[name] = read(value)
+        except UsageError as error:
+            raise UsageError(f"{source}: {key}: {error}") from error
+    return Policy(**found)
+
+
+# -- values --------------------------------------------------------------------------------------
+def _part(value: Any) -> float:
+    """Read ``"3%"`` or 0.03."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        value = _number(value.strip()[:-1]) / 100.0
+    number = _number(value)
+    if not 0.0 < number < 1.0:
+        raise UsageError(f'{value!r} is not more than 0 and less than 1, such as "3%" or 0.03')
+    return number
+
+
+def _number(value: Any) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{value!r} is no number")
+    return number
+
+
+def _time(value: Any) -> float:
+    """Read ``"1us"`` in ns."""
+    if not isinstance(value, str):
+        raise UsageError(f'{value!r} is no time, such as "1us"')
+    if value.strip() in {"0", "0ns"}:
+        return 0.0
+    found = parse_threshold(f"mean:{value.strip()}").absolute
+    if found is None:
+        raise UsageError(f'{value!r} is no time, such as "1us"')
+    return found
+
+
+def _runs(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
+        raise UsageError(f"{value!r} is no number of runs from 2 on")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _choice(choices: Mapping[str, Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, str) or value not in choices:
+            raise UsageError(f"{value!r} is none of {', '.join(choices)}")
+        return choices[value]
+
+    return read
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    entries = [value] if isinstance(value, str) else value
+    if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
+        raise UsageError(f"{value!r} is no list of texts")
+    return tuple(entries)
+
+
+def _thresholds(value: Any) -> tuple[Threshold, ...]:
+    return tuple(parse_threshold(text) for text in _texts(value))
+
+
+_KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "thresholds": ("thresholds", _thresholds),
+    "threshold": ("threshold", _part),
+    "margin": ("margin", _part),
+    "level": ("level", _part),
+    "fdr": ("dependence", _choice({each.value: each for each in Dependence})),
+    "share": ("share", _part),
+    "floor": ("floor_ns", _time),
+    "total-floor": ("total_floor", _part),
+    "runs": ("runs", _runs),
+    "undecided-share": ("undecided_share", _part),
+    "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),
+    "strict": ("strict", _flag),
+    "same-binary": ("same_binary_fails", _choice({"report": False, "fail": True})),
+    "ignore-devices": ("ignore_devices", _flag),
+    "raw-names": ("raw_names", _flag),
+    "quarantine": ("quarantine", _texts),
+}

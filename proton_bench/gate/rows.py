@@ -1,0 +1,230 @@
+"""From decisions about all paths to one answer for each question, with its reasons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.gate.check import Check
+from proton_bench.gate.measured import Measured
+from proton_bench.gate.observations import Observations
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.result import GateRow
+from proton_bench.gate.selector import selects
+from proton_bench.gate.timing import Decisions, Evidence, Limits
+from proton_bench.gate.verdict import Reason, Verdict
+
+__all__ = ["Judged", "answer"]
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_SEVERITY = {
+    verdict: rank
+    for rank, verdict in enumerate(
+        (
+            Verdict.REGRESSED,
+            Verdict.CLOCK,
+            Verdict.SAME_BINARY,
+            Verdict.INCONCLUSIVE,
+            Verdict.UNMEASURED,
+            Verdict.QUARANTINED,
+            Verdict.IMPROVED,
+            Verdict.SAME,
+        )
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """Everything that is known of the questions of a gate, one element for each question.
+
+    Attributes:
+        measured: The runs.
+        checks: The questions.
+        observations: Values of the processes.
+        evidence: Contrasts and noise.
+        limits: What was asked, on the log scale.
+        decisions: What follows.
+        same_binary: Whether nothing that is known of the code and its launch changed.
+        clock_explains: Whether the change is gone when counted in cycles.
+        screened: Whether screening saw no sign of a change.
+        blockers: What keeps a change from being believed, of all questions alike.
+    """
+
+    measured: Measured
+    checks: Sequence[Check]
+    observations: Observations
+    evidence: Evidence
+    limits: Limits
+    decisions: Decisions
+    same_binary: Mask
+    clock_explains: Mask
+    screened: Mask
+    blockers: tuple[Reason, ...] = field(default=())
+
+
+def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
+    """Return the answers, worst first."""
+    floors = _Floors(judged, policy)
+    shares = judged.measured.shares()
+    typical = judged.observations.typical()
+    known = [np.isfinite(each).sum(axis=0) for each in judged.observations.logarithms()]
+    rows = []
+    for at, check in enumerate(judged.checks):
+        path = judged.measured.comparison.tree.path(check.row)
+        verdict, reasons = _verdict(judged, policy, floors, at=at)
+        quarantined = any(selects(glob, path) for glob in policy.quarantine)
+        if quarantined:
+            verdict, reasons = Verdict.QUARANTINED, [Reason.QUARANTINE, *reasons]
+        rows.append(
+            GateRow(
+                path=path,
+                occurrence=check.occurrence,
+                metric=check.threshold.metric,
+                threshold=str(check.threshold),
+                verdict=verdict,
+                reasons=tuple(dict.fromkeys([*reasons, *judged.observations.notes[at]])),
+                named=check.named,
+                share=float(shares[check.row]),
+                base=float(typical[0][at]),
+                new=float(typical[1][at]),
+                change=_part(judged.evidence.contrast.effect[at]),
+                low=_part(judged.decisions.low[at]),
+                high=_part(judged.decisions.high[at]),
+                p_worse=float(judged.decisions.p_worse[at]),
+                detectable=_part(judged.decisions.detectable[at]),
+                pairs_needed=_pairs(judged, at) if verdict is Verdict.INCONCLUSIVE else 0,
+                base_runs=int(known[0][at]),
+                new_runs=int(known[1][at]),
+                order_effect=_part(judged.evidence.contrast.order_effect[at]),
+                same_binary=bool(judged.same_binary[at]),
+                downgraded=not quarantined and _is_downgraded(judged, verdict, reasons, at=at),
+            )
+        )
+    return tuple(sorted(rows, key=_worst_first))
+
+
+class _Floors:
+    """Changes that are too small to matter whatever their part, per launch and of the whole."""
+
+    def __init__(self, judged: Judged, policy: Policy) -> None:
+        self._judged = judged
+        base, new = judged.observations.typical()
+        self._typical = np.sqrt(base * new)
+        calls = judged.measured.calls
+        self._calls = np.maximum(calls.mean(axis=0), 1.0)
+        own = np.where(judged.measured.canary, 0.0, judged.measured.totals)
+        self._total = float(own.sum(axis=1).mean())
+        self._policy = policy
+
+    def reached(self, at: int, change: float) -> bool:
+        """Return whether a change on the log scale is large enough in absolute terms."""
+        check = self._judged.checks[at]
+        # Between both sides alike, so that exchanging them changes nothing.
+        size = 2.0 * float(self._typical[at]) * abs(math.sinh(change / 2.0))
+        asked = check.threshold.absolute
+        if asked is not None:
+            return size >= asked * (1.0 - 1e-12)
+        if check.written or self._judged.measured.unit != "ns":
+            return True
+        of_all = size * float(self._calls[check.row])
+        return size >= self._policy.floor_ns or of_all >= self._policy.total_floor * self._total
+
+
+def _verdict(
+    judged: Judged, policy: Policy, floors: _Floors, *, at: int
+) -> tuple[Verdict, list[Reason]]:
+    if judged.screened[at]:
+        return Verdict.SAME, [Reason.SCREENED]
+    if not judged.evidence.tested[at]:
+        return _untested(judged, policy, at)
+    decisions, effect = judged.decisions, float(judged.evidence.contrast.effect[at])
+    if decisions.worse[at] or decisions.better[at]:
+        return _changed(judged, policy, at, is_large=floors.reached(at, effect))
+    if decisions.same[at]:
+        return Verdict.SAME, [Reason.EQUIVALENT]
+    if decisions.within[at]:
+        return Verdict.SAME, [Reason.BELOW_THRESHOLD]
+    direction = judged.limits.direction[at]
+    ends = (float(decisions.low[at]), float(decisions.high[at]))
+    worst = ends[1] if direction > 0 else ends[0] if direction < 0 else max(ends, key=abs)
+    if decisions.allowed[at]:
+        return Verdict.INCONCLUSIVE, [Reason.NOT_WORSE]
+    if not floors.reached(at, worst):
+        return Verdict.INCONCLUSIVE, [Reason.NOT_WORSE, Reason.BELOW_FLOOR]
+    is_noisy = decisions.detectable[at] > judged.limits.threshold[at]
+    return Verdict.INCONCLUSIVE, [Reason.TOO_NOISY if is_noisy else Reason.NEEDS_RUNS]
+
+
+def _untested(judged: Judged, policy: Policy, at: int) -> tuple[Verdict, list[Reason]]:
+    notes = judged.observations.notes[at]
+    if Reason.NO_VALUES in notes:
+        return Verdict.UNMEASURED, [Reason.NO_VALUES]
+    if Reason.NOT_POSITIVE in notes:
+        return Verdict.INCONCLUSIVE, [Reason.NOT_POSITIVE]
+    measured = judged.measured
+    sizes = (measured.first_new, len(measured.runs) - measured.first_new)
+    if sizes == (1, 1):
+        return Verdict.INCONCLUSIVE, [Reason.STRUCTURE_ONLY]
+    if min(sizes) >= policy.runs and Reason.MISSING_IN_RUNS in notes:
+        return Verdict.INCONCLUSIVE, [Reason.MISSING_IN_RUNS]
+    return Verdict.INCONCLUSIVE, [Reason.TOO_FEW_RUNS]
+
+
+def _changed(
+    judged: Judged, policy: Policy, at: int, *, is_large: bool
+) -> tuple[Verdict, list[Reason]]:
+    is_worse = bool(judged.decisions.worse[at])
+    if not is_large:
+        return Verdict.SAME, [Reason.BELOW_FLOOR]
+    grew = judged.evidence.contrast.effect[at] > 0.0
+    changed = Reason.SLOWER if grew else Reason.FASTER
+    if judged.checks[at].threshold.metric in {"flops", "gbps"}:
+        changed = Reason.FASTER if grew else Reason.SLOWER
+    elif judged.checks[at].threshold.metric in {"mem", "cycles", "stddev", "iqr", "mad"}:
+        changed = Reason.CHANGED
+    if judged.same_binary[at] and not policy.same_binary_fails:
+        return Verdict.SAME_BINARY, [Reason.SAME_BINARY, changed]
+    if judged.clock_explains[at]:
+        return Verdict.CLOCK, [Reason.CLOCK_EXPLAINS, changed]
+    if not is_worse:
+        return Verdict.IMPROVED, [changed]
+    if judged.blockers:
+        return Verdict.INCONCLUSIVE, [*judged.blockers, changed]
+    return Verdict.REGRESSED, [changed]
+
+
+def _is_downgraded(judged: Judged, verdict: Verdict, reasons: Sequence[Reason], *, at: int) -> bool:
+    if not (judged.evidence.tested[at] and judged.decisions.worse[at]):
+        return False
+    blocked = not set(reasons).isdisjoint(judged.blockers)
+    return verdict in {Verdict.CLOCK, Verdict.SAME_BINARY} or (
+        verdict is Verdict.INCONCLUSIVE and blocked
+    )
+
+
+def _pairs(judged: Judged, at: int) -> int:
+    """Return pairs in all: more than there are, in both orders alike."""
+    needed = float(judged.decisions.pairs[at])
+    runs = int(judged.evidence.contrast.runs[at])
+    if not math.isfinite(float(judged.evidence.error[at])):
+        return 0
+    if not math.isfinite(needed):
+        return -1
+    more = runs + 2 - runs % 2
+    return max(int(needed), more)
+
+
+def _part(logarithm: float) -> float:
+    return math.expm1(min(float(logarithm), 700.0)) if math.isfinite(logarithm) else math.nan
+
+
+def _worst_first(row: GateRow) -> tuple[int, float, tuple[str, ...], str]:
+    size = abs(row.change) * row.share
+    return (_SEVERITY[row.verdict], -size if math.isfinite(size) else 0.0, row.path, row.metric)

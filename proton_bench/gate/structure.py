@@ -1,0 +1,142 @@
+"""What changed in the tree of calls: exact, and without statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.pairing import Fate
+from proton_bench.gate.check import governing
+from proton_bench.gate.measured import Measured
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.selector import selects
+from proton_bench.gate.threshold import Threshold
+from proton_bench.gate.verdict import Reason, Verdict
+
+__all__ = ["StructuralChange", "find_structural_changes"]
+
+Numbers = npt.NDArray[np.float64]
+
+_FATES = {Fate.NEW: Verdict.NEW, Fate.REMOVED: Verdict.REMOVED, Fate.MOVED: Verdict.MOVED}
+
+
+@dataclass(frozen=True, slots=True)
+class StructuralChange:
+    """One path that is new, gone, elsewhere, or launched more or less often.
+
+    Attributes:
+        path: Names from below the root, now or, where it is gone, before.
+        verdict: What happened.
+        former_path: Where it was before, for what moved; else ().
+        base_calls: Fewest and most launches of the base runs, which is twice the same where they
+            agree; 0 for unknown.
+        new_calls: The same of the new runs.
+        change: What the launches alone changed in the compared metric, per run.
+        share: Part of a run's time that the path holds.
+        fails: Whether the policy forbids it.
+        reasons: Why that is so, and what to know besides.
+    """
+
+    path: tuple[str, ...]
+    verdict: Verdict
+    former_path: tuple[str, ...]
+    base_calls: tuple[float, float]
+    new_calls: tuple[float, float]
+    change: float
+    share: float
+    fails: bool
+    reasons: tuple[Reason, ...] = ()
+
+
+def find_structural_changes(measured: Measured, policy: Policy) -> tuple[StructuralChange, ...]:
+    """Return the structural changes of measured paths, in the order of the tree."""
+    base, new = (each.any(axis=0) for each in measured.sides(measured.present))
+    shares = measured.shares()
+    found = []
+    for row in np.flatnonzero((base | new) & ~measured.canary).tolist():
+        change = _change_of(measured, row, policy, share=float(shares[row]))
+        found += [change] if change is not None else []
+    return tuple(found)
+
+
+def _change_of(
+    measured: Measured, row: int, policy: Policy, *, share: float
+) -> StructuralChange | None:
+    tree = measured.comparison.tree
+    base, new = (_range(each[:, row]) for each in measured.sides(measured.calls))
+    fate = _fate(measured, row)
+    verdict = _FATES.get(fate)
+    varies = base[0] != base[1] or new[0] != new[1]
+    if verdict in {None, Verdict.MOVED}:
+        counted = _counted(base, new)
+        # One line a path: launches matter more than the place.
+        verdict = counted or verdict
+    if verdict is None:
+        return None
+    path = tree.path(row)
+    allowed = governing([each for each in policy.thresholds if each.is_structural], path)
+    exceeds = any(_exceeds(each, base, new) for each in allowed.values())
+    is_lone = verdict in {Verdict.NEW, Verdict.REMOVED}
+    quarantined = any(selects(glob, path) for glob in policy.quarantine)
+    reasons = [Reason.CALLS_VARY] if varies else []
+    if is_lone and policy.strict:
+        reasons.append(Reason.NEW_PATHS if verdict is Verdict.NEW else Reason.REMOVED_PATHS)
+    if allowed:
+        reasons.append(Reason.CHANGED if exceeds else Reason.CALLS_AS_ALLOWED)
+    if quarantined:
+        reasons.append(Reason.QUARANTINE)
+    return StructuralChange(
+        path=path,
+        verdict=verdict,
+        former_path=tuple(tree.origins.get(row, ())),
+        base_calls=base,
+        new_calls=new,
+        change=_change_by_launches(measured, row),
+        share=share,
+        fails=not quarantined and (exceeds or (is_lone and policy.strict)),
+        reasons=tuple(reasons),
+    )
+
+
+def _fate(measured: Measured, row: int) -> Fate:
+    """Return the row's fate; one that a side has without a value of its own is new or gone too."""
+    base, new = (bool(each[:, row].any()) for each in measured.sides(measured.present))
+    if base and new:
+        return Fate(int(measured.comparison.tree.fates[row]))
+    return Fate.NEW if new else Fate.REMOVED
+
+
+def _range(calls: Numbers) -> tuple[float, float]:
+    return float(calls.min()), float(calls.max())
+
+
+def _counted(base: tuple[float, float], new: tuple[float, float]) -> Verdict | None:
+    """Tell launches apart where no run of one side has as many as any run of the other."""
+    if not (base[1] and new[1]):
+        return None
+    if new[0] > base[1]:
+        return Verdict.CALLS_MORE
+    return Verdict.CALLS_FEWER if new[1] < base[0] else None
+
+
+def _exceeds(threshold: Threshold, base: tuple[float, float], new: tuple[float, float]) -> bool:
+    more, fewer = new[0] - base[1], base[0] - new[1]
+    wanted = [more if threshold.direction >= 0 else 0.0, fewer if threshold.direction <= 0 else 0.0]
+    distance = max(wanted)
+    if distance <= 0.0:
+        return False
+    before = base[1] if distance == more else base[0]
+    ratio, absolute = threshold.ratio, threshold.absolute
+    beyond = ratio is None or distance > ratio * before
+    return beyond and (absolute is None or distance > absolute)
+
+
+def _change_by_launches(measured: Measured, row: int) -> float:
+    own = measured.comparison.own
+    if own is None:
+        return 0.0
+    if own.split is None:
+        return float(own.change[row])
+    return float(own.split.launches[row] + own.split.rest[row])

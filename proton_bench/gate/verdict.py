@@ -1,0 +1,97 @@
+"""The words of the gate: what became of a path, why, and what that means for the whole."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["EXIT_CODES", "UNDECIDED", "Reason", "SuiteVerdict", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """What became of a path or a structural fact of one."""
+
+    REGRESSED = "REGRESSED"
+    IMPROVED = "IMPROVED"
+    SAME = "SAME"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NEW = "NEW"
+    REMOVED = "REMOVED"
+    MOVED = "MOVED"
+    CALLS_MORE = "CALLS+"
+    CALLS_FEWER = "CALLS-"
+    CLOCK = "CLOCK"
+    SAME_BINARY = "SAME-BINARY"
+    QUARANTINED = "QUARANTINED"
+    UNMEASURED = "UNMEASURED"
+    INCOMPARABLE = "INCOMPARABLE"
+
+
+class SuiteVerdict(StrEnum):
+    """What the gate says of the whole."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INCOMPARABLE = "INCOMPARABLE"
+    NO_BASELINE = "NO-BASELINE"
+    ERROR = "ERROR"
+
+
+EXIT_CODES = {
+    SuiteVerdict.PASS: 0,
+    SuiteVerdict.FAIL: 1,
+    SuiteVerdict.ERROR: 2,
+    SuiteVerdict.INCONCLUSIVE: 3,
+    SuiteVerdict.INCOMPARABLE: 4,
+    SuiteVerdict.NO_BASELINE: 5,
+}
+
+# A path with one of these says neither that it is worse nor that it is not.
+UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.UNMEASURED})
+
+
+class Reason(StrEnum):
+    """Why; a document may hold several for one path. Meanings: `docs/gate_statistics.md`."""
+
+    # why a path is worse, better or the same
+    SLOWER = "slower"
+    FASTER = "faster"
+    CHANGED = "changed"
+    EQUIVALENT = "equivalent"
+    BELOW_THRESHOLD = "below-threshold"
+    BELOW_FLOOR = "below-floor"
+    SCREENED = "screened"
+    CALLS_AS_ALLOWED = "calls-as-allowed"
+    # why it is not known
+    NOT_WORSE = "not-worse"
+    NEEDS_RUNS = "needs-runs"
+    TOO_NOISY = "too-noisy"
+    TOO_FEW_RUNS = "too-few-runs"
+    STRUCTURE_ONLY = "structure-only"
+    MISSING_IN_RUNS = "missing-in-runs"
+    NOT_POSITIVE = "not-positive"
+    NO_VALUES = "no-values"
+    # what to know besides
+    MEAN_ONLY = "mean-only"
+    CODE_CHANGED = "code-changed"
+    CODES_VARY = "codes-vary"
+    CALLS_VARY = "calls-vary"
+    CLOCK_EXPLAINS = "clock-explains"
+    SAME_BINARY = "same-binary"
+    QUARANTINE = "quarantine"
+    # of the whole
+    NO_BASE_RUNS = "no-base-runs"
+    NOTHING_MATCHED = "nothing-matched"
+    NOTHING_GATED = "nothing-gated"
+    RULE_MATCHED_NOTHING = "rule-matched-nothing"
+    ORDER_CONFOUNDED = "order-confounded"
+    CONTROLS_MOVED = "controls-moved"
+    CANARY_MOVED = "canary-moved"
+    GLOBAL_SHIFT = "global-shift"
+    NOISE_OF_ANOTHER_MACHINE = "noise-of-another-machine"
+    OTHER_DEVICE = "other-device"
+    OTHER_UNIT = "other-unit"
+    OTHER_TOOLS = "other-tools"
+    DISTURBED = "disturbed"
+    NEW_PATHS = "new-paths"
+    REMOVED_PATHS = "removed-paths"

@@ -1,0 +1,103 @@
+"""Runs of a gate: processes that launch kernels, with noise within and between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from proton_bench.analysis.run import Run
+from proton_bench.profile import Device, Distribution, FrameKind, Profile, ProfileBuilder, Variant
+
+H200 = Device("CUDA", 0, "90", 132)
+GPU = {"name": "NVIDIA H200", "uuid": "GPU-1", "driver": "570.1", "throttle_reasons": 0}
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a made-up program; ``slower`` is on the log scale and on the new side alone."""
+
+    path: str
+    time_ns: float = 100_000.0
+    between: float = 0.004
+    within: float = 0.01
+    slower: float = 0.0
+    launches: int = 20
+    code: str = ""
+    new_code: str | None = None
+    new_launches: int | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+def profile_of_times(
+    times: Mapping[str, Sequence[float]],
+    *,
+    codes: Mapping[str, str] | None = None,
+    metrics: Mapping[str, Mapping[str, float]] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    device: Device = H200,
+) -> Profile:
+    """Return a profile of kernels below scopes, each with the times of its launches in ns."""
+    builder = ProfileBuilder()
+    scopes = {"": 0}
+    for path, launches in times.items():
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            here, above = "/".join(parts[:depth]), "/".join(parts[: depth - 1])
+            if here not in scopes:
+                scopes[here] = builder.add(scopes[above], parts[depth - 1], FrameKind.SCOPE)
+        code = (codes or {}).get(path, "")
+        row = builder.add(
+            scopes["/".join(parts[:-1])],
+            parts[-1],
+            FrameKind.KERNEL,
+            metrics={
+                "time (ns)": float(np.sum(launches)),
+                "count": len(launches),
+                **(metrics or {}).get(path, {}),
+            },
+            device=device,
+            variant=Variant(code_hash=code) if code else None,
+        )
+        builder.set_distribution(row, "time (ns)", Distribution.from_samples(launches))
+    return builder.build(provenance={"host": "here", "gpus_at_start": [GPU], **(provenance or {})})
+
+
+def process(
+    kernels: Sequence[Kernel], rng: np.random.Generator, *, new: bool, at: int, **facts: Any
+) -> Run:
+    """Return one run that began ``at`` so many seconds and lasted half a second."""
+    times, codes = {}, {}
+    common = rng.normal(0.0, 0.001)
+    for each in kernels:
+        middle = np.log(each.time_ns) + common + rng.normal(0.0, each.between)
+        middle += each.slower if new else 0.0
+        count = each.new_launches if new and each.new_launches is not None else each.launches
+        times[each.path] = np.exp(middle + rng.normal(0.0, each.within, count))
+        changed = new and each.new_code is not None
+        codes[each.path] = each.new_code or "" if changed else each.code
+    span = {"start_time_ns": at * SECOND_NS, "end_time_ns": at * SECOND_NS + SECOND_NS // 2}
+    metrics = {each.path: each.metrics for each in kernels}
+    profile = profile_of_times(times, codes=codes, metrics=metrics, provenance={**span, **facts})
+    return Run(profile, f"{'new' if new else 'base'}{at}.proton")
+
+
+def session(
+    kernels: Sequence[Kernel], *, pairs: int = 6, seed: int = 1, drift: float = 0.0
+) -> tuple[list[Run], list[Run]]:
+    """Return runs of both sides in the order ABBA, the base first in the first pair."""
+    rng = np.random.default_rng(seed)
+    base, new = [], []
+    for pair in range(pairs):
+        for slot in range(2):
+            is_new = (slot == 1) == (pair % 2 == 0)
+            at = 2 * pair + slot
+            drifted = [
+                Kernel(**{**vars(each), "time_ns": each.time_ns * np.exp(drift * at)})
+                for each in kernels
+            ]
+            (new if is_new else base).append(process(drifted, rng, new=is_new, at=at))
+    return base, new
