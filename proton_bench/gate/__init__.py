@@ -5,10 +5,11 @@ Pure: profiles and a policy in, a verdict out. What runs programs and keeps base
 
 from __future__ import annotations
 
-from proton_bench.gate.judgement import Context, judge
+from proton_bench.gate.judgement import judge
 from proton_bench.gate.noise import Noise
 from proton_bench.gate.policy import Policy, read_policy
 from proton_bench.gate.result import GateResult, GateRow
+from proton_bench.gate.session import Context
 from proton_bench.gate.threshold import Threshold, parse_threshold
 from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
 

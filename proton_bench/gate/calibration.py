@@ -1,0 +1,141 @@
+"""What runs of one program say of the gate itself: the noise of each path, and its false alarms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
+from proton_bench.gate.arrangement import paired_as
+from proton_bench.gate.check import Check, choose_checks, limits_of
+from proton_bench.gate.contrast import Contrast, paired
+from proton_bench.gate.evidence import Background, weigh
+from proton_bench.gate.fingerprint import Tier, examine_runs, machine_of
+from proton_bench.gate.measured import Measured, measure
+from proton_bench.gate.noise import Noise, PathNoise, Spread
+from proton_bench.gate.observations import Observations, observe_checks
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.prior import Prior, fit_prior
+from proton_bench.gate.rate import Rate
+from proton_bench.gate.timing import decide
+
+__all__ = ["FEWEST_RUNS", "measure_noise", "resample_false_alarms"]
+
+Numbers = npt.NDArray[np.float64]
+
+FEWEST_RUNS = 8
+
+
+def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
+    """Return the noise of runs of one and the same program, in the order in which they ran.
+
+    Two runs after each other are a pair. Its first run counts as the base in every second pair, as
+    in a gate, so that drift is taken out in the same way.
+
+    Raises:
+        UsageError: There are fewer than `FEWEST_RUNS`, or they are of different machines.
+    """
+    measured, checks, observations, order = _as_pairs(runs, policy)
+    base, new = observations.logarithms()
+    pair = paired(base, new, order)
+    everything = np.concatenate([base, new])
+    counts = np.isfinite(everything).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        middles = np.nansum(everything, axis=0) / np.maximum(counts, 1)
+        run_variance = np.nansum((everything - middles) ** 2, axis=0) / (counts - 1.0)
+    run_freedom = np.maximum(counts - 1.0, 0.0)
+    pair_variance = np.maximum(pair.variance, observations.tick_floor(paired=True))
+    run_variance = np.maximum(run_variance, observations.tick_floor(paired=False))
+    tree = measured.comparison.tree
+    return Noise(
+        machine=machine_of(runs[0].profile),
+        paths=tuple(
+            PathNoise(
+                tree.path(check.row),
+                check.occurrence,
+                check.threshold.metric,
+                Spread(float(pair_variance[at]), float(pair.freedom[at])),
+                Spread(float(run_variance[at]), float(run_freedom[at])),
+            )
+            for at, check in enumerate(checks)
+        ),
+        pair=_prior(pair_variance, pair.freedom),
+        run=_prior(run_variance, run_freedom),
+        runs=len(runs),
+    )
+
+
+def resample_false_alarms(
+    runs: Sequence[Run], policy: Policy, *, splits: int = 1000, seed: int = 0
+) -> Rate:
+    """Return how often this gate fails runs of one and the same program on this machine.
+
+    Pairs stay together; each split calls another half of the first runs of pairs the base. The
+    splits share their runs, so bounds for independent trials are too narrow. Floors in absolute
+    terms are not applied, which can only make alarms more frequent.
+
+    Args:
+        runs: Runs in the order in which they ran.
+        policy: What is asked.
+        splits: How many gates to judge.
+        seed: Of the splits.
+
+    Raises:
+        UsageError: There are fewer than `FEWEST_RUNS`, or they are of different machines.
+    """
+    _, checks, observations, order = _as_pairs(runs, policy)
+    base, new = observations.logarithms()
+    first = np.where(order[:, None] > 0, base, new)
+    second = np.where(order[:, None] > 0, new, base)
+    typical = np.sqrt(np.prod(np.stack(observations.typical()), axis=0))
+    limits = limits_of(checks, typical, policy)
+    floor = observations.tick_floor(paired=True)
+    background = Background(floor, [Spread(math.nan, 0.0)] * len(checks))
+    generator = np.random.default_rng(seed)
+    alarms = 0
+    for _ in range(splits):
+        signs = generator.permutation(np.where(np.arange(len(order)) % 2 == 0, 1.0, -1.0))
+        contrast = _signed(first, second, signs)
+        evidence = weigh(contrast, background, fewest_runs=policy.runs)
+        found = decide(evidence, limits, level=policy.level, dependence=policy.dependence)
+        alarms += bool(found.worse.any())
+    return Rate(alarms, splits)
+
+
+def _prior(variances: Numbers, freedom: Numbers) -> Prior:
+    """Return the prior, worth no more than the runs that it rests on."""
+    found = fit_prior(variances, freedom)
+    return Prior(found.variance, min(found.freedom, float(freedom.sum())))
+
+
+def _signed(first: Numbers, second: Numbers, signs: Numbers) -> Contrast:
+    is_first = signs[:, None] > 0
+    return paired(np.where(is_first, first, second), np.where(is_first, second, first), signs)
+
+
+def _as_pairs(
+    runs: Sequence[Run], policy: Policy
+) -> tuple[Measured, tuple[Check, ...], Observations, Numbers]:
+    if len(runs) < FEWEST_RUNS:
+        raise UsageError(
+            f"{len(runs)} runs say too little of noise; record {FEWEST_RUNS} of one program or more"
+        )
+    findings = examine_runs(runs[:1], runs[1:])
+    other = [each.fact for each in findings if each.tier in {Tier.HARD, Tier.UNIT}]
+    if other:
+        raise UsageError(f"the runs differ in {', '.join(other)}: noise is of one machine")
+    pairs = len(runs) // 2
+    firsts, seconds = runs[0 : 2 * pairs : 2], runs[1 : 2 * pairs : 2]
+    turns = [pair % 2 == 0 for pair in range(pairs)]
+    base = [one if turn else two for one, two, turn in zip(firsts, seconds, turns, strict=True)]
+    new = [two if turn else one for one, two, turn in zip(firsts, seconds, turns, strict=True)]
+    arrangement = paired_as(base, new, turns)
+    measured = measure(
+        arrangement, raw_names=policy.raw_names, ignore_devices=policy.ignore_devices
+    )
+    checks = choose_checks(measured, policy)
+    return measured, checks, observe_checks(measured, checks), np.array(arrangement.order)
