@@ -131,8 +131,9 @@ def policy_from_table(table: Any, source: str) -> Policy:
 def _part(value: Any) -> float:
     """Read ``"3%"`` or 0.03."""
     if isinstance(value, str) and value.strip().endswith("%"):
-        value = _number(value.strip()[:-1]) / 100.0
-    number = _number(value)
+        number = _number(value.strip()[:-1]) / 100.0
+    else:
+        number = _number(value)
     if not 0.0 < number < 1.0:
         raise UsageError(f'{value!r} is not more than 0 and less than 1, such as "3%" or 0.03')
     return number

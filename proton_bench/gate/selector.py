@@ -53,8 +53,15 @@ def _matches(segments: Sequence[str], path: Sequence[str]) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _segments(selector: str) -> tuple[str, ...]:
-    """Split at slashes without a backslash before them."""
-    found = re.split(r"(?<!\\)/", selector)
+    """Split at slashes whose meaning no backslash takes."""
+    found = [""]
+    characters = iter(selector)
+    for character in characters:
+        if character == "/":
+            found.append("")
+        else:
+            found[-1] += character
+            found[-1] += next(characters, "") if character == "\\" else ""
     return tuple(found[1:] if found[0] == "" and len(found) > 1 else found)
 
 

@@ -19,7 +19,12 @@ __all__ = ["StructuralChange", "find_structural_changes"]
 
 Numbers = npt.NDArray[np.float64]
 
-_FATES = {Fate.NEW: Verdict.NEW, Fate.REMOVED: Verdict.REMOVED, Fate.MOVED: Verdict.MOVED}
+_FATES = {
+    Fate.NEW: Verdict.NEW,
+    Fate.REMOVED: Verdict.REMOVED,
+    Fate.MOVED: Verdict.MOVED,
+    Fate.RENAMED: Verdict.MOVED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class StructuralChange:
     Attributes:
         path: Names from below the root, now or, where it is gone, before.
         verdict: What happened.
-        former_path: Where it was before, for what moved; else ().
+        former_path: Where it was before, for what moved or has another name now; else ().
         base_calls: Fewest and most launches of the base runs, which is twice the same where they
             agree; 0 for unknown.
         new_calls: The same of the new runs.
@@ -90,7 +95,7 @@ def _change_of(
     return StructuralChange(
         path=path,
         verdict=verdict,
-        former_path=tuple(tree.origins.get(row, ())),
+        former_path=_former_path(measured, row, fate),
         base_calls=base,
         new_calls=new,
         change=_change_by_launches(measured, row),
@@ -106,6 +111,13 @@ def _fate(measured: Measured, row: int) -> Fate:
     if base and new:
         return Fate(int(measured.comparison.tree.fates[row]))
     return Fate.NEW if new else Fate.REMOVED
+
+
+def _former_path(measured: Measured, row: int, fate: Fate) -> tuple[str, ...]:
+    tree = measured.comparison.tree
+    if fate is Fate.RENAMED:
+        return (*tree.path(row)[:-1], tree.former_name(row) or "")
+    return tuple(tree.origins.get(row, ()))
 
 
 def _range(calls: Numbers) -> tuple[float, float]:
