@@ -93,8 +93,11 @@ def resample_false_alarms(
     second = np.where(order[:, None] > 0, new, base)
     typical = np.sqrt(np.prod(np.stack(observations.typical()), axis=0))
     limits = limits_of(checks, typical, policy)
-    floor = observations.tick_floor(paired=True)
-    background = Background(floor, [Spread(math.nan, 0.0)] * len(checks))
+    background = Background(
+        observations.tick_floor(paired=True),
+        observations.resolution(),
+        [Spread(math.nan, 0.0)] * len(checks),
+    )
     generator = np.random.default_rng(seed)
     alarms = 0
     for _ in range(splits):

@@ -56,7 +56,7 @@ def examine(
         level: The gate's false discovery rate, ``q``.
     """
     effect, freedom = evidence.contrast.effect, evidence.noise.freedom
-    error = np.sqrt(evidence.noise.variance * evidence.contrast.scale)
+    error = evidence.error / evidence.null_scale
     known = {"error": error, "freedom": freedom}
     more = one_sided(effect, limits.margin, **known)
     less = one_sided(-effect, limits.margin, **known)

@@ -25,11 +25,13 @@ class Background:
 
     Attributes:
         floor: Least variance of each path, from the timer's tick.
+        resolution: Least variance of each effect, however many runs there are.
         stored: Stored spread of each path; of no freedom for none.
         prior: Stored prior, `NO_PRIOR` to take it from the runs at hand.
     """
 
     floor: Numbers
+    resolution: Numbers
     stored: Sequence[Spread]
     prior: Prior = NO_PRIOR
 
@@ -63,4 +65,6 @@ def weigh(contrast: Contrast, background: Background, *, fewest_runs: int) -> Ev
     stored = np.array([each.freedom > 0 for each in background.stored], dtype=np.bool_)
     enough = (contrast.runs >= fewest_runs) | stored | (background.prior.freedom > 0)
     known = np.isfinite(contrast.effect) & np.isfinite(lifted) & (noise.freedom > 0)
-    return Evidence(contrast, Moderated(lifted, noise.freedom), enough & known)
+    return Evidence(
+        contrast, Moderated(lifted, noise.freedom), enough & known, background.resolution
+    )

@@ -63,6 +63,24 @@ class Observations:
         floors = _mean(base) + _mean(new)
         return np.nan_to_num(floors if paired else floors / 2.0)
 
+    def resolution(self) -> Numbers:
+        """Return the variance of the effects that no number of runs makes smaller.
+
+        Where all launches of all processes of a side show one value, its error of rounding is the
+        same in all of them: ``(tick / value)^2 / 12`` for that side.
+        """
+        parts = []
+        for logs, ticks in zip(
+            self.logarithms(),
+            (self.tick_variances[: self.first_new], self.tick_variances[self.first_new :]),
+            strict=True,
+        ):
+            known = np.isfinite(logs)
+            low = np.where(known, logs, np.inf).min(axis=0)
+            high = np.where(known, logs, -np.inf).max(axis=0)
+            parts.append(np.where(low == high, np.nan_to_num(_mean(ticks)), 0.0))
+        return parts[0] + parts[1]
+
 
 def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
     """Compute what each process says to each question.

@@ -151,15 +151,21 @@ def _verdict(
         return Verdict.SAME, [Reason.EQUIVALENT]
     if decisions.within[at]:
         return Verdict.SAME, [Reason.BELOW_THRESHOLD]
-    direction = judged.limits.direction[at]
+    return Verdict.INCONCLUSIVE, _undecided(judged, floors, at)
+
+
+def _undecided(judged: Judged, floors: _Floors, at: int) -> list[Reason]:
+    decisions, direction = judged.decisions, judged.limits.direction[at]
     ends = (float(decisions.low[at]), float(decisions.high[at]))
     worst = ends[1] if direction > 0 else ends[0] if direction < 0 else max(ends, key=abs)
     if decisions.allowed[at]:
-        return Verdict.INCONCLUSIVE, [Reason.NOT_WORSE]
+        return [Reason.NOT_WORSE]
     if not floors.reached(at, worst):
-        return Verdict.INCONCLUSIVE, [Reason.NOT_WORSE, Reason.BELOW_FLOOR]
+        return [Reason.NOT_WORSE, Reason.BELOW_FLOOR]
+    if judged.evidence.limited[at]:
+        return [Reason.TIMER_TICK]
     is_noisy = decisions.detectable[at] > judged.limits.threshold[at]
-    return Verdict.INCONCLUSIVE, [Reason.TOO_NOISY if is_noisy else Reason.NEEDS_RUNS]
+    return [Reason.TOO_NOISY if is_noisy else Reason.NEEDS_RUNS]
 
 
 def _untested(judged: Judged, policy: Policy, at: int) -> tuple[Verdict, list[Reason]]:

@@ -98,15 +98,14 @@ class Session:
 
     def _background(self, checks: Sequence[Check], observations: Observations) -> Background:
         paired = self.arrangement.is_paired
-        floor = observations.tick_floor(paired=paired)
+        ticks = (observations.tick_floor(paired=paired), observations.resolution())
         noise = self.noise()
         if noise is None:
-            return Background(floor, [Spread(math.nan, 0.0)] * len(checks), NO_PRIOR)
+            return Background(*ticks, [Spread(math.nan, 0.0)] * len(checks), NO_PRIOR)
         tree = self.measured.comparison.tree
         keys = [(tree.path(each.row), each.occurrence, each.threshold.metric) for each in checks]
-        return Background(
-            floor, noise.spreads(keys, paired=paired), noise.pair if paired else noise.run
-        )
+        spreads = noise.spreads(keys, paired=paired)
+        return Background(*ticks, spreads, noise.pair if paired else noise.run)
 
     def noise(self) -> Noise | None:
         """Return the stored noise, None where there is none of this machine."""

@@ -58,18 +58,27 @@ class Evidence:
         contrast: Effects.
         noise: Their moderated variances.
         tested: Whether the path is part of the family; others are neither worse nor better.
+        resolution: Least variance of each effect, however many runs there are.
         null_scale: Factor on all standard errors, at least 1.
     """
 
     contrast: Contrast
     noise: Moderated
     tested: Mask
+    resolution: Numbers
     null_scale: float = 1.0
 
     @property
     def error(self) -> Numbers:
         """Standard errors of the effects."""
-        found: Numbers = self.null_scale * np.sqrt(self.noise.variance * self.contrast.scale)
+        variance = np.maximum(self.noise.variance * self.contrast.scale, self.resolution)
+        found: Numbers = self.null_scale * np.sqrt(variance)
+        return found
+
+    @property
+    def limited(self) -> Mask:
+        """Whether more runs make the effect no surer."""
+        found: Mask = self.resolution > self.noise.variance * self.contrast.scale
         return found
 
 
@@ -171,5 +180,5 @@ def decide(
         within=(low > -limits.threshold) & (high < limits.threshold),
         allowed=worst < limits.threshold,
         detectable=detectable(question, error, freedom),
-        pairs=pairs_needed(question, per_pair, beyond),
+        pairs=np.where(evidence.limited, np.nan, pairs_needed(question, per_pair, beyond)),
     )

@@ -66,6 +66,7 @@ class Reason(StrEnum):
     NOT_WORSE = "not-worse"
     NEEDS_RUNS = "needs-runs"
     TOO_NOISY = "too-noisy"
+    TIMER_TICK = "timer-tick"
     TOO_FEW_RUNS = "too-few-runs"
     STRUCTURE_ONLY = "structure-only"
     MISSING_IN_RUNS = "missing-in-runs"

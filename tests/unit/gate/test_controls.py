@@ -23,7 +23,9 @@ def evidence_of(effect: np.ndarray, error: float = 0.002, freedom: float = 10.0)
     contrast = Contrast(
         effect, np.full(COUNT, 6 * error**2), six - 2, 1 / six, six * 0, six.astype(int)
     )
-    return Evidence(contrast, Moderated(contrast.variance, np.full(COUNT, freedom)), EVERY)
+    return Evidence(
+        contrast, Moderated(contrast.variance, np.full(COUNT, freedom)), EVERY, np.zeros(COUNT)
+    )
 
 
 def test_controls_that_behave_change_nothing() -> None:

@@ -39,7 +39,9 @@ def test_between_ticks_the_mid_median_is_interpolated() -> None:
 def test_the_mid_median_of_mirrored_values_is_mirrored(values: list[float]) -> None:
     mirrored = Sample.of_values([-value for value in values])
 
-    assert mid_quantile(mirrored, 0.5) == pytest.approx(-mid_quantile(Sample.of_values(values), 0.5))
+    assert mid_quantile(mirrored, 0.5) == pytest.approx(
+        -mid_quantile(Sample.of_values(values), 0.5)
+    )
 
 
 @given(VALUES, st.floats(0.01, 0.99))

@@ -125,5 +125,5 @@ def test_noisier_paths_never_get_more_of_the_prior() -> None:
     weights = prior_weights(variances, np.full(200, 4.0), Prior(4.0, 10.0))
 
     assert (np.diff(weights) <= 1e-12).all()
-    assert 0.0 <= weights.min()
+    assert weights.min() >= 0.0
     assert weights.max() == 1.0

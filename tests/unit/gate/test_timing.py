@@ -2,8 +2,9 @@
 
 The numbers of TREAT are ``head(topTreat(treat(vfit, lfc=1), coef=1))`` of the Bioconductor workflow
 RNAseq123 (Law et al. 2016, "RNA-seq analysis is easy as 1-2-3 with limma, Glimma and edgeR",
-F1000Research 5:1408), section "Examining individual DE genes", as a public notebook shows its output:
-logFC, t and P.Value of six genes. limma prints ``t = (|logFC| - lfc) / se`` with the sign of logFC.
+F1000Research 5:1408), section "Examining individual DE genes", as a public notebook shows its
+output: logFC, t and P.Value of six genes. limma prints ``t = (|logFC| - lfc) / se`` with the sign
+of logFC.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def evidence_of(effect: np.ndarray, error: float, freedom: float = 8.0) -> Evide
         effect, np.full(count, error**2 * 6), full - 2, 1 / full, full * 0, full.astype(int)
     )
     noise = Moderated(contrast.variance, np.full(count, freedom))
-    return Evidence(contrast, noise, np.ones(count, dtype=bool))
+    return Evidence(contrast, noise, np.ones(count, dtype=bool), np.zeros(count))
 
 
 def decided(effect: list[float], error: float = 0.002, direction: float = 1.0) -> Decisions:
@@ -97,7 +98,8 @@ def test_the_same_is_what_two_one_sided_tests_of_statsmodels_say() -> None:
         new = generator.normal(0.0, spread, (6, 1))
         contrast = paired(base, new, np.ones(6))
         noise = Moderated(contrast.variance, contrast.freedom)
-        found = decide(Evidence(contrast, noise, np.array([True])), limits(1), level=0.05)
+        evidence = Evidence(contrast, noise, np.array([True]), np.zeros(1))
+        found = decide(evidence, limits(1), level=0.05)
         bound = math.log(1.02)
         p_value = ttost_paired(new[:, 0], base[:, 0], -bound, bound)[0]
         assert bool(found.same[0]) == (p_value < 0.05)
@@ -144,10 +146,22 @@ def test_errors_of_nothing_decide_and_unknown_ones_do_not() -> None:
 
 def test_a_wider_null_makes_every_error_larger() -> None:
     narrow = evidence_of(np.array([0.05]), 0.002)
-    wide = Evidence(narrow.contrast, narrow.noise, narrow.tested, null_scale=20.0)
+    wide = Evidence(narrow.contrast, narrow.noise, narrow.tested, np.zeros(1), null_scale=20.0)
 
     assert decide(narrow, limits(1), level=0.05).worse[0]
     assert not decide(wide, limits(1), level=0.05).worse[0]
+
+
+def test_no_number_of_runs_sees_through_the_tick_of_a_timer() -> None:
+    free = evidence_of(np.array([0.05]), 0.0001)
+    limited = Evidence(free.contrast, free.noise, free.tested, np.array([0.02**2]))
+
+    found = decide(limited, limits(1), level=0.05)
+
+    assert limited.error == pytest.approx([0.02])
+    assert (found.worse[0], found.same[0]) == (False, False)
+    assert np.isnan(found.pairs).all()
+    assert np.isfinite(decide(free, limits(1), level=0.05).pairs).all()
 
 
 EFFECTS = st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=20)
@@ -171,9 +185,7 @@ def test_exchanging_the_sides_exchanges_worse_and_better(
 
 
 @given(EFFECTS, st.integers(0, 19), st.floats(0.0, 0.2))
-def test_more_of_a_slowdown_never_clears_a_path(
-    effect: list[float], at: int, more: float
-) -> None:
+def test_more_of_a_slowdown_never_clears_a_path(effect: list[float], at: int, more: float) -> None:
     slower = list(effect)
     slower[at % len(effect)] += more
 

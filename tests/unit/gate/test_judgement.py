@@ -1,0 +1,484 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes.gated import GPU, Kernel, process, profile_of_times, session
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import MetricError, UsageError
+from proton_bench.gate.judgement import judge
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.result import GateResult, GateRow
+from proton_bench.gate.session import Context
+from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.profile import Device, FrameKind, ProfileBuilder
+
+QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
+
+
+def changed(**of_first: Any) -> list[Kernel]:
+    return [Kernel("f/k0", **{"between": 0.003, **of_first}), *QUIET[1:]]
+
+
+def row_of(result: GateResult, path: str = "f/k0") -> GateRow:
+    (row,) = [row for row in result.rows if "/".join(row.path) == path]
+    return row
+
+
+def reasons_of(result: GateResult) -> set[Reason]:
+    return {note.reason for note in result.notes}
+
+
+def test_identical_programs_pass() -> None:
+    result = judge(*session(QUIET), Policy())
+
+    assert (result.verdict, result.exit_code, result.paired) == (SuiteVerdict.PASS, 0, True)
+    assert {row.verdict for row in result.rows} == {Verdict.SAME}
+
+
+def test_a_slowdown_fails_and_stands_first() -> None:
+    result = judge(*session(changed(slower=0.05)), Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.FAIL, 1)
+    first = result.rows[0]
+    assert first.path == ("f", "k0")
+    assert first.verdict is Verdict.REGRESSED
+    assert first.reasons[0] is Reason.SLOWER
+    assert first.low < first.change < first.high
+    assert first.change == pytest.approx(np.expm1(0.05), abs=0.01)
+    assert result.regressions == (first,)
+
+
+def test_a_speedup_is_told_and_passes() -> None:
+    result = judge(*session(changed(slower=-0.08)), Policy())
+
+    assert row_of(result).verdict is Verdict.IMPROVED
+    assert result.verdict is SuiteVerdict.PASS
+
+
+def test_drift_of_the_machine_is_no_change() -> None:
+    result = judge(*session(QUIET, drift=0.02), Policy())
+
+    assert result.verdict is SuiteVerdict.PASS
+    assert row_of(result).order_effect == pytest.approx(0.02, abs=0.005)
+
+
+def test_the_same_runs_give_the_same_document_with_schema_and_version() -> None:
+    base, new = session(changed(slower=0.05))
+
+    documents = [judge(base, new, Policy()).to_document() for _ in range(2)]
+
+    assert documents[0] == documents[1]
+    document = json.loads(json.dumps(documents[0], allow_nan=False))
+    assert (document["schema"], document["version"]) == ("proton_bench.gate", [1, 0])
+    assert (document["verdict"], document["exit_code"]) == ("FAIL", 1)
+    assert document["rows"][0]["path"] == ["f", "k0"]
+    assert document["rows"][0]["reasons"] == ["slower"]
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3])
+def test_too_few_runs_decide_no_timing(pairs: int) -> None:
+    result = judge(*session(changed(slower=0.5), pairs=pairs), Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
+    expected = Reason.STRUCTURE_ONLY if pairs == 1 else Reason.TOO_FEW_RUNS
+    assert row_of(result).reasons[0] is expected
+
+
+def test_a_noisy_path_is_inconclusive_and_says_what_it_needs() -> None:
+    result = judge(*session(changed(between=0.02), seed=4), Policy())
+
+    row = row_of(result)
+    assert (row.verdict, row.reasons[0]) == (Verdict.INCONCLUSIVE, Reason.TOO_NOISY)
+    assert row.detectable > 0.03
+    assert row.pairs_needed > 6
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_an_undecided_gate_may_pass_if_the_policy_says_so() -> None:
+    result = judge(*session(QUIET, pairs=2), Policy(inconclusive_passes=True))
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 0)
+
+
+def test_undecided_paths_of_little_time_do_not_matter_unless_named() -> None:
+    small = [Kernel("f/s", 30_000.0, between=0.1), *QUIET]
+    named = Policy().with_thresholds(["median:3%", "s@median:3%"])
+
+    assert judge(*session(small, seed=2), Policy()).verdict is SuiteVerdict.PASS
+    assert judge(*session(small, seed=2), named).verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_small_changes_of_short_kernels_are_below_the_floor() -> None:
+    short = [Kernel("f/s", 3_000.0, between=0.002, slower=0.1, launches=60), *QUIET]
+
+    floor = row_of(judge(*session(short), Policy(share=0.0001)), "f/s")
+    asked = Policy().with_thresholds(["s@median:3%"])
+    written = row_of(judge(*session(short), asked), "f/s")
+
+    assert (floor.verdict, floor.reasons[0]) == (Verdict.SAME, Reason.BELOW_FLOOR)
+    assert written.verdict is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("threshold", "verdict"),
+    [
+        ("median:3%&1us", Verdict.REGRESSED),
+        ("median:3%&10us", Verdict.SAME),
+        ("median:3us", Verdict.REGRESSED),
+        ("median:20us", Verdict.SAME),
+        ("mean:10%", Verdict.SAME),
+        ("p95:3%", Verdict.REGRESSED),
+        ("total:3%", Verdict.REGRESSED),
+        ("min:3%", Verdict.REGRESSED),
+        ("mean:-3%", Verdict.IMPROVED),
+        ("mean:~3%", Verdict.REGRESSED),
+    ],
+)
+def test_thresholds_of_users(threshold: str, verdict: Verdict) -> None:
+    result = judge(*session(changed(slower=0.07)), Policy().with_thresholds([threshold]))
+
+    assert row_of(result).verdict is verdict
+
+
+def test_rates_fall_when_kernels_slow_down() -> None:
+    work = changed(slower=0.08, metrics={"flops16": 2e9, "bytes": 1e6})
+    policy = Policy().with_thresholds(["k0@flops:3%", "k0@gbps:3%"])
+
+    result = judge(*session(work), policy)
+
+    assert [row.verdict for row in result.rows] == [Verdict.REGRESSED] * 2
+    assert {row.reasons[0] for row in result.rows} == {Reason.SLOWER}
+    flops = next(row for row in result.rows if row.metric == "flops")
+    assert flops.base == pytest.approx(2e9 / (20 * 100e-6), rel=0.02)
+
+
+def test_the_last_threshold_of_a_path_governs_it() -> None:
+    texts = ["median:3%", "f/k0@median:20%", "f/k0@p95:20%"]
+
+    result = judge(*session(changed(slower=0.07)), Policy().with_thresholds(texts))
+
+    assert {row.threshold for row in result.rows if row.path == ("f", "k0")} == set(texts[1:])
+    assert result.verdict is SuiteVerdict.PASS
+
+
+def test_a_threshold_about_nothing_is_not_passed_over() -> None:
+    result = judge(*session(QUIET), Policy().with_thresholds(["median:3%", "sofmax*@p95:3%"]))
+
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert reasons_of(result) == {Reason.RULE_MATCHED_NOTHING}
+    assert "sofmax*@p95:3%" in result.notes[0].text
+
+
+def test_quarantined_paths_are_shown_and_never_fail() -> None:
+    result = judge(*session(changed(slower=0.1)), Policy(quarantine=("f/k0",)))
+
+    row = row_of(result)
+    assert (row.verdict, row.reasons[:2]) == (
+        Verdict.QUARANTINED,
+        (Reason.QUARANTINE, Reason.SLOWER),
+    )
+    assert result.verdict is SuiteVerdict.PASS
+
+
+def test_a_path_whose_code_is_the_same_does_not_fail_and_does_not_pass() -> None:
+    base, new = session(changed(slower=0.06, code="c"))
+
+    result = judge(base, new, Policy())
+    strict = judge(base, new, Policy(same_binary_fails=True))
+
+    assert row_of(result).verdict is Verdict.SAME_BINARY
+    assert row_of(result).same_binary
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert strict.verdict is SuiteVerdict.FAIL
+
+
+def test_changed_code_is_told() -> None:
+    result = judge(*session(changed(slower=0.06, code="a", new_code="b")), Policy())
+
+    assert row_of(result).verdict is Verdict.REGRESSED
+    assert Reason.CODE_CHANGED in row_of(result).reasons
+
+
+def test_controls_that_moved_void_the_session() -> None:
+    kernels = [Kernel(f"f/k{n}", between=0.003, slower=0.06, code=f"c{n}") for n in range(10)]
+    kernels.append(Kernel("f/own", between=0.003, slower=0.06))
+
+    result = judge(*session(kernels), Policy())
+
+    assert result.controls.invalid
+    assert reasons_of(result) >= {Reason.CONTROLS_MOVED, Reason.GLOBAL_SHIFT}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert not result.regressions
+
+
+def test_canaries_that_moved_make_sides_incomparable() -> None:
+    kernels = [Kernel("<canary>/fma", slower=0.03), *changed(slower=0.06)]
+
+    result = judge(*session(kernels), Policy())
+
+    assert result.verdict is SuiteVerdict.INCOMPARABLE
+    assert result.canaries.count == 1
+    assert result.canaries.shift == pytest.approx(0.03, abs=0.005)
+    assert ("<canary>", "fma") not in {row.path for row in result.rows}
+
+
+def clocked(kernels: Sequence[Kernel], clocks: dict[bool, float]) -> tuple[list[Run], list[Run]]:
+    generator = np.random.default_rng(1)
+    sides: dict[bool, list[Run]] = {False: [], True: []}
+    for at in range(12):
+        is_new = at % 4 in {1, 2}
+        facts = {"canary": {"sm_clock_hz": clocks[is_new]}}
+        sides[is_new].append(process(kernels, generator, new=is_new, at=at, **facts))
+    return sides[False], sides[True]
+
+
+def test_what_the_clock_explains_is_no_regression() -> None:
+    kernels = changed(slower=0.05)
+
+    slower_clock = judge(*clocked(kernels, {False: 1.98e9, True: 1.98e9 / 1.05}), Policy())
+    same_clock = judge(*clocked(kernels, {False: 1.98e9, True: 1.98e9}), Policy())
+
+    row = row_of(slower_clock)
+    assert (row.verdict, row.reasons[0]) == (Verdict.CLOCK, Reason.CLOCK_EXPLAINS)
+    assert slower_clock.verdict is SuiteVerdict.INCONCLUSIVE
+    assert same_clock.verdict is SuiteVerdict.FAIL
+
+
+# -- fingerprints --------------------------------------------------------------------------------
+def with_facts(runs: Sequence[Run], **facts: Any) -> list[Run]:
+    found = []
+    for run in runs:
+        profile = ProfileBuilder().build()
+        copied = {name: getattr(run.profile, name) for name in _FIELDS}
+        provenance = run.profile.provenance.updated(**facts)
+        found.append(Run(type(profile)(**{**copied, "provenance": provenance}), run.source))
+    return found
+
+
+_FIELDS = (
+    "strings",
+    "parents",
+    "frames",
+    "kinds",
+    "device_rows",
+    "variant_rows",
+    "devices",
+    "variants",
+    "columns",
+    "distributions",
+    "partial",
+)
+
+
+def test_other_devices_are_incomparable_unless_ignored() -> None:
+    base, new = session(QUIET)
+    new = with_facts(new, gpus_at_start=[{**GPU, "name": "NVIDIA H100"}])
+
+    result = judge(base, new, Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCOMPARABLE, 4)
+    assert "NVIDIA H200 before, NVIDIA H100 now" in result.notes[0].text
+    assert judge(base, new, Policy(ignore_devices=True)).verdict is SuiteVerdict.PASS
+
+
+def test_another_unit_keeps_a_stored_base_from_failing_and_pairs_not() -> None:
+    base, new = session(changed(slower=0.1))
+    elsewhere = with_facts(new, gpus_at_start=[{**GPU, "uuid": "GPU-2"}])
+    stored = [Run(run.profile, run.source) for run in with_facts(base, start_time_ns=None)]
+
+    paired = judge(base, elsewhere, Policy())
+    apart = judge(stored, elsewhere, Policy())
+
+    assert paired.verdict is SuiteVerdict.FAIL
+    assert not apart.paired
+    assert row_of(apart).reasons[0] is Reason.OTHER_UNIT
+    assert apart.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_a_disturbed_session_is_inconclusive() -> None:
+    base, new = session(QUIET)
+    hot = with_facts(new[:1], gpus_at_end=[{**GPU, "throttle_reasons": 32}])
+
+    result = judge(base, [*hot, *new[1:]], Policy())
+
+    assert reasons_of(result) == {Reason.DISTURBED}
+    assert "clocks: nothing before, heat now" in result.notes[0].text
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_other_tools_are_told_and_compared() -> None:
+    base, new = session(changed(slower=0.05))
+
+    result = judge(with_facts(base, triton="3.6"), with_facts(new, triton="3.7"), Policy())
+
+    assert reasons_of(result) == {Reason.OTHER_TOOLS}
+    assert result.verdict is SuiteVerdict.FAIL
+
+
+# -- bad input -----------------------------------------------------------------------------------
+def runs_of(*times: Sequence[float], path: str = "f/k0") -> list[Run]:
+    return [Run(profile_of_times({path: each}), "x.proton") for each in times]
+
+
+def test_no_base_is_no_baseline_and_no_new_run_an_error() -> None:
+    result = judge([], session(QUIET)[1], Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
+    with pytest.raises(UsageError, match="at least one new run"):
+        judge(session(QUIET)[0], [], Policy())
+
+
+def test_nothing_in_common_is_no_baseline() -> None:
+    result = judge(runs_of([1e5] * 5, path="a"), runs_of([3e5] * 9, path="b/c"), Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
+    assert {each.verdict for each in result.structure} == {Verdict.NEW, Verdict.REMOVED}
+
+
+def test_empty_runs_and_other_metrics_are_clear_errors() -> None:
+    empty = [Run(ProfileBuilder().build(), "empty.proton")]
+    other = ProfileBuilder()
+    other.add(0, "k", FrameKind.KERNEL, metrics={"num_samples": 3})
+
+    with pytest.raises(UsageError, match=r"'empty\.proton' is empty"):
+        judge(runs_of([1.0]), empty, Policy())
+    with pytest.raises((UsageError, MetricError), match="no metric in common"):
+        judge(runs_of([1.0]), [Run(other.build(), "y")], Policy())
+
+
+def test_amounts_of_time_need_times() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 300}, device=Device("CPU", 0))
+    run = Run(builder.build(), "x")
+
+    with pytest.raises(UsageError, match=r"'median:3us' names an amount of time"):
+        judge([run], [run], Policy().with_thresholds(["median:3us"]))
+    assert judge([run], [run], Policy()).verdict is SuiteVerdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("times", "reason"),
+    [
+        ([[0.0, 0.0]] * 4, Reason.NOT_POSITIVE),
+        ([[-5.0, -3.0]] * 4, Reason.NOT_POSITIVE),
+    ],
+)
+def test_times_without_a_logarithm_are_inconclusive(
+    times: list[list[float]], reason: Reason
+) -> None:
+    result = judge(runs_of(*times), runs_of(*times), Policy().with_thresholds(["k0@median:3%"]))
+
+    assert row_of(result).reasons[0] is reason
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_values_that_are_no_numbers_are_left_out() -> None:
+    def run(value: float) -> Run:
+        builder = ProfileBuilder()
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": value, "count": 2.0})
+        builder.add(0, "z", FrameKind.KERNEL, metrics={"time (ns)": 7.0, "count": 2.0})
+        return Run(builder.build(), "x")
+
+    base = [run(float("nan"))] * 4
+    result = judge(base, [run(5.0)] * 4, Policy())
+
+    assert {row.path for row in result.rows} == {("z",)}
+    json.dumps(result.to_document(), allow_nan=False)
+
+
+def test_times_that_never_differ_are_the_same_as_far_as_the_timer_tells() -> None:
+    times = [[64_000.0] * 10] * 4
+    facts = {"collectors": {"cupti": {"devices": [{"tick_ns": 3200}]}}}
+
+    exact = judge(runs_of(*times), runs_of(*times), Policy())
+    coarse = [Run(profile_of_times({"f/k0": [64_000.0] * 10}, provenance=facts), "x")] * 4
+    ticking = judge(coarse, coarse, Policy())
+
+    assert row_of(exact).verdict is Verdict.SAME
+    assert row_of(exact).detectable == pytest.approx(0.02, abs=0.001)
+    assert row_of(ticking).detectable > 0.05
+    assert row_of(ticking).verdict is Verdict.INCONCLUSIVE
+    assert row_of(ticking).reasons[0] is Reason.TIMER_TICK
+    assert row_of(ticking).pairs_needed == -1
+
+
+def test_a_path_missing_in_some_runs_is_judged_by_the_others_or_not_at_all() -> None:
+    base, new = session(QUIET)
+    without, _ = session(QUIET[1:], seed=2)
+
+    some = judge([*base[:5], without[5]], new, Policy())
+    most = judge([*base[:2], *without[2:]], new, Policy())
+
+    assert Reason.MISSING_IN_RUNS in row_of(some).reasons
+    assert row_of(some).base_runs == 5
+    assert row_of(some).verdict is Verdict.SAME
+    assert row_of(most).reasons[0] is Reason.MISSING_IN_RUNS
+    assert row_of(most).verdict is Verdict.INCONCLUSIVE
+
+
+def test_runs_that_keep_no_launches_are_judged_by_means() -> None:
+    def run(value: float) -> Run:
+        builder = ProfileBuilder()
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": float(value) * 10, "count": 10})
+        return Run(builder.build(), "x.hatchet")
+
+    generator = np.random.default_rng(1)
+    base = [run(1e5 * np.exp(generator.normal(0, 0.002))) for _ in range(6)]
+    new = [run(1.1e5 * np.exp(generator.normal(0, 0.002))) for _ in range(6)]
+
+    row = row_of(judge(base, new, Policy()), "k")
+    p95 = judge(base, new, Policy().with_thresholds(["p95:3%"]))
+
+    assert row.verdict is Verdict.REGRESSED
+    assert Reason.MEAN_ONLY in row.reasons
+    assert row_of(p95, "k").verdict is Verdict.UNMEASURED
+
+
+def test_equal_names_are_told_apart_by_their_number() -> None:
+    def run(seed: int) -> Run:
+        builder = ProfileBuilder()
+        generator = np.random.default_rng(seed)
+        for _ in range(2):
+            scope = builder.add(0, "s", FrameKind.SCOPE)
+            builder.add(
+                scope,
+                "k",
+                FrameKind.KERNEL,
+                metrics={"time (ns)": 1e6 + float(generator.normal(0, 2e3)), "count": 1},
+            )
+        return Run(builder.build(), "x")
+
+    result = judge([run(n) for n in range(4)], [run(n) for n in range(4, 8)], Policy())
+
+    assert sorted((row.path, row.occurrence) for row in result.rows) == [
+        (("s", "k"), 0),
+        (("s", "k"), 1),
+    ]
+
+
+def test_one_order_alone_is_told() -> None:
+    base, new = session(QUIET, pairs=8)
+    first = [0, 2, 4, 6]
+
+    result = judge([base[n] for n in first], [new[n] for n in first], Policy())
+
+    assert reasons_of(result) == {Reason.ORDER_CONFOUNDED}
+
+
+def test_a_gate_of_structure_alone_needs_no_timing() -> None:
+    result = judge(*session(QUIET, pairs=1), Policy().with_thresholds(["calls:0"]))
+
+    assert (result.verdict, result.rows) == (SuiteVerdict.PASS, ())
+
+
+def test_nothing_large_enough_is_not_passed_over() -> None:
+    result = judge(*session(QUIET), Policy(share=0.5))
+
+    assert reasons_of(result) == {Reason.NOTHING_GATED}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert judge(*session(QUIET), Policy(), context=Context()).rows
