@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.arrangement import arrange
 from proton_bench.gate.canary import Canaries
+from proton_bench.gate.common_shift import common_shift
 from proton_bench.gate.controls import Controls
 from proton_bench.gate.fingerprint import examine_runs
 from proton_bench.gate.measured import measure
@@ -101,13 +103,17 @@ def _concluded(session: Session, shell: GateResult, notes: tuple[Note, ...]) -> 
 def _session_notes(
     session: Session, judged: Judged, controls: Controls, *, canaries: Canaries
 ) -> list[Note]:
+    shifted = session.is_ambiguous and abs(common_shift(judged.evidence)) > math.log1p(
+        session.policy.margin
+    )
     said = {
         Reason.ORDER_CONFOUNDED: session.arrangement.is_confounded,
         Reason.NOISE_OF_ANOTHER_MACHINE: session.context.noise is not None
         and session.noise() is None,
         Reason.CONTROLS_MOVED: controls.invalid,
         Reason.CANARY_MOVED: canaries.moved,
-        Reason.GLOBAL_SHIFT: _is_global(judged),
+        Reason.COMMON_SHIFT: shifted,
+        Reason.GLOBAL_SHIFT: not shifted and _is_global(judged),
     }
     return [void_note(reason) for reason, holds in said.items() if holds]
 

@@ -30,6 +30,8 @@ _TEXTS = {
     "session says nothing of the others; run it again on a quiet machine",
     Reason.CANARY_MOVED: "the canary kernels ran more than 1 % slower or faster on one side, so "
     "the machine was not the same; run it again",
+    Reason.COMMON_SHIFT: "most paths changed alike, and nothing tells whether the machine or the "
+    "program did it; record both sides in turn, or with canary kernels",
     Reason.GLOBAL_SHIFT: "most paths changed alike; if the canaries did not, it is the program or "
     "its tools and not the machine",
 }

@@ -53,6 +53,7 @@ class Judged:
         decisions: What follows.
         same_binary: Whether nothing that is known of the code and its launch changed.
         clock_explains: Whether the change is gone when counted in cycles.
+        shift_explains: Whether it is gone when the change of the median path is taken off.
         screened: Whether screening saw no sign of a change.
         blockers: What keeps a change from being believed, of all questions alike.
     """
@@ -65,6 +66,7 @@ class Judged:
     decisions: Decisions
     same_binary: Mask
     clock_explains: Mask
+    shift_explains: Mask
     screened: Mask
     blockers: tuple[Reason, ...] = field(default=())
 
@@ -199,6 +201,9 @@ def _changed(
         return Verdict.SAME_BINARY, [Reason.SAME_BINARY, changed]
     if judged.clock_explains[at]:
         return Verdict.CLOCK, [Reason.CLOCK_EXPLAINS, changed]
+    if judged.shift_explains[at]:
+        certain = [] if is_worse else [Reason.NOT_WORSE]
+        return Verdict.INCONCLUSIVE, [Reason.COMMON_SHIFT, changed, *certain]
     if not is_worse:
         return Verdict.IMPROVED, [changed]
     if judged.blockers:
@@ -209,7 +214,7 @@ def _changed(
 def _is_downgraded(judged: Judged, verdict: Verdict, reasons: Sequence[Reason], *, at: int) -> bool:
     if not (judged.evidence.tested[at] and judged.decisions.worse[at]):
         return False
-    blocked = not set(reasons).isdisjoint(judged.blockers)
+    blocked = not set(reasons).isdisjoint({*judged.blockers, Reason.COMMON_SHIFT})
     return verdict in {Verdict.CLOCK, Verdict.SAME_BINARY} or (
         verdict is Verdict.INCONCLUSIVE and blocked
     )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from proton_bench.gate.arrangement import Arrangement
 from proton_bench.gate.canary import Canaries, log_clocks, observe
 from proton_bench.gate.check import Check, choose_checks, limits_of
+from proton_bench.gate.common_shift import explained_by_shift
 from proton_bench.gate.controls import Controls, examine
 from proton_bench.gate.evidence import Background, contrast_of, weigh
 from proton_bench.gate.fingerprint import machine_of
@@ -60,6 +61,12 @@ class Session:
     policy: Policy
     context: Context
 
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether nothing tells a change of the machine from one of everything in the program."""
+        in_turn = self.arrangement.is_paired and not self.arrangement.is_confounded
+        return not in_turn and not self.canaries().count
+
     def judged(self) -> tuple[Judged, Controls]:
         """Return what is known of the questions, and what the negative controls showed."""
         checks = choose_checks(self.measured, self.policy)
@@ -92,6 +99,7 @@ class Session:
             same_binary=same_binary,
             clock_explains=_about_time(checks)
             & self._clock_explains((base, new), background, evidence, limits=limits),
+            shift_explains=self._shift_explains(evidence, limits),
             screened=screened,
         )
         return judged, controls
@@ -159,6 +167,11 @@ class Session:
             freedom=counted.noise.freedom,
         )
         return ~(p_values <= self.policy.level)
+
+    def _shift_explains(self, evidence: Evidence, limits: Limits) -> Mask:
+        if not self.is_ambiguous:
+            return np.zeros(len(limits.margin), dtype=np.bool_)
+        return explained_by_shift(evidence, limits, level=self.policy.level)
 
     def canaries(self) -> Canaries:
         """Return what kernels of our own showed."""

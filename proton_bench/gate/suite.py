@@ -19,7 +19,15 @@ from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
 __all__ = ["sum_up", "undecided_share"]
 
 # Notes that leave nothing to be believed of a session without a regression.
-_VOID = frozenset({Reason.DISTURBED, Reason.CONTROLS_MOVED, Reason.RULE_MATCHED_NOTHING})
+_VOID = frozenset(
+    {
+        Reason.COMMON_SHIFT,
+        Reason.CONTROLS_MOVED,
+        Reason.DISTURBED,
+        Reason.NOTHING_GATED,
+        Reason.RULE_MATCHED_NOTHING,
+    }
+)
 
 
 def sum_up(
@@ -42,7 +50,6 @@ def sum_up(
     undecided = [row for row in rows if row.is_undecided]
     if (
         reasons & _VOID
-        or Reason.NOTHING_GATED in reasons
         or any(row.named or row.downgraded for row in undecided)
         or undecided_share(rows) > policy.undecided_share
     ):

@@ -77,6 +77,7 @@ class Reason(StrEnum):
     CODE_CHANGED = "code-changed"
     CODES_VARY = "codes-vary"
     CALLS_VARY = "calls-vary"
+    COMMON_SHIFT = "common-shift"
     CLOCK_EXPLAINS = "clock-explains"
     SAME_BINARY = "same-binary"
     QUARANTINE = "quarantine"
