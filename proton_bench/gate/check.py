@@ -51,19 +51,35 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
     written = bool(policy.thresholds)
     thresholds = policy.thresholds if written else (policy.default_threshold(),)
     timed = [each for each in thresholds if not each.is_structural]
+    if not any(each.selector for each in timed):
+        rows = rows[shares[rows] >= policy.share]
+    occurrences = _occurrences(measured)
     checks = []
-    seen: Counter[tuple[str, ...]] = Counter()
     for row in rows.tolist():
-        path = tree.path(row)
         is_large = bool(shares[row] >= policy.share)
-        asked = governing(timed, path).values()
+        asked = governing(timed, tree.path(row)).values()
         checks += [
-            Check(row, each, bool(each.selector), written, seen[path])
+            Check(row, each, bool(each.selector), written, occurrences[row])
             for each in asked
             if is_large or each.selector
         ]
-        seen[path] += 1
     return tuple(checks)
+
+
+def _occurrences(measured: Measured) -> list[int]:
+    """Return for each row how many measured rows with the same path stand before it."""
+    tree = measured.comparison.tree
+    frames, parents = tree.frames().tolist(), tree.parents.tolist()
+    here = measured.present.any(axis=0)
+    present = [bool(each) for each in here]
+    labels: dict[tuple[int, int], int] = {}
+    seen: Counter[int] = Counter()
+    own, found = [0] * len(parents), [0] * len(parents)
+    for row in range(1, len(parents)):
+        label = labels.setdefault((own[parents[row]], frames[row]), len(labels) + 1)
+        own[row], found[row] = label, seen[label]
+        seen[label] += present[row]
+    return found
 
 
 def governing(thresholds: Iterable[Threshold], path: Sequence[str]) -> dict[str, Threshold]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,6 @@ from proton_bench.gate.sample import Sample
 __all__ = [
     "SHORT_NS",
     "TRIMMED",
-    "Estimator",
     "Location",
     "locate",
     "mid_quantile",
@@ -38,15 +36,6 @@ Numbers = npt.NDArray[np.float64]
 
 SHORT_NS = 10_000.0
 TRIMMED = 0.1
-
-
-class Estimator(StrEnum):
-    """What a location was computed as."""
-
-    MEDIAN = "median"
-    TRIMMED_MEAN = "trimmed-mean"
-    MEAN = "mean"
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)

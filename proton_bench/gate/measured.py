@@ -159,6 +159,8 @@ def _is_named(spec: MetricSpec, base_name: str) -> bool:
 def _canaries(comparison: Comparison) -> Mask:
     tree = comparison.tree
     found = np.zeros(len(tree), dtype=np.bool_)
+    if CANARY_SCOPE not in tree.strings:
+        return found
     for row in range(1, len(tree)):
         above = int(tree.parents[row])
         found[row] = found[above] or (above == 0 and tree.name(row) == CANARY_SCOPE)

@@ -70,7 +70,6 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     """Return notes on what the policy asks and nothing answers."""
     tree = measured.comparison.tree
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
-    rows = np.flatnonzero((base | new) & ~measured.canary).tolist()
     notes = []
     if not bool((base & new & ~measured.canary).any()):
         notes.append(void_note(Reason.NOTHING_MATCHED))
@@ -78,9 +77,11 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
         not policy.thresholds or any(not each.is_structural for each in policy.thresholds)
     ):
         notes.append(void_note(Reason.NOTHING_GATED))
+    named = [each for each in policy.thresholds if each.selector]
+    rows = np.flatnonzero((base | new) & ~measured.canary).tolist() if named else []
     paths = [tree.path(row) for row in rows]
-    for each in policy.thresholds:
-        if each.selector and not any(selects(each.selector, path) for path in paths):
+    for each in named:
+        if not any(selects(each.selector, path) for path in paths):
             text = f"threshold {str(each)!r} is about no measured path; is its glob right?"
             notes.append(Note(Reason.RULE_MATCHED_NOTHING, text))
     return tuple(notes)

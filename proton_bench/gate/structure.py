@@ -57,13 +57,21 @@ class StructuralChange:
 
 def find_structural_changes(measured: Measured, policy: Policy) -> tuple[StructuralChange, ...]:
     """Return the structural changes of measured paths, in the order of the tree."""
-    base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     shares = measured.shares()
-    found = []
-    for row in np.flatnonzero((base | new) & ~measured.canary).tolist():
-        change = _change_of(measured, row, policy, share=float(shares[row]))
-        found += [change] if change is not None else []
-    return tuple(found)
+    return tuple(
+        change
+        for row in np.flatnonzero(_candidates(measured)).tolist()
+        if (change := _change_of(measured, row, policy, share=float(shares[row]))) is not None
+    )
+
+
+def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
+    """Mark measured rows with another fate, or launches that differ in any two runs."""
+    base, new = (each.any(axis=0) for each in measured.sides(measured.present))
+    counted = measured.calls.min(axis=0) != measured.calls.max(axis=0)
+    changed = (base != new) | counted | (measured.comparison.tree.fates != Fate.MATCHED)
+    found: npt.NDArray[np.bool_] = (base | new) & changed & ~measured.canary
+    return found
 
 
 def _change_of(

@@ -94,7 +94,6 @@ class Decisions:
         p_worse: What the family of regressions was judged by, adjusted for it.
         worse: Whether the path got worse by the threshold or more.
         better: Whether it got better by that.
-        signs: Whether there is certainly a change beyond the margin, of whatever size.
         same: Whether the interval lies within the equivalence limits.
         within: Whether it lies within the threshold on both sides.
         allowed: Whether it lies within the threshold on the side that matters.
@@ -109,7 +108,6 @@ class Decisions:
     p_worse: Numbers
     worse: Mask
     better: Mask
-    signs: Mask
     same: Mask
     within: Mask
     allowed: Mask
@@ -175,7 +173,6 @@ def decide(
         p_worse=p_worse,
         worse=(p_worse <= level) & (badness >= limits.threshold),
         better=(p_better <= level) & (-badness >= limits.threshold),
-        signs=(p_worse <= level) | (p_better <= level),
         same=(low > -limits.equivalence) & (high < limits.equivalence),
         within=(low > -limits.threshold) & (high < limits.threshold),
         allowed=worst < limits.threshold,

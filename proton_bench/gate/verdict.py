@@ -23,7 +23,6 @@ class Verdict(StrEnum):
     SAME_BINARY = "SAME-BINARY"
     QUARANTINED = "QUARANTINED"
     UNMEASURED = "UNMEASURED"
-    INCOMPARABLE = "INCOMPARABLE"
 
 
 class SuiteVerdict(StrEnum):

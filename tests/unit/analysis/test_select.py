@@ -10,11 +10,31 @@ from proton_bench.analysis.select import (
     Selection,
     build_tree,
     drop_metadata,
+    drop_trials,
     prune,
+    shown_rows,
 )
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import find_format
 from proton_bench.profile import Device, FrameKind, ProfileBuilder, Variant
+
+
+def test_shown_rows_are_those_without_metadata_and_trials() -> None:
+    builder = ProfileBuilder()
+    for name in ("a", "__proton_launch_metadata", "b", "<autotune>", "c"):
+        scope = builder.add(0, name)
+        builder.add(scope, "k", metrics={"time (ns)": 1})
+    empty = builder.add(0, "empty")
+    profile = builder.build()
+
+    rows = shown_rows(profile)
+
+    assert empty not in rows
+    shown = drop_trials(drop_metadata(profile))
+    assert [profile.path(row) for row in rows.tolist()] == [
+        shown.path(row) for row in range(len(shown))
+    ]
+    assert len(shown) == 7
 
 
 def names(tree: MetricTree) -> list[str]:
