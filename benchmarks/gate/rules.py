@@ -100,7 +100,7 @@ def _judged(drawn: Drawn, tested: Mask | None = None) -> tuple[Decisions, Eviden
     # Without ties the median of the mid-distribution is the median.
     base, new = (np.log(np.median(side, axis=2)) for side in (drawn.base, drawn.new))
     contrast: Contrast = contrast_of(base, new, drawn.order)
-    background = Background(nothing, nothing, [Spread(math.nan, 0.0)] * paths)
+    background = Background(nothing, nothing, ["median"] * paths, [Spread(math.nan, 0.0)] * paths)
     evidence = weigh(contrast, background, fewest_runs=min(policy.runs, len(base)))
     if tested is not None:
         evidence = replace(evidence, tested=evidence.tested & tested)

@@ -16,7 +16,7 @@ from proton_bench.gate.contrast import Contrast, paired
 from proton_bench.gate.evidence import Background, weigh
 from proton_bench.gate.fingerprint import Tier, examine_runs, machine_of
 from proton_bench.gate.measured import Measured, measure
-from proton_bench.gate.noise import Noise, PathNoise, Spread
+from proton_bench.gate.noise import MetricNoise, Noise, PathNoise, Spread
 from proton_bench.gate.observations import Observations, observe_checks
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.prior import Prior, fit_prior
@@ -63,8 +63,14 @@ def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
             )
             for at, check in enumerate(checks)
         ),
-        pair=_prior(pair_variance, pair.freedom),
-        run=_prior(run_variance, run_freedom),
+        metrics=tuple(
+            MetricNoise(
+                metric,
+                _prior(pair_variance[rows], pair.freedom[rows]),
+                _prior(run_variance[rows], run_freedom[rows]),
+            )
+            for metric, rows in _rows_by_metric(checks).items()
+        ),
         runs=len(runs),
     )
 
@@ -96,6 +102,7 @@ def resample_false_alarms(
     background = Background(
         observations.tick_floor(paired=True),
         observations.resolution(),
+        [check.threshold.metric for check in checks],
         [Spread(math.nan, 0.0)] * len(checks),
     )
     generator = np.random.default_rng(seed)
@@ -107,6 +114,13 @@ def resample_false_alarms(
         found = decide(evidence, limits, level=policy.level, dependence=policy.dependence)
         alarms += bool(found.worse.any())
     return Rate(alarms, splits)
+
+
+def _rows_by_metric(checks: Sequence[Check]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for at, check in enumerate(checks):
+        found.setdefault(check.threshold.metric, []).append(at)
+    return found
 
 
 def _prior(variances: Numbers, freedom: Numbers) -> Prior:

@@ -70,15 +70,14 @@ def _occurrences(measured: Measured) -> list[int]:
     """Return for each row how many measured rows with the same path stand before it."""
     tree = measured.comparison.tree
     frames, parents = tree.frames().tolist(), tree.parents.tolist()
-    here = measured.present.any(axis=0)
-    present = [bool(each) for each in here]
+    measures = set(np.flatnonzero(measured.present.any(axis=0)).tolist())
     labels: dict[tuple[int, int], int] = {}
     seen: Counter[int] = Counter()
     own, found = [0] * len(parents), [0] * len(parents)
     for row in range(1, len(parents)):
         label = labels.setdefault((own[parents[row]], frames[row]), len(labels) + 1)
         own[row], found[row] = label, seen[label]
-        seen[label] += present[row]
+        seen[label] += row in measures
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +26,16 @@ class Background:
     Attributes:
         floor: Least variance of each path, from the timer's tick.
         resolution: Least variance of each effect, however many runs there are.
+        metrics: Metric of each path; those of different ones are not alike.
         stored: Stored spread of each path; of no freedom for none.
-        prior: Stored prior, `NO_PRIOR` to take it from the runs at hand.
+        priors: Stored prior of each metric; those of others are taken from the runs at hand.
     """
 
     floor: Numbers
     resolution: Numbers
+    metrics: Sequence[str]
     stored: Sequence[Spread]
-    prior: Prior = NO_PRIOR
+    priors: Mapping[str, Prior] = field(default_factory=dict)
 
 
 def contrast_of(base: Numbers, new: Numbers, order: Sequence[float]) -> Contrast:
@@ -56,15 +58,27 @@ def weigh(contrast: Contrast, background: Background, *, fewest_runs: int) -> Ev
     """
     variance, freedom = pooled(contrast, background.stored)
     variance = np.where(freedom > 0, np.maximum(variance, background.floor), np.nan)
-    prior = background.prior if background.prior.freedom > 0 else fit_prior(variance, freedom)
-    limit = float(freedom.sum())
-    if background.prior.freedom > 0:  # it rests on data of its own
-        limit += background.prior.freedom
-    noise = moderate(variance, freedom, prior, limit=limit)
+    noise = _moderated(variance, freedom, background)
     lifted = np.maximum(noise.variance, background.floor)
     stored = np.array([each.freedom > 0 for each in background.stored], dtype=np.bool_)
-    enough = (contrast.runs >= fewest_runs) | stored | (background.prior.freedom > 0)
+    priors = [background.priors.get(each, NO_PRIOR).freedom for each in background.metrics]
+    enough = (contrast.runs >= fewest_runs) | stored | (np.array(priors) > 0)
     known = np.isfinite(contrast.effect) & np.isfinite(lifted) & (noise.freedom > 0)
     return Evidence(
         contrast, Moderated(lifted, noise.freedom), enough & known, background.resolution
     )
+
+
+def _moderated(variance: Numbers, freedom: Numbers, background: Background) -> Moderated:
+    """Moderate the paths of each metric among themselves."""
+    found = Moderated(np.full(len(variance), np.nan), np.zeros(len(variance)))
+    for metric in dict.fromkeys(background.metrics):
+        rows = np.array([each == metric for each in background.metrics], dtype=np.bool_)
+        prior, limit = background.priors.get(metric, NO_PRIOR), float(freedom[rows].sum())
+        if prior.freedom > 0:  # it rests on data of its own
+            limit += prior.freedom
+        else:
+            prior = fit_prior(variance[rows], freedom[rows])
+        part = moderate(variance[rows], freedom[rows], prior, limit=limit)
+        found.variance[rows], found.freedom[rows] = part.variance, part.freedom
+    return found

@@ -96,6 +96,7 @@ def _concluded(session: Session, shell: GateResult, notes: tuple[Note, ...]) -> 
         controls=controls,
         canaries=canaries,
         metric=measured.source,
+        unit=measured.unit,
         paired=session.arrangement.is_paired,
     )
 

@@ -20,7 +20,7 @@ from proton_bench.errors import ProfileFormatError
 from proton_bench.gate.contrast import Contrast
 from proton_bench.gate.prior import NO_PRIOR, Prior
 
-__all__ = ["Noise", "PathNoise", "Spread", "pooled"]
+__all__ = ["MetricNoise", "Noise", "PathNoise", "Spread", "pooled"]
 
 Numbers = npt.NDArray[np.float64]
 Key = tuple[tuple[str, ...], int, str]
@@ -58,21 +58,34 @@ class PathNoise:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricNoise:
+    """What a path of which nothing is stored has to expect.
+
+    Attributes:
+        metric: As thresholds name it.
+        pair: Of pairs.
+        run: Of single runs.
+    """
+
+    metric: str
+    pair: Prior
+    run: Prior
+
+
+@dataclass(frozen=True, slots=True)
 class Noise:
     """What runs of one program on one machine say of its noise.
 
     Attributes:
         machine: Facts of the machine, as `fingerprint.machine_of` returns them.
         paths: Noise of each path.
-        pair: What a path that is not among them has to expect, for pairs.
-        run: The same for single runs.
+        metrics: What other paths have to expect, for each metric.
         runs: Number of runs.
     """
 
     machine: Mapping[str, str]
     paths: tuple[PathNoise, ...]
-    pair: Prior
-    run: Prior
+    metrics: tuple[MetricNoise, ...]
     runs: int
 
     def fits(self, machine: Mapping[str, str]) -> bool:
@@ -87,6 +100,10 @@ class Noise:
         }
         return [known.get(key, Spread(math.nan, 0.0)) for key in keys]
 
+    def priors(self, *, paired: bool) -> dict[str, Prior]:
+        """Return what to expect of each metric."""
+        return {each.metric: each.pair if paired else each.run for each in self.metrics}
+
     def to_document(self) -> dict[str, Any]:
         """Return what JSON can hold, with the schema's name and version."""
         return {
@@ -94,8 +111,14 @@ class Noise:
             "version": list(VERSION),
             "machine": dict(self.machine),
             "runs": self.runs,
-            "pair": _prior_document(self.pair),
-            "run": _prior_document(self.run),
+            "metrics": [
+                {
+                    "metric": each.metric,
+                    "pair": _prior_document(each.pair),
+                    "run": _prior_document(each.run),
+                }
+                for each in self.metrics
+            ],
             "paths": [
                 {
                     "path": list(each.path),
@@ -127,8 +150,12 @@ class Noise:
             return cls(
                 machine={str(key): str(value) for key, value in document["machine"].items()},
                 paths=tuple(_path_noise(each) for each in document["paths"]),
-                pair=_read_prior(document["pair"]),
-                run=_read_prior(document["run"]),
+                metrics=tuple(
+                    MetricNoise(
+                        str(each["metric"]), _read_prior(each["pair"]), _read_prior(each["run"])
+                    )
+                    for each in document["metrics"]
+                ),
                 runs=int(document["runs"]),
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

@@ -189,6 +189,10 @@ def _noted(
         notes.append(Reason.MISSING_IN_RUNS)
     if tree.code_changed(check.row):
         notes.append(Reason.CODE_CHANGED)
+    variants = tree.variants_of(check.row)
+    configs = {each.config for each in variants if each is not None and each.config}
+    if len(configs) > 1:
+        notes.append(Reason.AUTOTUNE_CHOICE)
     if -2 in {int(tree.base.codes[check.row]), int(tree.new.codes[check.row])}:
         notes.append(Reason.CODES_VARY)
     return tuple(notes)

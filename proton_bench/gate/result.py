@@ -105,6 +105,7 @@ class GateResult:
         controls: What paths showed that cannot have changed.
         canaries: What kernels of our own showed.
         metric: Full name of the recorded metric that the runs were laid over each other by.
+        unit: Its unit, which values of time are in.
         paired: Whether the sides were recorded in turn.
         base_runs: Names of the base runs.
         new_runs: Names of the new runs.
@@ -120,6 +121,7 @@ class GateResult:
     controls: Controls = field(default_factory=Controls)
     canaries: Canaries = field(default_factory=Canaries)
     metric: str = ""
+    unit: str = ""
     paired: bool = False
     base_runs: tuple[str, ...] = ()
     new_runs: tuple[str, ...] = ()

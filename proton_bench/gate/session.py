@@ -20,7 +20,6 @@ from proton_bench.gate.measured import Measured
 from proton_bench.gate.noise import Noise, Spread
 from proton_bench.gate.observations import Observations, observe_checks
 from proton_bench.gate.policy import Policy
-from proton_bench.gate.prior import NO_PRIOR
 from proton_bench.gate.rows import Judged
 from proton_bench.gate.timing import Evidence, Limits, decide, one_sided
 
@@ -107,13 +106,14 @@ class Session:
     def _background(self, checks: Sequence[Check], observations: Observations) -> Background:
         paired = self.arrangement.is_paired
         ticks = (observations.tick_floor(paired=paired), observations.resolution())
+        metrics = [each.threshold.metric for each in checks]
         noise = self.noise()
         if noise is None:
-            return Background(*ticks, [Spread(math.nan, 0.0)] * len(checks), NO_PRIOR)
+            return Background(*ticks, metrics, [Spread(math.nan, 0.0)] * len(checks))
         tree = self.measured.comparison.tree
         keys = [(tree.path(each.row), each.occurrence, each.threshold.metric) for each in checks]
         spreads = noise.spreads(keys, paired=paired)
-        return Background(*ticks, spreads, noise.pair if paired else noise.run)
+        return Background(*ticks, metrics, spreads, noise.priors(paired=paired))
 
     def noise(self) -> Noise | None:
         """Return the stored noise, None where there is none of this machine."""

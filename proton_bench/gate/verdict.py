@@ -75,6 +75,7 @@ class Reason(StrEnum):
     MEAN_ONLY = "mean-only"
     CODE_CHANGED = "code-changed"
     CODES_VARY = "codes-vary"
+    AUTOTUNE_CHOICE = "autotune-choice"
     CALLS_VARY = "calls-vary"
     COMMON_SHIFT = "common-shift"
     CLOCK_EXPLAINS = "clock-explains"

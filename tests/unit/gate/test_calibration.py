@@ -12,7 +12,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.calibration import measure_noise, resample_false_alarms
 from proton_bench.gate.judgement import judge
-from proton_bench.gate.noise import Noise, Spread
+from proton_bench.gate.noise import MetricNoise, Noise, Spread
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.prior import Prior
 from proton_bench.gate.session import Context
@@ -30,11 +30,12 @@ def test_noise_is_that_of_the_processes() -> None:
     noise = measure_noise(same_runs(40), Policy())
 
     # Between processes 0.4 %, what all kernels of one share 0.1 %, and medians of 20 launches.
-    assert math.sqrt(noise.run.variance) == pytest.approx(0.0047, rel=0.15)
-    assert math.sqrt(noise.pair.variance) == pytest.approx(0.0047 * math.sqrt(2), rel=0.15)
+    (expected,) = noise.metrics
+    assert math.sqrt(expected.run.variance) == pytest.approx(0.0047, rel=0.15)
+    assert math.sqrt(expected.pair.variance) == pytest.approx(0.0047 * math.sqrt(2), rel=0.15)
     assert len(noise.paths) == 12
     assert noise.paths[0].pair.freedom == 18.0
-    assert noise.pair.freedom <= 12 * 18
+    assert expected.pair.freedom <= 12 * 18
     assert noise.machine["host"] == "here"
 
 
@@ -55,8 +56,9 @@ def test_noise_survives_a_file() -> None:
         {"version": []},
         {"paths": 3},
         {"paths": [{"path": ["a"]}]},
-        {"pair": {"variance": -1.0, "freedom": 1.0}},
-        {"pair": {"variance": math.inf, "freedom": 1.0}},
+        {"metrics": [{"metric": "m", "pair": {"variance": -1.0, "freedom": 1.0}}]},
+        {"metrics": [{"metric": "m", "pair": {"variance": math.inf, "freedom": 1.0}}]},
+        {"metrics": [{}]},
         {"machine": None},
     ],
 )
@@ -123,11 +125,12 @@ def test_too_few_runs_or_machines_too_many() -> None:
 
 
 def test_priors_of_nothing_survive_a_file() -> None:
-    noise = Noise({}, (), Prior(math.nan, 0.0), Prior(1.0, math.inf), 0)
+    prior = MetricNoise("median", Prior(math.nan, 0.0), Prior(1.0, math.inf))
+    noise = Noise({}, (), (prior,), 0)
 
     found = Noise.from_document(json.loads(json.dumps(noise.to_document())), "x")
 
-    assert math.isnan(found.pair.variance)
-    assert found.run.freedom == math.inf
+    assert math.isnan(found.priors(paired=True)["median"].variance)
+    assert found.priors(paired=False)["median"].freedom == math.inf
     assert found.spreads([(("a",), 0, "median")], paired=True)[0].freedom == 0.0
     assert isinstance(found.spreads([(("a",), 0, "median")], paired=False)[0], Spread)

@@ -15,7 +15,7 @@ from proton_bench.gate.policy import Policy
 from proton_bench.gate.result import GateResult, GateRow
 from proton_bench.gate.session import Context
 from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.profile import Device, FrameKind, ProfileBuilder
+from proton_bench.profile import Device, FrameKind, ProfileBuilder, Variant
 
 QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
 
@@ -202,6 +202,30 @@ def test_changed_code_is_told() -> None:
 
     assert row_of(result).verdict is Verdict.REGRESSED
     assert Reason.CODE_CHANGED in row_of(result).reasons
+
+
+def test_another_choice_of_an_autotuner_is_told() -> None:
+    def run(at: int, config: str) -> Run:
+        builder = ProfileBuilder()
+        metrics = {"time (ns)": 1e6 + at, "count": 1}
+        variant = Variant(code_hash=config, config=config)
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, variant=variant)
+        return Run(builder.build(), "x")
+
+    result = judge([run(at, "a") for at in range(4)], [run(at, "b") for at in range(4)], Policy())
+
+    assert Reason.AUTOTUNE_CHOICE in row_of(result, "k").reasons
+
+
+def test_a_noisy_metric_does_not_blunt_another() -> None:
+    both = Policy().with_thresholds(["median:3%", "max:50%"])
+    spread = changed(slower=0.05, within=0.15, launches=60)
+
+    rows = {row.metric: row for row in judge(*session(spread), both).rows if row.path[1] == "k0"}
+    alone = row_of(judge(*session(spread), Policy().with_thresholds(["median:3%"])))
+
+    assert rows["median"].low == pytest.approx(alone.low)
+    assert rows["max"].detectable > rows["median"].detectable
 
 
 def test_controls_that_moved_void_the_session() -> None:
