@@ -23,6 +23,8 @@ __all__ = ["Judged", "answer"]
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+# Changes beyond this, on the log scale, do not fit a float.
+_LARGEST = 700.0
 _SEVERITY = {
     verdict: rank
     for rank, verdict in enumerate(
@@ -129,7 +131,8 @@ class _Floors:
         """Return whether a change on the log scale is large enough in absolute terms."""
         check = self._judged.checks[at]
         # Between both sides alike, so that exchanging them changes nothing.
-        size = 2.0 * float(self._typical[at]) * abs(math.sinh(change / 2.0))
+        half = min(abs(change) / 2.0, _LARGEST / 2.0)
+        size = 2.0 * float(self._typical[at]) * math.sinh(half)
         asked = check.threshold.absolute
         if asked is not None:
             return size >= asked * (1.0 - 1e-12)
@@ -233,7 +236,7 @@ def _pairs(judged: Judged, at: int) -> int:
 
 
 def _part(logarithm: float) -> float:
-    return math.expm1(min(float(logarithm), 700.0)) if math.isfinite(logarithm) else math.nan
+    return math.expm1(min(float(logarithm), _LARGEST)) if math.isfinite(logarithm) else math.nan
 
 
 def _worst_first(row: GateRow) -> tuple[int, float, tuple[str, ...], str]:

@@ -35,7 +35,7 @@ class Context:
 
     Attributes:
         noise: What is stored of this machine's noise.
-        arrangement: How the runs pair, where somebody knows it better than their times.
+        arrangement: How the same runs pair, where somebody knows it better than their times.
         confirm: Paths that screening flagged; the others were found the same by it. None gates all.
     """
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from proton_bench.analysis.run import Run
+from proton_bench.gate.result import GateResult, GateRow
+from proton_bench.gate.verdict import Reason
 from proton_bench.profile import Device, Distribution, FrameKind, Profile, ProfileBuilder, Variant
 
 H200 = Device("CUDA", 0, "90", 132)
@@ -101,3 +103,14 @@ def session(
             ]
             (new if is_new else base).append(process(drifted, rng, new=is_new, at=at))
     return base, new
+
+
+def row_of(result: GateResult, path: str = "f/k0") -> GateRow:
+    """Return the one row of a path."""
+    (row,) = [row for row in result.rows if "/".join(row.path) == path]
+    return row
+
+
+def reasons_of(result: GateResult) -> set[Reason]:
+    """Return the reasons of the notes on a gate."""
+    return {note.reason for note in result.notes}

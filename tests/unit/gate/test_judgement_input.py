@@ -1,0 +1,192 @@
+"""Too few runs, empty ones, absurd values: an error that says what to do, or a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from fakes.gated import Kernel, profile_of_times, reasons_of, row_of, session
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import MetricError, UsageError
+from proton_bench.gate.judgement import judge
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.session import Context
+from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.profile import Device, FrameKind, ProfileBuilder
+
+QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
+
+
+def runs_of(*times: Sequence[float], path: str = "f/k0") -> list[Run]:
+    return [Run(profile_of_times({path: each}), "x.proton") for each in times]
+
+
+def test_no_base_is_no_baseline_and_no_new_run_an_error() -> None:
+    result = judge([], session(QUIET)[1], Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
+    with pytest.raises(UsageError, match="at least one new run"):
+        judge(session(QUIET)[0], [], Policy())
+
+
+def test_nothing_in_common_is_no_baseline() -> None:
+    result = judge(runs_of([1e5] * 5, path="a"), runs_of([3e5] * 9, path="b/c"), Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
+    assert {each.verdict for each in result.structure} == {Verdict.NEW, Verdict.REMOVED}
+
+
+def test_empty_runs_and_other_metrics_are_clear_errors() -> None:
+    empty = [Run(ProfileBuilder().build(), "empty.proton")]
+    other = ProfileBuilder()
+    other.add(0, "k", FrameKind.KERNEL, metrics={"num_samples": 3})
+
+    with pytest.raises(UsageError, match=r"'empty\.proton' is empty"):
+        judge(runs_of([1.0]), empty, Policy())
+    with pytest.raises((UsageError, MetricError), match="no metric in common"):
+        judge(runs_of([1.0]), [Run(other.build(), "y")], Policy())
+
+
+def test_amounts_of_time_need_times() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 300}, device=Device("CPU", 0))
+    run = Run(builder.build(), "x")
+
+    with pytest.raises(UsageError, match=r"'median:3us' names an amount of time"):
+        judge([run], [run], Policy().with_thresholds(["median:3us"]))
+    assert judge([run], [run], Policy()).verdict is SuiteVerdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("times", "reason"),
+    [
+        ([[0.0, 0.0]] * 4, Reason.NOT_POSITIVE),
+        ([[-5.0, -3.0]] * 4, Reason.NOT_POSITIVE),
+    ],
+)
+def test_times_without_a_logarithm_are_inconclusive(
+    times: list[list[float]], reason: Reason
+) -> None:
+    result = judge(runs_of(*times), runs_of(*times), Policy().with_thresholds(["k0@median:3%"]))
+
+    assert row_of(result).reasons[0] is reason
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_absurd_spreads_are_inconclusive() -> None:
+    base = runs_of([1e-200], [1e200], [1e-200], [1e250])
+
+    result = judge(base, runs_of([1e-100], [1e200], [1e200], [1e-250]), Policy())
+
+    assert row_of(result).verdict is Verdict.INCONCLUSIVE
+    json.dumps(result.to_document(), allow_nan=False)
+
+
+def test_values_that_are_no_numbers_are_left_out() -> None:
+    def run(value: float) -> Run:
+        builder = ProfileBuilder()
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": value, "count": 2.0})
+        builder.add(0, "z", FrameKind.KERNEL, metrics={"time (ns)": 7.0, "count": 2.0})
+        return Run(builder.build(), "x")
+
+    base = [run(float("nan"))] * 4
+    result = judge(base, [run(5.0)] * 4, Policy())
+
+    assert {row.path for row in result.rows} == {("z",)}
+    json.dumps(result.to_document(), allow_nan=False)
+
+
+def test_times_that_never_differ_are_the_same_as_far_as_the_timer_tells() -> None:
+    times = [[64_000.0] * 10] * 4
+    facts = {"collectors": {"cupti": {"devices": [{"tick_ns": 3200}]}}}
+
+    exact = judge(runs_of(*times), runs_of(*times), Policy())
+    coarse = [Run(profile_of_times({"f/k0": [64_000.0] * 10}, provenance=facts), "x")] * 4
+    ticking = judge(coarse, coarse, Policy())
+
+    assert row_of(exact).verdict is Verdict.SAME
+    assert row_of(exact).detectable == pytest.approx(0.02, abs=0.001)
+    assert row_of(ticking).detectable > 0.05
+    assert row_of(ticking).verdict is Verdict.INCONCLUSIVE
+    assert row_of(ticking).reasons[0] is Reason.TIMER_TICK
+    assert row_of(ticking).pairs_needed == -1
+
+
+def test_a_path_missing_in_some_runs_is_judged_by_the_others_or_not_at_all() -> None:
+    base, new = session(QUIET)
+    without, _ = session(QUIET[1:], seed=2)
+
+    some = judge([*base[:5], without[5]], new, Policy())
+    most = judge([*base[:2], *without[2:]], new, Policy())
+
+    assert Reason.MISSING_IN_RUNS in row_of(some).reasons
+    assert row_of(some).base_runs == 5
+    assert row_of(some).verdict is Verdict.SAME
+    assert row_of(most).reasons[0] is Reason.MISSING_IN_RUNS
+    assert row_of(most).verdict is Verdict.INCONCLUSIVE
+
+
+def test_runs_that_keep_no_launches_are_judged_by_means() -> None:
+    def run(value: float) -> Run:
+        builder = ProfileBuilder()
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": float(value) * 10, "count": 10})
+        return Run(builder.build(), "x.hatchet")
+
+    generator = np.random.default_rng(1)
+    base = [run(1e5 * np.exp(generator.normal(0, 0.002))) for _ in range(6)]
+    new = [run(1.1e5 * np.exp(generator.normal(0, 0.002))) for _ in range(6)]
+
+    row = row_of(judge(base, new, Policy()), "k")
+    p95 = judge(base, new, Policy().with_thresholds(["p95:3%"]))
+
+    assert row.verdict is Verdict.REGRESSED
+    assert Reason.MEAN_ONLY in row.reasons
+    assert row_of(p95, "k").verdict is Verdict.UNMEASURED
+
+
+def test_equal_names_are_told_apart_by_their_number() -> None:
+    def run(seed: int) -> Run:
+        builder = ProfileBuilder()
+        generator = np.random.default_rng(seed)
+        for _ in range(2):
+            scope = builder.add(0, "s", FrameKind.SCOPE)
+            builder.add(
+                scope,
+                "k",
+                FrameKind.KERNEL,
+                metrics={"time (ns)": 1e6 + float(generator.normal(0, 2e3)), "count": 1},
+            )
+        return Run(builder.build(), "x")
+
+    result = judge([run(n) for n in range(4)], [run(n) for n in range(4, 8)], Policy())
+
+    assert sorted((row.path, row.occurrence) for row in result.rows) == [
+        (("s", "k"), 0),
+        (("s", "k"), 1),
+    ]
+
+
+def test_one_order_alone_is_told() -> None:
+    base, new = session(QUIET, pairs=8)
+    first = [0, 2, 4, 6]
+
+    result = judge([base[n] for n in first], [new[n] for n in first], Policy())
+
+    assert reasons_of(result) == {Reason.ORDER_CONFOUNDED}
+
+
+def test_a_gate_of_structure_alone_needs_no_timing() -> None:
+    result = judge(*session(QUIET, pairs=1), Policy().with_thresholds(["calls:0"]))
+
+    assert (result.verdict, result.rows) == (SuiteVerdict.PASS, ())
+
+
+def test_nothing_large_enough_is_not_passed_over() -> None:
+    result = judge(*session(QUIET), Policy(share=0.5))
+
+    assert reasons_of(result) == {Reason.NOTHING_GATED}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert judge(*session(QUIET), Policy(), context=Context()).rows
