@@ -8,7 +8,7 @@ folder; minutes. Seeded: the same command prints the same tables.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -113,17 +113,18 @@ def print_rules(gates: int, seed: int) -> None:
         print(f"\nRules on identical data, {title}:\n")
         _print_table(
             "rule",
-            {
-                name: _line(replace(scenario, rule=rule), gates=gates, seed=seed)
+            (
+                (name, _line(replace(scenario, rule=rule), gates=gates, seed=seed))
                 for name, rule in RULES.items()
-            },
+            ),
         )
 
 
 def print_scenarios(gates: int, seed: int) -> None:
     """Print this gate in all kinds of sessions."""
     print("\nOurs:\n")
-    _print_table("session", {each.name: _line(each, gates=gates, seed=seed) for each in SCENARIOS})
+    lines = ((each.name, _line(each, gates=gates, seed=seed)) for each in SCENARIOS)
+    _print_table("session", lines)
 
 
 def _line(scenario: Scenario, *, gates: int, seed: int) -> list[str]:
@@ -141,11 +142,12 @@ def _line(scenario: Scenario, *, gates: int, seed: int) -> list[str]:
     return cells
 
 
-def _print_table(first: str, lines: Mapping[str, list[str]]) -> None:
+def _print_table(first: str, lines: Iterable[tuple[str, list[str]]]) -> None:
+    """Print each line as soon as it is known."""
     heads = [first, "false alarms", *(f"+{slowdown:.0%}" for slowdown in SLOWDOWNS)]
     print(f"| {' | '.join(heads)} |")
     print(f"|{'---|' * len(heads)}")
-    for name, cells in lines.items():
+    for name, cells in lines:
         print(f"| {' | '.join([name, *cells])} |", flush=True)
 
 
