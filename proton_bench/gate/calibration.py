@@ -11,7 +11,7 @@ import numpy.typing as npt
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.arrangement import paired_as
-from proton_bench.gate.check import Check, choose_checks, limits_of
+from proton_bench.gate.check import Check, choose_checks, lasting_key, limits_of
 from proton_bench.gate.contrast import Contrast, paired
 from proton_bench.gate.evidence import Background, weigh
 from proton_bench.gate.fingerprint import Tier, examine_runs, machine_of
@@ -50,14 +50,11 @@ def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
     run_freedom = np.maximum(counts - 1.0, 0.0)
     pair_variance = np.maximum(pair.variance, observations.tick_floor(paired=True))
     run_variance = np.maximum(run_variance, observations.tick_floor(paired=False))
-    tree = measured.comparison.tree
     return Noise(
         machine=machine_of(runs[0].profile),
         paths=tuple(
             PathNoise(
-                tree.path(check.row),
-                check.occurrence,
-                check.threshold.metric,
+                *lasting_key(measured, check),
                 Spread(float(pair_variance[at]), float(pair.freedom[at])),
                 Spread(float(run_variance[at]), float(run_freedom[at])),
             )

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.names import steady_name
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.policy import MARGIN_PART, Policy
 from proton_bench.gate.selector import selects
 from proton_bench.gate.threshold import Threshold
 from proton_bench.gate.timing import Limits
 
-__all__ = ["Check", "choose_checks", "governing", "limits_of"]
+__all__ = ["Check", "choose_checks", "governing", "lasting_key", "limits_of"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -79,6 +80,13 @@ def _occurrences(measured: Measured) -> list[int]:
         own[row], found[row] = label, seen[label]
         seen[label] += row in measures
     return found
+
+
+def lasting_key(measured: Measured, check: Check) -> tuple[tuple[str, ...], int, str]:
+    """Return path, occurrence and metric by names that edits elsewhere in a file do not change."""
+    path = measured.comparison.tree.path(check.row)
+    steady = tuple(steady_name(name) for name in path)
+    return steady, check.occurrence, check.threshold.metric
 
 
 def governing(thresholds: Iterable[Threshold], path: Sequence[str]) -> dict[str, Threshold]:

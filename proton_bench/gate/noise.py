@@ -43,7 +43,7 @@ class PathNoise:
     """The noise of one metric of one path.
 
     Attributes:
-        path: Names from below the root.
+        path: Names from below the root, without line numbers and the like.
         occurrence: Which of several rows with this path it is.
         metric: As thresholds name it.
         pair: Of the difference of two runs in turn.

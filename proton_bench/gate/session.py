@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.gate.arrangement import Arrangement
 from proton_bench.gate.canary import Canaries, log_clocks, observe
-from proton_bench.gate.check import Check, choose_checks, limits_of
+from proton_bench.gate.check import Check, choose_checks, lasting_key, limits_of
 from proton_bench.gate.common_shift import explained_by_shift
 from proton_bench.gate.controls import Controls, examine
 from proton_bench.gate.evidence import Background, contrast_of, weigh
@@ -110,8 +110,7 @@ class Session:
         noise = self.noise()
         if noise is None:
             return Background(*ticks, metrics, [Spread(math.nan, 0.0)] * len(checks))
-        tree = self.measured.comparison.tree
-        keys = [(tree.path(each.row), each.occurrence, each.threshold.metric) for each in checks]
+        keys = [lasting_key(self.measured, each) for each in checks]
         spreads = noise.spreads(keys, paired=paired)
         return Background(*ticks, metrics, spreads, noise.priors(paired=paired))
 

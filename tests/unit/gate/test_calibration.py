@@ -134,3 +134,20 @@ def test_priors_of_nothing_survive_a_file() -> None:
     assert found.priors(paired=False)["median"].freedom == math.inf
     assert found.spreads([(("a",), 0, "median")], paired=True)[0].freedom == 0.0
     assert isinstance(found.spreads([(("a",), 0, "median")], paired=False)[0], Spread)
+
+
+def test_noise_of_a_line_that_moved_is_still_its_own() -> None:
+    def runs(line: int, count: int) -> list[Run]:
+        generator = np.random.default_rng(line)
+        kernels = [Kernel(f"m.py:{line}@f/k", between=0.02), Kernel("quiet", between=0.001)]
+        return [process(kernels, generator, new=False, at=at) for at in range(count)]
+
+    noise = measure_noise(runs(3, 16), Policy())
+    moved = runs(9, 4)
+
+    result = judge(moved[:2], moved[2:], Policy(), context=Context(noise=noise))
+
+    row = next(row for row in result.rows if row.path == ("m.py:9@f", "k"))
+    quiet = next(row for row in result.rows if row.path == ("quiet",))
+    assert noise.paths[0].path == ("m.py@f", "k")
+    assert row.detectable > 2.0 * quiet.detectable
