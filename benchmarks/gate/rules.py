@@ -71,7 +71,13 @@ def ours(drawn: Drawn) -> Mask:
     in_turn = len(set(drawn.order.tolist())) > 1
     if in_turn:
         return found.worse
-    return found.worse & ~explained_by_shift(evidence, limits, level=Policy().level)
+    return found.worse & ~_explained(evidence, limits)
+
+
+def _explained(evidence: Evidence, limits: Limits) -> Mask:
+    policy = Policy()
+    usual = math.log1p(policy.session_shift)
+    return explained_by_shift(evidence, limits, level=policy.level, usual=usual)
 
 
 def ours_with_canary(drawn: Drawn) -> Mask:

@@ -34,6 +34,7 @@ class Policy:
         share: Part of a run's time from which on a path is gated without being named.
         floor_ns: Slower by less than this per launch is no regression, unless
         total_floor: it is this part of the run's time. Both hold where no threshold was written.
+        session_shift: Part by which everything usually differs from one session to the next.
         runs: Processes that each side needs.
         undecided_share: Part of the gated time that may stay undecided.
         inconclusive_passes: Whether an undecided gate exits with 0.
@@ -52,6 +53,7 @@ class Policy:
     share: float = 0.005
     floor_ns: float = 1000.0
     total_floor: float = 0.001
+    session_shift: float = 0.015
     runs: int = 4
     undecided_share: float = 0.05
     inconclusive_passes: bool = False
@@ -202,6 +204,7 @@ _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "share": ("share", _part),
     "floor": ("floor_ns", _time),
     "total-floor": ("total_floor", _part),
+    "session-shift": ("session_shift", _part),
     "runs": ("runs", _runs),
     "undecided-share": ("undecided_share", _part),
     "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),

@@ -21,7 +21,7 @@ from proton_bench.gate.noise import Noise, Spread
 from proton_bench.gate.observations import Observations, observe_checks
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.rows import Judged
-from proton_bench.gate.timing import Evidence, Limits, decide, one_sided
+from proton_bench.gate.timing import Evidence, Limits, changed_for_certain, decide
 
 __all__ = ["Context", "Session"]
 
@@ -158,19 +158,18 @@ class Session:
             background,
             fewest_runs=self.policy.runs,
         )
-        grew = np.sign(evidence.contrast.effect)
-        p_values = one_sided(
-            grew * counted.contrast.effect,
-            limits.margin,
-            error=counted.error * evidence.null_scale,
-            freedom=counted.noise.freedom,
+        return ~changed_for_certain(
+            replace(evidence, noise=counted.noise),
+            counted.contrast.effect,
+            limits,
+            level=self.policy.level,
         )
-        return ~(p_values <= self.policy.level)
 
     def _shift_explains(self, evidence: Evidence, limits: Limits) -> Mask:
         if not self.is_ambiguous:
             return np.zeros(len(limits.margin), dtype=np.bool_)
-        return explained_by_shift(evidence, limits, level=self.policy.level)
+        usual = math.log1p(self.policy.session_shift)
+        return explained_by_shift(evidence, limits, level=self.policy.level, usual=usual)
 
     def canaries(self) -> Canaries:
         """Return what kernels of our own showed."""

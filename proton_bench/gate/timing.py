@@ -25,7 +25,15 @@ from proton_bench.gate.discovery import Dependence, adjusted
 from proton_bench.gate.moderation import Moderated
 from proton_bench.gate.power import Question, detectable, pairs_needed, quantile
 
-__all__ = ["CONFIDENCE", "Decisions", "Evidence", "Limits", "decide", "one_sided"]
+__all__ = [
+    "CONFIDENCE",
+    "Decisions",
+    "Evidence",
+    "Limits",
+    "changed_for_certain",
+    "decide",
+    "one_sided",
+]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -124,6 +132,28 @@ def one_sided(effect: Numbers, margin: Numbers, *, error: Numbers, freedom: Numb
         ratio = np.where(effect == margin, 0.0, (effect - margin) / error)
     found = stats.t.sf(ratio, np.where(freedom > 0, freedom, 1.0))
     return np.where((freedom > 0) & np.isfinite(effect) & np.isfinite(error), found, np.nan)
+
+
+def changed_for_certain(
+    evidence: Evidence, effect: Numbers, limits: Limits, *, level: float
+) -> Mask:
+    """Return which tested paths change beyond the margin in the direction in which they changed.
+
+    Args:
+        evidence: Errors, the directions of the changes, and which paths are tested.
+        effect: What is left of the effects when something else has explained a part of them.
+        limits: Margins.
+        level: False discovery rate over the paths of each direction.
+    """
+    known = {"error": evidence.error, "freedom": evidence.noise.freedom}
+    more, less = (
+        adjusted(
+            np.where(evidence.tested, one_sided(sign * effect, limits.margin, **known), np.nan)
+        )
+        for sign in (1.0, -1.0)
+    )
+    found: Mask = np.where(evidence.contrast.effect > 0.0, more, less) <= level
+    return found
 
 
 def decide(

@@ -50,12 +50,17 @@ def test_identical_programs_rarely_fail(scenario: Scenario) -> None:
     assert found.alarms.value <= 0.05
 
 
-def test_a_stored_base_cries_wolf_no_more_often() -> None:
-    stored = replace(USUAL, machine=Machine(apart=True))
-
-    assert simulate(stored, gates=200, seed=3).alarms.value <= 0.05
-    with_canary = replace(stored, rule=ours_with_canary)
-    assert simulate(with_canary, gates=200, seed=3).alarms.value <= 0.05
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        replace(USUAL, machine=Machine(apart=True)),
+        replace(USUAL, machine=Machine(apart=True), rule=ours_with_canary),
+        replace(USUAL, machine=Machine(apart=True), program=replace(SMALL, paths=1)),
+        replace(USUAL, machine=Machine(drift=0.025, alternating=False)),
+    ],
+)
+def test_shifts_of_the_machine_rarely_fail(scenario: Scenario) -> None:
+    assert simulate(scenario, gates=200, seed=3).alarms.value <= 0.05
 
 
 def test_slowdowns_are_found_the_larger_the_more_surely() -> None:

@@ -61,7 +61,13 @@ def test_a_small_shift_is_no_matter() -> None:
 
 
 @pytest.mark.parametrize("paths", [1, 7])
-def test_few_paths_do_not_say_what_they_share(paths: int) -> None:
-    result = judge(*apart(*QUIET[:paths], shift=0.06), Policy())
+def test_few_paths_have_to_exceed_what_sessions_usually_differ_by(paths: int) -> None:
+    small = judge(*apart(*QUIET[:paths], shift=0.04), Policy())
+    steady = judge(*apart(*QUIET[:paths], shift=0.04), Policy(session_shift=0.001))
+    large = judge(*apart(*QUIET[:paths], shift=0.1), Policy())
+    nothing = judge(*apart(*QUIET[:paths]), Policy())
 
-    assert len(result.regressions) == paths
+    assert {row.reasons[0] for row in small.rows} == {Reason.COMMON_SHIFT}
+    assert small.verdict is SuiteVerdict.INCONCLUSIVE
+    assert len(steady.regressions) == len(large.regressions) == paths
+    assert nothing.verdict is SuiteVerdict.PASS

@@ -19,6 +19,7 @@ fdr = "by"
 share = "1%"
 floor = "2us"
 total-floor = "0.2%"
+session-shift = "2%"
 runs = 6
 undecided-share = "10%"
 inconclusive = "pass"
@@ -47,6 +48,7 @@ def test_every_key_of_a_pyproject(tmp_path: Path) -> None:
     assert (policy.threshold, policy.margin, policy.level) == (0.04, 0.01, 0.02)
     assert (policy.dependence, policy.share, policy.floor_ns) == (Dependence.ANY, 0.01, 2000.0)
     assert (policy.total_floor, policy.runs, policy.undecided_share) == (0.002, 6, 0.1)
+    assert policy.session_shift == 0.02
     assert policy.inconclusive_passes
     assert policy.strict
     assert policy.same_binary_fails
