@@ -23,6 +23,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.gate.arrangement import arrange
 from proton_bench.gate.measured import measure
 from proton_bench.gate.policy import Policy
+from proton_bench.gate.power import RECOMMENDED_PAIRS
 from proton_bench.gate.session import Context, Session
 from proton_bench.gate.structure import StructuralChange, find_structural_changes
 
@@ -41,7 +42,7 @@ class Plan:
 
     screening_pairs: int = 3
     flag_below: float = 0.2
-    confirming_pairs: int = 6
+    confirming_pairs: int = RECOMMENDED_PAIRS
 
 
 @dataclass(frozen=True, slots=True)

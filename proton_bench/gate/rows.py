@@ -13,6 +13,7 @@ from proton_bench.gate.check import Check
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.observations import Observations
 from proton_bench.gate.policy import Policy
+from proton_bench.gate.power import RECOMMENDED_PAIRS
 from proton_bench.gate.result import GateRow
 from proton_bench.gate.selector import selects
 from proton_bench.gate.timing import Decisions, Evidence, Limits
@@ -23,6 +24,16 @@ __all__ = ["Judged", "answer"]
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+_MORE_RUNS_HELP = frozenset(
+    {
+        Reason.MISSING_IN_RUNS,
+        Reason.NEEDS_RUNS,
+        Reason.STRUCTURE_ONLY,
+        Reason.TIMER_TICK,
+        Reason.TOO_FEW_RUNS,
+        Reason.TOO_NOISY,
+    }
+)
 # Changes beyond this, on the log scale, do not fit a float.
 _LARGEST = 700.0
 _SEVERITY = {
@@ -103,7 +114,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
                 high=_part(judged.decisions.high[at]),
                 p_worse=float(judged.decisions.p_worse[at]),
                 detectable=_part(judged.decisions.detectable[at]),
-                pairs_needed=_pairs(judged, at) if verdict is Verdict.INCONCLUSIVE else 0,
+                pairs_needed=_pairs(judged, policy, reasons, at=at),
                 base_runs=int(known[0][at]),
                 new_runs=int(known[1][at]),
                 order_effect=_part(judged.evidence.contrast.order_effect[at]),
@@ -223,16 +234,19 @@ def _is_downgraded(judged: Judged, verdict: Verdict, reasons: Sequence[Reason], 
     )
 
 
-def _pairs(judged: Judged, at: int) -> int:
-    """Return pairs in all: more than there are, in both orders alike."""
-    needed = float(judged.decisions.pairs[at])
-    runs = int(judged.evidence.contrast.runs[at])
-    if not math.isfinite(float(judged.evidence.error[at])):
+def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int) -> int:
+    """Return pairs in all where more of them would decide: in both orders alike."""
+    if _MORE_RUNS_HELP.isdisjoint(reasons):
         return 0
-    if not math.isfinite(needed):
+    runs = int(judged.evidence.contrast.runs[at])
+    fewest = max(policy.runs, runs + 1)
+    if not math.isfinite(float(judged.evidence.error[at])):
+        fewest = max(fewest, RECOMMENDED_PAIRS)  # nothing is known of the noise
+    elif math.isfinite(needed := float(judged.decisions.pairs[at])):
+        fewest = max(fewest, int(needed))
+    else:
         return -1
-    more = runs + 2 - runs % 2
-    return max(int(needed), more)
+    return fewest + fewest % 2
 
 
 def _part(logarithm: float) -> float:

@@ -75,6 +75,7 @@ def test_too_few_runs_decide_no_timing(pairs: int) -> None:
     assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
     expected = Reason.STRUCTURE_ONLY if pairs == 1 else Reason.TOO_FEW_RUNS
     assert row_of(result).reasons[0] is expected
+    assert row_of(result).pairs_needed == 6
 
 
 def test_a_noisy_path_is_inconclusive_and_says_what_it_needs() -> None:
