@@ -14,7 +14,7 @@ from proton_bench.gate.common_shift import common_shift
 from proton_bench.gate.controls import Controls
 from proton_bench.gate.fingerprint import examine_runs
 from proton_bench.gate.measured import measure
-from proton_bench.gate.notes import notes_on, unmatched, void_note
+from proton_bench.gate.notes import note_of, notes_on, unmatched
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.result import GateResult, Note
 from proton_bench.gate.rows import Judged, answer
@@ -63,7 +63,7 @@ def judge(
         inconclusive_passes=policy.inconclusive_passes,
     )
     if not base_runs:
-        return replace(shell, notes=(void_note(Reason.NO_BASE_RUNS),))
+        return replace(shell, notes=(note_of(Reason.NO_BASE_RUNS),))
     findings = examine_runs(base_runs, new_runs)
     notes = notes_on(findings, policy)
     if any(note.reason is Reason.OTHER_DEVICE for note in notes):
@@ -116,7 +116,7 @@ def _session_notes(
         Reason.COMMON_SHIFT: shifted,
         Reason.GLOBAL_SHIFT: not shifted and _is_global(judged),
     }
-    return [void_note(reason) for reason, holds in said.items() if holds]
+    return [note_of(reason) for reason, holds in said.items() if holds]
 
 
 def _is_global(judged: Judged) -> bool:

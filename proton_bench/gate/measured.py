@@ -70,17 +70,12 @@ class Measured:
         found: Numbers = (base.mean(axis=0) + new.mean(axis=0)) / 2.0
         return found
 
-    def samples(self, rows: Sequence[int], metric: str = "") -> list[list[Sample | None]]:
-        """Return for each run what single launches of these rows took, None where nobody knows.
-
-        Args:
-            rows: Rows of the comparison.
-            metric: Full name of the metric; "" for the one that is compared.
-        """
+    def samples(self, rows: Sequence[int]) -> list[list[Sample | None]]:
+        """Return for each run what single launches of these rows took, None where nobody knows."""
         wanted = {row: place for place, row in enumerate(rows)}
         found: list[list[Sample | None]] = []
         for run, places in zip(self.runs, self.comparison.tree.places, strict=True):
-            merged = _distributions(run.profile, metric or self.source, places, wanted=wanted)
+            merged = _distributions(run.profile, self.source, places, wanted=wanted)
             line: list[Sample | None] = [None] * len(rows)
             for place, distribution in merged.items():
                 line[place] = Sample.of(distribution)

@@ -14,7 +14,7 @@ from proton_bench.gate.result import Note
 from proton_bench.gate.selector import selects
 from proton_bench.gate.verdict import Reason
 
-__all__ = ["notes_on", "unmatched", "void_note"]
+__all__ = ["note_of", "notes_on", "unmatched"]
 
 _TEXTS = {
     Reason.NO_BASE_RUNS: "there is no base run to compare with; record one",
@@ -46,7 +46,7 @@ _REASONS = {
 }
 
 
-def void_note(reason: Reason) -> Note:
+def note_of(reason: Reason) -> Note:
     """Return the note on something that needs no further facts."""
     return Note(reason, _TEXTS[reason])
 
@@ -72,11 +72,11 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     notes = []
     if not bool((base & new & ~measured.canary).any()):
-        notes.append(void_note(Reason.NOTHING_MATCHED))
+        notes.append(note_of(Reason.NOTHING_MATCHED))
     elif not checks and (
         not policy.thresholds or any(not each.is_structural for each in policy.thresholds)
     ):
-        notes.append(void_note(Reason.NOTHING_GATED))
+        notes.append(note_of(Reason.NOTHING_GATED))
     named = [each for each in policy.thresholds if each.selector]
     rows = np.flatnonzero((base | new) & ~measured.canary).tolist() if named else []
     paths = [tree.path(row) for row in rows]
