@@ -23,7 +23,7 @@ from typing import Any
 from proton_bench.analysis.run import Run
 from proton_bench.profile import Profile
 
-__all__ = ["Finding", "Tier", "examine_runs", "machine_of"]
+__all__ = ["Finding", "Tier", "examine_runs", "facts_of", "machine_of"]
 
 
 class Tier(StrEnum):
@@ -85,7 +85,7 @@ _POWER_CAP = 4
 
 def examine_runs(base: Sequence[Run], new: Sequence[Run]) -> tuple[Finding, ...]:
     """Return everything in which the runs differ or that disturbed them, hardest first."""
-    facts = [_facts(run.profile) for run in (*base, *new)]
+    facts = [facts_of(run.profile) for run in (*base, *new)]
     keys = dict.fromkeys(key for each in facts for key in each)
     found = []
     for tier, fact in keys:
@@ -102,7 +102,7 @@ def machine_of(profile: Profile) -> dict[str, str]:
     """Return what tells this machine and its device from others: the facts of `HARD` and `UNIT`."""
     return {
         fact: value
-        for (tier, fact), value in _facts(profile).items()
+        for (tier, fact), value in facts_of(profile).items()
         if tier in {Tier.HARD, Tier.UNIT}
     }
 
@@ -111,7 +111,8 @@ def _told(values: Sequence[str | None]) -> str:
     return ", ".join(sorted({value for value in values if value is not None}))
 
 
-def _facts(profile: Profile) -> dict[tuple[Tier, str], str]:
+def facts_of(profile: Profile) -> dict[tuple[Tier, str], str]:
+    """Return what a run knows of its machine, device and tools, each fact with its tier."""
     provenance = profile.provenance
     facts: dict[tuple[Tier, str], str] = {}
     kinds: dict[str, set[str]] = {}

@@ -105,12 +105,13 @@ def read_policy(path: Path) -> Policy:
     return policy_from_table(table, f"{path} [{_TABLE}]")
 
 
-def policy_from_table(table: Any, source: str) -> Policy:
+def policy_from_table(table: Any, source: str, start: Policy | None = None) -> Policy:
     """Return the policy that a table of TOML says.
 
     Args:
         table: Keys and values as in `docs/gate_statistics.md`.
         source: Where it stands, for messages.
+        start: What holds for keys that are not in the table; the defaults without it.
 
     Raises:
         UsageError: A key or value means nothing; the message names it.
@@ -126,7 +127,7 @@ def policy_from_table(table: Any, source: str) -> Policy:
             found[name] = read(value)
         except UsageError as error:
             raise UsageError(f"{source}: {key}: {error}") from error
-    return Policy(**found)
+    return replace(start or Policy(), **found)
 
 
 # -- values --------------------------------------------------------------------------------------

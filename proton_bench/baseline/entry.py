@@ -1,0 +1,125 @@
+"""One saved set of runs as the store describes it, and the pointer that a promotion moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from proton_bench.baseline.key import Key
+from proton_bench.errors import ProfileFormatError
+
+__all__ = ["Entry", "Pointer", "StoredRun", "decode_entry", "decode_pointer"]
+
+_ENTRY = "proton_bench.baseline"
+_POINTER = "proton_bench.baseline_pointer"
+_VERSION = (1, 0)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """One run of an entry.
+
+    Attributes:
+        file: Name of its file within the entry.
+        source: Where it came from.
+        size: Bytes of the file.
+        sha256: What they add up to.
+    """
+
+    file: str
+    source: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Runs that were saved together and never change.
+
+    Attributes:
+        id: Its own name, from the time it was saved.
+        name: The baseline that it is a candidate of.
+        created_ns: When it was saved, in ns since 1970.
+        key: What the runs were recorded on and with.
+        runs: The runs.
+        revision: What git had checked out when they were recorded, "" for unknown.
+    """
+
+    id: str
+    name: str
+    created_ns: int
+    key: Key
+    runs: tuple[StoredRun, ...]
+    revision: str = ""
+
+    @property
+    def reference(self) -> str:
+        """How to name it on a command line."""
+        return f"{self.name}@{self.id}"
+
+    def encoded(self) -> bytes:
+        """Return what `decode_entry` reads."""
+        return _encoded(_ENTRY, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What a baseline is for one key.
+
+    Attributes:
+        entry: Id of the entry.
+        promoted_ns: When it was promoted, in ns since 1970.
+    """
+
+    entry: str
+    promoted_ns: int
+
+    def encoded(self) -> bytes:
+        """Return what `decode_pointer` reads."""
+        return _encoded(_POINTER, self)
+
+
+def decode_entry(content: bytes, source: str) -> Entry:
+    """Return the entry in the content of a file.
+
+    Raises:
+        ProfileFormatError: It is corrupt, or of a version that is not known.
+    """
+    return _decoded(content, source, (_ENTRY, Entry))
+
+
+def decode_pointer(content: bytes, source: str) -> Pointer:
+    """Return the pointer in the content of a file.
+
+    Raises:
+        ProfileFormatError: It is corrupt, or of a version that is not known.
+    """
+    return _decoded(content, source, (_POINTER, Pointer))
+
+
+def _encoded(schema: str, value: Any) -> bytes:
+    plain = msgspec.to_builtins(value)
+    document = {"schema": schema, "version": _VERSION, **plain}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _decoded(content: bytes, source: str, wanted: tuple[str, type[T]]) -> T:
+    schema, kind = wanted
+    try:
+        document = msgspec.json.decode(content, type=dict[str, Any])
+        if document.get("schema") != schema or document["version"][0] != _VERSION[0]:
+            raise ProfileFormatError(
+                f"{source}: not {schema} of version {_VERSION[0]}; save the baseline anew"
+            )
+        return msgspec.convert(document, kind)
+    except (msgspec.MsgspecError, KeyError, TypeError, IndexError, ValueError) as error:
+        if isinstance(error, ProfileFormatError):
+            raise
+        raise ProfileFormatError(
+            f"{source}: the store's own file is corrupt ({error}); remove the entry and save it "
+            "anew"
+        ) from None
