@@ -15,12 +15,15 @@ from proton_bench.plugin.manager import get_plugin_manager
 
 __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 
-# Name -> module with a function `command` and, where needed, CONTEXT_SETTINGS. A new command is
-# one line here; only the modules that a command line needs are imported.
+# Name -> module with a function `command` and, where needed, CONTEXT_SETTINGS, or with `group`, an
+# application of several commands. A new command is one line here; only the modules that a command
+# line needs are imported.
 COMMANDS = {
     "run": "proton_bench.cli.run",
     "view": "proton_bench.cli.view",
     "diff": "proton_bench.cli.diff",
+    "gate": "proton_bench.cli.gate",
+    "baseline": "proton_bench.cli.baseline",
     "query": "proton_bench.cli.query",
     "report": "proton_bench.cli.report",
     "export": "proton_bench.cli.export",
@@ -28,7 +31,7 @@ COMMANDS = {
     "doctor": "proton_bench.cli.doctor",
 }
 # Commands that read profiles, so that formats of plugins matter to them.
-_READERS = ("view", "diff", "query", "report", "export")
+_READERS = ("view", "diff", "gate", "baseline", "query", "report", "export")
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -46,8 +49,11 @@ def build_app(names: Iterable[str]) -> typer.Typer:
     app.callback()(_root)
     for name in names:
         module: Any = importlib.import_module(COMMANDS[name])
-        settings = getattr(module, "CONTEXT_SETTINGS", _HELP)
-        app.command(name, context_settings=dict(settings))(module.command)
+        settings = dict(getattr(module, "CONTEXT_SETTINGS", _HELP))
+        if hasattr(module, "group"):
+            app.add_typer(module.group, name=name, context_settings=settings)
+        else:
+            app.command(name, context_settings=settings)(module.command)
     return app
 
 

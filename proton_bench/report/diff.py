@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.style import Style
@@ -14,7 +14,8 @@ from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.formula import Divisor, parse_formula
 from proton_bench.analysis.ranking import Ranking
 from proton_bench.errors import MetricError
-from proton_bench.report.diff_rows import Column, columns, footer, meanings, names, notes
+from proton_bench.report.columns import LEAST_NAME, Column, cut, fitting
+from proton_bench.report.diff_rows import columns, footer, meanings, names, notes
 from proton_bench.report.diff_summary import (
     cost_lines,
     cost_warning,
@@ -35,8 +36,6 @@ _NOTE = Style(color="cyan")
 # A change of this share of the largest one is printed bold.
 _MUCH = 0.5
 _MAX_INDENT = 64
-# A name gets at least so much room before columns are given up.
-_MIN_NAME = 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +57,7 @@ class DiffReport:
         edge = options.max_width if console.file.isatty() else None
         yield from self._summary()
         every = columns(self.comparison, self.ranking)
-        shown = every if edge is None else _fitting_columns(every, edge)
+        shown = every if edge is None else fitting(every, edge)
         for column in shown:
             yield Segment(f"{column.title.rjust(column.width)}  ", HEADING)
         yield Segment("name\n", HEADING)
@@ -90,8 +89,8 @@ class DiffReport:
             said = "  ".join(notes(self.comparison, row))
             label = f"{indent}{name}"
             if edge is not None:
-                label = _cut(label, max(edge - width, _MIN_NAME))
-                said = _cut(said, edge - width - cell_len(label) - 2)
+                label = cut(label, max(edge - width, LEAST_NAME))
+                said = cut(said, edge - width - cell_len(label) - 2)
             yield Segment(label)
             if said:
                 yield Segment(f"  {said}", _NOTE)
@@ -119,22 +118,6 @@ class DiffReport:
             yield Segment(f"  {line}\n", DIM)
         if hidden:
             yield Segment(f"  {hidden} columns do not fit; a pipe or file gets them all\n", DIM)
-
-
-def _fitting_columns(every: Sequence[Column], edge: int) -> list[Column]:
-    shown = list(every)
-    while sum(column.width + 2 for column in shown) + _MIN_NAME > edge:
-        least = max(shown, key=lambda column: column.worth)
-        if not least.worth:
-            break
-        shown = [column for column in shown if column.worth != least.worth]
-    return shown
-
-
-def _cut(text: str, room: int) -> str:
-    if cell_len(text) <= room:
-        return text
-    return "" if room < 2 else set_cell_size(text, room - 1).rstrip() + "…"
 
 
 def _more_is_better(name: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.ranking import Ranking
 from proton_bench.report.diff_rows import columns, footer, meanings, names, notes
@@ -14,15 +12,11 @@ from proton_bench.report.diff_summary import (
     loss_lines,
     side_lines,
 )
+from proton_bench.report.markdown import escaped
 from proton_bench.report.names import FrameFormat
 
 __all__ = ["diff_markdown"]
 
-# What could become markup, a cell's end, a link or a mention.
-_MARKUP = re.compile(r"([\\`*_{}\[\]#|~$]|:(?=//))")
-# Not behind a letter, where it would be part of a word, such as file:line@function.
-_MENTION = re.compile(r"(?<!\w)@")
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _MAX_INDENT = 16
 
 
@@ -35,14 +29,14 @@ def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat)
         frames: Form of Python frames' names.
     """
     shown = columns(comparison, ranking)
-    lines = [f"**{_escaped(headline(comparison))}**", ""]
-    lines += [f"- {word}: {_escaped(text)}" for word, text in side_lines(comparison)]
-    lines += [f"- {word}: {_escaped(text)}" for word, text in cost_lines(comparison)]
+    lines = [f"**{escaped(headline(comparison))}**", ""]
+    lines += [f"- {word}: {escaped(text)}" for word, text in side_lines(comparison)]
+    lines += [f"- {word}: {escaped(text)}" for word, text in cost_lines(comparison)]
     warning = cost_warning(comparison)
     if warning is not None:
-        lines.append(f"- {_escaped(warning)}")
-    lines += [f"- {_escaped(loss)}" for loss in loss_lines(comparison)]
-    titles = [_escaped(column.title) for column in shown]
+        lines.append(f"- {escaped(warning)}")
+    lines += [f"- {escaped(loss)}" for loss in loss_lines(comparison)]
+    titles = [escaped(column.title) for column in shown]
     lines += ["", f"| {' | '.join([*titles, 'name', 'notes'])} |"]
     lines.append(f"|{' --: |' * len(titles)} :-- | :-- |")
     labels = names(comparison, ranking, frames)
@@ -51,14 +45,9 @@ def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat)
     ):
         indent = "&nbsp;&nbsp;" * min(depth, _MAX_INDENT)
         cells = [column.texts[place] for column in shown]
-        cells += [indent + _escaped(name), _escaped(", ".join(notes(comparison, row)))]
+        cells += [indent + escaped(name), escaped(", ".join(notes(comparison, row)))]
         lines.append(f"| {' | '.join(cells)} |")
     lines.append("")
-    lines += [f"- {_escaped(title)}: {_escaped(text)}" for title, text in meanings(comparison)]
-    lines += [f"- {_escaped(line)}" for line in footer(comparison, ranking)]
+    lines += [f"- {escaped(title)}: {escaped(text)}" for title, text in meanings(comparison)]
+    lines += [f"- {escaped(line)}" for line in footer(comparison, ranking)]
     return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    text = _MENTION.sub("@\N{WORD JOINER}", text.translate(_ENTITIES))
-    return _MARKUP.sub(r"\\\1", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,31 +12,12 @@ from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.ranking import Ranking
 from proton_bench.profile import Variant
+from proton_bench.report.columns import Column
 from proton_bench.report.names import FrameFormat, format_name, visible
 from proton_bench.report.quantity import Quantity, percent_text
 from proton_bench.report.units import count_text, number_texts
 
-__all__ = ["Column", "columns", "footer", "meanings", "names", "notes"]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of numbers.
-
-    Attributes:
-        title: What stands above it.
-        texts: One text per shown row.
-        worth: Order in which columns are given up where there is no room, greatest first.
-    """
-
-    title: str
-    texts: tuple[str, ...]
-    worth: int = 0
-
-    @property
-    def width(self) -> int:
-        """Characters that the column takes."""
-        return max(map(len, (self.title, *self.texts)))
+__all__ = ["columns", "footer", "meanings", "names", "notes"]
 
 
 def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:

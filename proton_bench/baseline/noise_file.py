@@ -1,0 +1,30 @@
+"""Stored noise of a machine, from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.formats.base import display_name
+from proton_bench.gate.noise import Noise
+
+__all__ = ["read_noise"]
+
+
+def read_noise(file: Path) -> Noise:
+    """Return what a file says of a machine's noise.
+
+    Raises:
+        UsageError: The file cannot be read.
+        ProfileFormatError: It is corrupt, something else, or of a version that is not known.
+    """
+    name = display_name(file)
+    try:
+        document = msgspec.json.decode(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"noise {name} cannot be read: {error.strerror or error}") from None
+    except msgspec.DecodeError as error:
+        raise ProfileFormatError(f"noise {name} is no JSON: {error}; measure it anew") from None
+    return Noise.from_document(document, name)

@@ -1,0 +1,133 @@
+"""``proton baseline``: runs that are kept, and what their names mean."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton_bench.baseline import BaselineStore, read_runs
+from proton_bench.baseline.export import export_entry
+from proton_bench.baseline.reference import split_reference
+from proton_bench.cli.gate_options import StoreOption
+from proton_bench.cli.project import default_store
+from proton_bench.errors import UsageError
+from proton_bench.report.baselines import BaselineListing, ListedEntry, baselines_document
+from proton_bench.report.document import encode_document
+from proton_bench.report.theme import open_console
+from proton_bench.report.tree import print_report
+
+__all__ = ["group"]
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+group = typer.Typer(
+    help="Keep runs to compare with: save candidates, promote one, list, show, remove, export.",
+    no_args_is_help=True,
+    context_settings=dict(_HELP),
+)
+
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the baseline, such as main.")]
+_Reference = Annotated[
+    str, typer.Argument(metavar="NAME[@ID]", help="A baseline, or one entry of it.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+@group.command("save")
+def save(
+    name: _Name,
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Profiles, or folders of runs.")
+    ],
+    store: StoreOption = None,
+) -> None:
+    """Save runs as a candidate; what the name means stays what it was."""
+    found = read_runs(runs)
+    if not found:
+        raise UsageError(f"there is no run in {', '.join(ascii(str(each)) for each in runs)}")
+    entry = _store(store).save(name, found)
+    typer.echo(entry.reference)
+    for run in found:
+        if any(run.profile.dropped.values()):
+            sys.stderr.write(
+                f"proton: warning: {run.source} lost records, so that no gate against it can "
+                "find a regression; record it again\n"
+            )
+
+
+@group.command("list")
+def list_all(store: StoreOption = None, as_json: _Json = False) -> None:
+    """List all baselines and candidates."""
+    _print(_listing(_store(store), None), as_json=as_json)
+
+
+@group.command("show")
+def show(name: _Reference, store: StoreOption = None, as_json: _Json = False) -> None:
+    """Show the entries of a baseline: what they were recorded on, with what, and from where."""
+    baselines = _store(store)
+    chosen, id = split_reference(name)
+    baselines.catalogue.entry(chosen, id)
+    listing = _listing(baselines, chosen)
+    kept = [each for each in listing.entries if id in {None, each.entry.id}]
+    _print(BaselineListing(kept, {}, with_facts=True), as_json=as_json)
+
+
+@group.command("promote")
+def promote(name: _Reference, store: StoreOption = None) -> None:
+    """Make a candidate what the name means on its device, driver and versions."""
+    entry, before = _store(store).promote(*split_reference(name))
+    if before is not None and before.id == entry.id:
+        said = "it was that already"
+    else:
+        said = f"it was {before.reference}" if before is not None else "it meant nothing before"
+    typer.echo(f"{entry.name} is now {entry.reference}; {said}")
+
+
+@group.command("rm")
+def remove(name: _Reference, store: StoreOption = None) -> None:
+    """Remove a candidate, or a baseline with everything that was saved for it."""
+    chosen, id = split_reference(name)
+    for gone in _store(store).remove(chosen, id):
+        typer.echo(f"removed {chosen}@{gone}")
+
+
+@group.command("export")
+def export(
+    name: _Reference,
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where to; it must be empty or not be there.")
+    ],
+    store: StoreOption = None,
+) -> None:
+    """Copy the runs of a baseline to a folder, to commit or to send them."""
+    baselines = _store(store)
+    chosen, id = split_reference(name)
+    if id is None:
+        promoted = baselines.catalogue.promoted(chosen)
+        entry = promoted[0][1] if promoted else baselines.catalogue.entry(chosen)
+    else:
+        entry = baselines.catalogue.entry(chosen, id)
+    for file in export_entry(baselines.catalogue, entry, folder):
+        typer.echo(str(file))
+
+
+def _store(folder: Path | None) -> BaselineStore:
+    return BaselineStore(folder or default_store())
+
+
+def _listing(store: BaselineStore, name: str | None) -> BaselineListing:
+    names = store.catalogue.names() if name is None else [name]
+    promoted = {entry.id for each in names for _, entry in store.catalogue.promoted(each)}
+    entries = [ListedEntry(each, each.id in promoted) for each in store.catalogue.entries(name)]
+    return BaselineListing(entries, store.catalogue.unreadable())
+
+
+def _print(listing: BaselineListing, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(encode_document(baselines_document(listing)))
+        sys.stdout.buffer.flush()
+    else:
+        print_report(open_console(), listing)

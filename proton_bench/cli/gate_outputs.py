@@ -1,0 +1,141 @@
+"""Where the outcome of a gate goes: the terminal, files, and what GitHub Actions reads."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.baseline.durable import replace
+from proton_bench.errors import OutputError, UsageError
+from proton_bench.formats.base import display_name
+from proton_bench.gate.verdict import SuiteVerdict
+from proton_bench.report.document import encode_document
+from proton_bench.report.gate import GateReport
+from proton_bench.report.gate_document import gate_document
+from proton_bench.report.gate_github import gate_annotations, resumed, stopped
+from proton_bench.report.gate_junit import gate_junit
+from proton_bench.report.gate_markdown import SUMMARY_BYTES, gate_markdown
+from proton_bench.report.gate_outcome import Outcome
+from proton_bench.report.theme import open_console
+from proton_bench.report.tree import print_report
+
+__all__ = ["Outputs"]
+
+_STDOUT = "-"
+# A summary that has no more room than this is left alone.
+_LEAST_SUMMARY = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What is wanted of an outcome.
+
+    Attributes:
+        everything: Whether the terminal shows rows that are the same.
+        as_json: Whether a JSON document is printed instead of the report.
+        markdown: File for Markdown, "-" for standard output instead of the report.
+        junit: File for JUnit XML, "-" for standard output instead of the report.
+        github: Whether annotations are printed and the job summary is added to.
+    """
+
+    everything: bool
+    as_json: bool
+    markdown: Path | None
+    junit: Path | None
+    github: bool
+
+    def __post_init__(self) -> None:
+        if sum([self.as_json, *(str(file) == _STDOUT for file in (self.markdown, self.junit))]) > 1:
+            raise UsageError(
+                "--json, --markdown - and --junit - all print to standard output: give one of them"
+            )
+
+    def write(self, outcome: Outcome) -> None:
+        """Write everything that is wanted, files first, so that a full pipe costs none of them.
+
+        Raises:
+            OutputError: A file cannot be written.
+        """
+        if outcome.result.verdict is SuiteVerdict.INCONCLUSIVE and not outcome.result.exit_code:
+            sys.stderr.write(
+                "proton: warning: the gate does not know, and --inconclusive=pass lets it pass\n"
+            )
+        if self.markdown is not None:
+            text = gate_markdown(outcome)
+            _write(self.markdown, text.encode("utf-8", "backslashreplace"))
+        if self.junit is not None:
+            _write(self.junit, gate_junit(outcome))
+        if self.github:
+            _summarize(outcome)
+        self._print(outcome)
+
+    @property
+    def _has_stdout(self) -> bool:
+        """Whether something else than the report goes to standard output."""
+        return self.as_json or _STDOUT in {str(self.markdown), str(self.junit)}
+
+    def _print(self, outcome: Outcome) -> None:
+        if self.as_json:
+            _print_bytes(encode_document(gate_document(outcome)))
+        elif not self._has_stdout:
+            self._report(outcome)
+        if self.github:
+            stream = sys.stderr if self._has_stdout else sys.stdout
+            workspace = os.environ.get("GITHUB_WORKSPACE", "")
+            for line in gate_annotations(outcome, workspace=workspace):
+                stream.write(f"{line}\n")
+
+    def _report(self, outcome: Outcome) -> None:
+        console = open_console()
+        token = secrets.token_hex(16)
+        if self.github:
+            sys.stdout.write(f"{stopped(token)}\n")
+        # What went wrong is said on standard error.
+        if outcome.result.verdict is not SuiteVerdict.ERROR:
+            print_report(console, GateReport(outcome, self.everything))
+        if self.github:
+            sys.stdout.write(f"{resumed(token)}\n")
+
+
+def _summarize(outcome: Outcome) -> None:
+    """Add to the summary of the step, as far as GitHub takes it; more would cost all of it."""
+    name = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not name:
+        return
+    try:
+        with open(name, "ab") as stream:
+            room = SUMMARY_BYTES - stream.tell()
+            if room < _LEAST_SUMMARY:
+                sys.stderr.write("proton: warning: the step summary is full; nothing was added\n")
+                return
+            text = gate_markdown(outcome, room)
+            stream.write(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise _unwritable(name, error) from None
+
+
+def _write(file: Path, content: bytes) -> None:
+    if str(file) == _STDOUT:
+        _print_bytes(content)
+        return
+    try:
+        if file.exists() and not file.is_file():
+            file.write_bytes(content)  # a device or pipe
+        else:
+            replace(file, content, file.with_name(f".{file.name}.{os.getpid()}"))
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise _unwritable(str(file), error) from None
+
+
+def _unwritable(name: str, error: Exception) -> OutputError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return OutputError(f"cannot write {display_name(Path(name))}: {reason}; choose another place")
+
+
+def _print_bytes(content: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,221 @@
+"""A gate in sentences and columns, for every way to show it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from proton_bench.gate.result import GateRow
+from proton_bench.gate.structure import StructuralChange
+from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.profile import MetricSpec
+from proton_bench.report.columns import Column
+from proton_bench.report.gate_outcome import Outcome
+from proton_bench.report.gate_reasons import MEANINGS, part_text
+from proton_bench.report.names import visible
+from proton_bench.report.quantity import percent_text
+from proton_bench.report.units import count_text, duration_text
+
+__all__ = [
+    "MEANINGS_OF_COLUMNS",
+    "columns",
+    "headline",
+    "notes",
+    "path_text",
+    "power_line",
+    "row_text",
+    "side_lines",
+    "structure_text",
+]
+
+_MAX_NAME = 120
+_MAX_PATH = 400
+_MAX_NOTE = 600
+_MAX_SOURCES = 3
+_RATES = {"flops": "flop/s", "gbps": "GB/s"}
+_OTHER = {"cycles": "cycles", "mem": ""}
+MEANINGS_OF_COLUMNS = {
+    "90 % interval": "where the change lies, nine times in ten",
+    "would see": "smallest change that these runs find four times in five",
+    "share": "part of a run's time",
+}
+
+
+def headline(outcome: Outcome) -> str:
+    """Return one line: the verdict, the path it is about, and how many there are."""
+    result = outcome.result
+    texts = {
+        SuiteVerdict.FAIL: _failure,
+        SuiteVerdict.PASS: _success,
+        SuiteVerdict.INCONCLUSIVE: _doubt,
+    }
+    said = texts.get(result.verdict, _obstacle)(outcome)
+    return f"{result.verdict}: {said}"
+
+
+def _failure(outcome: Outcome) -> str:
+    parts = []
+    regressions = outcome.result.regressions
+    if regressions:
+        parts.append(row_text(regressions[0], outcome))
+        parts.append(f"{_of_paths(outcome, len(regressions))} regressed")
+    forbidden = [each for each in outcome.structure if each.fails]
+    if forbidden:
+        what = count_text(len(forbidden), "structural change is", "structural changes are")
+        parts.append(f"{what} not allowed, first {structure_text(forbidden[0], outcome)}")
+    return "; ".join(parts)
+
+
+def _success(outcome: Outcome) -> str:
+    improved = [row for row in outcome.result.rows if row.verdict is Verdict.IMPROVED]
+    said = f"none of {count_text(len(_paths(outcome.result.rows)), 'path')} got worse"
+    if improved:
+        said += f"; {row_text(improved[0], outcome)}, {len(improved)} improved"
+    return said
+
+
+def _doubt(outcome: Outcome) -> str:
+    undecided = [row for row in outcome.result.rows if row.is_undecided]
+    if not undecided:
+        return _obstacle(outcome)
+    share = sum(row.share for row in undecided)
+    said = f"{_of_paths(outcome, len(undecided))}, {part_text(share)} of the time, may be worse"
+    needed = max(row.pairs_needed for row in undecided)
+    if needed > 0:
+        kind = "pair" if outcome.result.paired else "run"
+        where = "in all" if outcome.result.paired else "on each side"
+        said += f"; {count_text(needed, kind)} {where} would tell"
+    return said
+
+
+def _obstacle(outcome: Outcome) -> str:
+    if outcome.problem:
+        return visible(outcome.problem, _MAX_NOTE)
+    said = notes(outcome)
+    return said[0].partition(": ")[2] if said else "nothing was compared"
+
+
+def _of_paths(outcome: Outcome, count: int) -> str:
+    return f"{count} of {count_text(len(outcome.result.rows), 'check')}"
+
+
+def _paths(rows: Sequence[GateRow]) -> set[tuple[tuple[str, ...], int]]:
+    return {(row.path, row.occurrence) for row in rows}
+
+
+def row_text(row: GateRow, outcome: Outcome) -> str:
+    """Return a row as a sentence: ``softmax under fwd: median 5.1 % slower (4.2 % to 6 %)``."""
+    word = _direction(row)
+    bounds = f" ({percent_text(row.low)} to {percent_text(row.high)})" if _known(row.low) else ""
+    sides = f", {_value(row, row.base, outcome)} -> {_value(row, row.new, outcome)}"
+    change = f"{part_text(row.change)} {word}" if _known(row.change) else "unknown"
+    return f"{path_text(row.path)}: {row.metric} {change}{bounds}{sides if word else ''}"
+
+
+def _direction(row: GateRow) -> str:
+    if not _known(row.change):
+        return ""
+    if row.metric in {*_RATES, *_OTHER, "stddev", "iqr", "mad"}:
+        return "more" if row.change > 0 else "less"
+    return "slower" if row.change > 0 else "faster"
+
+
+def path_text(path: Sequence[str], limit: int = _MAX_PATH) -> str:
+    """Return a path on one line, its end where it is too long."""
+    names = [visible(name, _MAX_NAME) for name in path]
+    shown = " > ".join(names)
+    while len(shown) > limit and len(names) > 1:
+        names = names[1:]
+        shown = "... > " + " > ".join(names)
+    return shown or "ROOT"
+
+
+def _known(value: float) -> bool:
+    return math.isfinite(value)
+
+
+def _value(row: GateRow, value: float, outcome: Outcome) -> str:
+    if not _known(value):
+        return "-"
+    if row.metric in _RATES:
+        return f"{value:.4g} {_RATES[row.metric]}"
+    if row.metric in _OTHER:
+        return f"{value:.4g} {_OTHER[row.metric]}".rstrip()
+    return _amount(value, outcome)
+
+
+def _amount(value: float, outcome: Outcome) -> str:
+    unit = MetricSpec(outcome.result.metric).unit
+    return duration_text(value) if unit == "ns" else f"{value:.4g} {visible(unit)}".rstrip()
+
+
+# -- the table -----------------------------------------------------------------------------------
+def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
+    """Return the columns before the path."""
+    intervals = tuple(
+        f"{percent_text(row.low)} .. {percent_text(row.high)}" if _known(row.low) else "-"
+        for row in rows
+    )
+    return [
+        Column("verdict", tuple(str(row.verdict) for row in rows)),
+        Column("change", tuple(percent_text(row.change) for row in rows)),
+        Column("90 % interval", intervals, 2),
+        Column("would see", tuple(part_text(row.detectable) for row in rows), 1),
+        Column("share", tuple(part_text(row.share) for row in rows), 4),
+        Column("base", tuple(_value(row, row.base, outcome) for row in rows), 5),
+        Column("new", tuple(_value(row, row.new, outcome) for row in rows), 5),
+        Column("threshold", tuple(visible(row.threshold, 60) for row in rows), 3),
+    ]
+
+
+# -- around it -----------------------------------------------------------------------------------
+def structure_text(change: StructuralChange, outcome: Outcome) -> str:
+    """Return a structural change on one line: ``CALLS+ fwd > softmax, 4 -> 6 launches, +8 us``."""
+    parts = [f"{change.verdict} {path_text(change.path)}"]
+    if change.former_path:
+        parts.append(f"was {path_text(change.former_path)}")
+    before, after = _launches(change.base_calls), _launches(change.new_calls)
+    if before != after:
+        parts.append(f"{before} -> {after} launches")
+    if change.change:
+        sign = "+" if change.change > 0 else ""
+        parts.append(f"{sign}{_amount(change.change, outcome)}")
+    parts.append(f"{part_text(change.share)} of a run")
+    parts += [MEANINGS.get(each, each.value) for each in change.reasons]
+    return ", ".join(parts)
+
+
+def _launches(calls: tuple[float, float]) -> str:
+    low, high = (f"{each:.0f}" if each == int(each) else f"{each:.1f}" for each in calls)
+    return low if low == high else f"{low} to {high}"
+
+
+def notes(outcome: Outcome) -> list[str]:
+    """Return what to know of the whole, each with its reason in front."""
+    found = outcome.result.notes
+    if outcome.problem:  # which says better what is missing
+        found = tuple(note for note in found if note.reason is not Reason.NO_BASE_RUNS)
+    return [f"{note.reason}: {visible(note.text, _MAX_NOTE)}" for note in found]
+
+
+def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Yield for each side its word and its runs."""
+    result = outcome.result
+    for word, sources in (("base", result.base_runs), ("new", result.new_runs)):
+        if sources:
+            listed = ", ".join(visible(each, 200) for each in sources[:_MAX_SOURCES])
+            more = f" and {len(sources) - _MAX_SOURCES} more" if len(sources) > _MAX_SOURCES else ""
+            yield word, f"{count_text(len(sources), 'run')}: {listed}{more}"
+    if result.base_runs and result.new_runs:
+        yield "", "recorded in turn" if result.paired else "recorded apart"
+
+
+def power_line(outcome: Outcome) -> str:
+    """Return what this gate could have seen at all, "" where nobody knows."""
+    seen = sorted(row.detectable for row in outcome.result.rows if _known(row.detectable))
+    if not seen:
+        return ""
+    low, high = part_text(seen[0]), part_text(seen[-1])
+    spread = low if low == high else f"{low} to {high}"
+    level = part_text(outcome.result.level)
+    return f"smallest change found four times in five: {spread}; false discovery rate {level}"
