@@ -46,7 +46,7 @@ def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
     page.add(f"- note {escaped(note)}" for note in notes(outcome)[:_MAX_NOTES])
     left = [(page.add_table(_table(outcome.telling_rows, outcome)), "row", "rows")]
     if outcome.structure:
-        page.add(["", "Structure, apart from timing:", ""])
+        page.add(["", "Structure, apart from timing:", ""], needed=True)
         lines = [
             f"- {'**FAILS** ' if each.fails else ''}{escaped(structure_text(each, outcome))}"
             for each in outcome.structure
@@ -55,7 +55,7 @@ def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
     calm = outcome.calm_rows
     if calm:
         text = count_text(len(calm), "check is", "checks are")
-        page.add(["", f"<details><summary>{text} the same</summary>"])
+        page.add(["", f"<details><summary>{text} the same</summary>"], needed=True)
         left.append(
             (
                 page.add_table(_table(calm, outcome)),
