@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.stored import check_whole, other_gpu, stored_profile, stored_run
+
+from proton_bench.analysis.run import Run
+from proton_bench.baseline import BaselineStore
+from proton_bench.baseline.durable import locked
+from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.profile import ProfileBuilder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BaselineStore:
+    return BaselineStore(tmp_path / ".proton")
+
+
+def key_of_store(store: BaselineStore) -> Any:
+    return store.catalogue.entries()[0].key
+
+
+def test_a_saved_run_is_a_candidate_and_moves_nothing(store: BaselineStore) -> None:
+    first = store.save("main", [stored_run()])
+    store.promote("main")
+
+    second = store.save("main", [stored_run(200.0)])
+
+    assert store.catalogue.baseline("main", first.key) == first
+    assert store.catalogue.entries("main") == [first, second]
+
+
+def test_runs_come_back_as_they_were(store: BaselineStore) -> None:
+    entry = store.save("main", [stored_run(100.0), stored_run(300.0)])
+
+    runs = store.catalogue.load(entry)
+
+    assert [run.profile.columns["time (ns)"].values.sum() for run in runs] == [303.0, 903.0]
+    assert runs[0].source == f"{entry.reference}/0.proton"
+
+
+def test_promote_takes_the_newest_or_the_named_one(store: BaselineStore) -> None:
+    first, second = (store.save("main", [stored_run(time)]) for time in (1.0, 2.0))
+
+    assert store.promote("main") == (second, None)
+    assert store.promote("main", first.id) == (first, second)
+    assert store.catalogue.baseline("main", first.key) == first
+
+
+def test_each_device_driver_and_version_has_its_own(store: BaselineStore) -> None:
+    old = store.save("main", [stored_run()])
+    store.promote("main")
+    new = store.save("main", [stored_run(**other_gpu(driver="580"))])
+    store.promote("main")
+
+    assert store.catalogue.baseline("main", old.key) == old
+    assert store.catalogue.baseline("main", new.key) == new
+
+
+def test_the_closest_key_serves_where_there_is_none_of_the_very_machine(
+    store: BaselineStore,
+) -> None:
+    for facts in (other_gpu(name="B200"), other_gpu(uuid="GPU-9"), other_gpu(driver="580")):
+        store.promote("main", store.save("main", [stored_run(**facts)]).id)
+
+    probe = BaselineStore(store.folder.with_name("other")).save("x", [stored_run()])
+    found = store.catalogue.baseline("main", probe.key)
+
+    assert found is not None
+    assert found.key.distance(probe.key) == (0, 0, 1)
+
+
+def test_nothing_promoted_is_no_baseline(store: BaselineStore) -> None:
+    store.save("main", [stored_run()])
+
+    assert store.catalogue.baseline("main", key_of_store(store)) is None
+
+
+def test_rm_of_a_name_removes_everything_of_it(store: BaselineStore) -> None:
+    gone = [store.save("main", [stored_run()]).id for _ in range(2)]
+    kept = store.save("other", [stored_run()])
+    store.promote("main")
+
+    assert sorted(store.remove("main")) == sorted(gone)
+    assert store.catalogue.entries() == [kept]
+    assert list((store.folder / "staging").iterdir()) == []
+
+
+def test_rm_keeps_what_a_name_means(store: BaselineStore) -> None:
+    first = store.save("main", [stored_run()])
+    store.promote("main")
+    second = store.save("main", [stored_run()])
+
+    with pytest.raises(UsageError, match="is what main means; promote another entry first"):
+        store.remove("main", first.id)
+    assert store.remove("main", second.id) == [second.id]
+
+
+def test_rm_takes_an_entry_that_cannot_be_read(store: BaselineStore) -> None:
+    entry = store.save("main", [stored_run()])
+    (store.catalogue.folder_of(entry.id) / "entry.json").write_bytes(b"{")
+
+    assert store.remove("main", entry.id) == [entry.id]
+    assert store.catalogue.unreadable() == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "-x", "a b", "a\n", "a@b", "x" * 101]
+)
+def test_names_cannot_leave_the_store(store: BaselineStore, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the name of a baseline"):
+        store.save(name, [stored_run()])
+    assert not store.folder.exists()
+
+
+def test_an_unfinished_run_is_no_baseline(store: BaselineStore) -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", metrics={"time (ns)": 1})
+
+    with pytest.raises(UsageError, match="before its run had ended"):
+        store.save("main", [Run(builder.build(partial=True), "x.partial.proton")])
+
+
+def test_no_runs_are_no_baseline(store: BaselineStore) -> None:
+    with pytest.raises(UsageError, match="no run to save as main"):
+        store.save("main", [])
+
+
+@pytest.mark.parametrize("id", [None, "nothing"])
+def test_what_is_not_there_is_named_with_what_is(store: BaselineStore, id: str | None) -> None:
+    store.save("main", [stored_run()])
+
+    with pytest.raises(UsageError, match="has no baseline 'other'; there are: main"):
+        store.promote("other", id)
+    with pytest.raises(UsageError, match="has no baseline 'other'; there are: main"):
+        store.remove("other")
+    with pytest.raises(UsageError, match="main has no entry 'nothing'"):
+        store.promote("main", "nothing")
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "rename", "mkdir"])
+def test_a_full_disk_leaves_the_store_as_it_was(
+    store: BaselineStore, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    kept = store.save("main", [stored_run()])
+    store.promote("main")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x")
+
+    with monkeypatch.context() as patch:
+        if call == "write":
+            patch.setattr("proton_bench.baseline.store.write_new", full)
+        else:
+            patch.setattr(os, call, full)
+        with pytest.raises(OutputError, match="No space left on device") as caught:
+            store.save("main", [stored_run()])
+
+    assert caught.value.exit_code == 74
+    assert store.catalogue.entries() == [kept]
+    assert list((store.folder / "staging").iterdir()) == []
+    check_whole(store)
+
+
+def test_a_full_disk_leaves_the_pointer_as_it_was(
+    store: BaselineStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = store.save("main", [stored_run()])
+    store.promote("main")
+    store.save("main", [stored_run()])
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="cannot promote main@"):
+        store.promote("main")
+
+    assert store.catalogue.baseline("main", first.key) == first
+
+
+def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(OutputError, match="choose another place with --store"):
+        BaselineStore(tmp_path / "file" / "store").save("main", [stored_run()])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda content: content[:-5], "bytes instead of"),
+        (lambda content: bytes([*content[:-1], content[-1] ^ 1]), "not what was saved"),
+    ],
+)
+def test_half_written_runs_are_noticed(store: BaselineStore, damage: Any, message: str) -> None:
+    entry = store.save("main", [stored_run()])
+    file = store.catalogue.folder_of(entry.id) / "0.proton"
+    file.write_bytes(damage(file.read_bytes()))
+
+    with pytest.raises(ProfileFormatError, match=message):
+        store.catalogue.load(entry)
+
+
+def test_a_run_that_is_gone_is_noticed(store: BaselineStore) -> None:
+    entry = store.save("main", [stored_run()])
+    (store.catalogue.folder_of(entry.id) / "0.proton").unlink()
+
+    with pytest.raises(ProfileFormatError, match="No such file"):
+        store.catalogue.load(entry)
+
+
+def test_a_name_whose_entry_is_gone_is_corrupt_and_no_pass(store: BaselineStore) -> None:
+    entry = store.save("main", [stored_run()])
+    store.promote("main")
+    (store.catalogue.folder_of(entry.id) / "entry.json").unlink()
+
+    with pytest.raises(ProfileFormatError, match="is gone or corrupt"):
+        store.catalogue.baseline("main", entry.key)
+    assert store.catalogue.unreadable() == {entry.id: "entry.json is missing"}
+
+
+def test_a_pointer_that_is_half_there_is_corrupt(store: BaselineStore) -> None:
+    entry = store.save("main", [stored_run()])
+    store.promote("main")
+    (pointer,) = store.catalogue.pointer_files("main")
+    pointer.write_bytes(pointer.read_bytes()[:10])
+
+    with pytest.raises(ProfileFormatError, match="corrupt"):
+        store.catalogue.baseline("main", entry.key)
+
+
+def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
+    store: BaselineStore,
+) -> None:
+    store.save("main", [stored_run()])
+    staging = store.folder / "staging"
+    for name in ("dead", "alive"):
+        (staging / name).mkdir()
+        (staging / name / "0.proton").write_bytes(b"half")
+    (staging / "pointer-1").write_bytes(b"{")
+
+    with locked(staging / "alive", create=False):
+        store.save("main", [stored_run()])
+
+    assert [left.name for left in staging.iterdir()] == ["alive"]
+
+
+def test_profile_of_a_git_checkout_keeps_its_revision(store: BaselineStore) -> None:
+    profile = stored_profile(git={"revision": "abc123", "dirty": False})
+
+    assert store.save("main", [Run(profile, "a")]).revision == "abc123"
