@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import pytest
+from fakes.outcomes import every_outcome, outcome, row, structural, undecided, unknown
+
+from proton_bench.gate.verdict import SuiteVerdict, Verdict
+from proton_bench.report.gate_words import (
+    columns,
+    headline,
+    notes,
+    path_text,
+    power_line,
+    row_text,
+    side_lines,
+    structure_text,
+)
+
+FAIL = every_outcome()["fail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pass", "PASS: none of 2 paths got worse; step > faster: median 10.0 % faster"),
+        (
+            "fail",
+            "FAIL: step > softmax: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us; "
+            "1 of 4 checks regressed",
+        ),
+        (
+            "structure",
+            "FAIL: 1 structural change is not allowed, first CALLS+ step > more, "
+            "4 -> 6 launches, +8 us, 2.0 % of a run",
+        ),
+        ("inconclusive", "INCONCLUSIVE: 1 of 1 check, 10.0 % of the time, may be worse; 14 pairs"),
+        ("void", "INCONCLUSIVE: clocks: nothing before, heat now. Run them again"),
+        ("incomparable", "INCOMPARABLE: GPU name: H200 before, B200 now."),
+        ("no-baseline", "NO-BASELINE: there is no baseline 'main'"),
+        ("error", "ERROR: x.proton is corrupt"),
+    ],
+)
+def test_headline_says_the_verdict_and_what_it_is_about(name: str, text: str) -> None:
+    assert headline(every_outcome()[name]).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({}, "step > kernel: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us"),
+        ({"metric": "mem"}, "median 5.0 %"),
+        ({"metric": "gbps", "change": -0.1, "base": 900.0, "new": 810.0}, "900 GB/s -> 810 GB/s"),
+        ({"metric": "cycles", "base": 1e6, "new": 2e6}, "1e+06 cycles -> 2e+06 cycles"),
+    ],
+)
+def test_row_is_a_sentence(facts: dict[str, object], text: str) -> None:
+    said = row_text(row(**facts), FAIL)
+
+    assert text.replace("median", str(facts.get("metric", "median"))) in said
+
+
+def test_row_without_values_is_a_sentence_too() -> None:
+    assert row_text(unknown(), FAIL) == "step > unknown: median unknown"
+
+
+def test_other_units_are_named() -> None:
+    counted = outcome(SuiteVerdict.PASS, row(base=2.0, new=3.0), metric="heat (K)")
+
+    assert "2 K -> 3 K" in row_text(counted.result.rows[0], counted)
+
+
+def test_long_paths_keep_their_end() -> None:
+    text = path_text([f"scope {place}" for place in range(100)], 60)
+
+    assert text.startswith("... > ")
+    assert text.endswith("scope 99")
+    assert len(text) <= 70
+    assert path_text(()) == "ROOT"
+
+
+def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
+    texts = {each.title: each.texts[0] for each in columns([unknown()], FAIL)}
+
+    assert texts["change"] == texts["90 % interval"] == texts["would see"] == texts["base"] == "-"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            structural(base_calls=(4.0, 5.0), new_calls=(6.5, 7.0)),
+            "CALLS+ step > more, 4 to 5 -> 6.5 to 7 launches, +8 us, 2.0 % of a run",
+        ),
+        (
+            structural(
+                Verdict.MOVED, former_path=("old", "more"), new_calls=(4.0, 4.0), change=0.0
+            ),
+            "MOVED step > more, was old > more, 2.0 % of a run",
+        ),
+        (structural(Verdict.REMOVED, change=-9.0), "4 -> 6 launches, -9 ns"),
+    ],
+)
+def test_structural_change_is_one_line(change: object, text: str) -> None:
+    assert text in structure_text(change, FAIL)  # type: ignore[arg-type]
+
+
+def test_power_is_that_of_the_best_and_the_worst_path() -> None:
+    assert power_line(FAIL).startswith("smallest change found four times in five: 2.9 % to 7.1 %")
+    assert power_line(every_outcome()["error"]) == ""
+
+
+def test_sides_are_counted_and_named() -> None:
+    lines = dict(side_lines(FAIL))
+
+    assert lines["base"] == "6 runs: base/0.proton, base/1.proton, base/2.proton and 3 more"
+    assert lines[""] == "recorded in turn"
+
+
+def test_a_problem_says_better_than_its_note_what_is_missing() -> None:
+    assert notes(every_outcome()["no-baseline"]) == []
+    assert len(notes(every_outcome()["incomparable"])) == 1
+
+
+def test_unpaired_runs_need_runs() -> None:
+    apart = outcome(SuiteVerdict.INCONCLUSIVE, undecided(), paired=False)
+
+    assert headline(apart).endswith("14 runs on each side would tell")
