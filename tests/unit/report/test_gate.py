@@ -85,9 +85,7 @@ def test_names_are_text_and_no_line_begins_with_one() -> None:
 
 
 @pytest.mark.parametrize("width", [30, 60, 80, 120])
-def test_a_terminal_costs_columns_before_names(
-    width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_costs_columns_before_names(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     file = Terminal()
     console = open_console(file)
