@@ -30,6 +30,7 @@ MEANINGS = {
     Reason.MEAN_ONLY: "a mean, since single launches were not kept",
     Reason.CODE_CHANGED: "other compiled code",
     Reason.CODES_VARY: "several compiled codes on one side",
+    Reason.AUTOTUNE_CHOICE: "another choice of the autotuner",
     Reason.CALLS_VARY: "launches differ between runs of a side",
     Reason.COMMON_SHIFT: "no more than most paths changed, record both sides in turn",
     Reason.CLOCK_EXPLAINS: "no change in cycles, so it is the clock: lock it or run again",
@@ -70,7 +71,7 @@ def why(row: GateRow, *, paired: bool) -> str:
     """Return why a row's verdict is what it is and what to do next, "" for nothing to add."""
     said = [MEANINGS.get(each, each.value) for each in row.reasons if each not in _SHOWN]
     said += _floor(row)
-    if not _MORE_RUNS.isdisjoint(row.reasons):
+    if row.pairs_needed or not _MORE_RUNS.isdisjoint(row.reasons):
         said.append(_needed(row, paired=paired))
     return "; ".join(said)
 

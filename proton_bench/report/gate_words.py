@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from proton_bench.gate.result import GateRow
 from proton_bench.gate.structure import StructuralChange
 from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.profile import MetricSpec
 from proton_bench.report.columns import Column
 from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.gate_reasons import MEANINGS, part_text
@@ -145,7 +144,7 @@ def _value(row: GateRow, value: float, outcome: Outcome) -> str:
 
 
 def _amount(value: float, outcome: Outcome) -> str:
-    unit = MetricSpec(outcome.result.metric).unit
+    unit = outcome.result.unit
     return duration_text(value) if unit == "ns" else f"{value:.4g} {visible(unit)}".rstrip()
 
 

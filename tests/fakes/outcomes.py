@@ -83,6 +83,7 @@ def outcome(
     """Return the outcome of six runs in turn."""
     known: dict[str, Any] = {
         "metric": "time (ns)",
+        "unit": "ns",
         "paired": True,
         "base_runs": tuple(f"base/{each}.proton" for each in range(6)),
         "new_runs": tuple(f"new/{each}.proton" for each in range(6)),

@@ -63,7 +63,7 @@ def test_row_without_values_is_a_sentence_too() -> None:
 
 
 def test_other_units_are_named() -> None:
-    counted = outcome(SuiteVerdict.PASS, row(base=2.0, new=3.0), metric="heat (K)")
+    counted = outcome(SuiteVerdict.PASS, row(base=2.0, new=3.0), metric="heat (K)", unit="K")
 
     assert "2 K -> 3 K" in row_text(counted.result.rows[0], counted)
 
