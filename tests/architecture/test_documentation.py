@@ -50,9 +50,11 @@ def test_command_and_its_options_stand_in_the_docs(command: str) -> None:
         rf"^## proton {command}$(.*?)(?=^## |\Z)", DOCS["commands"], re.MULTILINE | re.DOTALL
     )
     built = typer.main.get_command(build_app([command])).commands[command]
+    commands = [built, *getattr(built, "commands", {}).values()]
     spelled = [
         name
-        for option in built.params
+        for each in commands
+        for option in each.params
         for name in (*option.opts, *option.secondary_opts)
         if name.startswith("-")
     ]
