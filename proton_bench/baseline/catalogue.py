@@ -111,17 +111,24 @@ class Catalogue:
         """
         found = []
         for file in self.pointer_files(name):
-            pointer = _read_pointer(file)
+            pointer, entry = self._meant(file)
             if pointer is None:
                 continue
-            entry = self.find(pointer.entry)
-            if entry is None and file.exists():
+            if entry is None:
                 raise ProfileFormatError(
                     f"{display_name(file)}: entry {pointer.entry!a} of baseline {name} is gone or "
                     f"corrupt; promote another one, or `proton baseline rm {name}`"
                 )
-            found += [(pointer, entry)] if entry is not None else []
+            found.append((pointer, entry))
         return sorted(found, key=lambda each: -each[0].promoted_ns)
+
+    def _meant(self, file: Path) -> tuple[Pointer | None, Entry | None]:
+        """Return a pointer and its entry, looking again if it was moved while we looked."""
+        while True:
+            pointer = _read_pointer(file)
+            entry = None if pointer is None else self.find(pointer.entry)
+            if pointer is None or entry is not None or _read_pointer(file) == pointer:
+                return pointer, entry
 
     def baseline(self, name: str, key: Key) -> Entry | None:
         """Return what a name means for a key or the one closest to it, None for nothing.
@@ -152,7 +159,7 @@ class Catalogue:
         """
         found = []
         for run in entry.runs:
-            file = self.folder_of(entry.id) / Path(run.file).name
+            file = self.folder_of(entry.id) / run.file
             try:
                 content = file.read_bytes()
             except OSError as error:
@@ -171,7 +178,10 @@ class Catalogue:
 
     def _read_entry(self, id: str) -> Entry:
         file = self.folder_of(Path(id).name) / "entry.json"
-        return decode_entry(file.read_bytes(), display_name(file))
+        entry = decode_entry(file.read_bytes(), display_name(file))
+        if entry.id != id:
+            raise ProfileFormatError(f"{display_name(file)}: it is the entry {entry.id!a}")
+        return entry
 
 
 def _read_pointer(file: Path) -> Pointer | None:

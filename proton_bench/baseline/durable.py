@@ -14,7 +14,7 @@ from pathlib import Path
 
 from proton_bench.errors import OutputError
 
-__all__ = ["is_in_use", "locked", "move", "refused", "replace", "write_new"]
+__all__ = ["is_in_use", "kept", "locked", "move", "refused", "replace", "write_new"]
 
 
 @contextmanager
@@ -44,6 +44,24 @@ def locked(path: Path, *, create: bool = True) -> Iterator[None]:
     handle = os.open(path, flags | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """Hold a file together with other readers, so that who wants it alone waits.
+
+    A file that is not there or may not be opened is not held: then nobody writes beside it.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH)
         yield
     finally:
         os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,13 +11,19 @@ import msgspec
 from proton_bench.baseline.key import Key
 from proton_bench.errors import ProfileFormatError
 
-__all__ = ["Entry", "Pointer", "StoredRun", "decode_entry", "decode_pointer"]
+__all__ = ["Entry", "Pointer", "StoredRun", "decode_entry", "decode_pointer", "is_name"]
 
 _ENTRY = "proton_bench.baseline"
 _POINTER = "proton_bench.baseline_pointer"
 _VERSION = (1, 0)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 T = TypeVar("T")
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text can be a name in a store: it stays in the folder that it stands in."""
+    return _NAME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,10 @@ def decode_entry(content: bytes, source: str) -> Entry:
     Raises:
         ProfileFormatError: It is corrupt, or of a version that is not known.
     """
-    return _decoded(content, source, (_ENTRY, Entry))
+    entry = _decoded(content, source, (_ENTRY, Entry))
+    if not all(map(is_name, (entry.id, entry.name, *(run.file for run in entry.runs)))):
+        raise ProfileFormatError(f"{source}: names in it cannot be names of a store; save it anew")
+    return entry
 
 
 def decode_pointer(content: bytes, source: str) -> Pointer:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
+from proton_bench.baseline.entry import is_name
 from proton_bench.baseline.key import Key, key_of
 from proton_bench.baseline.run_files import read_runs
-from proton_bench.baseline.store import BaselineStore, is_name
+from proton_bench.baseline.store import BaselineStore
 from proton_bench.errors import UsageError
 
 __all__ = ["Side", "read_sides", "split_reference"]
@@ -101,15 +102,15 @@ def _stored(word: str, store: BaselineStore, key: Key | None) -> tuple[list[Run]
     if name not in store.catalogue.names():
         return [], store.catalogue.unknown(name)
     if id is not None:
-        return store.catalogue.load(store.catalogue.entry(name, id)), ""
-    entry = store.catalogue.baseline(name, key or Key(()))
-    if entry is None:
+        return store.load_entry(name, id), ""
+    runs = store.load(name, key or Key(()))
+    if runs is None:
         newest = store.catalogue.entry(name).reference
         return [], (
             f"nothing was promoted to be baseline {name}; look at its candidates with "
             f"`proton baseline show {name}` and take one with `proton baseline promote {newest}`"
         )
-    return store.catalogue.load(entry), ""
+    return runs, ""
 
 
 def _key_or_first(runs: Sequence[Run]) -> Key:

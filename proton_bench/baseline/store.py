@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import secrets
 import shutil
 import time
@@ -26,20 +25,13 @@ from pathlib import Path
 
 from proton_bench.analysis.run import Run
 from proton_bench.baseline.catalogue import Catalogue
-from proton_bench.baseline.durable import is_in_use, locked, move, refused, replace, write_new
-from proton_bench.baseline.entry import Entry, Pointer, StoredRun
-from proton_bench.baseline.key import key_of
+from proton_bench.baseline.durable import is_in_use, kept, locked, move, refused, replace, write_new
+from proton_bench.baseline.entry import Entry, Pointer, StoredRun, is_name
+from proton_bench.baseline.key import Key, key_of
 from proton_bench.errors import UsageError
 from proton_bench.formats.native_file import NativeFile
 
-__all__ = ["BaselineStore", "is_name"]
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-def is_name(text: str) -> bool:
-    """Return whether a text can be the name of a baseline."""
-    return _NAME.fullmatch(text) is not None
+__all__ = ["BaselineStore"]
 
 
 class BaselineStore:
@@ -78,6 +70,26 @@ class BaselineStore:
                 shutil.rmtree(staging, ignore_errors=True)
                 raise
         return entry
+
+    def load(self, name: str, key: Key) -> list[Run] | None:
+        """Return the runs that a name means for a key or the one closest to it, None for nothing.
+
+        Raises:
+            ProfileFormatError: What the name means is corrupt or gone.
+        """
+        with kept(self._lock):
+            entry = self.catalogue.baseline(name, key)
+            return None if entry is None else self.catalogue.load(entry)
+
+    def load_entry(self, name: str, id: str) -> list[Run]:
+        """Return the runs of one entry.
+
+        Raises:
+            UsageError: There is no such entry.
+            ProfileFormatError: It is corrupt.
+        """
+        with kept(self._lock):
+            return self.catalogue.load(self.catalogue.entry(name, id))
 
     def promote(self, name: str, id: str | None = None) -> tuple[Entry, Entry | None]:
         """Make an entry what the name means for the entry's key.
@@ -125,10 +137,29 @@ class BaselineStore:
             with locked(self._lock):
                 self._sweep()
                 ids = self._forgotten(name) if id is None else [self._unused(name, id)]
-                for each in ids:
-                    os.rename(self.catalogue.folder_of(each), self._staging / each)
-                self._sweep()
+                self._discard(ids)
         return ids
+
+    def remove_candidates(self, name: str) -> list[str]:
+        """Remove every entry of a name but what it means, and return the ids that are gone.
+
+        Raises:
+            UsageError: There is no such baseline.
+            ProfileFormatError: What the name means is corrupt.
+            OutputError: The store cannot be written.
+        """
+        self.catalogue.entry(name)
+        with refused(f"remove candidates of {name}"), locked(self._lock):
+            self._sweep()
+            meant = {entry.id for _, entry in self.catalogue.promoted(name)}
+            ids = [each.id for each in self.catalogue.entries(name) if each.id not in meant]
+            self._discard(ids)
+        return ids
+
+    def _discard(self, ids: Sequence[str]) -> None:
+        for id in ids:
+            os.rename(self.catalogue.folder_of(id), self._staging / id)
+        self._sweep()
 
     def _forgotten(self, name: str) -> list[str]:
         """Let a name mean nothing, and return its entries."""

@@ -86,11 +86,21 @@ def promote(name: _Reference, store: StoreOption = None) -> None:
 
 
 @group.command("rm")
-def remove(name: _Reference, store: StoreOption = None) -> None:
+def remove(
+    name: _Reference,
+    candidates: Annotated[
+        bool, typer.Option("--candidates", help="Remove everything but what the name means.")
+    ] = False,
+    store: StoreOption = None,
+) -> None:
     """Remove a candidate, or a baseline with everything that was saved for it."""
     chosen, id = split_reference(name)
-    for gone in _store(store).remove(chosen, id):
-        typer.echo(f"removed {chosen}@{gone}")
+    if candidates and id is not None:
+        raise UsageError("--candidates is about all of a baseline; leave out @ID")
+    baselines = _store(store)
+    gone = baselines.remove_candidates(chosen) if candidates else baselines.remove(chosen, id)
+    for each in gone:
+        typer.echo(f"removed {chosen}@{each}")
 
 
 @group.command("export")

@@ -89,13 +89,12 @@ class Outputs:
                 stream.write(f"{line}\n")
 
     def _report(self, outcome: Outcome) -> None:
-        console = open_console()
-        token = secrets.token_hex(16)
+        if outcome.result.verdict is SuiteVerdict.ERROR:
+            return  # it was said on standard error
+        console, token = open_console(), secrets.token_hex(16)
         if self.github:
             sys.stdout.write(f"{stopped(token)}\n")
-        # What went wrong is said on standard error.
-        if outcome.result.verdict is not SuiteVerdict.ERROR:
-            print_report(console, GateReport(outcome, self.everything))
+        print_report(console, GateReport(outcome, self.everything))
         if self.github:
             sys.stdout.write(f"{resumed(token)}\n")
 

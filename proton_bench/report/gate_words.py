@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from proton_bench.gate.result import GateRow
 from proton_bench.gate.structure import StructuralChange
+from proton_bench.gate.suite import undecided_share
 from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.report.columns import Column
 from proton_bench.report.gate_outcome import Outcome
-from proton_bench.report.gate_reasons import MEANINGS, part_text
+from proton_bench.report.gate_reasons import MEANINGS, part_text, why
 from proton_bench.report.names import visible
 from proton_bench.report.quantity import percent_text
 from proton_bench.report.units import count_text, duration_text
@@ -77,8 +78,12 @@ def _doubt(outcome: Outcome) -> str:
     undecided = [row for row in outcome.result.rows if row.is_undecided]
     if not undecided:
         return _obstacle(outcome)
-    share = sum(row.share for row in undecided)
-    said = f"{_of_paths(outcome, len(undecided))}, {part_text(share)} of the time, may be worse"
+    doubted = [row for row in undecided if row.downgraded]
+    if doubted:
+        reason = why(doubted[0], paired=outcome.result.paired)
+        return f"{row_text(doubted[0], outcome)}, but: {reason}"
+    share = part_text(undecided_share(outcome.result.rows))
+    said = f"{_of_paths(outcome, len(undecided))}, {share} of the gated time, may be worse"
     needed = max(row.pairs_needed for row in undecided)
     if needed > 0:
         kind = "pair" if outcome.result.paired else "run"

@@ -19,8 +19,8 @@ from fakes.stored import put
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.gate.noise import Noise
-from proton_bench.gate.prior import Prior
+from proton_bench.gate import Policy
+from proton_bench.gate.calibration import measure_noise
 from proton_bench.profile import Device, Profile, ProfileBuilder
 
 HOSTILE = "<script>[bold]::error::x|`@me\n::error::\x1b[31m"
@@ -228,8 +228,10 @@ def test_strict_fails_on_new_paths(gate: Gate, folder: Path) -> None:
     assert "FAILS NEW" in out
 
 
-def test_stored_noise_stands_in_for_runs(gate: Gate, folder: Path) -> None:
-    noise = Noise({"host": "here"}, (), Prior(1e-5, 40.0), Prior(1e-5, 40.0), 40)
+def test_stored_noise_stands_in_for_runs(
+    gate: Gate, folder: Path, sides: dict[str, list[Run]]
+) -> None:
+    noise = measure_noise([*sides["base"], *sides["same"]], Policy())
     (folder / "noise.json").write_text(json.dumps(noise.to_document()))
     words = ["base/0.proton", "slow/0.proton", "--base", "base/1.proton", "--new", "slow/1.proton"]
 

@@ -43,6 +43,9 @@ def test_pointer_comes_back_as_it_was() -> None:
         ENTRY.encoded().replace(b'"hard"', b'"soft"'),
         ENTRY.encoded().replace(b"proton_bench.baseline", b"proton_bench.else"),
         Pointer("x", 5).encoded(),
+        ENTRY.encoded().replace(b'"0.proton"', b'"../0.proton"'),
+        ENTRY.encoded().replace(b'"main"', b'"../main"'),
+        ENTRY.encoded().replace(b'"2026', b'"/2026'),
     ],
 )
 def test_what_is_no_entry_is_refused(content: bytes) -> None:

@@ -7,12 +7,14 @@ import pytest
 
 from proton_bench.baseline import read_noise
 from proton_bench.errors import ProtonError
-from proton_bench.gate.noise import Noise
+from proton_bench.gate.noise import MetricNoise, Noise
 from proton_bench.gate.prior import Prior
 
 
 def test_noise_comes_back_as_it_was(tmp_path: Path) -> None:
-    noise = Noise({"host": "here"}, (), Prior(1e-5, 8.0), Prior(2e-5, 8.0), 10)
+    noise = Noise(
+        {"host": "here"}, (), (MetricNoise("median", Prior(1e-5, 8.0), Prior(2e-5, 8.0)),), 10
+    )
     file = tmp_path / "noise.json"
     file.write_text(json.dumps(noise.to_document()))
 

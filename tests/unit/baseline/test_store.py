@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from fakes.stored import check_whole, other_gpu, stored_profile, stored_run
 
 from proton_bench.analysis.run import Run
 from proton_bench.baseline import BaselineStore
-from proton_bench.baseline.durable import locked
+from proton_bench.baseline.durable import kept, locked
+from proton_bench.baseline.entry import Entry
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.profile import ProfileBuilder
 
@@ -98,6 +100,62 @@ def test_rm_keeps_what_a_name_means(store: BaselineStore) -> None:
     with pytest.raises(UsageError, match="is what main means; promote another entry first"):
         store.remove("main", first.id)
     assert store.remove("main", second.id) == [second.id]
+
+
+def test_rm_of_candidates_keeps_what_the_name_means_on_every_machine(
+    store: BaselineStore,
+) -> None:
+    kept = [
+        store.promote("main", store.save("main", [stored_run(**facts)]).id)[0]
+        for facts in ({}, other_gpu(driver="580"))
+    ]
+    gone = store.save("main", [stored_run()])
+    other = store.save("other", [stored_run()])
+
+    assert store.remove_candidates("main") == [gone.id]
+    assert store.catalogue.entries() == [*kept, other]
+
+
+def test_a_reader_keeps_who_removes_waiting(store: BaselineStore) -> None:
+    store.promote("main", store.save("main", [stored_run()]).id)
+
+    with kept(store.folder / "lock"), (store.folder / "lock").open() as lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert store.load("main", key_of_store(store)) is not None
+
+
+def test_a_store_without_a_lock_can_be_read(store: BaselineStore) -> None:
+    store.promote("main", store.save("main", [stored_run()]).id)
+    (store.folder / "lock").unlink()
+
+    assert store.load("main", key_of_store(store)) is not None
+
+
+def test_an_entry_that_stands_for_another_one_is_refused(store: BaselineStore) -> None:
+    entry = store.save("main", [stored_run()])
+    (store.folder / "entries" / entry.id).rename(store.folder / "entries" / "copied")
+
+    assert list(store.catalogue.unreadable()) == ["copied"]
+    assert store.catalogue.entries() == []
+
+
+def test_a_name_that_is_moved_while_it_is_read_is_read_again(
+    store: BaselineStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.promote("main", store.save("main", [stored_run()]).id)
+    second = store.save("main", [stored_run()])
+
+    def gone_meanwhile(_: object, id: str) -> Entry | None:
+        monkeypatch.undo()
+        store.promote("main", second.id)
+        store.remove("main", id)
+        return None
+
+    monkeypatch.setattr(type(store.catalogue), "find", gone_meanwhile)
+    found = store.catalogue.promoted("main")
+
+    assert [entry for _, entry in found] == [second]
 
 
 def test_rm_takes_an_entry_that_cannot_be_read(store: BaselineStore) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from fakes.outcomes import every_outcome, outcome, row, structural, undecided, unknown
 
-from proton_bench.gate.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.report.gate_words import (
     columns,
     headline,
@@ -32,7 +32,10 @@ FAIL = every_outcome()["fail"]
             "FAIL: 1 structural change is not allowed, first CALLS+ step > more, "
             "4 -> 6 launches, +8 us, 2.0 % of a run",
         ),
-        ("inconclusive", "INCONCLUSIVE: 1 of 1 check, 10.0 % of the time, may be worse; 14 pairs"),
+        (
+            "inconclusive",
+            "INCONCLUSIVE: 1 of 1 check, 100 % of the gated time, may be worse",
+        ),
         ("void", "INCONCLUSIVE: clocks: nothing before, heat now. Run them again"),
         ("incomparable", "INCOMPARABLE: GPU name: H200 before, B200 now."),
         ("no-baseline", "NO-BASELINE: there is no baseline 'main'"),
@@ -75,6 +78,14 @@ def test_long_paths_keep_their_end() -> None:
     assert text.endswith("scope 99")
     assert len(text) <= 70
     assert path_text(()) == "ROOT"
+
+
+def test_a_regression_that_is_not_believed_says_why() -> None:
+    doubted = row(Verdict.INCONCLUSIVE, reasons=(Reason.DISTURBED, Reason.SLOWER), downgraded=True)
+
+    assert headline(outcome(SuiteVerdict.INCONCLUSIVE, doubted)).endswith(
+        "100 us -> 105 us, but: the runs were disturbed, run them again"
+    )
 
 
 def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
