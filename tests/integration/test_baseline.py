@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -184,6 +185,38 @@ def test_what_cannot_be_done_is_one_line(
     (line,) = err.splitlines()
     assert line.startswith("proton: error: ")
     assert message in line
+
+
+def test_a_full_disk_is_an_output_error_and_leaves_the_store_as_it_was(
+    baseline: Baseline, tmp_path: Path
+) -> None:
+    reference = saved(baseline)
+    proton = f"exec {shlex.quote(sys.executable)} -m proton_bench baseline save main runs"
+
+    # Files may have one KiB, and a run is larger.
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 1; {proton}"],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (74, "")
+    assert done.stderr.startswith("proton: error: cannot save main@")
+    assert "File too large" in done.stderr
+    assert [line.split()[0] for line in baseline("list")[1].splitlines()] == [reference]
+    assert list((tmp_path / ".proton" / "staging").iterdir()) == []
+
+
+def test_rm_of_candidates(baseline: Baseline) -> None:
+    kept = saved(baseline)
+    baseline("promote", "main")
+    gone = saved(baseline)
+
+    assert baseline("rm", "main", "--candidates") == (0, f"removed {gone}\n", "")
+    assert baseline("rm", kept, "--candidates")[0] == 2
 
 
 def test_hostile_sources_stay_text(baseline: Baseline, tmp_path: Path) -> None:
