@@ -31,7 +31,7 @@ from proton_bench.cli.gate_outputs import Outputs
 from proton_bench.cli.project import default_store
 from proton_bench.errors import OutputError, ProtonError, UsageError
 from proton_bench.gate import Context, GateResult, Policy, SuiteVerdict, judge
-from proton_bench.report.diff_summary import headline
+from proton_bench.report.diff_summary import certain_headline
 from proton_bench.report.gate_outcome import Outcome
 
 __all__ = ["command"]
@@ -151,4 +151,4 @@ def _explanation(result: GateResult, sides: tuple[Side, Side], policy: Policy) -
     if not result.metric or result.verdict is SuiteVerdict.NO_BASELINE:
         return ""
     options = CompareOptions(raw_names=policy.raw_names, ignore_devices=policy.ignore_devices)
-    return headline(compare(sides[0].runs, sides[1].runs, options))
+    return certain_headline(compare(sides[0].runs, sides[1].runs, options))

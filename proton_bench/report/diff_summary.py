@@ -19,7 +19,14 @@ from proton_bench.report.names import visible
 from proton_bench.report.quantity import Quantity, percent_text
 from proton_bench.report.units import count_text, duration_text
 
-__all__ = ["cost_lines", "cost_warning", "headline", "loss_lines", "side_lines"]
+__all__ = [
+    "certain_headline",
+    "cost_lines",
+    "cost_warning",
+    "headline",
+    "loss_lines",
+    "side_lines",
+]
 
 _MAX_NAME = 80
 # Names above a row that tell it apart, and rows of its name to tell it apart from.
@@ -43,6 +50,14 @@ def headline(comparison: Comparison) -> str:
     return (
         _total(comparison, explanation) + _interval(comparison) + _causes(comparison, explanation)
     )
+
+
+def certain_headline(comparison: Comparison) -> str:
+    """Return `headline`, without a cause where the whole may not have changed at all."""
+    explanation, interval = explain(comparison), comparison.interval
+    if explanation is None or interval is None or not interval.low[0] <= 0 <= interval.high[0]:
+        return headline(comparison)
+    return _total(comparison, explanation) + _interval(comparison)
 
 
 def _total(comparison: Comparison, explanation: Explanation) -> str:

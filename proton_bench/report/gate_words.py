@@ -33,6 +33,8 @@ _MAX_PATH = 400
 _MAX_NOTE = 600
 _MAX_SOURCES = 3
 _RATES = {"flops": "flop/s", "gbps": "GB/s"}
+# Metrics whose change is that of all of a path's time.
+_WHOLE_TIMES = frozenset({"mean", "median", "total"})
 _OTHER = {"cycles": "cycles", "mem": ""}
 MEANINGS_OF_COLUMNS = {
     "90 % interval": "where the change lies, nine times in ten",
@@ -58,12 +60,22 @@ def _failure(outcome: Outcome) -> str:
     regressions = outcome.result.regressions
     if regressions:
         parts.append(row_text(regressions[0], outcome))
-        parts.append(f"{_of_paths(outcome, len(regressions))} regressed")
+        parts.append(f"{_of_paths(outcome, len(regressions))} regressed{_cost(regressions)}")
     forbidden = [each for each in outcome.structure if each.fails]
     if forbidden:
         what = count_text(len(forbidden), "structural change is", "structural changes are")
         parts.append(f"{what} not allowed, first {structure_text(forbidden[0], outcome)}")
     return "; ".join(parts)
+
+
+def _cost(regressions: Sequence[GateRow]) -> str:
+    """Return what regressions add to a run, each path once; "" where they are not about time."""
+    parts = {
+        (row.path, row.occurrence): row.share * row.change
+        for row in regressions
+        if row.metric in _WHOLE_TIMES
+    }
+    return f", {percent_text(sum(parts.values()))} of a run" if parts else ""
 
 
 def _success(outcome: Outcome) -> str:

@@ -7,7 +7,7 @@ from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.run import Run
 from proton_bench.profile import ProfileBuilder
-from proton_bench.report.diff_summary import headline
+from proton_bench.report.diff_summary import certain_headline, headline
 
 
 def said(base: list[Launched], new: list[Launched], metric: str = "time", by: By = By.PATH) -> str:
@@ -117,3 +117,26 @@ def test_names_cannot_break_the_line() -> None:
     assert "\n" not in line
     assert "\x1b" not in line
     assert "more characters" in line
+
+
+@pytest.mark.parametrize(
+    ("times", "line"),
+    [
+        ((190, 210), "-1.0 % (-2 ns), 95 % interval -111 ns to +107 ns, "),
+        ((290, 296), "+45.0 % (+91 ns), 95 % interval "),
+    ],
+)
+def test_a_change_that_may_be_none_has_no_cause(times: tuple[int, int], line: str) -> None:
+    base = [run_of(("a", time, 1, "")) for time in (200, 204)]
+    new = [run_of(("a", time, 1, "")) for time in times]
+
+    found = certain_headline(compare(base, new, CompareOptions()))
+
+    assert found.startswith(line)
+    assert found.endswith("no change at all") == (times[0] < 200)
+
+
+def test_single_runs_have_a_cause() -> None:
+    compared = compare([run_of(("a", 1, 1, ""))], [run_of(("a", 2, 1, ""))], CompareOptions())
+
+    assert certain_headline(compared) == headline(compared)

@@ -11,7 +11,7 @@ def test_page_as_a_whole() -> None:
     assert gate_markdown(every_outcome()["fail"]).splitlines() == [
         MARK,
         "### FAIL: step &gt; softmax: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -&gt; "
-        "105 us; 1 of 4 checks regressed",
+        "105 us; 1 of 4 checks regressed, +0.5 % of a run",
         "",
         "Whole run: +0.5 % (+5 us): 98 % of it is softmax under step",
         "",

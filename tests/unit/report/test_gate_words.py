@@ -25,7 +25,7 @@ FAIL = every_outcome()["fail"]
         (
             "fail",
             "FAIL: step > softmax: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us; "
-            "1 of 4 checks regressed",
+            "1 of 4 checks regressed, +0.5 % of a run",
         ),
         (
             "structure",
