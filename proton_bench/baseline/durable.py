@@ -25,10 +25,9 @@ def refused(what: str) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, OutputError):
             raise
-        where = f" ({error.filename})" if error.filename else ""
+        where = f" ({error.filename!a})" if error.filename else ""
         raise OutputError(
-            f"cannot {what}: {error.strerror or error}{where}; nothing was changed, choose another "
-            "place with --store or free space"
+            f"cannot {what}: {error.strerror or error}{where}; choose another place, or free some"
         ) from None
 
 

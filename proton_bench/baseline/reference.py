@@ -102,6 +102,8 @@ def _stored(word: str, store: BaselineStore, key: Key | None) -> tuple[list[Run]
     if name not in store.catalogue.names():
         return [], store.catalogue.unknown(name)
     if id is not None:
+        if id not in {entry.id for entry in store.catalogue.entries(name)}:
+            return [], f"baseline {name} has no entry {id!a} that can be read"
         return store.load_entry(name, id), ""
     runs = store.load(name, key or Key(()))
     if runs is None:

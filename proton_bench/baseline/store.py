@@ -30,6 +30,7 @@ from proton_bench.baseline.entry import Entry, Pointer, StoredRun, is_name
 from proton_bench.baseline.key import Key, key_of
 from proton_bench.errors import UsageError
 from proton_bench.formats.native_file import NativeFile
+from proton_bench.profile.frame import escape_surrogates
 
 __all__ = ["BaselineStore"]
 
@@ -130,7 +131,7 @@ class BaselineStore:
             UsageError: There is no such entry, or it is what the name means.
             OutputError: The store cannot be written.
         """
-        if not self.folder.is_dir():
+        if not self.folder.is_dir():  # looking must not create one
             raise UsageError(self.catalogue.unknown(name))
         with refused(f"remove {name}"):
             self._create_folders()
@@ -149,11 +150,13 @@ class BaselineStore:
             OutputError: The store cannot be written.
         """
         self.catalogue.entry(name)
-        with refused(f"remove candidates of {name}"), locked(self._lock):
-            self._sweep()
-            meant = {entry.id for _, entry in self.catalogue.promoted(name)}
-            ids = [each.id for each in self.catalogue.entries(name) if each.id not in meant]
-            self._discard(ids)
+        with refused(f"remove candidates of {name}"):
+            self._create_folders()
+            with locked(self._lock):
+                self._sweep()
+                meant = {entry.id for _, entry in self.catalogue.promoted(name)}
+                ids = [each.id for each in self.catalogue.entries(name) if each.id not in meant]
+                self._discard(ids)
         return ids
 
     def _discard(self, ids: Sequence[str]) -> None:
@@ -224,7 +227,9 @@ def _entry_of(name: str, runs: Sequence[Run], contents: Sequence[bytes]) -> Entr
         created_ns=now_ns,
         key=key_of(runs),
         runs=tuple(
-            StoredRun(f"{place}.proton", run.source, len(content), _sha256(content))
+            StoredRun(
+                f"{place}.proton", escape_surrogates(run.source), len(content), _sha256(content)
+            )
             for place, (run, content) in enumerate(zip(runs, contents, strict=True))
         ),
         revision=str(git.get("revision", "")) if git else "",

@@ -13,7 +13,7 @@ from proton_bench.baseline.export import export_entry
 from proton_bench.baseline.reference import split_reference
 from proton_bench.cli.gate_options import StoreOption
 from proton_bench.cli.project import default_store
-from proton_bench.errors import UsageError
+from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.report.baselines import BaselineListing, ListedEntry, baselines_document
 from proton_bench.report.document import encode_document
 from proton_bench.report.theme import open_console
@@ -128,10 +128,17 @@ def _store(folder: Path | None) -> BaselineStore:
 
 
 def _listing(store: BaselineStore, name: str | None) -> BaselineListing:
+    """Return the entries of a name or of all; what is corrupt is told and costs no other."""
     names = store.catalogue.names() if name is None else [name]
-    promoted = {entry.id for each in names for _, entry in store.catalogue.promoted(each)}
+    promoted: set[str] = set()
+    problems = store.catalogue.unreadable()
+    for each in names:
+        try:
+            promoted |= {entry.id for _, entry in store.catalogue.promoted(each)}
+        except ProfileFormatError as error:
+            problems[each] = str(error)
     entries = [ListedEntry(each, each.id in promoted) for each in store.catalogue.entries(name)]
-    return BaselineListing(entries, store.catalogue.unreadable())
+    return BaselineListing(entries, problems)
 
 
 def _print(listing: BaselineListing, *, as_json: bool) -> None:

@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from proton_bench.baseline.durable import replace
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.base import display_name
@@ -78,20 +80,21 @@ class Outputs:
         return self.as_json or _STDOUT in {str(self.markdown), str(self.junit)}
 
     def _print(self, outcome: Outcome) -> None:
+        console = open_console()  # from here on nothing fails for want of a character
         if self.as_json:
             _print_bytes(encode_document(gate_document(outcome)))
         elif not self._has_stdout:
-            self._report(outcome)
+            self._report(outcome, console)
         if self.github:
             stream = sys.stderr if self._has_stdout else sys.stdout
             workspace = os.environ.get("GITHUB_WORKSPACE", "")
             for line in gate_annotations(outcome, workspace=workspace):
                 stream.write(f"{line}\n")
 
-    def _report(self, outcome: Outcome) -> None:
+    def _report(self, outcome: Outcome, console: Console) -> None:
         if outcome.result.verdict is SuiteVerdict.ERROR:
             return  # it was said on standard error
-        console, token = open_console(), secrets.token_hex(16)
+        token = secrets.token_hex(16)
         if self.github:
             sys.stdout.write(f"{stopped(token)}\n")
         print_report(console, GateReport(outcome, self.everything))

@@ -92,6 +92,19 @@ def test_list_names_what_cannot_be_read(baseline: Baseline, tmp_path: Path) -> N
     assert baseline("rm", f"main@{id}")[:2] == (0, f"removed main@{id}\n")
 
 
+def test_list_tells_a_corrupt_name_and_lists_the_others(baseline: Baseline, tmp_path: Path) -> None:
+    reference = saved(baseline)
+    baseline("promote", "main")
+    (pointer,) = (tmp_path / ".proton" / "names" / "main").iterdir()
+    pointer.write_bytes(pointer.read_bytes()[:-9])
+
+    code, out, _ = baseline("list")
+
+    assert code == 0
+    assert out.startswith(f"{reference}  candidate")
+    assert "UNREADABLE main: " in out
+
+
 def test_json_names_its_schema(baseline: Baseline) -> None:
     reference = saved(baseline)
     baseline("promote", "main")

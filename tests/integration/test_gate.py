@@ -339,6 +339,26 @@ def test_what_is_wrong_is_told_in_every_output(
     assert Xml.parse(folder / "gate.xml").getroot().get("errors") == "1"
 
 
+@pytest.mark.parametrize("words", [["base", "slow"], ["base", "\N{SNOWMAN}"]])
+def test_no_character_is_too_much_for_an_output(folder: Path, words: list[str]) -> None:
+    for file in (folder / "slow").iterdir():
+        file.rename(file.with_name(f"\N{SNOWMAN}{file.name}"))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "proton_bench", "gate", *words, "--github"],
+        cwd=folder,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        encoding="ascii",
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == (1 if "slow" in words else 2)
+    assert "Traceback" not in done.stderr
+    assert "\\u2603" in done.stdout
+
+
 def test_outputs_that_cannot_be_written_are_said(gate: Gate, folder: Path) -> None:
     for words in (["--junit", "gone/gate.xml"], ["--markdown", "/dev/full"]):
         code, _, err = gate("base", "same", *words)

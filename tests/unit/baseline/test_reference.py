@@ -51,6 +51,7 @@ def test_files_folders_and_names_can_stand_side_by_side(store: BaselineStore) ->
         ("gone/x.proton", "there is no file, folder or baseline 'gone/x.proton'"),
         ("baseline:gone", "has no baseline 'gone'; there are: saved"),
         ("saved", "nothing was promoted to be baseline saved"),
+        ("saved@gone", "baseline saved has no entry 'gone'"),
         ("empty", "there is no run in 'empty'"),
     ],
 )

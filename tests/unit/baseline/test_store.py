@@ -244,7 +244,7 @@ def test_a_full_disk_leaves_the_pointer_as_it_was(
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(OutputError, match="choose another place with --store"):
+    with pytest.raises(OutputError, match="choose another place"):
         BaselineStore(tmp_path / "file" / "store").save("main", [stored_run()])
 
 
@@ -306,6 +306,22 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
         store.save("main", [stored_run()])
 
     assert [left.name for left in staging.iterdir()] == ["alive"]
+
+
+def test_a_source_that_is_no_utf8_is_escaped(store: BaselineStore) -> None:
+    entry = store.save("main", [stored_run(source="a\udcff.proton")])
+
+    assert store.catalogue.entry("main") == entry
+    assert entry.runs[0].source == "a\\udcff.proton"
+
+
+def test_a_store_that_lost_its_empty_folders_works(store: BaselineStore) -> None:
+    store.promote("main", store.save("main", [stored_run()]).id)
+    (store.folder / "staging").rmdir()
+
+    assert store.remove_candidates("main") == []
+    (store.folder / "staging").rmdir()
+    assert len(store.remove("main")) == 1
 
 
 def test_profile_of_a_git_checkout_keeps_its_revision(store: BaselineStore) -> None:
