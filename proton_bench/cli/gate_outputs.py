@@ -86,7 +86,7 @@ class Outputs:
         elif not self._has_stdout:
             self._report(outcome, console)
         if self.github:
-            stream = sys.stderr if self._has_stdout else sys.stdout
+            stream = sys.stderr if self._has_stdout else console.file
             workspace = os.environ.get("GITHUB_WORKSPACE", "")
             for line in gate_annotations(outcome, workspace=workspace):
                 stream.write(f"{line}\n")
@@ -96,10 +96,10 @@ class Outputs:
             return  # it was said on standard error
         token = secrets.token_hex(16)
         if self.github:
-            sys.stdout.write(f"{stopped(token)}\n")
+            console.file.write(f"{stopped(token)}\n")
         print_report(console, GateReport(outcome, self.everything))
         if self.github:
-            sys.stdout.write(f"{resumed(token)}\n")
+            console.file.write(f"{resumed(token)}\n")
 
 
 def _summarize(outcome: Outcome) -> None:
@@ -138,6 +138,8 @@ def _unwritable(name: str, error: Exception) -> OutputError:
 
 
 def _print_bytes(content: bytes) -> None:
+    if sys.stdout is None:  # closed by whoever started us, as `>&-` does
+        return
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()

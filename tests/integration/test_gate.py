@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -357,6 +358,22 @@ def test_no_character_is_too_much_for_an_output(folder: Path, words: list[str]) 
     assert done.returncode == (1 if "slow" in words else 2)
     assert "Traceback" not in done.stderr
     assert "\\u2603" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["--github"], ["--json", "--github"], ["--markdown", "-"]])
+def test_a_closed_standard_output_costs_nothing_but_itself(folder: Path, words: list[str]) -> None:
+    command = shlex.join([sys.executable, "-m", "proton_bench", "gate", "base", "slow", *words])
+    done = subprocess.run(
+        ["bash", "-c", f"exec {command} >&-"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
 
 
 def test_outputs_that_cannot_be_written_are_said(gate: Gate, folder: Path) -> None:
