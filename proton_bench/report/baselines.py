@@ -62,7 +62,7 @@ class BaselineListing:
         for each in self.entries:
             entry = each.entry
             facts = [count_text(len(entry.runs), "run"), _when(entry), *_device(entry)]
-            facts += [f"revision {visible(entry.revision, 12)}"] if entry.revision else []
+            facts += [f"revision {visible(entry.revision[:12])}"] if entry.revision else []
             yield Segment(entry.reference.ljust(width), HEADING)
             yield Segment(f"  {each.state.ljust(9)}  {', '.join(facts)}\n")
             if self.with_facts:

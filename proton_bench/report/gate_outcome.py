@@ -20,7 +20,8 @@ class Outcome:
     Attributes:
         result: What the gate said.
         explanation: What explains the change of the whole run, "" where nothing is to be said.
-        problem: Why there is no verdict; the result then is ERROR, NO-BASELINE or nothing more.
+        problem: Why nothing was compared, "" where something was: the verdict then is ERROR or
+            NO-BASELINE.
     """
 
     result: GateResult

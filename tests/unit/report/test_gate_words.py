@@ -88,6 +88,12 @@ def test_a_regression_that_is_not_believed_says_why() -> None:
     )
 
 
+def test_a_gate_of_structure_alone_says_that_it_was() -> None:
+    assert headline(outcome(SuiteVerdict.PASS)) == (
+        "PASS: structure is as allowed; no threshold asked about timing"
+    )
+
+
 def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
     texts = {each.title: each.texts[0] for each in columns([unknown()], FAIL)}
 

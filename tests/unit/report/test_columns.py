@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from proton_bench.report.columns import LEAST_NAME, Column, cut, fitting
+
+COLUMNS = [
+    Column("verdict", ("REGRESSED",)),
+    Column("base", ("100 us",), 5),
+    Column("new", ("105 us",), 5),
+    Column("change", ("+5.0 %",), 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("room", "titles"),
+    [
+        (200, ["verdict", "base", "new", "change"]),
+        (27 + LEAST_NAME, ["verdict", "change"]),
+        (20 + LEAST_NAME, ["verdict", "change"]),
+        (11 + LEAST_NAME, ["verdict"]),
+        (1, ["verdict"]),
+    ],
+)
+def test_columns_go_by_their_worth_until_a_name_has_room(room: int, titles: list[str]) -> None:
+    assert [column.title for column in fitting(COLUMNS, room)] == titles
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"), [(6, "kernel"), (4, "ker…"), (2, "k…"), (1, ""), (-3, "")]
+)
+def test_text_is_cut_with_an_ellipsis(room: int, shown: str) -> None:
+    assert cut("kernel", room) == shown
+
+
+def test_width_counts_cells_of_wide_characters() -> None:
+    assert (
+        cut("\N{CJK UNIFIED IDEOGRAPH-4E00}" * 4, 5) == "\N{CJK UNIFIED IDEOGRAPH-4E00}" * 2 + "…"
+    )
