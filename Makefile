@@ -11,8 +11,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 # An environment of its own: hatchet pins pandas<3. Without the recorder, so it needs no compiler.
 PANDAS3 := .venv-pandas3
-PANDAS3_TESTS := tests/unit/analysis tests/unit/formats tests/unit/profile tests/unit/report \
-  tests/unit/diagnosis tests/unit/test_specs.py tests/unit/test_viewer.py
+PANDAS3_TESTS := tests/unit/analysis tests/unit/baseline tests/unit/formats tests/unit/profile \
+  tests/unit/report tests/unit/diagnosis tests/unit/test_specs.py tests/unit/test_viewer.py
 
 .PHONY: demo test sanitize lint bench bench-native docs test-pandas3
 .DELETE_ON_ERROR:

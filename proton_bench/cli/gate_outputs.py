@@ -127,7 +127,8 @@ def _write(file: Path, content: bytes) -> None:
         if file.exists() and not file.is_file():
             file.write_bytes(content)  # a device or pipe
         else:
-            replace(file, content, file.with_name(f".{file.name}.{os.getpid()}"))
+            place = Path(os.path.realpath(file))  # a link stays a link
+            replace(place, content, place.with_name(f".{place.name}.{os.getpid()}"))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise _unwritable(str(file), error) from None
 

@@ -116,5 +116,8 @@ def baselines_document(listing: BaselineListing) -> dict[str, Any]:
             }
             for each in listing.entries
         ],
-        "unreadable": listing.unreadable,
+        "unreadable": {
+            escape_surrogates(id): escape_surrogates(problem)
+            for id, problem in listing.unreadable.items()
+        },
     }

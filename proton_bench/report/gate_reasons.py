@@ -7,7 +7,7 @@ from proton_bench.gate.threshold import parse_threshold
 from proton_bench.gate.verdict import Reason, Verdict
 from proton_bench.report.units import count_text
 
-__all__ = ["MEANINGS", "part_text", "why"]
+__all__ = ["MEANINGS", "part_text", "runs_text", "why"]
 
 MEANINGS = {
     Reason.SLOWER: "slower",
@@ -89,6 +89,11 @@ def _needed(row: GateRow, *, paired: bool) -> str:
         return "needs more runs than anybody would make"
     if not row.pairs_needed:
         return "more runs do not help"
+    return f"needs {runs_text(row.pairs_needed, paired=paired)}"
+
+
+def runs_text(count: int, *, paired: bool) -> str:
+    """Return how many runs there should be: ``14 pairs in all``, ``14 runs on each side``."""
     if paired:
-        return f"needs {count_text(row.pairs_needed, 'pair')} in all"
-    return f"needs {count_text(row.pairs_needed, 'run')} on each side"
+        return f"{count_text(count, 'pair')} in all"
+    return f"{count_text(count, 'run')} on each side"

@@ -11,7 +11,7 @@ from proton_bench.gate.suite import undecided_share
 from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.report.columns import Column
 from proton_bench.report.gate_outcome import Outcome
-from proton_bench.report.gate_reasons import MEANINGS, part_text, why
+from proton_bench.report.gate_reasons import MEANINGS, part_text, runs_text, why
 from proton_bench.report.names import visible
 from proton_bench.report.quantity import percent_text
 from proton_bench.report.units import count_text, duration_text
@@ -60,7 +60,7 @@ def _failure(outcome: Outcome) -> str:
     regressions = outcome.result.regressions
     if regressions:
         parts.append(row_text(regressions[0], outcome))
-        parts.append(f"{_of_paths(outcome, len(regressions))} regressed{_cost(regressions)}")
+        parts.append(f"{_of_checks(outcome, len(regressions))} regressed{_cost(regressions)}")
     forbidden = [each for each in outcome.structure if each.fails]
     if forbidden:
         what = count_text(len(forbidden), "structural change is", "structural changes are")
@@ -97,12 +97,12 @@ def _doubt(outcome: Outcome) -> str:
         reason = why(doubted[0], paired=outcome.result.paired)
         return f"{row_text(doubted[0], outcome)}, but: {reason}"
     share = part_text(undecided_share(outcome.result.rows))
-    said = f"{_of_paths(outcome, len(undecided))}, {share} of the gated time, may be worse"
-    needed = max(row.pairs_needed for row in undecided)
-    if needed > 0:
-        kind = "pair" if outcome.result.paired else "run"
-        where = "in all" if outcome.result.paired else "on each side"
-        said += f"; {count_text(needed, kind)} {where} would tell"
+    said = f"{_of_checks(outcome, len(undecided))}, {share} of the gated time, may be worse"
+    needed = [row.pairs_needed for row in undecided]
+    if max(needed) > 0:
+        said += f"; {runs_text(max(needed), paired=outcome.result.paired)} would tell"
+    if min(needed) < 0:
+        said += f"; of {needed.count(-1)} no number of runs that anybody would make"
     return said
 
 
@@ -113,7 +113,7 @@ def _obstacle(outcome: Outcome) -> str:
     return said[0].partition(": ")[2] if said else "nothing was compared"
 
 
-def _of_paths(outcome: Outcome, count: int) -> str:
+def _of_checks(outcome: Outcome, count: int) -> str:
     return f"{count} of {count_text(len(outcome.result.rows), 'check')}"
 
 

@@ -8,12 +8,13 @@ __all__ = ["escaped"]
 
 # What could become markup, a cell's end, a link or a mention.
 _MARKUP = re.compile(r"([\\`*_{}\[\]#|~$]|:(?=//))")
-# Not behind a letter, where it would be part of a word, such as file:line@function.
-_MENTION = re.compile(r"(?<!\w)@")
+# What GitHub links by itself: mentions, though not behind a letter, where @ would be part of a word
+# such as file:line@function, and addresses without a scheme.
+_LINKED = re.compile(r"(?<!\w)@|\bwww(?=\.)", re.IGNORECASE)
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def escaped(text: str) -> str:
     """Return text of one line that is shown as it is: no markup, link or mention in it."""
-    text = _MENTION.sub("@\N{WORD JOINER}", text.translate(_ENTITIES))
+    text = _LINKED.sub("\\g<0>\N{WORD JOINER}", text.translate(_ENTITIES))
     return _MARKUP.sub(r"\\\1", text)

@@ -62,11 +62,11 @@ def test_a_device_without_a_name_is_known_by_its_kind(entry: Entry) -> None:
 
 
 def test_document_holds_everything(entry: Entry) -> None:
-    listing = BaselineListing([ListedEntry(entry, is_promoted=True)], {"x": "why"})
+    listing = BaselineListing([ListedEntry(entry, is_promoted=True)], {"\ud800": "why"})
 
     document = json.loads(encode_document(baselines_document(listing)))
 
     (found,) = document["entries"]
     assert found["revision"] == "0123456789abcdef"
     assert found["runs"][0]["bytes"] == entry.runs[0].size
-    assert document["unreadable"] == {"x": "why"}
+    assert document["unreadable"] == {"\\ud800": "why"}

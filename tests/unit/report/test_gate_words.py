@@ -137,6 +137,14 @@ def test_a_problem_says_better_than_its_note_what_is_missing() -> None:
     assert len(notes(every_outcome()["incomparable"])) == 1
 
 
+def test_paths_that_no_runs_decide_are_counted() -> None:
+    mixed = outcome(SuiteVerdict.INCONCLUSIVE, undecided(), undecided("hopeless", pairs_needed=-1))
+
+    assert headline(mixed).endswith(
+        "14 pairs in all would tell; of 1 no number of runs that anybody would make"
+    )
+
+
 def test_unpaired_runs_need_runs() -> None:
     apart = outcome(SuiteVerdict.INCONCLUSIVE, undecided(), paired=False)
 
