@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.pairing import Fate, PairedTree, Side, agreed
+from proton_bench.analysis.kernel_groups import kernel_labels
+from proton_bench.analysis.pairing import SEVERAL, Fate, PairedTree, Side, agreed
 from proton_bench.profile import FrameKind
 
 __all__ = ["Breakdown", "By", "break_down"]
@@ -96,7 +97,9 @@ def _by_kernel(tree: PairedTree, measured: Mask) -> Breakdown:
     if lines.any():  # a line of a kernel belongs to the kernel
         owners = np.where(lines, _nearest(tree.parents, ~lines), owners)
     owners[0] = 0
-    labels = tree.frames().astype(np.int64) * len(tree.device_names) + tree.devices + 1
+    kernels = np.unique(owners)
+    owners[kernels] = kernels  # one of which only the lines have values too
+    labels = kernel_labels(tree, kernels[1:]) + 1
     labels[0] = 0
     _, heads, groups = np.unique(labels[owners], return_index=True, return_inverse=True)
     ranks = np.empty(len(heads), dtype=np.int64)
@@ -106,20 +109,26 @@ def _by_kernel(tree: PairedTree, measured: Mask) -> Breakdown:
     heads = owners[np.sort(heads)]
     parents = np.zeros(len(heads), dtype="<i4")
     parents[0] = -1
-    kernels = np.flatnonzero(owners == np.arange(len(tree)))
     sides = (_combined(tree.base, places, kernels), _combined(tree.new, places, kernels))
-    return _coarser(tree, parents=parents, heads=heads, places=places, sides=sides)
+    found = _coarser(tree, parents=parents, heads=heads, places=places, sides=sides)
+    renamed = (found.tree.fates == Fate.MATCHED) & (sides[0].names != sides[1].names)
+    renamed[0] = False
+    fates = np.where(renamed, np.uint8(Fate.RENAMED), found.tree.fates)
+    return replace(found, tree=replace(found.tree, fates=fates))
 
 
 def _combined(side: Side, places: Rows, rows: Rows) -> Side:
     """Return what the rows of each group say together."""
     total = int(places.max()) + 1
     rows = rows[side.present[rows]]
-    frames = np.full(total, -1, dtype="<i4")
-    frames[places[rows[::-1]]] = side.frames[rows[::-1]]
+    names = np.full(total, -1, dtype="<i4")
+    names[places[rows]] = side.names[rows]
+    frames = agreed([side.frames[rows]], [places[rows]], total=total, none=-1)
     return Side(
-        frames >= 0,
-        frames,
+        names >= 0,
+        # What was recorded under several names is called by what these share.
+        np.where(frames == SEVERAL, names, frames),
+        names,
         agreed([side.variants[rows]], [places[rows]], total=total, none=-1),
         agreed([side.codes[rows]], [places[rows]], total=total, none=0),
     )

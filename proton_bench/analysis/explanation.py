@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare import Comparison
+from proton_bench.analysis.kernel_groups import kernel_labels
 from proton_bench.analysis.pairing import Fate
 from proton_bench.profile import preorder
 
@@ -114,8 +115,7 @@ def _best(comparison: Comparison, gains: npt.NDArray[np.float64]) -> Cause | Non
     row = int(np.argmax(gains))
     if gains[row] <= 0:
         return None
-    tree = comparison.tree
-    labels = tree.frames().astype(np.int64) * len(tree.device_names) + tree.devices
+    labels = kernel_labels(comparison.tree, np.arange(1, len(gains)))
     _, groups = np.unique(labels, return_inverse=True)
     groups = groups.reshape(-1)
     sums = np.bincount(groups, weights=gains)

@@ -20,13 +20,14 @@ from proton_bench.analysis.run_rows import Identity, Interning, RunRows
 from proton_bench.profile import Profile, Variant
 from proton_bench.profile.preorder import subtree_ends
 
-__all__ = ["Fate", "PairedTree", "Side", "agreed", "pair"]
+__all__ = ["SEVERAL", "Fate", "PairedTree", "Side", "agreed", "pair"]
 
 Rows = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
 
-_SEVERAL = -2
+# In place of a number: what was summed into a row differs.
+SEVERAL = -2
 
 
 class Fate(IntEnum):
@@ -46,18 +47,20 @@ class Side:
     Attributes:
         present: Whether a run has the row.
         frames: Position of the row's name in the strings; -1 where no run has it.
+        names: Position of the name that counts; -1 where no run has it.
         variants: Position of its launch variant; -1 for none, -2 for several.
         codes: A number for its compiled code; 0 for unknown, -2 for several.
     """
 
     present: Mask
     frames: Rows
+    names: Rows
     variants: Rows
     codes: Rows
 
     def take(self, rows: npt.NDArray[Any]) -> Side:
         """Return the chosen rows (positions or mask)."""
-        parts = (self.present, self.frames, self.variants, self.codes)
+        parts = (self.present, self.frames, self.names, self.variants, self.codes)
         return Side(*(part[rows] for part in parts))
 
 
@@ -189,14 +192,16 @@ def _described(union: Alignment, interning: Interning, first_new: int) -> Paired
 
 def _side(runs: Sequence[RunRows], places: Sequence[Rows], total: int) -> Side:
     present = np.zeros(total, dtype=np.bool_)
-    frames = np.full(total, -1, dtype="<i4")
+    frames, names = (np.full(total, -1, dtype="<i4") for _ in range(2))
     for run, place in zip(reversed(runs), reversed(places), strict=True):
         present[place] = True
         # Backwards: of several siblings that are one row here, the first gives the name.
         frames[place[::-1]] = run.frames[::-1]
+        names[place[::-1]] = run.identities[::-1]
     return Side(
         present,
         frames,
+        names,
         agreed([run.variants for run in runs], places, total=total, none=-1),
         agreed([run.codes for run in runs], places, total=total, none=0),
     )
@@ -220,9 +225,9 @@ def agreed(
         known = values > none
         np.minimum.at(least, place[known], values[known])
         np.maximum.at(most, place[known], values[known])
-        several[place[values == _SEVERAL]] = True
+        several[place[values == SEVERAL]] = True
     several |= (most > none) & (least != most)
-    return np.where(several, _SEVERAL, most).astype("<i4")
+    return np.where(several, SEVERAL, most).astype("<i4")
 
 
 # -- rows of one side ----------------------------------------------------------------------------
@@ -286,22 +291,24 @@ def _summed(profile: Profile, metric: str, place: Rows, *, total: int) -> npt.ND
 def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> PairedTree:
     """Give each found row of the base the place of its counterpart."""
     target = np.arange(len(tree))
-    fates, frames = tree.fates.copy(), tree.base.frames.copy()
+    fates = tree.fates.copy()
+    frames, names = tree.base.frames.copy(), tree.base.names.copy()
     variants, codes = tree.base.variants.copy(), tree.base.codes.copy()
     present = tree.base.present.copy()
     origins: dict[int, tuple[str, ...]] = {}
     for old, new, step in matches:
         target[old] = new
         fates[new] = {Step.STAYED: Fate.MATCHED, Step.RENAMED: Fate.RENAMED}.get(step, Fate.MOVED)
-        frames[new], variants[new] = tree.base.frames[old], tree.base.variants[old]
-        codes[new], present[new] = tree.base.codes[old], True
+        frames[new], names[new] = tree.base.frames[old], tree.base.names[old]
+        variants[new], codes[new] = tree.base.variants[old], tree.base.codes[old]
+        present[new] = True
         if step is Step.MOVED:
             origins |= {
                 row: tree.path(was) for was, row in zip(old.tolist(), new.tolist(), strict=True)
             }
     keep = target == np.arange(len(tree))
     number = np.cumsum(keep) - 1
-    base = Side(present, frames, variants, codes)
+    base = Side(present, frames, names, variants, codes)
     return PairedTree(
         parents=np.where(tree.parents >= 0, number[tree.parents], -1).astype("<i4")[keep],
         kinds=tree.kinds[keep],

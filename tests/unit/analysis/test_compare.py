@@ -71,6 +71,30 @@ def test_by_kernel_sums_all_places() -> None:
     assert (split.launches.tolist(), split.latency.tolist()) == ([4, 4, 0], [-2, -2, 0])
 
 
+def test_by_kernel_one_that_was_renamed_somewhere_counts_for_no_other() -> None:
+    base = (("f/small", 100, 1, ""), ("g/small", 500, 1, ""), ("h/old", 7, 1, ""))
+    new = (("f/large", 101, 1, ""), ("g/small", 500, 1, ""), ("h/now", 7, 1, ""))
+
+    there, back = compared(base, new, by=By.KERNEL), compared(new, base, by=By.KERNEL)
+
+    expected = {"": (607, 608, 1), "large": (100, 101, 1), "small": (500, 500, 0), "now": (7, 7, 0)}
+    assert changes(there) == expected
+    renamed = {there.tree.name(row) for row in np.flatnonzero(there.tree.fates == Fate.RENAMED)}
+    assert renamed == {"large", "now"}
+    assert sorted(back.inclusive.change.tolist()) == [-1, -1, 0, 0]
+
+
+def test_by_kernel_running_numbers_do_not_matter() -> None:
+    base = (("f/triton_poi_fused_add_0", 10, 1, ""), ("g/triton_poi_fused_add_1", 20, 1, ""))
+    new = (("f/triton_poi_fused_add_3", 11, 1, ""), ("g/triton_poi_fused_add_4", 22, 1, ""))
+
+    found = changes(compared(base, new, by=By.KERNEL))
+    apart = changes(compared(base, new, by=By.KERNEL, raw_names=True))
+
+    assert found == {"": (30, 33, 3), "triton_poi_fused_add": (30, 33, 3)}
+    assert len(apart) > 2
+
+
 def test_by_scope_counts_what_moved_in_both_scopes() -> None:
     found = compared(by=By.SCOPE)
 
@@ -97,6 +121,19 @@ def test_lines_belong_to_their_kernel() -> None:
     for samples in (3, 8):
         builder = ProfileBuilder()
         kernel = builder.add(0, "k", FrameKind.KERNEL, metrics={"count": 1}, device=GPU)
+        builder.add(kernel, "k.py:3@k", FrameKind.LINE, metrics={"num_samples": samples})
+        runs.append(Run(builder.build(), "x"))
+
+    found = compare(runs[:1], runs[1:], CompareOptions("num_samples", By.KERNEL))
+
+    assert changes(found) == {"": (3, 8, 5), "k": (3, 8, 5)}
+
+
+def test_lines_give_a_kernel_without_values_its_row() -> None:
+    runs = []
+    for samples in (3, 8):
+        builder = ProfileBuilder()
+        kernel = builder.add(0, "k", FrameKind.KERNEL, device=GPU)
         builder.add(kernel, "k.py:3@k", FrameKind.LINE, metrics={"num_samples": samples})
         runs.append(Run(builder.build(), "x"))
 

@@ -103,9 +103,10 @@ def test_parts_of_a_change_add_up_to_it(by: By, base: Profile, new: Profile) -> 
             assert np.array_equal(parts, values.change)
 
 
-@given(profiles(), profiles())
-def test_exchanging_the_sides_turns_every_sign(base: Profile, new: Profile) -> None:
-    there, back = compared(base, new), compared(new, base)
+@pytest.mark.parametrize("by", [By.PATH, By.KERNEL])
+@given(base=profiles(), new=profiles())
+def test_exchanging_the_sides_turns_every_sign(by: By, base: Profile, new: Profile) -> None:
+    there, back = compared(base, new, by), compared(new, base, by)
     turned = {Fate.NEW: Fate.REMOVED, Fate.REMOVED: Fate.NEW}
 
     rows = pairs(there)
