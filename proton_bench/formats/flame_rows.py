@@ -20,6 +20,7 @@ __all__ = [
     "flame_losses",
     "flame_metrics",
     "flame_rows",
+    "rounded_note",
     "shallow",
     "whole_numbers",
 ]
@@ -108,6 +109,18 @@ def flame_losses(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
     if negative:
         notes.append(f"negative values are left out of {', '.join(negative)}")
     return tuple(notes)
+
+
+def rounded_note(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
+    """Say which of the metrics that are written as whole numbers are none."""
+    rounded = [
+        column.spec.name
+        for column, own in flame_metrics(profile)
+        if column.spec.name in kept
+        and column.kind is not ValueKind.INT
+        and bool((own != np.rint(own)).any())
+    ]
+    return (f"values are rounded to whole numbers: {', '.join(rounded)}",) if rounded else ()
 
 
 def whole_numbers(column: MetricColumn, own: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -10,6 +10,7 @@ from proton_bench.formats.flame_rows import (
     flame_losses,
     flame_metrics,
     flame_rows,
+    rounded_note,
     shallow,
     whole_numbers,
 )
@@ -18,7 +19,7 @@ from proton_bench.profile.profile import Profile
 __all__ = ["FoldedStacks"]
 
 # What a flame graph is most often wanted of; else the first metric there is.
-_FAVOURITES = ("time (ns)", "cycles", "num_samples", "cpu_time (ns)", "count")
+_FAVOURITES = ("time", "cycles", "num_samples", "cpu_time", "count")
 # Each line has the whole path, so a file is as large as the rows times their depth.
 _MAX_DEPTH = 1000
 _SEPARATORS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
@@ -32,7 +33,8 @@ class FoldedStacks(WriteOnly):
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Say what the file does not hold."""
-        notes = list(flame_losses(profile, [_metric(profile)]))
+        metric = _metric(profile)
+        notes = [*flame_losses(profile, [metric]), *rounded_note(profile, [metric])]
         deepest = int(profile.depths().max())
         if deepest > _MAX_DEPTH:
             notes.append(f"levels below {_MAX_DEPTH} of {deepest} are summed into those above")
@@ -62,8 +64,11 @@ class FoldedStacks(WriteOnly):
 
 
 def _metric(profile: Profile) -> str:
-    names = [column.spec.name for column, _ in flame_metrics(profile)]
-    return next((name for name in _FAVOURITES if name in names), names[0])
+    specs = [column.spec for column, _ in flame_metrics(profile)]
+    # The unit does not matter: time in us is wanted more than a count.
+    bases = [spec.base.lower() for spec in specs]
+    found = next((name for name in _FAVOURITES if name in bases), bases[0])
+    return specs[bases.index(found)].name
 
 
 def _shown(rows: Profile, row: int) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import gzip
 from typing import Any
 
-import numpy as np
-
 from proton_bench.formats.base import WriteOnly
 from proton_bench.formats.flame_rows import (
     FlameFrame,
@@ -17,11 +15,12 @@ from proton_bench.formats.flame_rows import (
     flame_losses,
     flame_metrics,
     flame_rows,
+    rounded_note,
     shallow,
     whole_numbers,
 )
 from proton_bench.formats.protobuf import Message, varint
-from proton_bench.profile.metric import MetricSpec, ValueKind
+from proton_bench.profile.metric import MetricSpec
 from proton_bench.profile.profile import Profile
 
 __all__ = ["PprofFile"]
@@ -44,14 +43,8 @@ class PprofFile(WriteOnly):
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Say what the file does not hold."""
         metrics = flame_metrics(profile)
-        notes = list(flame_losses(profile, [column.spec.name for column, _ in metrics]))
-        rounded = [
-            column.spec.name
-            for column, own in metrics
-            if column.kind is not ValueKind.INT and bool((own != np.rint(own)).any())
-        ]
-        if rounded:
-            notes.append(f"values are rounded to whole numbers: {', '.join(rounded)}")
+        kept = [column.spec.name for column, _ in metrics]
+        notes = [*flame_losses(profile, kept), *rounded_note(profile, kept)]
         deepest = int(profile.depths().max())
         if deepest > _MAX_DEPTH:
             notes.append(f"levels below {_MAX_DEPTH} of {deepest} are summed into those above")

@@ -163,6 +163,15 @@ def test_what_has_no_width_is_left_out_and_told() -> None:
     assert speedscope_stacks(encoded(profile, "speedscope"), "odd") == {("ROOT", "l"): 2.5}
 
 
+def test_folded_takes_time_in_any_unit_and_tells_of_rounding() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", metrics={"count": 7, "time (us)": 2.6})
+    profile = builder.build()
+
+    assert folded_stacks(encoded(profile, "folded")) == {("k",): 3}
+    assert "rounded to whole numbers: time (us)" in losses(profile, "folded")
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_profile_without_a_metric_that_adds_up_is_refused(name: str) -> None:
     builder = ProfileBuilder()
