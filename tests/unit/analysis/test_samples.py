@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -66,8 +67,35 @@ def test_statistics_agree_with_their_definitions(times: list[int]) -> None:
     assert spread == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
-def test_cv_of_many_samples_comes_from_moments_of_logarithms() -> None:
-    samples = Distribution.from_samples([100.0, 110.0] * 200)
+@pytest.mark.parametrize(
+    "times",
+    [
+        [100.0, 110.0] * 200,
+        [1000.0, 1001.0] * 200,
+        [10.0, 1000.0] * 200,
+        [0.0, 7.0, 9.0] * 200,
+        [float(time) for time in range(1, 5000)],
+        [*[5.0, 7.0] * 500, 1e6],
+        [*[5.0, 7.0] * 500, *[1e3, 2e3] * 400],
+    ],
+)
+def test_cv_of_many_samples_does_not_depend_on_how_they_are_spread(times: list[float]) -> None:
+    expected = statistics.stdev(times) / statistics.mean(times)
+
+    found = coefficient_of_variation(Distribution.from_samples(times))
+
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_cv_without_samples_and_sketch_comes_from_moments_of_logarithms() -> None:
+    whole = Distribution.from_samples([100.0, 110.0] * 200)
+    nothing = Distribution.from_samples([])
+    samples = replace(
+        whole,
+        samples=nothing.samples,
+        bucket_index=nothing.bucket_index,
+        bucket_count=nothing.bucket_count,
+    )
 
     assert coefficient_of_variation(samples) == pytest.approx(5.0 / 105.0, rel=0.02)
 
