@@ -42,7 +42,8 @@ def quantiles(table: DistributionTable) -> npt.NDArray[np.float64]:
     for place in np.flatnonzero(~is_raw).tolist():
         entry = table.get(int(table.rows[place]))
         if entry is not None and not entry.moments_only and entry.n:
-            found[place] = [entry.quantile(q) for q in wanted]
+            known = [entry.quantile(q) for q in wanted]
+            found[place] = [np.nan if value is None else value for value in known]
     return found
 
 

@@ -39,7 +39,7 @@ class Distribution:
         samples: Raw float32 samples, at most 64; they are all samples when there are no buckets.
         bucket_index: Rising bucket numbers; bucket i covers (gamma^(i-1), gamma^i].
         bucket_count: Samples in each bucket.
-        collapsed: The lowest buckets were merged, so low quantiles are only upper bounds.
+        collapsed: The lowest buckets were merged, so low quantiles are not known.
         gamma: Ratio of neighbouring bucket bounds.
     """
 
@@ -73,7 +73,7 @@ class Distribution:
         return counted == self.n and (len(self.bucket_count) > 0 or self.n > len(self.samples))
 
     def quantile(self, q: float) -> float | None:
-        """Return the q-quantile, None when only moments are known.
+        """Return the q-quantile, None when only moments are known or it lies in collapsed buckets.
 
         Exact (linear between neighbours) from raw samples, within 0.1 % from the sketch.
 
@@ -94,6 +94,8 @@ class Distribution:
         if not len(counts):
             return self.maximum
         position = min(int(np.searchsorted(counts, rank, side="right")), len(counts) - 1)
+        if self.collapsed and position == 0:
+            return self.minimum if rank == 0 else None
         index = int(self.bucket_index[position])
         # The value with the smallest relative distance to both bounds of its bucket.
         middle = 2.0 * math.exp(min(index * math.log(self.gamma), 700.0)) / (self.gamma + 1.0)

@@ -36,6 +36,15 @@ def test_what_kept_moments_only_or_is_empty_has_none() -> None:
     assert np.isnan(quantiles(table)).all()
 
 
+def test_those_among_collapsed_samples_are_not_known() -> None:
+    table = DistributionTable.from_mapping({3: Distribution.from_samples(range(1, 5001))})
+
+    found = dict(zip(QUANTILES, quantiles(table)[0].tolist(), strict=True))
+
+    assert math.isnan(found["p5"])
+    assert found["median"] == pytest.approx(2500.5, rel=0.002)
+
+
 def test_queries_see_them_as_columns() -> None:
     builder = ProfileBuilder()
     rows = [builder.add(0, name, metrics={"time (ns)": 5}) for name in "kl"]

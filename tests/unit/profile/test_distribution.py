@@ -93,6 +93,10 @@ def test_buckets_past_the_cap_collapse_from_below() -> None:
     assert len(entry.bucket_index) == MAX_BUCKETS
     assert int(entry.bucket_count.sum()) == len(values)
     assert entry.quantile(1.0) == pytest.approx(values[-1], rel=0.002)
+    assert entry.quantile(0.9) == pytest.approx(np.quantile(values, 0.9), rel=0.01)
+    # What lies among the collapsed ones could be anything below their bound.
+    assert entry.quantile(0.25) is None
+    assert entry.quantile(0.0) == values[0]
 
 
 def test_moments_without_samples_have_no_quantile() -> None:
