@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
@@ -28,23 +28,47 @@ class Run:
 def check_devices(runs: Sequence[Run]) -> None:
     """Check that all runs used devices of the same kind and architecture.
 
+    A run may have used several; they then have to be the same ones by their number too.
+
     Raises:
         UsageError: Two runs did not; the message names both.
     """
-    known: dict[str, tuple[str, str]] = {}
+    known: dict[str, tuple[str, dict[int, str]]] = {}
     first: tuple[str, set[str]] | None = None
     for run in runs:
-        devices = [each for each in run.profile.devices if each.kind != UNNAMED_KIND]
-        kinds = {device.kind for device in devices}
-        if kinds and first is None:
-            first = (run.source, kinds)
-        if kinds and first is not None and not kinds & first[1]:
-            raise _incomparable((first[0], _listed(first[1])), (run.source, _listed(kinds)))
-        for device in devices:
-            what = _model(device)
-            source, before = known.setdefault(device.kind, (run.source, what))
-            if what != before:
-                raise _incomparable((source, before), (run.source, what))
+        own = _models(run.profile)
+        if own and first is None:
+            first = (run.source, set(own))
+        if own and first is not None and not own.keys() & first[1]:
+            raise _incomparable((first[0], _listed(first[1])), (run.source, _listed(set(own))))
+        for kind, models in own.items():
+            source, before = known.setdefault(kind, (run.source, models))
+            if not _fit(before, models):
+                raise _incomparable(
+                    (source, _described(before, models)), (run.source, _described(models, before))
+                )
+
+
+def _models(profile: Profile) -> dict[str, dict[int, str]]:
+    """Return what each device is by its number, for each kind."""
+    found: dict[str, dict[int, str]] = {}
+    for device in profile.devices:
+        if device.kind != UNNAMED_KIND:
+            found.setdefault(device.kind, {})[device.index] = _model(device)
+    return found
+
+
+def _fit(one: Mapping[int, str], other: Mapping[int, str]) -> bool:
+    """Tell whether two runs used the same models, and the same ones where numbers count."""
+    if set(one.values()) != set(other.values()):
+        return False
+    return all(one[index] == other[index] for index in one.keys() & other.keys())
+
+
+def _described(models: Mapping[int, str], others: Mapping[int, str]) -> str:
+    if set(models.values()) != set(others.values()):
+        return _listed(set(models.values()))
+    return " and ".join(f"{model} as number {index}" for index, model in sorted(models.items()))
 
 
 def _listed(kinds: set[str]) -> str:

@@ -12,6 +12,7 @@ from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
 from proton_bench.profile import Device, FrameKind, ProfileBuilder
 
 BASE = (
@@ -259,6 +260,28 @@ def test_deep_trees_are_compared() -> None:
     found = compare([Run(profile, "a")], [Run(profile, "b")], CompareOptions())
 
     assert len(found) == 3002
+
+
+def mixed(*archs: str) -> Run:
+    """Return a run with a kernel on each of several devices."""
+    builder = ProfileBuilder()
+    for index, arch in enumerate(archs):
+        metrics = {"time (ns)": 10 + index, "count": 1}
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=Device("CUDA", index, arch))
+    return Run(builder.build(), f"{'-'.join(archs)}.proton")
+
+
+def test_a_run_on_devices_of_several_architectures_compares_with_its_like() -> None:
+    found = compare([mixed("89", "90")], [mixed("89", "90")], CompareOptions())
+
+    assert not found.inclusive.change.any()
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("archs", [("90", "89"), ("89",), ("90", "90")])
+def test_devices_of_several_architectures_are_told_apart(archs: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="times of different devices say little"):
+        compare([mixed("89", "90")], [mixed(*archs)], CompareOptions())
 
 
 def test_a_file_that_does_not_name_its_device_compares_with_any() -> None:
