@@ -32,7 +32,8 @@ class NsysTables:
         self._texts: dict[int, str | None] = {}
         # Views and virtual tables could compute without end; nsys writes plain tables only.
         found = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' "
+            "AND typeof(name) = 'text'"
         )
         for (name,) in found.fetchall():
             columns = connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()

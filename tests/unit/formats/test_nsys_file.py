@@ -214,6 +214,17 @@ def test_an_export_without_kernels_shows_its_ranges(tmp_path: Path) -> None:
     assert list(profile.columns) == ["wall (ns)"]
 
 
+def test_a_table_with_a_damaged_name_is_an_error_of_one_line(tmp_path: Path) -> None:
+    path = write_export(tmp_path / "x.sqlite", {"StringIds": TEXTS, KERNEL: [kernel(1, 5, 9)]})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET name = CAST(name AS BLOB)")
+        connection.commit()
+
+    with pytest.raises(ProfileFormatError, match="x.sqlite"):
+        read_profile(path)
+
+
 def test_content_tells_the_format_and_bytes_are_read_like_files(tmp_path: Path) -> None:
     content = write_export(tmp_path / "x.sqlite", {NVTX: RANGES}).read_bytes()
     (tmp_path / "x.json").write_bytes(content)
