@@ -108,7 +108,7 @@ def base_name(name: str) -> str:
 
 
 def with_demangled_names(profile: Profile, form: Demangling) -> Profile:
-    """Return the profile with readable names.
+    """Return the profile with readable names; texts of metrics stay what they are.
 
     Raises:
         BackendUnavailableError: What `demangled` says.
@@ -121,17 +121,7 @@ def with_demangled_names(profile: Profile, form: Demangling) -> Profile:
         return profile
     table = StringTable()
     places = np.array([table.index(text) for text in changed], dtype=profile.frames.dtype)
-    columns = {
-        name: replace(
-            column,
-            values=np.where(column.valid, places[column.values], -1).astype("<i4"),
-            strings=table.texts(),
-        )
-        if column.strings
-        else column
-        for name, column in profile.columns.items()
-    }
-    return replace(profile, frames=places[profile.frames], strings=table.texts(), columns=columns)
+    return replace(profile, frames=places[profile.frames], strings=table.texts())
 
 
 def _short_if_declaration(name: str) -> str:

@@ -50,6 +50,20 @@ def test_view_shows_demangled_names() -> None:
     assert list(names.values()) == ["_ZN2at4fillILi4EEEvPf", "void at::fill<4>(float*)", "at::fill"]
 
 
+def test_texts_of_metrics_stay_what_they_are() -> None:
+    builder = ProfileBuilder()
+    for number, label in enumerate(["_Z1fv", "b", "c"]):
+        metrics = {"time (ns)": 1, "label": label}
+        builder.add(0, f"triton_poi_fused_add_{number}", metrics=metrics)
+    builder.add(0, "_Z1gi", metrics={"label": "last"})
+
+    tree = build_tree(builder.build(), ["label"], Selection(demangling=Demangling.FULL))
+
+    # Of rows that became one, the last text counts.
+    assert tree.metrics[0].to_list() == [None, "c", "last"]
+    assert tree.name(2) == "g(int)"
+
+
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demangling, "_demangler", lambda: None)
 
