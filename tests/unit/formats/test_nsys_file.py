@@ -221,7 +221,7 @@ def test_a_table_with_a_damaged_name_is_an_error_of_one_line(tmp_path: Path) -> 
         connection.execute("UPDATE sqlite_master SET name = CAST(name AS BLOB)")
         connection.commit()
 
-    with pytest.raises(ProfileFormatError, match="x.sqlite"):
+    with pytest.raises(ProfileFormatError, match=r"x\.sqlite"):
         read_profile(path)
 
 
