@@ -142,7 +142,6 @@ def _coarser(
     fates = np.where(present[0], fates, Fate.NEW).astype("u1")
     alone = np.bincount(places) == 1
     fates[alone] = tree.fates[heads][alone]
-    moved = {int(places[row]): path for row, path in tree.origins.items() if alone[places[row]]}
     coarser = replace(
         tree,
         parents=parents,
@@ -151,7 +150,7 @@ def _coarser(
         fates=fates,
         base=sides[0],
         new=sides[1],
-        origins=moved,
+        origins=tree.origins.renumbered(places, alone),
         places=tuple(places[each] for each in tree.places),
     )
     return Breakdown(coarser, places)

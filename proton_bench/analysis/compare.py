@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,7 @@ class Changes:
         base_count: Launches in the base, 0 where unknown.
         new_count: Launches now.
         split: Parts of the change, None for what does not add up or has no launches.
+        change: New minus base; a side without a value counts as 0.
     """
 
     base: Values
@@ -76,12 +77,11 @@ class Changes:
     base_count: Values
     new_count: Values
     split: Split | None = None
+    # Kept, because reports ask row by row.
+    change: Values = field(init=False)
 
-    @property
-    def change(self) -> Values:
-        """New minus base; a side without a value counts as 0."""
-        difference: Values = self.new - self.base
-        return difference
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "change", self.new - self.base)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ the other one, so that a kernel that moved or was renamed is one row with both v
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.align import Alignment, align
 from proton_bench.analysis.lineage import Lone, Step, trace
+from proton_bench.analysis.origins import Origins
 from proton_bench.analysis.run_rows import Identity, Interning, RunRows
 from proton_bench.profile import Profile, Variant
 from proton_bench.profile.preorder import subtree_ends
@@ -89,7 +90,7 @@ class PairedTree:
     fates: npt.NDArray[np.uint8]
     base: Side
     new: Side
-    origins: Mapping[int, tuple[str, ...]]
+    origins: Origins
     places: tuple[Rows, ...]
     strings: tuple[str, ...]
     device_names: tuple[str, ...]
@@ -182,7 +183,7 @@ def _described(union: Alignment, interning: Interning, first_new: int) -> Paired
         fates=fates,
         base=sides[0],
         new=sides[1],
-        origins={},
+        origins=Origins((), lambda _: ()),
         places=places,
         strings=interning.strings,
         device_names=tuple(interning.device_names),
@@ -295,7 +296,7 @@ def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> Pai
     frames, names = tree.base.frames.copy(), tree.base.names.copy()
     variants, codes = tree.base.variants.copy(), tree.base.codes.copy()
     present = tree.base.present.copy()
-    origins: dict[int, tuple[str, ...]] = {}
+    moved: list[tuple[int, int]] = []
     for old, new, step in matches:
         target[old] = new
         fates[new] = {Step.STAYED: Fate.MATCHED, Step.RENAMED: Fate.RENAMED}.get(step, Fate.MOVED)
@@ -303,9 +304,7 @@ def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> Pai
         variants[new], codes[new] = tree.base.variants[old], tree.base.codes[old]
         present[new] = True
         if step is Step.MOVED:
-            origins |= {
-                row: tree.path(was) for was, row in zip(old.tolist(), new.tolist(), strict=True)
-            }
+            moved += zip(new.tolist(), old.tolist(), strict=True)
     keep = target == np.arange(len(tree))
     number = np.cumsum(keep) - 1
     base = Side(present, frames, names, variants, codes)
@@ -316,7 +315,7 @@ def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> Pai
         fates=fates[keep],
         base=base.take(keep),
         new=tree.new.take(keep),
-        origins={int(number[row]): path for row, path in origins.items()},
+        origins=Origins(((int(number[row]), was) for row, was in moved), tree.path),
         places=tuple(number[target[place]].astype("<i4") for place in tree.places),
         strings=tree.strings,
         device_names=tree.device_names,

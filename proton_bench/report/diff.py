@@ -78,13 +78,14 @@ class DiffReport:
         yield Segment("\n")
 
     def _rows(self, shown: Sequence[Column], edge: int | None) -> Iterator[Segment]:
-        width = sum(column.width + 2 for column in shown)
+        widths = [column.width for column in shown]  # each looks at all rows
+        width = sum(widths) + 2 * len(widths)
         labels = names(self.comparison, self.ranking, self.frames)
         lines = zip(self.ranking.rows, self.ranking.depths, labels, strict=True)
         for place, (row, depth, name) in enumerate(lines):
-            for column in shown:
+            for column, wide in zip(shown, widths, strict=True):
                 style = self._style(row) if column.title in ("change", "%") else DIM
-                yield Segment(f"{column.texts[place].rjust(column.width)}  ", style)
+                yield Segment(f"{column.texts[place].rjust(wide)}  ", style)
             indent = "  " * min(depth, _MAX_INDENT) + (f"[{depth}] " if depth > _MAX_INDENT else "")
             said = "  ".join(notes(self.comparison, row))
             label = f"{indent}{name}"

@@ -12,6 +12,7 @@ from proton_bench.analysis.ranking import Threshold, rank
 from proton_bench.analysis.run import Run
 from proton_bench.profile import Device, ProfileBuilder, Variant
 from proton_bench.report.diff import DiffReport
+from proton_bench.report.diff_rows import Column
 from proton_bench.report.names import FrameFormat
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import print_report
@@ -162,6 +163,27 @@ def test_a_pipe_gets_whole_names() -> None:
     lines = printed(report(compared(((long, 5, 1, ""),), ((long, 9, 1, ""),))))
 
     assert any(line.endswith(long) for line in lines)
+
+
+def test_columns_are_measured_once_and_not_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    width = Column.width.fget
+    assert width is not None
+
+    def counted(column: Column) -> int:
+        asked.append(column.title)
+        return int(width(column))
+
+    monkeypatch.setattr(Column, "width", property(counted))
+    base = profile_of(*((f"s/k{number}", 10, 1, "") for number in range(50)))
+    new = profile_of(*((f"s/k{number}", 20, 1, "") for number in range(50)))
+    changed = compare([Run(base, "a")], [Run(new, "b")], CompareOptions())
+
+    lines = printed(report(changed, "0"))
+
+    assert len(lines) > 50
+    assert len(asked) < 30
+    assert changed.inclusive.change is changed.inclusive.change
 
 
 def test_worse_is_red_and_better_green() -> None:
