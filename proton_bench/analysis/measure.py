@@ -96,6 +96,9 @@ def _default(runs: Sequence[Run], offers: Sequence[AvailableMetrics]) -> Measure
     ]
     by_base = {MetricSpec(full).base.lower(): full for full in reversed(common)}
     best = next((by_base[base] for base in _PRIMARY if base in by_base), None)
+    # Time in two units is no reason to show that nothing changed in the count.
+    for base in _PRIMARY[: _PRIMARY.index(MetricSpec(best).base.lower()) if best else None]:
+        _check_units(runs, offers, base)
     if best is None and common:
         best = common[0]
     if best is None:
@@ -104,15 +107,24 @@ def _default(runs: Sequence[Run], offers: Sequence[AvailableMetrics]) -> Measure
 
 
 def _nothing_common(runs: Sequence[Run], offers: Sequence[AvailableMetrics]) -> UsageError:
-    bases = [{MetricSpec(full).base.lower(): full for full in each.recorded} for each in offers]
-    for base, full in bases[0].items():
-        for run, other in zip(runs[1:], bases[1:], strict=True):
-            if base in other and other[base] != full:
-                return _other_unit((runs[0], full), (run, other[base]))
+    for full in offers[0].recorded:
+        _check_units(runs, offers, MetricSpec(full).base.lower())
     sides = "; ".join(
         f"{run.source!a} has {_listed(offer)}" for run, offer in zip(runs, offers, strict=True)
     )
     return UsageError(f"the profiles have no metric in common: {sides}")
+
+
+def _check_units(runs: Sequence[Run], offers: Sequence[AvailableMetrics], base: str) -> None:
+    """Raise where a run has the metric in another unit than the first one."""
+    found = [
+        {MetricSpec(full).base.lower(): full for full in reversed(offer.recorded)}.get(base)
+        for offer in offers
+    ]
+    first = found[0]
+    for run, other in zip(runs[1:], found[1:], strict=True):
+        if first is not None and other is not None and other != first:
+            raise _other_unit((runs[0], first), (run, other))
 
 
 def _recorded(

@@ -61,6 +61,12 @@ def test_metrics_of_a_row_alone_do_not_add_up() -> None:
     [
         ([run(time__ns=5), run("b", time__us=5)], None, UsageError, "the units differ"),
         ([run(time__ns=5), run("b", time__us=5)], "time", UsageError, r"'time \(us\)'"),
+        (
+            [run(time__ns=5, count=1), run("b", time__us=5, count=1)],
+            None,
+            UsageError,
+            "the units differ",
+        ),
         ([run(time__ns=5), run("b", time__us=5)], "time/ms", UsageError, "the units differ"),
         ([run(time__ns=5), run("b", cycles=5)], None, UsageError, "no metric in common: 'a' has"),
         ([run(time__ns=5), run("b", cycles=5)], "time", MetricError, "'time' is not in 'b'"),
