@@ -75,7 +75,8 @@ class Distribution:
     def quantile(self, q: float) -> float | None:
         """Return the q-quantile, None when only moments are known or it lies in collapsed buckets.
 
-        Exact (linear between neighbours) from raw samples, within 0.1 % from the sketch.
+        Exact (linear between neighbours) from raw samples; from the sketch the value of the
+        sample of that rank, within 0.1 %.
 
         Raises:
             UsageError: ``q`` is not between 0 and 1.
