@@ -9,6 +9,8 @@
     |-- SessionError    (IndexError)  2  unknown session or phase
     |-- ProfileFormatError (ValueError) 2  a file that is corrupt, hostile or of an unknown version
     |-- OutputError     (OSError)    74  a profile that cannot be written
+    |-- TargetFailedError (RuntimeError) 2  a program that was to be measured failed
+    |-- InterruptedExperimentError   128+n  a signal ended an experiment; what it measured is kept
     |-- BackendUnavailableError (RuntimeError) 69  library, driver, device or privilege missing
     |-- NativeModuleError (ImportError) 69  the compiled module is absent or does not load
     |-- MissingExtraError (ImportError) 69  an optional dependency is not installed
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 __all__ = [
     "BackendUnavailableError",
+    "InterruptedExperimentError",
     "MetricError",
     "MissingExtraError",
     "NativeModuleError",
@@ -33,6 +36,7 @@ __all__ = [
     "ProtonError",
     "ScopeError",
     "SessionError",
+    "TargetFailedError",
     "UsageError",
 ]
 
@@ -73,6 +77,28 @@ class OutputError(ProtonError, OSError):
     """A file cannot be written."""
 
     exit_code = 74
+
+
+class TargetFailedError(ProtonError, RuntimeError):
+    """A program that was to be measured failed, or recorded nothing."""
+
+    exit_code = 2
+
+
+class InterruptedExperimentError(ProtonError):
+    """A signal ended an experiment.
+
+    Args:
+        signal: Its number.
+        message: What was kept and how to go on.
+    """
+
+    exit_code = 130
+
+    def __init__(self, signal: int, message: str = "interrupted") -> None:
+        super().__init__(message)
+        self.signal = signal
+        self.exit_code = 128 + signal
 
 
 class BackendUnavailableError(ProtonError, RuntimeError):

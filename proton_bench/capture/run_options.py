@@ -41,6 +41,8 @@ class RunOptions:
         quiet: Only errors are said.
         strict: A profile that cannot be written changes the exit code.
         command: Command line for the provenance.
+        ahead: Folders that the target's modules are looked for in first.
+        modules_file: Where to write which files the target loaded; "" for nowhere.
     """
 
     kind: TargetKind
@@ -60,6 +62,8 @@ class RunOptions:
     quiet: bool = False
     strict: bool = False
     command: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()
+    modules_file: str = ""
 
     def to_json(self) -> str:
         """Encode as one ASCII line; undecodable bytes of file names survive."""
@@ -70,8 +74,8 @@ class RunOptions:
         """Decode what ``to_json`` wrote."""
         fields = json.loads(text)
         fields["kind"] = TargetKind(fields["kind"])
-        fields["formats"] = tuple(fields["formats"])
-        fields["command"] = tuple(fields["command"])
+        for name in ("formats", "command", "ahead"):
+            fields[name] = tuple(fields[name])
         return cls(**fields)
 
 

@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
+from proton_bench.capture.ahead import put_ahead
 from proton_bench.capture.followed import FollowedChildren
 from proton_bench.capture.progress import Progress
 from proton_bench.capture.run_options import RunOptions, runner_command, session_options
@@ -64,6 +65,7 @@ def main(argv: list[str] | None = None) -> None:
     for notice in notices:
         say(notice)
     recording.finish_at_exit()
+    put_ahead(options.ahead)
     try:
         _run(target, recording)
     finally:
@@ -180,6 +182,7 @@ class _Recording:
         session, self._session = self._session, None
         if session is None or os.getpid() != self._process_id:
             return
+        self._write_modules()
         try:
             with self._progress:
                 session.deactivate(flushing=True)
@@ -200,6 +203,16 @@ class _Recording:
         if counts["dropped"]:
             warn(f"{counts['dropped']} records were lost; the profile says why")
         self._children.report()
+
+    def _write_modules(self) -> None:
+        if not self._options.modules_file:
+            return
+        from proton_bench.capture.loaded_modules import write_loaded_modules
+
+        try:
+            write_loaded_modules(self._options.modules_file)
+        except OSError as error:
+            warn(f"the files of modules were not written down: {error.strerror}")
 
 
 def _leave(code: int) -> None:

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from proton_bench.capture.ahead import put_behind_ahead, pytest_plugins
 from proton_bench.errors import UsageError
 
 __all__ = ["PYTEST_AS_MODULE", "Target", "TargetKind", "load_target", "own_traceback"]
@@ -114,7 +115,7 @@ def _load_archive(path: str) -> tuple[types.CodeType, types.ModuleType]:
     spec = importlib.machinery.PathFinder.find_spec("__main__", [path])
     if spec is None:
         raise UsageError(f"{path!r} has no __main__ module: name a script in it")
-    sys.path.insert(0, path)
+    put_behind_ahead(path)
     return _load_spec(spec)
 
 
@@ -163,7 +164,7 @@ def _load_code(source: str) -> tuple[types.CodeType, types.ModuleType]:
 def _put_in_front(folder: str) -> None:
     # Under -P, -I and PYTHONSAFEPATH the interpreter adds no folder either.
     if not sys.flags.safe_path:
-        sys.path.insert(0, folder)
+        put_behind_ahead(folder)
 
 
 def _new_main(**attributes: object) -> types.ModuleType:
@@ -185,7 +186,8 @@ def _run_pytest(target: Target) -> None:
     import pytest
 
     sys.argv = ["pytest", *target.arguments]
-    raise SystemExit(int(pytest.main([*_plugin_option(target.arguments), *target.arguments])))
+    words = [*_plugin_option(target.arguments), *target.arguments]
+    raise SystemExit(int(pytest.main(words, plugins=pytest_plugins())))
 
 
 def _plugin_option(arguments: Sequence[str]) -> list[str]:

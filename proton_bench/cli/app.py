@@ -23,6 +23,8 @@ COMMANDS = {
     "view": "proton_bench.cli.view",
     "diff": "proton_bench.cli.diff",
     "gate": "proton_bench.cli.gate",
+    "ab": "proton_bench.cli.ab",
+    "noise": "proton_bench.cli.noise",
     "baseline": "proton_bench.cli.baseline",
     "query": "proton_bench.cli.query",
     "report": "proton_bench.cli.report",

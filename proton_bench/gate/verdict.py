@@ -97,3 +97,8 @@ class Reason(StrEnum):
     DISTURBED = "disturbed"
     NEW_PATHS = "new-paths"
     REMOVED_PATHS = "removed-paths"
+    # of runs that were made for the gate
+    LOADED_ALIKE = "loaded-alike"
+    CHANGED_MEANWHILE = "changed-meanwhile"
+    MODULES_UNKNOWN = "modules-unknown"
+    AUTOTUNE_FLIP = "autotune-flip"

@@ -1,0 +1,59 @@
+"""Writes down which files a process loaded its modules from, for whoever compares two versions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import sysconfig
+from types import ModuleType
+from typing import Any
+
+__all__ = ["write_loaded_modules"]
+
+# Below these, a path says enough: nobody edits them while runs are compared.
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def write_loaded_modules(path: str) -> None:
+    """Write name, file and SHA-256 of every module outside the standard library as JSON.
+
+    Modules of installed packages have no hash. What cannot be read has neither hash nor effect.
+
+    Args:
+        path: File to write, whole or not at all.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    standard = tuple(
+        os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
+    )
+    found: list[dict[str, Any]] = []
+    for name, module in sorted(sys.modules.items()):
+        file = _file_of(module)
+        installed = any(part in file for part in _INSTALLED)
+        if file and (installed or not file.startswith(standard)):
+            found.append({"name": name, "file": file, "sha256": "" if installed else _hash(file)})
+    partial = f"{path}.partial"
+    with open(partial, "w", encoding="utf-8", errors="backslashreplace") as stream:
+        json.dump(found, stream)
+    os.replace(partial, path)
+
+
+def _file_of(module: ModuleType | None) -> str:
+    """Return the source that a module was loaded from, "" where there is none on disk."""
+    file = getattr(module, "__file__", None)
+    if not isinstance(file, str) or not file:
+        return ""
+    real = os.path.realpath(file)
+    return real if os.path.isfile(real) else ""
+
+
+def _hash(file: str) -> str:
+    try:
+        with open(file, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,111 @@
+"""``proton noise``: what this machine does on its own, and what that makes of the gate."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from proton_bench.cli.gate_options import (
+    JsonOption,
+    MetricOption,
+    PolicyOption,
+    ThresholdOption,
+)
+from proton_bench.cli.measured import Recording, asked_policy, measured_command
+from proton_bench.cli.options import (
+    BackendOption,
+    ContextOption,
+    HookOption,
+    ModeOption,
+    TargetArgument,
+)
+from proton_bench.cli.verdict import write_document
+from proton_bench.errors import InterruptedExperimentError
+from proton_bench.experiment.aa import MeasuredNoise, measure_aa
+from proton_bench.experiment.progress import open_progress
+from proton_bench.experiment.store import shown
+from proton_bench.gate.noise import PathNoise
+from proton_bench.report.names import visible
+from proton_bench.report.quantity import percent_text
+from proton_bench.report.theme import open_console
+
+__all__ = ["CONTEXT_SETTINGS", "command"]
+
+CONTEXT_SETTINGS = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
+_SHOWN = 20
+
+
+def command(
+    target: TargetArgument = None,
+    runs: Annotated[int, typer.Option("--runs", metavar="R", min=8, help="Fresh processes.")] = 10,
+    metric: MetricOption = None,
+    thresholds: ThresholdOption = None,
+    policy: PolicyOption = None,
+    json: JsonOption = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder",
+            metavar="DIR",
+            help="Keep the runs here; those that are here already are not run again.",
+        ),
+    ] = None,
+    backend: BackendOption = None,
+    context_source: ContextOption = "shadow",
+    mode: ModeOption = None,
+    hook: HookOption = None,
+) -> int:
+    """Run one program several times and keep how much it differs from itself on this machine.
+
+    ab and gate take that as what to expect of paths that few runs say little of.
+    """
+    asked = asked_policy(policy, thresholds or [], metric=metric, inconclusive_passes=False)
+    words = measured_command(target or [], Recording(backend, context_source, mode, hook))
+    place = folder.absolute() if folder else None
+    try:
+        found = measure_aa(words, runs, asked, folder=place, progress=open_progress("noise"))
+    except InterruptedExperimentError as error:
+        hint = "; name the folder with --folder to go on"
+        raise InterruptedExperimentError(error.signal, f"{error}{hint}") from None
+    sys.stderr.write(f"proton noise: kept as {shown(found.file)}\n")
+    if json is not None:
+        write_document(_document(found), json)
+    if json is None or str(json) != "-":
+        open_console().print("\n".join(_lines(found)), soft_wrap=True)
+    return 0
+
+
+def _document(found: MeasuredNoise) -> dict[str, Any]:
+    alarms = found.false_alarms
+    return {
+        **found.noise.to_document(),
+        "false_alarms": {"events": alarms.events, "gates": alarms.trials, "rate": alarms.value},
+        "file": str(found.file),
+        "folder": str(found.folder),
+    }
+
+
+def _lines(found: MeasuredNoise) -> Iterator[str]:
+    alarms = found.false_alarms
+    yield (
+        f"the gate failed {alarms.events} of {alarms.trials} times when halves of these "
+        f"{found.noise.runs} runs were judged by each other ({100 * alarms.value:.1f} %)"
+    )
+    floors = sorted(found.noise.paths, key=_floor, reverse=True)
+    yield "one run differs from the next by (standard deviation), noisiest paths first:"
+    for each in floors[:_SHOWN]:
+        path = visible(" > ".join(each.path), 400)
+        yield f"  {percent_text(_floor(each)).lstrip('+'):>8}  {each.metric}  {path}"
+    if len(floors) > _SHOWN:
+        yield f"  and {len(floors) - _SHOWN} more"
+
+
+def _floor(each: PathNoise) -> float:
+    """Return the standard deviation between runs as a part, 0 where it is not known."""
+    variance = each.run.variance
+    return math.expm1(math.sqrt(variance)) if math.isfinite(variance) else 0.0

@@ -1,0 +1,71 @@
+"""`proton noise`: one command against itself, for what this machine does on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.errors import UsageError
+from proton_bench.experiment.command import Command
+from proton_bench.experiment.noise_store import save_noise
+from proton_bench.experiment.progress import Progress
+from proton_bench.experiment.replicates import record_runs
+from proton_bench.experiment.store import store_folder
+from proton_bench.gate.calibration import FEWEST_RUNS, measure_noise, resample_false_alarms
+from proton_bench.gate.noise import Noise
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.rate import Rate
+
+__all__ = ["MeasuredNoise", "measure_aa"]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredNoise:
+    """What came out.
+
+    Attributes:
+        noise: Of each path.
+        false_alarms: How often the gate failed halves of these runs against each other.
+        file: Where the noise is kept.
+        folder: Where the runs are kept.
+    """
+
+    noise: Noise
+    false_alarms: Rate
+    file: Path
+    folder: Path
+
+
+def measure_aa(
+    command: Command,
+    count: int,
+    policy: Policy,
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> MeasuredNoise:
+    """Run a command so many times and keep what that says as the prior of this machine.
+
+    Args:
+        command: What to run.
+        count: Runs; an odd last one tells nothing of pairs.
+        policy: What a gate would ask.
+        folder: Where runs are kept, and found that were kept before; a new one by default.
+        progress: Who is told.
+
+    Raises:
+        UsageError: There are too few runs.
+        ProtonError: See `record_runs`.
+    """
+    if count < FEWEST_RUNS:
+        raise UsageError(f"--runs {count} say too little of noise: take {FEWEST_RUNS} or more")
+    done = record_runs(command, count, doing="noise", folder=folder, progress=progress)
+    noise = measure_noise(done.runs, policy)
+    alarms = resample_false_alarms(done.runs, policy)
+    facts = {
+        "command": command.text,
+        "false_alarms": alarms.events,
+        "resampled_gates": alarms.trials,
+    }
+    file = save_noise(noise, store_folder(), facts=facts)
+    return MeasuredNoise(noise, alarms, file, done.folder)

@@ -1,0 +1,160 @@
+"""`proton ab`: both sides in turn on one machine, and what the gate says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from proton_bench.analysis.run import Run
+from proton_bench.experiment.autotune import flipped_paths
+from proton_bench.experiment.durable import write_json
+from proton_bench.experiment.interruption import interruptible
+from proton_bench.experiment.kept_runs import KeptRuns
+from proton_bench.experiment.noise_store import stored_noise
+from proton_bench.experiment.progress import Progress
+from proton_bench.experiment.request import Request
+from proton_bench.experiment.scrutiny import Scrutiny, scrutinize
+from proton_bench.experiment.series import Series
+from proton_bench.experiment.sides import TREE, sides
+from proton_bench.experiment.slot import BASE, Slot, Stage, pairs
+from proton_bench.experiment.store import store_folder
+from proton_bench.gate import Context, GateResult, Reason, SuiteVerdict, judge
+from proton_bench.gate.arrangement import Arrangement, paired_as
+from proton_bench.gate.escalation import Plan, screen
+from proton_bench.gate.noise import Noise
+from proton_bench.gate.result import Note
+
+__all__ = ["begin_ab", "resume_ab", "run_ab"]
+
+
+def begin_ab(request: Request, folder: Path, progress: Progress) -> GateResult:
+    """Compare two sides and keep everything in a folder.
+
+    Raises:
+        TargetFailedError: A run failed or recorded nothing; the message names its side.
+        InterruptedExperimentError: A signal came; what had ended is kept.
+        ProtonError: See `judge`; or something cannot be written.
+    """
+    return run_ab(request, KeptRuns.create(folder, request.to_document()), progress)
+
+
+def resume_ab(folder: Path, progress: Progress) -> GateResult:
+    """Go on with an experiment where it ended; see `begin_ab`.
+
+    Raises:
+        UsageError: There is none in the folder, or somebody else runs it.
+    """
+    kept = KeptRuns.open(folder)
+    return run_ab(Request.from_document(kept.description), kept, progress)
+
+
+def run_ab(request: Request, kept: KeptRuns, progress: Progress) -> GateResult:
+    """Run what is missing of an experiment and judge it; see `begin_ab`."""
+    with (
+        interruptible(),
+        kept.in_use(),
+        sides(request, kept.folder) as arms,
+        progress,
+    ):
+        result = _Experiment(request, Series(kept, arms, progress)).result()
+    write_json(kept.folder / "result.json", result.to_document())
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Experiment:
+    request: Request
+    series: Series
+    plan: Plan = field(default_factory=Plan)
+
+    def result(self) -> GateResult:
+        warm_up = pairs(Stage.WARM_UP, 1)
+        self.series.run(warm_up)
+        scrutiny = self._scrutinize()
+        if scrutiny.fatal:
+            return self._incomparable(scrutiny)
+        first, second = (self.series.read(warm_up)[slot] for slot in warm_up)
+        self._check(first, second)
+        noise = stored_noise(first.profile, store_folder(Path(self.request.command.options.folder)))
+        result, judged = self._at_once(noise) if self.request.runs else self._in_stages(noise)
+        scrutiny = self._scrutinize()
+        if scrutiny.fatal:
+            return self._incomparable(scrutiny)
+        told = _with_flips(result, (*judged.base, *judged.new))
+        return replace(told, notes=(*told.notes, *scrutiny.notes))
+
+    def _check(self, base: Run, new: Run) -> None:
+        """Find out after one pair what would keep all of them from being judged."""
+        arrangement = paired_as([base], [new], [True])
+        self._judge(arrangement, Context(arrangement=arrangement))
+
+    def _at_once(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
+        arrangement = self._runs(Stage.CONFIRMING, self.request.runs)
+        return self._judge(arrangement, Context(noise, arrangement)), arrangement
+
+    def _in_stages(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
+        seen = self._runs(Stage.SCREENING, self.plan.screening_pairs)
+        policy = self.request.policy
+        screening = screen(
+            seen.base, seen.new, policy, plan=self.plan, context=Context(noise, seen)
+        )
+        if not screening.flagged:
+            looser = replace(policy, runs=min(policy.runs, self.plan.screening_pairs))
+            context = Context(noise, seen, confirm=())
+            return judge(seen.base, seen.new, looser, context=context), seen
+        self.series.progress.say(
+            f"{len(screening.flagged)} of {screening.screened} paths deserve a second look"
+        )
+        fresh = self._runs(Stage.CONFIRMING, max(self.plan.confirming_pairs, policy.runs))
+        return self._judge(fresh, Context(noise, fresh, confirm=screening.flagged)), fresh
+
+    def _judge(self, runs: Arrangement, context: Context) -> GateResult:
+        return judge(runs.base, runs.new, self.request.policy, context=context)
+
+    def _runs(self, stage: Stage, count: int) -> Arrangement:
+        slots = pairs(stage, count)
+        self.series.run(slots)
+        recorded = {slot: self._at_home(run) for slot, run in self.series.read(slots).items()}
+        base = [slot for slot in slots if slot.arm == BASE]
+        new = [slot for slot in slots if slot.arm != BASE]
+        return paired_as(
+            _sorted(recorded, base), _sorted(recorded, new), [slot.base_first for slot in base]
+        )
+
+    def _at_home(self, run: Run) -> Run:
+        """Name files of the worktree as those of the working tree, so that paths agree."""
+        revision, tree = self.request.revision, str(self.series.kept.folder / TREE)
+        if revision is None or not any(tree in text for text in run.profile.strings):
+            return run
+        strings = tuple(text.replace(tree, revision.root) for text in run.profile.strings)
+        return Run(replace(run.profile, strings=strings), run.source)
+
+    def _scrutinize(self) -> Scrutiny:
+        return scrutinize(self.series.kept, self.request)
+
+    def _incomparable(self, scrutiny: Scrutiny) -> GateResult:
+        notes = (*scrutiny.fatal, *scrutiny.notes)
+        return GateResult(SuiteVerdict.INCOMPARABLE, notes=notes, level=self.request.policy.level)
+
+
+def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:
+    return [recorded[slot] for slot in sorted(slots, key=lambda slot: slot.pair)]
+
+
+def _with_flips(result: GateResult, runs: Sequence[Run]) -> GateResult:
+    """Return the result with what autotuners chose otherwise in some of the runs."""
+    flipped = flipped_paths(runs)
+    if not flipped:
+        return result
+    rows = tuple(
+        replace(row, reasons=(*row.reasons, Reason.AUTOTUNE_FLIP)) if row.path in flipped else row
+        for row in result.rows
+    )
+    path, configs = next(iter(flipped.items()))
+    more = f" and {len(flipped) - 1} more" if len(flipped) > 1 else ""
+    text = (
+        f"an autotuner chose otherwise in some runs for {' > '.join(path)}{more} "
+        f"({' or '.join(configs)}): a change may be one of its choice and not of the code"
+    )
+    return replace(result, rows=rows, notes=(*result.notes, Note(Reason.AUTOTUNE_FLIP, text)))

@@ -1,0 +1,115 @@
+"""Runs one command in a process group of its own, which never outlives it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proton_bench.errors import OutputError, UsageError
+
+__all__ = ["Ended", "Launch", "output_end", "run_fresh"]
+
+_PATIENCE_S = 10.0
+_SHOWN_LINES = 20
+_SHOWN_BYTES = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start.
+
+    Attributes:
+        line: Program and arguments.
+        folder: Current folder.
+        log: File that takes stdout and stderr.
+        environment: All of it.
+        inherited: File descriptors that the process gets.
+    """
+
+    line: Sequence[str]
+    folder: str
+    log: Path
+    environment: Mapping[str, str]
+    inherited: tuple[int, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        code: Exit code, -n after signal n.
+        seconds: How long it lived.
+    """
+
+    code: int
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """The same for people."""
+        if self.code >= 0:
+            return f"ended with exit code {self.code}"
+        return f"was ended by {signal.Signals(-self.code).name}"
+
+
+def run_fresh(launch: Launch) -> Ended:
+    """Run a process to its end. Whatever interrupts this ends the process and its children.
+
+    Raises:
+        UsageError: It cannot be started.
+        OutputError: Its log cannot be written.
+    """
+    try:
+        log = launch.log.open("wb")
+    except OSError as error:
+        raise OutputError(f"cannot write {str(launch.log)!a}: {error.strerror}") from error
+    with log:
+        begun = time.monotonic()
+        try:
+            running = subprocess.Popen(
+                launch.line,
+                cwd=launch.folder or None,
+                env=dict(launch.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=launch.inherited,
+            )
+        except OSError as error:
+            raise UsageError(f"cannot start {launch.line[0]!a}: {error.strerror}") from error
+        try:
+            code = running.wait()
+        finally:
+            _end(running)
+    return Ended(code, time.monotonic() - begun)
+
+
+def output_end(log: Path) -> str:
+    """Return the last lines that a process wrote, "" for none."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(stream.seek(0, os.SEEK_END) - _SHOWN_BYTES, 0))
+            text = stream.read().decode("utf-8", "backslashreplace")
+    except OSError:
+        return ""
+    return "\n".join(text.rstrip().splitlines()[-_SHOWN_LINES:])
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    """Ask what is left of the group to end, and make it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(running.pid, signal.SIGTERM)
+    try:
+        running.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.pid, signal.SIGKILL)
+        running.wait()

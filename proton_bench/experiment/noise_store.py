@@ -1,0 +1,52 @@
+"""Noise of this machine, measured by `proton noise` and kept below ``.proton/noise``.
+
+One file for each machine and device, because a project may be measured on several: ab and gate
+take the one that fits the machine of their runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from proton_bench.errors import ProtonError
+from proton_bench.experiment.durable import make_folder, read_json, write_json
+from proton_bench.gate.fingerprint import machine_of
+from proton_bench.gate.noise import Noise
+from proton_bench.profile import Profile
+
+__all__ = ["save_noise", "stored_noise"]
+
+_FOLDER = "noise"
+
+
+def save_noise(noise: Noise, store: Path, *, facts: dict[str, Any]) -> Path:
+    """Keep noise as the prior of its machine and return the file.
+
+    Args:
+        noise: What was measured.
+        store: Folder ``.proton``.
+        facts: What to write beside it, for people.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    path = make_folder(store / _FOLDER) / f"{_digest(noise.machine)}.json"
+    write_json(path, {**noise.to_document(), "measured": facts})
+    return path
+
+
+def stored_noise(profile: Profile, store: Path) -> Noise | None:
+    """Return what is kept of the machine of a profile, None for nothing that can be read."""
+    path = store / _FOLDER / f"{_digest(machine_of(profile))}.json"
+    with contextlib.suppress(ProtonError):
+        return Noise.from_document(read_json(path), str(path))
+    return None
+
+
+def _digest(machine: Any) -> str:
+    text = json.dumps(dict(machine), sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]

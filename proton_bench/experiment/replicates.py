@@ -1,0 +1,66 @@
+"""The one way to get several runs of one command: a fresh process for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proton_bench.analysis.run import Run
+from proton_bench.experiment.arm import Arm
+from proton_bench.experiment.command import Command
+from proton_bench.experiment.interruption import interruptible
+from proton_bench.experiment.kept_runs import KeptRuns
+from proton_bench.experiment.progress import Progress, open_progress
+from proton_bench.experiment.series import Series
+from proton_bench.experiment.slot import NEW, Stage, in_turn
+from proton_bench.experiment.store import new_folder, store_folder
+
+__all__ = ["Replicates", "record_runs"]
+
+
+class Replicates:
+    """Runs of one command and where they are kept.
+
+    Attributes:
+        runs: In the order in which they ran.
+        folder: What holds every profile, log and the manifest.
+    """
+
+    def __init__(self, runs: tuple[Run, ...], folder: Path) -> None:
+        self.runs = runs
+        self.folder = folder
+
+
+def record_runs(
+    command: Command,
+    count: int,
+    *,
+    doing: str = "gate",
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Replicates:
+    """Run a command so many times, each in a fresh process, and return what they recorded.
+
+    Runs that the folder holds already are not run again.
+
+    Args:
+        command: What to run.
+        count: How often.
+        doing: Name of the command that asks, for progress and for the folder's place.
+        folder: Where to keep the runs; a new one below ``.proton`` by default.
+        progress: Who is told; stderr by default.
+
+    Raises:
+        TargetFailedError: A run failed or recorded nothing; the message has the end of its output.
+        InterruptedExperimentError: A signal came; what had ended is kept.
+        OutputError: Something cannot be written.
+    """
+    place = folder or new_folder(doing, store_folder())
+    description = {"doing": doing, "command": command.to_document()}
+    exists = (place / "manifest.json").exists()
+    kept = KeptRuns.open(place) if exists else KeptRuns.create(place, description)
+    slots = in_turn(Stage.ALONE, NEW, count)
+    with interruptible(), kept.in_use(), progress or open_progress(doing) as shown:
+        series = Series(kept, {NEW: Arm(NEW, command)}, shown)
+        series.run(slots)
+        runs = series.read(slots)
+    return Replicates(tuple(runs[slot] for slot in slots), place)

@@ -1,0 +1,119 @@
+"""Runs slots one after the other, each in a fresh process, and keeps what they recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from proton_bench.analysis.run import Run
+from proton_bench.capture.children import files_of_children
+from proton_bench.errors import InterruptedExperimentError, TargetFailedError
+from proton_bench.experiment.arm import Arm
+from proton_bench.experiment.command import FORMATS
+from proton_bench.experiment.fresh_process import Launch, output_end, run_fresh
+from proton_bench.experiment.kept_runs import KeptRun, KeptRuns
+from proton_bench.experiment.progress import Progress
+from proton_bench.experiment.slot import Slot
+from proton_bench.experiment.store import shown
+from proton_bench.experiment.turn import machine_turn
+
+__all__ = ["Series"]
+
+# Triton keeps what its autotuners chose, so that later processes launch the same.
+_REPLAYED = {"TRITON_CACHE_AUTOTUNING": "1"}
+
+
+class Series:
+    """The runs of an experiment, those that are kept and those to come.
+
+    Args:
+        kept: Where runs are kept.
+        arms: Sides by name.
+        progress: Who is told.
+    """
+
+    def __init__(self, kept: KeptRuns, arms: Mapping[str, Arm], progress: Progress) -> None:
+        self.kept = kept
+        self.arms = arms
+        self.progress = progress
+
+    def run(self, slots: Sequence[Slot]) -> None:
+        """Run the slots that are not kept yet, in this order.
+
+        Raises:
+            TargetFailedError: A run failed or recorded nothing.
+            InterruptedExperimentError: A signal came; what had ended is kept.
+            OutputError: Something cannot be written.
+        """
+        missing = [slot for slot in slots if slot not in self.kept]
+        self.progress.expect(len(missing))
+        with self._telling_what_is_kept():
+            for slot in missing:
+                self.progress.begin(slot)
+                run = self._fresh(slot)
+                self.kept.add(run)
+                self.progress.end(slot, run.seconds)
+
+    def read(self, slots: Sequence[Slot]) -> dict[Slot, Run]:
+        """Return what the runs of these slots recorded."""
+        by_slot = {run.slot: run for slot in slots for run in self.kept.of(slot.stage)}
+        return {slot: self.kept.read(by_slot[slot]) for slot in slots}
+
+    def _fresh(self, slot: Slot) -> KeptRun:
+        arm = self.arms[slot.arm]
+        name = str(self.kept.folder / slot.name)
+        self._remove_remains(name)
+        log = self.kept.folder / f"{slot.name}.log"
+        with machine_turn(self._tell_wait) as turn:
+            begun_ns = time.time_ns()
+            launch = Launch(
+                line=arm.command.line(name, ahead=arm.ahead, interpreter=arm.interpreter),
+                folder=arm.command.options.folder,
+                log=log,
+                environment={**_REPLAYED, **os.environ, **arm.environment},
+                inherited=(turn,),
+            )
+            ended = run_fresh(launch)
+        if ended.code != 0:
+            raise self._failed(slot, ended.text)
+        own = f"{name}.{FORMATS[0]}"
+        files = [own] if os.path.exists(own) else files_of_children(name, FORMATS, begun_ns)
+        if not files:
+            raise self._failed(slot, "wrote no profile")
+        run = KeptRun(slot, tuple(os.path.basename(file) for file in files), ended.seconds)
+        profile = self.kept.read(run).profile
+        if not any(column.valid.any() for column in profile.columns.values()):
+            raise self._failed(slot, "recorded nothing: its profile is empty")
+        return run
+
+    def _failed(self, slot: Slot, what: str) -> TargetFailedError:
+        arm = self.arms[slot.arm]
+        log = self.kept.folder / f"{slot.name}.log"
+        side = f"{slot.arm} ({arm.label})" if arm.label else slot.arm
+        end = output_end(log)
+        said = f"; the end of its output ({shown(log)}):\n{end}" if end else "; it printed nothing"
+        return TargetFailedError(
+            f"the {slot.stage} run {slot.pair + 1} of {side}, {arm.command.text}, {what}{said}"
+        )
+
+    def _remove_remains(self, name: str) -> None:
+        """Remove what an attempt left that did not end."""
+        folder, base = os.path.split(name)
+        for entry in os.listdir(folder):
+            if entry.startswith(f"{base}."):
+                os.unlink(os.path.join(folder, entry))
+
+    def _tell_wait(self) -> None:
+        self.progress.say("waiting for the measurement of another process to end")
+
+    @contextlib.contextmanager
+    def _telling_what_is_kept(self) -> Iterator[None]:
+        try:
+            yield
+        except InterruptedExperimentError as error:
+            raise InterruptedExperimentError(
+                error.signal,
+                f"interrupted; {len(self.kept)} runs are kept in {shown(self.kept.folder)}",
+            ) from None

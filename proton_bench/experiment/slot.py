@@ -1,0 +1,57 @@
+"""Which side runs when: pairs in the order ABBA, in stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["BASE", "NEW", "Slot", "Stage", "in_turn", "pairs"]
+
+BASE = "base"
+NEW = "new"
+
+
+class Stage(StrEnum):
+    """What a run is for."""
+
+    WARM_UP = "warm-up"
+    SCREENING = "screening"
+    CONFIRMING = "confirming"
+    ALONE = "alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One fresh process to come.
+
+    Attributes:
+        stage: What it is for.
+        pair: Number of its pair within the stage, or of the run where there are no pairs.
+        arm: Side that runs.
+        base_first: Whether the base goes first in this pair.
+    """
+
+    stage: Stage
+    pair: int
+    arm: str
+    base_first: bool = True
+
+    @property
+    def name(self) -> str:
+        """Name of its files, without a suffix."""
+        return f"{self.stage}-{self.pair + 1:03d}-{self.arm}"
+
+
+def pairs(stage: Stage, count: int) -> tuple[Slot, ...]:
+    """Return the slots of so many pairs: base, new, new, base, base, ..."""
+    slots = []
+    for pair in range(count):
+        base_first = pair % 2 == 0
+        arms = (BASE, NEW) if base_first else (NEW, BASE)
+        slots += [Slot(stage, pair, arm, base_first) for arm in arms]
+    return tuple(slots)
+
+
+def in_turn(stage: Stage, arm: str, count: int) -> tuple[Slot, ...]:
+    """Return the slots of so many runs of one side."""
+    return tuple(Slot(stage, number, arm) for number in range(count))

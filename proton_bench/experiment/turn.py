@@ -1,0 +1,48 @@
+"""One measured process at a time on this machine, for all experiments of this user."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+
+import platformdirs
+
+from proton_bench.errors import OutputError
+
+__all__ = ["machine_turn"]
+
+
+@contextlib.contextmanager
+def machine_turn(on_wait: Callable[[], None]) -> Iterator[int]:
+    """Wait for this process's turn and keep it for the block.
+
+    Yields a file descriptor for the measured process to inherit: should this process be killed, the
+    turn lasts until that one has ended too.
+
+    Args:
+        on_wait: Called once where another process has its turn.
+
+    Raises:
+        OutputError: The lock cannot be written.
+    """
+    folder = platformdirs.user_cache_dir("proton_bench")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(os.path.join(folder, "turn.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise OutputError(f"cannot write {folder!a}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            yield descriptor
+        finally:
+            # For the process that inherited it too: what it left running has no turn.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,128 @@
+"""Another revision of the repository beside the working tree, and what differs between the two."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.errors import UsageError
+
+__all__ = ["Revision", "changed_files", "find_revision", "folders_ahead", "worktree"]
+
+# Folders in which repositories keep their packages.
+_SOURCES = ("", "src", "python")
+# What git tells its hooks and others, which would name another repository.
+_GIT_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A commit of a repository.
+
+    Attributes:
+        root: Top folder of the working tree.
+        ref: As the user named it.
+        commit: Its full hash.
+    """
+
+    root: str
+    ref: str
+    commit: str
+
+    @property
+    def label(self) -> str:
+        """The same for people."""
+        return f"{self.ref}, {self.commit[:10]}"
+
+
+def find_revision(ref: str, folder: str) -> Revision:
+    """Return what a name stands for in the repository around a folder.
+
+    Raises:
+        UsageError: The folder is in no repository, or there is no such commit.
+    """
+    root = _git(folder, "rev-parse", "--show-toplevel")
+    if ref.startswith("-"):
+        raise UsageError(f"--base-ref {ref!r} is no revision")
+    try:
+        commit = _git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    except UsageError as error:
+        raise UsageError(
+            f"there is no commit {ref!r} in {root!a}; was it fetched? (git fetch origin)"
+        ) from error
+    return Revision(os.path.realpath(root), ref, commit)
+
+
+def changed_files(revision: Revision) -> frozenset[str]:
+    """Return the files that differ between a revision and the working tree, from the top folder.
+
+    Raises:
+        UsageError: git fails.
+    """
+    listed = _git(revision.root, "diff", "--name-only", "--no-renames", "-z", revision.commit, "--")
+    return frozenset(each for each in listed.split("\0") if each)
+
+
+@contextlib.contextmanager
+def worktree(revision: Revision, folder: Path) -> Iterator[Path]:
+    """Check a revision out into a folder for the block; the folder is removed at its end.
+
+    Raises:
+        UsageError: git fails.
+    """
+    _remove(revision, folder)  # one that a killed process left
+    try:
+        _git(revision.root, "worktree", "add", "--detach", "--force", str(folder), revision.commit)
+        yield folder
+    finally:
+        _remove(revision, folder)
+
+
+def folders_ahead(revision: Revision, tree: Path) -> tuple[str, ...]:
+    """Return the folders of a checked-out revision to look for modules in first.
+
+    They are the top folder, `src` and `python`, and those that stand for folders of the working
+    tree on this process's path.
+    """
+    inside = [each for each in map(os.path.realpath, sys.path) if _is_below(each, revision.root)]
+    relative = [os.path.relpath(each, revision.root) for each in inside]
+    candidates = [tree / each for each in (*_SOURCES, *relative) if "site-packages" not in each]
+    found = [str(each) for each in candidates if each.is_dir()]
+    packages = [each for each in found if os.path.exists(os.path.join(each, "__init__.py"))]
+    return tuple(dict.fromkeys(each for each in found if each not in packages))
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root + os.sep)
+
+
+def _remove(revision: Revision, folder: Path) -> None:
+    with contextlib.suppress(UsageError):
+        _git(revision.root, "worktree", "remove", "--force", "--force", str(folder))
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(UsageError):
+        _git(revision.root, "worktree", "prune")
+
+
+def _git(folder: str, *words: str) -> str:
+    environment = {name: os.environ[name] for name in os.environ if name not in _GIT_VARIABLES}
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder or ".", *words],
+            capture_output=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**environment, "LC_ALL": "C", "GIT_LFS_SKIP_SMUDGE": "1"},
+        )
+    except OSError as error:
+        raise UsageError(f"git cannot be started: {error.strerror}") from error
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "backslashreplace").strip()
+        raise UsageError(f"git {words[0]} failed in {folder!a}: {said}")
+    return os.fsdecode(done.stdout).rstrip("\n")
