@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -25,24 +26,40 @@ def put_behind_ahead(folder: str) -> None:
 class AheadInPytest:
     """Keeps folders ahead in a pytest that would put those of its test files in front.
 
-    ``--import-mode=append`` is what pytest has for tests of a package that lies elsewhere.
+    Test files are imported by their place (``--import-mode=importlib``), so that those of another
+    version ahead do not stand in for them; what lies beside them is found behind everything else.
     """
 
     def pytest_load_initial_conftests(self, early_config: Any) -> None:
         """Act once options are known and before the first file of the tests is imported."""
-        _append_instead(early_config.known_args_namespace)
+        _import_by_place(early_config.known_args_namespace)
         sys.path[:] = _ahead + [each for each in sys.path if each not in _ahead]
+        for each in (str(early_config.rootpath), *early_config.known_args_namespace.file_or_dir):
+            path = os.path.abspath(str(each).partition("::")[0])
+            _append_root(path if os.path.isdir(path) else os.path.dirname(path))
 
     def pytest_configure(self, config: Any) -> None:
         """Do the same for what is imported after options were read again."""
-        _append_instead(config.option)
+        _import_by_place(config.option)
 
-
-def _append_instead(options: Any) -> None:
-    if getattr(options, "importmode", "") == "prepend":
-        options.importmode = "append"
+    def pytest_collect_directory(self, path: Any) -> None:
+        """Let test files in this folder import what lies beside them."""
+        _append_root(str(path))
 
 
 def pytest_plugins() -> list[object]:
     """Return what pytest needs, nothing where no folder is ahead."""
     return [AheadInPytest()] if _ahead else []
+
+
+def _import_by_place(options: Any) -> None:
+    if hasattr(options, "importmode"):
+        options.importmode = "importlib"
+
+
+def _append_root(folder: str) -> None:
+    """Add the folder that modules beside a test file are named from: the first that is no package."""
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder = os.path.dirname(folder)
+    if folder not in sys.path:
+        sys.path.append(folder)

@@ -73,8 +73,7 @@ def _make(folder: Path) -> OwnEnvironment:
     packages = sysconfig.get_path("purelib", "venv", vars=schemes)
     try:
         venv.EnvBuilder(with_pip=True, clear=True, symlinks=True).create(folder)
-        lines = [f"import site; site.addsitedir({path!r})" for path in _visible()]
-        (Path(packages) / _LINK).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (Path(packages) / _LINK).write_text("\n".join(_links()) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"cannot make {str(folder)!a}: {error.strerror}") from error
     programs = folder / "bin"
@@ -83,8 +82,9 @@ def _make(folder: Path) -> OwnEnvironment:
     return OwnEnvironment(str(programs / "python"), packages, variables)
 
 
-def _visible() -> list[str]:
-    known = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    return [
-        path for path in dict.fromkeys([*site.getsitepackages(), *known]) if os.path.isdir(path)
-    ]
+def _links() -> list[str]:
+    """Return lines of a ``.pth`` file: sites with what their own such files add, then other folders."""
+    sites = [path for path in site.getsitepackages() if os.path.isdir(path)]
+    others = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    links = [f"import site; site.addsitedir({path!r})" for path in sites]
+    return [*links, *(path for path in dict.fromkeys(others) if path not in sites)]

@@ -1,0 +1,237 @@
+"""`proton ab` finds what changed, says what it does not know, and is not fooled by imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proton_bench.experiment.kept_runs import KeptRuns
+from proton_bench.experiment.slot import Stage
+
+TESTS = Path(__file__).parents[1]
+BENCH = """
+import sys
+sys.path.append({tests!r})
+from fakes.synthetic import THIRTY, record_times
+import kernels
+times = {{path: time * kernels.SLOWER.get(path, 1.0) for path, time in THIRTY.items()}}
+record_times(times, between=kernels.BETWEEN)
+"""
+KERNELS = "SLOWER = {}\nBETWEEN = 0.004\n"
+SLOWER = "SLOWER = {'layer2/k13': 1.05}\nBETWEEN = 0.004\n"
+Proton = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with a program of thirty kernels, in its only commit."""
+    (tmp_path / "bench.py").write_text(BENCH.format(tests=str(TESTS)))
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    return tmp_path
+
+
+@pytest.fixture
+def ab(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proton:
+    """Run ``proton ab`` in the repository."""
+    cache = tmp_path_factory.mktemp("cache")
+
+    def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "proton_bench", "ab", *words],
+            cwd=repository,
+            env={**os.environ, "XDG_CACHE_HOME": str(cache), **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+def experiments(repository: Path) -> list[Path]:
+    return sorted((repository / ".proton" / "ab").glob("*/"))
+
+
+def document(repository: Path) -> Any:
+    return json.loads((repository / "verdict.json").read_text())
+
+
+def assert_tidy(repository: Path) -> None:
+    """Nothing of the base's tree is left, and git knows of none."""
+    listed = subprocess.run(
+        ["git", "worktree", "list"], cwd=repository, check=True, capture_output=True, text=True
+    )
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=repository, check=True, capture_output=True, text=True
+    )
+
+    assert len(listed.stdout.splitlines()) == 1
+    assert ".proton" not in status.stdout
+    assert not list(repository.glob(".proton/ab/*/base-tree"))
+
+
+def test_one_of_thirty_kernels_slower_by_five_percent_is_named_first(
+    ab: Proton, repository: Path
+) -> None:
+    (repository / "kernels.py").write_text(SLOWER)
+
+    done = ab("-b", "cpu", "--json", "verdict.json", "--", "bench.py")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = document(repository)
+    assert found["verdict"] == "FAIL"
+    assert found["exit_code"] == 1
+    assert [row["path"] for row in found["rows"] if row["verdict"] == "REGRESSED"] == [
+        ["layer2", "k13"]
+    ]
+    assert found["rows"][0]["path"] == ["layer2", "k13"]
+    assert 0.03 < found["rows"][0]["change"] < 0.07
+    first = done.stdout.splitlines()[1]
+    assert "REGRESSED" in first
+    assert "layer2 > k13" in first
+    assert_tidy(repository)
+
+
+def test_every_run_is_kept_in_the_order_abba(ab: Proton, repository: Path) -> None:
+    (repository / "kernels.py").write_text(SLOWER)
+
+    ab("-b", "cpu", "--", "bench.py")
+
+    (folder,) = experiments(repository)
+    kept = KeptRuns.open(folder)
+    confirming = kept.of(Stage.CONFIRMING)
+    spans = sorted(confirming, key=lambda run: (folder / run.files[0]).stat().st_mtime_ns)
+    order = "".join(run.slot.arm[0] for run in spans)
+    assert order == "bnnbbnnbbnnb"
+    assert len(kept) == 2 + 6 + 12
+    assert all(kept.read(run).profile.columns for run in confirming)
+
+
+def test_identical_code_passes_after_the_screening(ab: Proton, repository: Path) -> None:
+    done = ab("-b", "cpu", "--base-ref", "HEAD", "--", "bench.py")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("PASS")
+    assert_tidy(repository)
+
+
+def test_too_few_runs_are_inconclusive_and_say_how_many_would_do(
+    ab: Proton, repository: Path
+) -> None:
+    (repository / "kernels.py").write_text("SLOWER = {'layer2/k13': 1.05}\nBETWEEN = 0.03\n")
+
+    done = ab("-b", "cpu", "--runs", "4", "--json", "verdict.json", "--", "bench.py")
+
+    assert done.returncode == 3, done.stdout + done.stderr
+    found = document(repository)
+    needed = [row["pairs_needed"] for row in found["rows"] if row["path"] == ["layer2", "k13"]]
+    assert needed[0] > 4
+    assert "--runs " in done.stdout
+
+
+def test_two_commands_are_compared(ab: Proton, repository: Path) -> None:
+    (repository / "slow.py").write_text(
+        (repository / "bench.py").read_text().replace("import kernels", "import slower as kernels")
+    )
+    (repository / "slower.py").write_text(SLOWER)
+
+    done = ab("-b", "cpu", "--base", "bench.py --any 'word here'", "--", "slow.py")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "layer2 > k13" in done.stdout
+
+
+def test_an_installed_package_on_both_sides_is_incomparable(
+    ab: Proton, repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    installed = tmp_path_factory.mktemp("env") / "site-packages"
+    for folder in (installed, repository / "lib"):
+        (folder / "pkg").mkdir(parents=True)
+        (folder / "pkg" / "__init__.py").write_text("")
+        (folder / "pkg" / "core.py").write_text(KERNELS)
+    bench = repository / "bench.py"
+    bench.write_text(bench.read_text().replace("import kernels", "import pkg.core as kernels"))
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
+    (repository / "lib" / "pkg" / "core.py").write_text(SLOWER)
+
+    done = ab("-b", "cpu", "--", "bench.py", PYTHONPATH=str(installed))
+
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "lib/pkg/core.py changed since HEAD" in done.stdout
+    assert "loaded-alike" in done.stdout
+    (folder,) = experiments(repository)
+    assert len(KeptRuns.open(folder)) == 2
+
+
+def test_a_change_of_the_script_itself_is_no_change_of_what_it_measures(
+    ab: Proton, repository: Path
+) -> None:
+    with (repository / "bench.py").open("a") as script:
+        script.write("# says more\n")
+
+    done = ab("-b", "cpu", "--", "bench.py")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_edited_between_runs_are_incomparable(ab: Proton, repository: Path) -> None:
+    (repository / "kernels.py").write_text(
+        "import pathlib\n"
+        f"{SLOWER}"
+        "with pathlib.Path(__file__).open('a') as file:\n"
+        "    file.write('# again\\n')\n"
+    )
+
+    done = ab("-b", "cpu", "--", "bench.py")
+
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "changed-meanwhile" in done.stdout
+
+
+def test_tests_of_another_revision_are_todays(ab: Proton, repository: Path) -> None:
+    """pytest puts the folders of test files first, which would hide the worktree."""
+    (repository / "conftest.py").write_text("import kernels\n")
+    (repository / "test_it.py").write_text(
+        (repository / "bench.py").read_text() + "def test_it():\n    pass\n"
+    )
+    (repository / "kernels.py").write_text(SLOWER)
+
+    done = ab("-b", "cpu", "--", "pytest", "-p", "no:cacheprovider", "test_it.py")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "layer2 > k13" in done.stdout
+
+
+@pytest.mark.slow
+def test_each_side_has_an_environment_of_its_own(ab: Proton, repository: Path) -> None:
+    (repository / "kernels.py").write_text(SLOWER)
+    site = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    copy = f'cp kernels.py "$(python -c "{site}")/installed_kernels.py"'
+    (repository / "bench.py").write_text(
+        BENCH.format(tests=str(TESTS)).replace(
+            "import kernels", "import installed_kernels as kernels"
+        )
+    )
+
+    done = ab("-b", "cpu", "--setup", copy, "--", "bench.py")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "layer2 > k13" in done.stdout
+    assert_tidy(repository)
+    assert not list(repository.glob(".proton/ab/*/*-environment"))
