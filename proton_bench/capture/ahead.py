@@ -58,7 +58,7 @@ def _import_by_place(options: Any) -> None:
 
 
 def _append_root(folder: str) -> None:
-    """Add the folder that modules beside a test file are named from: the first that is no package."""
+    """Add the folder that a test file's module is named from: the first that is no package."""
     while os.path.exists(os.path.join(folder, "__init__.py")):
         folder = os.path.dirname(folder)
     if folder not in sys.path:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from proton_bench.capture.runner import report_error
 from proton_bench.cli.gate_options import (
     InconclusiveOption,
-    JsonOption,
-    MetricOption,
     PolicyOption,
+    PolicyWords,
+    SetOption,
     ThresholdOption,
-    passes,
+    chosen_policy,
 )
-from proton_bench.cli.measured import Recording, asked_policy, measured_command, split_command
+from proton_bench.cli.gate_outputs import Outputs
+from proton_bench.cli.json_file import STDOUT, write_document
+from proton_bench.cli.measured import (
+    JsonFileOption,
+    MetricOption,
+    Recording,
+    about_metric,
+    measured_command,
+    split_command,
+)
 from proton_bench.cli.options import (
     BackendOption,
     ContextOption,
@@ -24,14 +36,15 @@ from proton_bench.cli.options import (
     ModeOption,
     TargetArgument,
 )
-from proton_bench.cli.verdict import show_verdict
-from proton_bench.errors import InterruptedExperimentError, UsageError
+from proton_bench.errors import InterruptedExperimentError, ProtonError, UsageError
 from proton_bench.experiment.ab import begin_ab, resume_ab
 from proton_bench.experiment.progress import open_progress
 from proton_bench.experiment.request import Request
 from proton_bench.experiment.store import kept_folder, new_folder, shown, store_folder
 from proton_bench.experiment.worktree import Revision, find_revision
-from proton_bench.gate import Policy
+from proton_bench.gate import GateResult
+from proton_bench.report.gate_document import gate_document
+from proton_bench.report.gate_outcome import Outcome
 
 __all__ = ["CONTEXT_SETTINGS", "command"]
 
@@ -58,7 +71,7 @@ def command(
         typer.Option(
             "--setup",
             metavar="CMD",
-            help="Give each side a virtual environment, made by this shell command in its tree.",
+            help="Give each side a virtual environment, filled by this shell command in its tree.",
         ),
     ] = None,
     runs: Annotated[
@@ -67,21 +80,38 @@ def command(
             "--runs",
             metavar="R",
             min=1,
-            help="Run so many pairs and judge all of them. Without it 3 pairs, and 6 fresh ones "
-            "for paths that look odd.",
+            help="Run R pairs and judge all paths by them. Without it 3 pairs of everything, and 6 "
+            "fresh ones where something looks odd.",
         ),
     ] = None,
     metric: MetricOption = None,
-    thresholds: ThresholdOption = None,
+    threshold: ThresholdOption = None,
     policy: PolicyOption = None,
-    inconclusive: InconclusiveOption = "fail",
-    json: JsonOption = None,
+    settings: SetOption = None,
+    inconclusive: InconclusiveOption = None,
+    json: JsonFileOption = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="FILE", help="Write a comment for a pull request."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
+    ] = None,
+    github: Annotated[
+        bool,
+        typer.Option(
+            "--github", help="Print annotations and add to the job summary of GitHub Actions."
+        ),
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also show paths that are the same.")
+    ] = False,
     resume: Annotated[
         str | None,
         typer.Option(
             "--resume",
             metavar="FOLDER|last",
-            help="Go on with an experiment that was interrupted; nothing else is given then.",
+            help="Go on with what was interrupted, as it was asked for then.",
         ),
     ] = None,
     backend: BackendOption = None,
@@ -91,13 +121,16 @@ def command(
 ) -> int:
     """Run two versions of a program in turn and tell which call paths got slower.
 
-    Each run is a fresh process. Exits with 0 pass, 1 regression, 2 usage or a run that failed, 3
-    inconclusive, 4 incomparable.
+    Every run is a fresh process and is kept. Exits with 0 where nothing got slower and 1 where
+    something did; 2 is wrong usage or a run that failed, 3 not known, 4 not comparable.
     """
+    outputs = _Shown(Outputs(everything, json == STDOUT, markdown, junit, github), json)
     if resume is not None:
         if target or base_ref or base or setup or runs:
-            raise UsageError("--resume goes on with what was asked before: give nothing else")
-        return _resume(resume, json)
+            raise UsageError("--resume goes on with what was asked for then: give no other request")
+        folder = kept_folder("ab", store_folder()) if resume == _LAST else Path(resume).resolve()
+        return outputs.outcome(folder, lambda: resume_ab(folder, open_progress("ab")))
+    words = PolicyWords(policy, threshold or (), settings or (), inconclusive=inconclusive)
     recording = Recording(backend, context_source, mode, hook)
     new = measured_command(target or [], recording)
     request = Request(
@@ -106,15 +139,10 @@ def command(
         revision=_revision(base_ref, base=base, setup=setup, folder=new.options.folder),
         setup=setup or "",
         runs=runs or 0,
-        policy=_policy(policy, thresholds, metric, passes(inconclusive)),
+        policy=about_metric(chosen_policy(words), metric),
     )
-    return _begin(request, json)
-
-
-def _policy(
-    file: Path | None, thresholds: list[str] | None, metric: str | None, passing: bool
-) -> Policy:
-    return asked_policy(file, thresholds or [], metric=metric, inconclusive_passes=passing)
+    folder = new_folder("ab", store_folder())
+    return outputs.outcome(folder, lambda: begin_ab(request, folder, open_progress("ab")))
 
 
 def _revision(
@@ -127,28 +155,29 @@ def _revision(
     return None
 
 
-def _begin(request: Request, json: Path | None) -> int:
-    folder = new_folder("ab", store_folder())
-    try:
-        result = begin_ab(request, folder, open_progress("ab"))
-    except InterruptedExperimentError as error:
-        raise _told(error, folder) from None
-    sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
-    show_verdict(result, json)
-    return result.exit_code
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Where the verdict goes."""
 
+    outputs: Outputs
+    json: Path | None
 
-def _resume(name: str, json: Path | None) -> int:
-    folder = kept_folder("ab", store_folder()) if name == _LAST else Path(name).resolve()
-    try:
-        result = resume_ab(folder, open_progress("ab"))
-    except InterruptedExperimentError as error:
-        raise _told(error, folder) from None
-    show_verdict(result, json)
-    return result.exit_code
+    def outcome(self, folder: Path, compare: Callable[[], GateResult]) -> int:
+        """Show what comes out of an experiment, also that nothing does, and return its code."""
+        try:
+            result = compare()
+        except InterruptedExperimentError as error:
+            hint = f"{error}; go on with `proton ab --resume {shown(folder)}`"
+            raise InterruptedExperimentError(error.signal, hint) from None
+        except ProtonError as error:
+            code = report_error(error)
+            self._write(Outcome.failed(str(error)))
+            return code
+        sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
+        self._write(Outcome(result))
+        return result.exit_code
 
-
-def _told(error: InterruptedExperimentError, folder: Path) -> InterruptedExperimentError:
-    return InterruptedExperimentError(
-        error.signal, f"{error}; go on with `proton ab --resume {shown(folder)}`"
-    )
+    def _write(self, outcome: Outcome) -> None:
+        if self.json is not None and self.json != STDOUT:
+            write_document(gate_document(outcome), self.json)
+        self.outputs.write(outcome)

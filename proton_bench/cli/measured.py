@@ -1,23 +1,44 @@
-"""Reads a command that is to be run several times, and what the gate asks of its runs."""
+"""Reads a command that is to be run several times, and options of the commands that do that."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from proton_bench.capture.run_options import RunOptions, current_folder
 from proton_bench.cli.run import interpreter_flags
 from proton_bench.cli.target import read_target
 from proton_bench.errors import UsageError
 from proton_bench.experiment.command import Command
-from proton_bench.gate import Policy, read_policy
+from proton_bench.gate import Policy
 
-__all__ = ["Recording", "asked_policy", "measured_command", "split_command"]
+__all__ = [
+    "JsonFileOption",
+    "MetricOption",
+    "Recording",
+    "about_metric",
+    "measured_command",
+    "split_command",
+]
 
-_PROJECT = "pyproject.toml"
+MetricOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        metavar="M",
+        help="What to judge by, such as min, mean, p95, total or cycles (default: median).",
+    ),
+]
+JsonFileOption = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="F", help="Write a JSON document; - prints it instead."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +89,16 @@ def split_command(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"--base {text!r} is no command: {error}") from error
+        raise UsageError(f"--base {text!a} is no command: {error}") from error
 
 
-def asked_policy(
-    file: Path | None, thresholds: Sequence[str], *, metric: str | None, inconclusive_passes: bool
-) -> Policy:
-    """Return the policy of a file, by default that of this project, with what was asked besides.
-
-    Args:
-        file: TOML; None takes ``pyproject.toml`` of the current folder where there is one.
-        thresholds: Expressions such as ``median:5%``.
-        metric: What the default threshold is about, such as ``p95`` or ``total``.
-        inconclusive_passes: Whether an undecided gate exits with 0.
+def about_metric(policy: Policy, metric: str | None) -> Policy:
+    """Return the policy with its default threshold about another metric.
 
     Raises:
-        UsageError: Something cannot be read.
+        UsageError: There is no such metric.
     """
-    project = Path(_PROJECT)
-    source = file or (project if project.is_file() else None)
-    policy = read_policy(source) if source is not None else Policy()
-    if metric is not None:
-        percent = policy.default_threshold().amounts[0]
-        policy = policy.with_thresholds([f"{metric}:{percent}"])
-    policy = policy.with_thresholds(thresholds)
-    return replace(policy, inconclusive_passes=True) if inconclusive_passes else policy
+    if metric is None:
+        return policy
+    amount = policy.default_threshold().amounts[0]
+    return policy.with_thresholds([f"{metric}:{amount}"])

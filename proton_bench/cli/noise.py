@@ -11,12 +11,20 @@ from typing import Annotated, Any
 import typer
 
 from proton_bench.cli.gate_options import (
-    JsonOption,
-    MetricOption,
     PolicyOption,
+    PolicyWords,
+    SetOption,
     ThresholdOption,
+    chosen_policy,
 )
-from proton_bench.cli.measured import Recording, asked_policy, measured_command
+from proton_bench.cli.json_file import STDOUT, write_document
+from proton_bench.cli.measured import (
+    JsonFileOption,
+    MetricOption,
+    Recording,
+    about_metric,
+    measured_command,
+)
 from proton_bench.cli.options import (
     BackendOption,
     ContextOption,
@@ -24,7 +32,6 @@ from proton_bench.cli.options import (
     ModeOption,
     TargetArgument,
 )
-from proton_bench.cli.verdict import write_document
 from proton_bench.errors import InterruptedExperimentError
 from proton_bench.experiment.aa import MeasuredNoise, measure_aa
 from proton_bench.experiment.progress import open_progress
@@ -44,9 +51,10 @@ def command(
     target: TargetArgument = None,
     runs: Annotated[int, typer.Option("--runs", metavar="R", min=8, help="Fresh processes.")] = 10,
     metric: MetricOption = None,
-    thresholds: ThresholdOption = None,
+    threshold: ThresholdOption = None,
     policy: PolicyOption = None,
-    json: JsonOption = None,
+    settings: SetOption = None,
+    json: JsonFileOption = None,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -64,7 +72,8 @@ def command(
 
     ab and gate take that as what to expect of paths that few runs say little of.
     """
-    asked = asked_policy(policy, thresholds or [], metric=metric, inconclusive_passes=False)
+    policies = PolicyWords(policy, threshold or (), settings or ())
+    asked = about_metric(chosen_policy(policies), metric)
     words = measured_command(target or [], Recording(backend, context_source, mode, hook))
     place = folder.absolute() if folder else None
     try:
@@ -75,7 +84,7 @@ def command(
     sys.stderr.write(f"proton noise: kept as {shown(found.file)}\n")
     if json is not None:
         write_document(_document(found), json)
-    if json is None or str(json) != "-":
+    if json != STDOUT:
         open_console().print("\n".join(_lines(found)), soft_wrap=True)
     return 0
 

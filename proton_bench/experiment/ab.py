@@ -8,8 +8,8 @@ from pathlib import Path
 
 from proton_bench.analysis.run import Run
 from proton_bench.experiment.autotune import flipped_paths
-from proton_bench.experiment.durable import write_json
 from proton_bench.experiment.interruption import interruptible
+from proton_bench.experiment.json_files import write_json
 from proton_bench.experiment.kept_runs import KeptRuns
 from proton_bench.experiment.noise_store import stored_noise
 from proton_bench.experiment.progress import Progress

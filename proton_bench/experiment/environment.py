@@ -83,7 +83,7 @@ def _make(folder: Path) -> OwnEnvironment:
 
 
 def _links() -> list[str]:
-    """Return lines of a ``.pth`` file: sites with what their own such files add, then other folders."""
+    """Return lines of a ``.pth`` file: sites with their own such files, then other folders."""
     sites = [path for path in site.getsitepackages() if os.path.isdir(path)]
     others = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     links = [f"import site; site.addsitedir({path!r})" for path in sites]

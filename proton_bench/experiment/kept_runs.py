@@ -16,7 +16,7 @@ from typing import Any
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
-from proton_bench.experiment.durable import make_folder, read_json, write_json
+from proton_bench.experiment.json_files import make_folder, read_json, write_json
 from proton_bench.experiment.slot import Slot, Stage
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import ProtonError
-from proton_bench.experiment.durable import make_folder, read_json, write_json
+from proton_bench.experiment.json_files import make_folder, read_json, write_json
 from proton_bench.gate.fingerprint import machine_of
 from proton_bench.gate.noise import Noise
 from proton_bench.profile import Profile

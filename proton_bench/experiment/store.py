@@ -8,15 +8,16 @@ import secrets
 from pathlib import Path
 
 from proton_bench.errors import OutputError, UsageError
-from proton_bench.experiment.durable import make_folder
+from proton_bench.experiment.json_files import make_folder
 
 __all__ = ["kept_folder", "new_folder", "shown", "store_folder"]
 
 _NAME = ".proton"
+_MARKS = ("pyproject.toml", ".git")
 
 
 def store_folder(start: Path | None = None) -> Path:
-    """Return ``.proton`` of the nearest folder upwards that has one or is a repository.
+    """Return ``.proton`` of the nearest folder upwards that is a project.
 
     Args:
         start: Where to begin; the current folder by default, which is also the answer where
@@ -24,7 +25,7 @@ def store_folder(start: Path | None = None) -> Path:
     """
     here = (start or Path.cwd()).absolute()
     for folder in (here, *here.parents):
-        if (folder / _NAME).is_dir() or (folder / ".git").exists():
+        if any((folder / mark).exists() for mark in _MARKS):
             return folder / _NAME
     return here / _NAME
 

@@ -51,6 +51,10 @@ MEANINGS = {
     Reason.DISTURBED: "the runs were disturbed, run them again",
     Reason.NEW_PATHS: "the policy forbids new paths",
     Reason.REMOVED_PATHS: "the policy forbids paths to go",
+    Reason.LOADED_ALIKE: "both sides loaded the same version of a changed file",
+    Reason.CHANGED_MEANWHILE: "files were edited between the runs of a side",
+    Reason.MODULES_UNKNOWN: "it is not known which files the sides loaded",
+    Reason.AUTOTUNE_FLIP: "an autotuner chose otherwise in some runs",
 }
 # What the columns say already.
 _SHOWN = frozenset({Reason.SLOWER, Reason.FASTER, Reason.CHANGED, Reason.EQUIVALENT})

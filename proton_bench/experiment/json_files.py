@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from proton_bench.baseline.durable import replace
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 
 __all__ = ["make_folder", "read_json", "write_json"]
@@ -20,19 +20,11 @@ def write_json(path: Path, document: Any) -> None:
     Raises:
         OutputError: It cannot be written; the old content is still there.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     content = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
     try:
-        with partial.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
+        replace(path, content, path.with_name(f".{path.name}.{os.getpid()}"))
     except OSError as error:
         raise OutputError(f"cannot write {str(path)!a}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
 
 
 def read_json(path: Path) -> Any:
