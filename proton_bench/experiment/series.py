@@ -64,9 +64,9 @@ class Series:
     def _fresh(self, slot: Slot) -> KeptRun:
         arm = self.arms[slot.arm]
         name = str(self.kept.folder / slot.name)
-        self._remove_remains(name)
         log = self.kept.folder / f"{slot.name}.log"
         with machine_turn(self._tell_wait) as turn:
+            self._remove_remains(name)
             begun_ns = time.time_ns()
             launch = Launch(
                 line=arm.command.line(name, ahead=arm.ahead, interpreter=arm.interpreter),
