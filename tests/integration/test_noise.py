@@ -1,0 +1,104 @@
+"""`proton noise` keeps what a machine does on its own, and ab takes it for what to expect."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proton_bench.capture.run_options import RunOptions
+from proton_bench.capture.target import TargetKind
+from proton_bench.errors import TargetFailedError
+from proton_bench.experiment.command import Command
+from proton_bench.experiment.progress import Lines
+from proton_bench.experiment.replicates import record_runs
+from proton_bench.gate.noise import Noise
+
+pytestmark = pytest.mark.slow
+
+TESTS = Path(__file__).parents[1]
+BENCH = f"""
+import sys
+sys.path.append({str(TESTS)!r})
+from fakes.synthetic import THIRTY, record_times
+record_times(THIRTY)
+"""
+Proton = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "bench.py").write_text(BENCH)
+    return tmp_path
+
+
+def proton(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "proton_bench", *words], cwd=project, capture_output=True, text=True
+    )
+
+
+def test_noise_is_kept_for_its_machine_and_shown(project: Path) -> None:
+    done = proton(project, "noise", "-b", "cpu", "--json", "noise.json", "--", "bench.py")
+
+    assert done.returncode == 0, done.stderr
+    (file,) = (project / ".proton" / "noise").glob("*.json")
+    kept = Noise.from_document(json.loads(file.read_text()), "x")
+    assert kept.runs == 10
+    assert len(kept.paths) == 30
+    said = json.loads((project / "noise.json").read_text())
+    assert said["file"] == str(file)
+    assert said["false_alarms"]["gates"] == 1000
+    first, second, *paths = done.stdout.splitlines()
+    assert first.startswith("the gate failed ")
+    assert "noisiest paths first" in second
+    assert "layer" in paths[0]
+
+    too_few = proton(project, "ab", "-b", "cpu", "--base", "bench.py", "--runs", "1", "bench.py")
+
+    assert too_few.returncode == 0, too_few.stdout  # what is known of the noise decides
+
+
+def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:
+    command = Command(
+        RunOptions(
+            kind=TargetKind.SCRIPT,
+            target="bench.py",
+            name="",
+            formats=(),
+            folder=str(project),
+            backend="cpu",
+        )
+    )
+    said = (project / "said").open("w+")
+    for count in (1, 3):
+        found = record_runs(command, count, folder=project / "runs", progress=Lines(said, "gate"))
+        assert len(found.runs) == count
+    said.seek(0)
+    assert [line.split(",")[0] for line in said] == [
+        "proton gate: run 1 of 1: alone",
+        "proton gate: run 1 of 2: alone",
+        "proton gate: run 2 of 2: alone",
+    ]
+    assert len({run.source for run in found.runs}) == 3
+    assert found.folder == project / "runs"
+    os.unlink(project / "bench.py")
+    with pytest.raises(TargetFailedError, match=r"the alone run 4 of new, bench\.py"):
+        record_runs(command, 4, folder=project / "runs", progress=Lines(said, "gate"))
+    said.close()
+
+
+def test_too_few_runs_are_refused(project: Path) -> None:
+    done = proton(project, "noise", "--runs", "3", "--", "bench.py")
+
+    assert done.returncode == 2
+    assert "8" in done.stderr
