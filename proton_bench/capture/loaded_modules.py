@@ -35,9 +35,10 @@ def write_loaded_modules(path: str) -> None:
         file = _file_of(module)
         installed = any(part in file for part in _INSTALLED)
         if file and (installed or not file.startswith(standard)):
-            found.append({"name": name, "file": file, "sha256": "" if installed else _hash(file)})
+            sha256 = "" if installed else _hash(file)
+            found.append({"name": _text(name), "file": _text(file), "sha256": sha256})
     partial = f"{path}.partial"
-    with open(partial, "w", encoding="utf-8", errors="backslashreplace") as stream:
+    with open(partial, "w", encoding="ascii") as stream:
         json.dump(found, stream)
     os.replace(partial, path)
 
@@ -49,6 +50,10 @@ def _file_of(module: ModuleType | None) -> str:
         return ""
     real = os.path.realpath(file)
     return real if os.path.isfile(real) else ""
+
+
+def _text(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _hash(file: str) -> str:

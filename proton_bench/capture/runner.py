@@ -182,7 +182,6 @@ class _Recording:
         session, self._session = self._session, None
         if session is None or os.getpid() != self._process_id:
             return
-        self._write_modules()
         try:
             with self._progress:
                 session.deactivate(flushing=True)
@@ -195,6 +194,7 @@ class _Recording:
             if self._options.strict:
                 _leave(_EXIT_STRICT)
             return
+        self._write_modules()
         for remark in session.remarks or ([_EMPTY] if is_empty else []):
             warn(remark)
         if paths:

@@ -10,7 +10,7 @@ from proton_bench.experiment.command import Command
 from proton_bench.experiment.noise_store import save_noise
 from proton_bench.experiment.progress import Progress
 from proton_bench.experiment.replicates import record_runs
-from proton_bench.experiment.store import store_folder
+from proton_bench.experiment.store import new_folder, store_folder
 from proton_bench.gate.calibration import FEWEST_RUNS, measure_noise, resample_false_alarms
 from proton_bench.gate.noise import Noise
 from proton_bench.gate.policy import Policy
@@ -59,7 +59,8 @@ def measure_aa(
     """
     if count < FEWEST_RUNS:
         raise UsageError(f"--runs {count} say too little of noise: take {FEWEST_RUNS} or more")
-    done = record_runs(command, count, doing="noise", folder=folder, progress=progress)
+    place = folder or new_folder("noise-runs", store_folder())
+    done = record_runs(command, count, doing="noise", folder=place, progress=progress)
     noise = measure_noise(done.runs, policy)
     alarms = resample_false_alarms(done.runs, policy)
     facts = {

@@ -81,7 +81,7 @@ class _Experiment:
         scrutiny = self._scrutinize()
         if scrutiny.fatal:
             return self._incomparable(scrutiny)
-        told = _with_flips(result, (*judged.base, *judged.new))
+        told = _with_flips(result, judged)
         return replace(told, notes=(*told.notes, *scrutiny.notes))
 
     def _check(self, base: Run, new: Run) -> None:
@@ -142,9 +142,9 @@ def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:
     return [recorded[slot] for slot in sorted(slots, key=lambda slot: slot.pair)]
 
 
-def _with_flips(result: GateResult, runs: Sequence[Run]) -> GateResult:
-    """Return the result with what autotuners chose otherwise in some of the runs."""
-    flipped = flipped_paths(runs)
+def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
+    """Return the result with what autotuners did not choose alike in all runs of a side."""
+    flipped = {**flipped_paths(judged.base), **flipped_paths(judged.new)}
     if not flipped:
         return result
     rows = tuple(
@@ -154,7 +154,7 @@ def _with_flips(result: GateResult, runs: Sequence[Run]) -> GateResult:
     path, configs = next(iter(flipped.items()))
     more = f" and {len(flipped) - 1} more" if len(flipped) > 1 else ""
     text = (
-        f"an autotuner chose otherwise in some runs for {' > '.join(path)}{more} "
+        f"an autotuner chose otherwise in some runs of a side for {' > '.join(path)}{more} "
         f"({' or '.join(configs)}): a change may be one of its choice and not of the code"
     )
     return replace(result, rows=rows, notes=(*result.notes, Note(Reason.AUTOTUNE_FLIP, text)))

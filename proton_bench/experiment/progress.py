@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
-from proton_bench.experiment.slot import Slot
+from proton_bench.experiment.slot import Slot, Stage
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -87,7 +87,8 @@ class Lines:
         """Show which run begins."""
         left = self._pace.left_text
         number = f"{self._pace.done + 1} of {self._pace.expected}"
-        self.say(f"run {number}: {slot.stage}, {slot.arm}{left and f', {left}'}")
+        what = "" if slot.stage is Stage.ALONE else f": {slot.text}"
+        self.say(f"run {number}{what}{left and f', {left}'}")
 
     def end(self, slot: Slot, seconds: float) -> None:
         """Count a run."""
@@ -121,7 +122,7 @@ class TerminalBar:
 
     def begin(self, slot: Slot) -> None:
         """Show which run is on."""
-        self._bar.update(self._task, what=f"{slot.stage} {slot.pair + 1}, {slot.arm}")
+        self._bar.update(self._task, what=slot.text)
 
     def end(self, slot: Slot, seconds: float) -> None:
         """Move on."""

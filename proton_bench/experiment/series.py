@@ -91,12 +91,10 @@ class Series:
     def _failed(self, slot: Slot, what: str) -> TargetFailedError:
         arm = self.arms[slot.arm]
         log = self.kept.folder / f"{slot.name}.log"
-        side = f"{slot.arm} ({arm.label})" if arm.label else slot.arm
+        which = f"run {slot.text}" + (f" ({arm.label})" if arm.label else "")
         end = output_end(log)
         said = f"; the end of its output ({shown(log)}):\n{end}" if end else "; it printed nothing"
-        return TargetFailedError(
-            f"the {slot.stage} run {slot.pair + 1} of {side}, {arm.command.text}, {what}{said}"
-        )
+        return TargetFailedError(f"{which} of {arm.command.text} {what}{said}")
 
     def _remove_remains(self, name: str) -> None:
         """Remove what an attempt left that did not end."""

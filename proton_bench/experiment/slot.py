@@ -41,6 +41,12 @@ class Slot:
         """Name of its files, without a suffix."""
         return f"{self.stage}-{self.pair + 1:03d}-{self.arm}"
 
+    @property
+    def text(self) -> str:
+        """What it is, for people: ``screening 2, base``, or ``2`` of one side alone."""
+        number = str(self.pair + 1)
+        return number if self.stage is Stage.ALONE else f"{self.stage} {number}, {self.arm}"
+
 
 def pairs(stage: Stage, count: int) -> tuple[Slot, ...]:
     """Return the slots of so many pairs: base, new, new, base, base, ..."""

@@ -54,7 +54,7 @@ MEANINGS = {
     Reason.LOADED_ALIKE: "both sides loaded the same version of a changed file",
     Reason.CHANGED_MEANWHILE: "files were edited between the runs of a side",
     Reason.MODULES_UNKNOWN: "it is not known which files the sides loaded",
-    Reason.AUTOTUNE_FLIP: "an autotuner chose otherwise in some runs",
+    Reason.AUTOTUNE_FLIP: "an autotuner chose otherwise in some runs of a side",
 }
 # What the columns say already.
 _SHOWN = frozenset({Reason.SLOWER, Reason.FASTER, Reason.CHANGED, Reason.EQUIVALENT})

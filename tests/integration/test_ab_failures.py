@@ -90,9 +90,7 @@ def test_a_run_that_fails_names_its_side_and_the_end_of_its_output(repository: P
     done = ab(repository, "--json", "verdict.json", "--", "bench.py")
 
     assert done.returncode == 2
-    assert (
-        "the warm-up run 1 of new (working tree), bench.py, ended with exit code 1" in done.stderr
-    )
+    assert "run warm-up 1, new (working tree) of bench.py ended with exit code 1" in done.stderr
     assert "so far" in done.stderr
     assert "KeyError: 7" in done.stderr
     assert json.loads((repository / "verdict.json").read_text())["verdict"] == "ERROR"
@@ -107,7 +105,7 @@ def test_a_test_that_crashes_on_one_side_is_an_error_of_that_side(repository: Pa
     done = ab(repository, "--", "pytest", "-p", "no:cacheprovider", "test_it.py")
 
     assert done.returncode == 2
-    assert "run 1 of new (working tree), pytest" in done.stderr
+    assert "run warm-up 1, new (working tree) of pytest" in done.stderr
     assert "was ended by SIGABRT" in done.stderr
 
 
@@ -117,7 +115,7 @@ def test_a_run_without_a_profile_is_an_error(repository: Path) -> None:
     done = ab(repository, "--", "bench.py")
 
     assert done.returncode == 2
-    assert "of new (working tree), bench.py, wrote no profile" in done.stderr
+    assert "new (working tree) of bench.py wrote no profile" in done.stderr
 
 
 def test_a_run_that_records_nothing_is_an_error(repository: Path) -> None:
@@ -126,7 +124,7 @@ def test_a_run_that_records_nothing_is_an_error(repository: Path) -> None:
     done = ab(repository, "--", "empty.py")
 
     assert done.returncode == 2
-    assert "of base (HEAD" in done.stderr
+    assert "run warm-up 1, base (HEAD" in done.stderr
     assert "recorded nothing" in done.stderr
 
 
@@ -137,7 +135,7 @@ def test_an_interrupted_experiment_is_gone_on_with(
     _make_hang(repository)
 
     with started([*words, "--runs", "1", "--", "bench.py"], repository) as running:
-        wait_for_text(running, "run 2 of 2: warm-up, new")
+        wait_for_text(running, "run 2 of 2: warm-up 1, new")
         child = _who_hangs(repository)
         running.send_signal(number)
         code, _, err = ended(running)
@@ -153,7 +151,7 @@ def test_an_interrupted_experiment_is_gone_on_with(
     again = ab(repository, "--resume", "last")
 
     assert again.returncode == 3  # one pair decides structure only
-    assert "run 1 of 1: warm-up, new" in again.stderr
+    assert "run 1 of 1: warm-up 1, new" in again.stderr
     assert len(KeptRuns.open(experiment(repository))) == 4
 
 
@@ -161,7 +159,7 @@ def test_a_killed_experiment_is_gone_on_with(repository: Path, words: list[str])
     _make_hang(repository)
 
     with started([*words, "--runs", "1", "--", "bench.py"], repository) as running:
-        wait_for_text(running, "run 2 of 2: warm-up, new")
+        wait_for_text(running, "run 2 of 2: warm-up 1, new")
         _who_hangs(repository)
         running.kill()
         ended(running)
@@ -181,7 +179,7 @@ def test_two_at_once_take_turns(repository: Path, words: list[str]) -> None:
 
     command = [*words, "--runs", "1", "--", "bench.py"]
     with started(command, repository) as first:
-        wait_for_text(first, "run 2 of 2: warm-up, new")
+        wait_for_text(first, "run 2 of 2: warm-up 1, new")
         _who_hangs(repository)
         with started(command, repository) as second:
             wait_for_text(second, "waiting for the measurement of another process to end")
@@ -198,7 +196,7 @@ def test_one_experiment_is_run_by_one_process(repository: Path, words: list[str]
     _make_hang(repository)
 
     with started([*words, "--runs", "1", "--", "bench.py"], repository) as running:
-        wait_for_text(running, "run 2 of 2: warm-up, new")
+        wait_for_text(running, "run 2 of 2: warm-up 1, new")
         _who_hangs(repository)
         other = ab(repository, "--resume", "last")
         (repository / "go").write_text("")
@@ -221,11 +219,11 @@ def test_a_full_disk_under_a_run_is_an_error_of_its_side(repository: Path) -> No
     done = ab(repository, "--runs", "1", "--", "bench.py")
 
     assert done.returncode == 2
-    assert "of new (working tree), bench.py, ended with exit code 70" in done.stderr
+    assert "new (working tree) of bench.py ended with exit code 70" in done.stderr
     (repository / "full").unlink()
     again = ab(repository, "--resume", "last")
     assert again.returncode == 3, again.stderr
-    assert "run 1 of 1: warm-up, new" in again.stderr
+    assert "run 1 of 1: warm-up 1, new" in again.stderr
 
 
 def test_a_full_disk_before_the_first_run_leaves_nothing_behind(repository: Path) -> None:

@@ -54,7 +54,7 @@ def test_noise_is_kept_for_its_machine_and_shown(project: Path) -> None:
     (file,) = (project / ".proton" / "noise").glob("*.json")
     kept = Noise.from_document(json.loads(file.read_text()), "x")
     assert kept.runs == 10
-    assert len(kept.paths) == 30
+    assert len(kept.paths) == 28  # two hold too little of the time
     said = json.loads((project / "noise.json").read_text())
     assert said["file"] == str(file)
     assert said["false_alarms"]["gates"] == 1000
@@ -84,15 +84,15 @@ def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:
         found = record_runs(command, count, folder=project / "runs", progress=Lines(said, "gate"))
         assert len(found.runs) == count
     said.seek(0)
-    assert [line.split(",")[0] for line in said] == [
-        "proton gate: run 1 of 1: alone",
-        "proton gate: run 1 of 2: alone",
-        "proton gate: run 2 of 2: alone",
+    assert [line.split(",")[0].strip() for line in said] == [
+        "proton gate: run 1 of 1",
+        "proton gate: run 1 of 2",
+        "proton gate: run 2 of 2",
     ]
     assert len({run.source for run in found.runs}) == 3
     assert found.folder == project / "runs"
     os.unlink(project / "bench.py")
-    with pytest.raises(TargetFailedError, match=r"the alone run 4 of new, bench\.py"):
+    with pytest.raises(TargetFailedError, match=r"run 4 of bench\.py"):
         record_runs(command, 4, folder=project / "runs", progress=Lines(said, "gate"))
     said.close()
 

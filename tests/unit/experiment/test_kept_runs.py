@@ -72,7 +72,8 @@ def test_two_processes_never_run_one_experiment(tmp_path: Path) -> None:
     kept = KeptRuns.create(tmp_path, {})
 
     with (
-        kept.in_use(), pytest.raises(UsageError, match="is being run by another process"),
+        kept.in_use(),
+        pytest.raises(UsageError, match="is being run by another process"),
         KeptRuns.open(tmp_path).in_use(),
     ):
         pass

@@ -8,7 +8,7 @@ from fakes.gated import profile_of_times
 
 from proton_bench.experiment.noise_store import save_noise, stored_noise
 from proton_bench.gate.fingerprint import machine_of
-from proton_bench.gate.noise import Noise, PathNoise, Spread
+from proton_bench.gate.noise import MetricNoise, Noise, PathNoise, Spread
 from proton_bench.gate.prior import Prior
 from proton_bench.profile import Profile
 
@@ -19,7 +19,8 @@ def profile(host: str = "here") -> Profile:
 
 def noise(of: Profile) -> Noise:
     path = PathNoise(("k",), 0, "median", Spread(1e-4, 4.0), Spread(2e-4, 9.0))
-    return Noise(machine_of(of), (path,), Prior(1e-4, 3.0), Prior(2e-4, 5.0), 10)
+    others = MetricNoise("median", Prior(1e-4, 3.0), Prior(2e-4, 5.0))
+    return Noise(machine_of(of), (path,), (others,), 10)
 
 
 def test_noise_is_found_for_its_machine(tmp_path: Path) -> None:

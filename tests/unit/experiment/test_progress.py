@@ -49,8 +49,8 @@ def test_lines_name_the_run_its_side_and_the_time_left() -> None:
         progress.say("done")
 
     assert stream.getvalue().splitlines() == [
-        "proton ab: run 1 of 2: screening, base",
-        "proton ab: run 2 of 2: screening, new, 3 s left",
+        "proton ab: run 1 of 2: screening 1, base",
+        "proton ab: run 2 of 2: screening 1, new, 3 s left",
         "proton ab: done",
     ]
 
