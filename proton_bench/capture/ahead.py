@@ -9,13 +9,20 @@ from typing import Any
 
 __all__ = ["AheadInPytest", "put_ahead", "put_behind_ahead", "pytest_plugins"]
 
+_PATH = "PYTHONPATH"
 _ahead: list[str] = []
 
 
 def put_ahead(folders: Sequence[str]) -> None:
-    """Look for modules in these folders first, whatever the target puts in front later."""
+    """Look for modules in these folders first, whatever the target puts in front later.
+
+    Processes that the target starts do so too.
+    """
     _ahead[:] = folders
     sys.path[:0] = folders
+    if folders:
+        others = os.environ.get(_PATH)
+        os.environ[_PATH] = os.pathsep.join([*folders, *([others] if others else [])])
 
 
 def put_behind_ahead(folder: str) -> None:

@@ -58,6 +58,7 @@ def main(argv: list[str] | None = None) -> None:
         notices = _prepare(options)
         children = FollowedChildren(options)
         if target.kind is TargetKind.PROGRAM:
+            put_ahead(options.ahead)
             _run_program(target, children, notices)
         recording = _Recording(options, children)
     except ProtonError as error:

@@ -27,6 +27,9 @@ from proton_bench.gate.result import Note
 
 __all__ = ["begin_ab", "resume_ab", "run_ab"]
 
+# No run more changes these.
+_HOPELESS = frozenset({Reason.OTHER_DEVICE, Reason.NOTHING_MATCHED})
+
 
 def begin_ab(request: Request, folder: Path, progress: Progress) -> GateResult:
     """Compare two sides and keep everything in a folder.
@@ -75,7 +78,9 @@ class _Experiment:
         if scrutiny.fatal:
             return self._incomparable(scrutiny)
         first, second = (self.series.read(warm_up)[slot] for slot in warm_up)
-        self._check(first, second)
+        hopeless = self._hopeless(first, second)
+        if hopeless is not None:
+            return replace(hopeless, notes=(*hopeless.notes, *scrutiny.notes))
         noise = stored_noise(first.profile, store_folder(Path(self.request.command.options.folder)))
         result, judged = self._at_once(noise) if self.request.runs else self._in_stages(noise)
         scrutiny = self._scrutinize()
@@ -84,10 +89,16 @@ class _Experiment:
         told = _with_flips(result, judged)
         return replace(told, notes=(*told.notes, *scrutiny.notes))
 
-    def _check(self, base: Run, new: Run) -> None:
-        """Find out after one pair what would keep all of them from being judged."""
+    def _hopeless(self, base: Run, new: Run) -> GateResult | None:
+        """Return what keeps any number of runs from being judged, None for nothing.
+
+        Raises:
+            UsageError: There is nothing to judge in such runs.
+        """
         arrangement = paired_as([base], [new], [True])
-        self._judge(arrangement, Context(arrangement=arrangement))
+        result = self._judge(arrangement, Context(arrangement=arrangement))
+        reasons = {note.reason for note in result.notes}
+        return None if reasons.isdisjoint(_HOPELESS) else result
 
     def _at_once(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
         arrangement = self._runs(Stage.CONFIRMING, self.request.runs)

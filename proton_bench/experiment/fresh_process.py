@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from proton_bench.errors import OutputError, UsageError
 
@@ -72,23 +73,13 @@ def run_fresh(launch: Launch) -> Ended:
         raise OutputError(f"cannot write {str(launch.log)!a}: {error.strerror}") from error
     with log:
         begun = time.monotonic()
+        running = None
         try:
-            running = subprocess.Popen(
-                launch.line,
-                cwd=launch.folder or None,
-                env=dict(launch.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=launch.inherited,
-            )
-        except OSError as error:
-            raise UsageError(f"cannot start {launch.line[0]!a}: {error.strerror}") from error
-        try:
+            running = _start(launch, log)
             code = running.wait()
         finally:
-            _end(running)
+            if running is not None:
+                _end(running)
     return Ended(code, time.monotonic() - begun)
 
 
@@ -101,6 +92,22 @@ def output_end(log: Path) -> str:
     except OSError:
         return ""
     return "\n".join(text.rstrip().splitlines()[-_SHOWN_LINES:])
+
+
+def _start(launch: Launch, log: BinaryIO) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            launch.line,
+            cwd=launch.folder or None,
+            env=dict(launch.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=launch.inherited,
+        )
+    except OSError as error:
+        raise UsageError(f"cannot start {launch.line[0]!a}: {error.strerror}") from error
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:

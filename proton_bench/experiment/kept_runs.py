@@ -18,6 +18,8 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.experiment.json_files import make_folder, read_json, write_json
 from proton_bench.experiment.slot import Slot, Stage
+from proton_bench.experiment.store import shown
+from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
 
@@ -134,7 +136,7 @@ class KeptRuns:
         paths = [self.folder / name for name in run.files]
         profiles = [read_profile(path) for path in paths]
         whole = profiles[0] if len(profiles) == 1 else Profile.merge(profiles)
-        return Run(whole, str(paths[0]))
+        return Run(whole, display_name(Path(shown(paths[0]))))
 
     def modules(self, run: KeptRun) -> list[dict[str, str]] | None:
         """Return name, file and hash of what a run loaded, None where it did not say."""

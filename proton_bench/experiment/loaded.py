@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-__all__ = ["Loaded", "LoadedModule", "changed_meanwhile", "loaded_alike"]
+__all__ = ["Loaded", "LoadedModule", "changed_meanwhile", "loaded_alike", "loads_any"]
 
 # The yardstick: both sides run today's on purpose.
 _TESTS = re.compile(r"(test_.*|.*_test|conftest)\.py")
@@ -69,6 +69,18 @@ def loaded_alike(base: Loaded, new: Loaded, changed: Iterable[str], *, root: str
         if _hash(other) == _hash(module):
             found.add(source)
     return sorted(found)
+
+
+def loads_any(modules: Loaded, changed: Iterable[str], *, places: Sequence[str]) -> bool:
+    """Return whether any changed file was loaded as a module, the script and tests included.
+
+    Args:
+        modules: Modules of a run.
+        changed: Files that differ, from the top folder.
+        places: Top folders that stand for one another.
+    """
+    touched = frozenset(changed)
+    return any(_source(module, touched, place) for module in modules for place in places)
 
 
 def changed_meanwhile(runs: Sequence[Loaded]) -> list[str]:

@@ -10,8 +10,10 @@ from proton_bench.experiment.loaded import (
     LoadedModule,
     changed_meanwhile,
     loaded_alike,
+    loads_any,
 )
 from proton_bench.experiment.request import Request
+from proton_bench.experiment.sides import TREE
 from proton_bench.experiment.slot import BASE, NEW, Stage
 from proton_bench.experiment.worktree import changed_files
 from proton_bench.gate.result import Note
@@ -51,8 +53,12 @@ def scrutinize(kept: KeptRuns, request: Request) -> Scrutiny:
             notes.append(_unknown())
         else:
             base, new = modules[BASE][0], modules[NEW][0]
-            alike = loaded_alike(base, new, changed, root=request.revision.root)
+            root = request.revision.root
+            alike = loaded_alike(base, new, changed, root=root)
             fatal += [_alike(alike, request)] if alike else []
+            places = (root, str(kept.folder / TREE))
+            if changed and not loads_any([*base, *new], changed, places=places):
+                notes.append(_idle(request))
     return Scrutiny(tuple(fatal), tuple(notes))
 
 
@@ -69,6 +75,15 @@ def _alike(files: list[str], request: Request) -> Note:
         f"{_listed(files)} changed since {ref}, but both sides loaded the same version, so their "
         "times say nothing of the change. Something puts an installed package or a folder before "
         "the worktree: give each side an environment of its own with --setup 'pip install .'",
+    )
+
+
+def _idle(request: Request) -> Note:
+    ref = request.revision.ref if request.revision else ""
+    return Note(
+        Reason.CHANGE_NOT_LOADED,
+        f"no side loaded a file that changed since {ref} as a module; where the change is in code "
+        "that has to be built, give each side an environment of its own with --setup",
     )
 
 

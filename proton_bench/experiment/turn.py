@@ -30,7 +30,9 @@ def machine_turn(on_wait: Callable[[], None]) -> Iterator[int]:
     folder = platformdirs.user_cache_dir("proton_bench")
     try:
         os.makedirs(folder, exist_ok=True)
-        descriptor = os.open(os.path.join(folder, "turn.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        # The folder may be shared by machines.
+        name = os.path.join(folder, f"turn-{os.uname().nodename}.lock")
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise OutputError(f"cannot write {folder!a}: {error.strerror}") from error
     try:

@@ -114,7 +114,7 @@ def _git(folder: str, *words: str) -> str:
     environment = {name: os.environ[name] for name in os.environ if name not in _GIT_VARIABLES}
     try:
         done = subprocess.run(
-            ["git", "-C", folder or ".", *words],
+            ["git", "-c", "core.hooksPath=/dev/null", "-C", folder or ".", *words],
             capture_output=True,
             check=False,
             stdin=subprocess.DEVNULL,

@@ -99,6 +99,7 @@ class Reason(StrEnum):
     REMOVED_PATHS = "removed-paths"
     # of runs that were made for the gate
     LOADED_ALIKE = "loaded-alike"
+    CHANGE_NOT_LOADED = "change-not-loaded"
     CHANGED_MEANWHILE = "changed-meanwhile"
     MODULES_UNKNOWN = "modules-unknown"
     AUTOTUNE_FLIP = "autotune-flip"

@@ -52,6 +52,7 @@ MEANINGS = {
     Reason.NEW_PATHS: "the policy forbids new paths",
     Reason.REMOVED_PATHS: "the policy forbids paths to go",
     Reason.LOADED_ALIKE: "both sides loaded the same version of a changed file",
+    Reason.CHANGE_NOT_LOADED: "no side loaded a changed file",
     Reason.CHANGED_MEANWHILE: "files were edited between the runs of a side",
     Reason.MODULES_UNKNOWN: "it is not known which files the sides loaded",
     Reason.AUTOTUNE_FLIP: "an autotuner chose otherwise in some runs of a side",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,17 @@ def test_path_of_the_settings_stays_behind(two_versions: Path) -> None:
     said = run(two_versions, TargetKind.PYTEST, "", "-q", "-p", "no:cacheprovider")
 
     assert "1 passed" in said
+
+
+def test_processes_of_the_target_find_what_is_ahead_on_their_path(
+    two_versions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the folder of their own script comes before it."""
+    monkeypatch.setenv("PYTHONPATH", str(two_versions / "here"))
+    child = two_versions / "child.py"
+    child.write_text("import thing; print('thing', thing.VERSION)\n")
+    code = f"import subprocess, sys; subprocess.run([sys.executable, {str(child)!r}])"
+    command = ("-c", f"{sys.executable} {child}")
+
+    assert run(two_versions, TargetKind.CODE, code) == "thing ahead\n"
+    assert "thing ahead\n" in run(two_versions, TargetKind.PROGRAM, "/bin/sh", *command)

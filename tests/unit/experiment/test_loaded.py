@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.experiment.loaded import LoadedModule, changed_meanwhile, loaded_alike
+from proton_bench.experiment.loaded import LoadedModule, changed_meanwhile, loaded_alike, loads_any
 
 ROOT = "/repo"
 
@@ -90,3 +90,12 @@ def test_files_that_were_edited_between_runs_are_found() -> None:
 
     assert changed_meanwhile(runs) == ["/repo/a.py"]
     assert changed_meanwhile(runs[:1]) == []
+
+
+def test_a_change_that_no_side_loads_is_known() -> None:
+    modules = [module("pkg.core", "/tree/pkg/core.py"), module("__main__", "/repo/bench.py")]
+    places = (ROOT, "/tree")
+
+    assert loads_any(modules, ["pkg/core.py"], places=places)
+    assert loads_any(modules, ["bench.py"], places=places)
+    assert not loads_any(modules, ["README.md", "csrc/core.cu"], places=places)
