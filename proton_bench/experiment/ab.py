@@ -16,7 +16,7 @@ from proton_bench.experiment.progress import Progress
 from proton_bench.experiment.request import Request
 from proton_bench.experiment.scrutiny import Scrutiny, scrutinize
 from proton_bench.experiment.series import Series
-from proton_bench.experiment.sides import TREE, sides
+from proton_bench.experiment.sides import TREE, at_home, sides
 from proton_bench.experiment.slot import BASE, Slot, Stage, pairs
 from proton_bench.experiment.store import store_folder
 from proton_bench.gate import Context, GateResult, Reason, SuiteVerdict, judge
@@ -134,12 +134,10 @@ class _Experiment:
         )
 
     def _at_home(self, run: Run) -> Run:
-        """Name files of the worktree as those of the working tree, so that paths agree."""
-        revision, tree = self.request.revision, str(self.series.kept.folder / TREE)
-        if revision is None or not any(tree in text for text in run.profile.strings):
+        revision = self.request.revision
+        if revision is None:
             return run
-        strings = tuple(text.replace(tree, revision.root) for text in run.profile.strings)
-        return Run(replace(run.profile, strings=strings), run.source)
+        return at_home(run, self.series.kept.folder / TREE, revision.root)
 
     def _scrutinize(self) -> Scrutiny:
         return scrutinize(self.series.kept, self.request)

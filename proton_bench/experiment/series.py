@@ -18,6 +18,7 @@ from proton_bench.experiment.progress import Progress
 from proton_bench.experiment.slot import Slot
 from proton_bench.experiment.store import shown
 from proton_bench.experiment.turn import machine_turn
+from proton_bench.report.units import count_text
 
 __all__ = ["Series"]
 
@@ -113,5 +114,6 @@ class Series:
         except InterruptedExperimentError as error:
             raise InterruptedExperimentError(
                 error.signal,
-                f"interrupted; {len(self.kept)} runs are kept in {shown(self.kept.folder)}",
+                f"interrupted with {count_text(len(self.kept), 'run')} kept in "
+                f"{shown(self.kept.folder)}",
             ) from None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from proton_bench.analysis.run import Run
 from proton_bench.experiment.arm import Arm
 from proton_bench.experiment.environment import own_environment
 from proton_bench.experiment.request import Request
 from proton_bench.experiment.slot import BASE, NEW
 from proton_bench.experiment.worktree import folders_ahead, worktree
 
-__all__ = ["TREE", "sides"]
+__all__ = ["TREE", "at_home", "sides"]
 
 TREE = "base-tree"
 
@@ -55,3 +57,18 @@ def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
                 )
             found[name] = arm
         yield found
+
+
+def at_home(run: Run, tree: Path, root: str) -> Run:
+    """Name files of the base's tree as those of the working tree, so that their rows are the same.
+
+    Args:
+        run: A run of either side.
+        tree: Where the base's version was.
+        root: Top folder of the working tree.
+    """
+    profile, away = run.profile, str(tree)
+    if not any(away in text for text in profile.strings):
+        return run
+    strings = tuple(text.replace(away, root) for text in profile.strings)
+    return Run(replace(profile, strings=strings), run.source)

@@ -47,7 +47,12 @@ def find_revision(ref: str, folder: str) -> Revision:
     Raises:
         UsageError: The folder is in no repository, or there is no such commit.
     """
-    root = _git(folder, "rev-parse", "--show-toplevel")
+    try:
+        root = _git(folder, "rev-parse", "--show-toplevel")
+    except UsageError as error:
+        raise UsageError(
+            f"{error}; outside of a repository compare commands, with --base CMD"
+        ) from error
     if ref.startswith("-"):
         raise UsageError(f"--base-ref {ref!r} is no revision")
     try:

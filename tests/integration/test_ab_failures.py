@@ -141,7 +141,7 @@ def test_an_interrupted_experiment_is_gone_on_with(
         code, _, err = ended(running)
 
     assert code == 128 + number
-    assert "interrupted; 1 runs are kept in" in err
+    assert "interrupted with 1 run kept in" in err
     assert "go on with `proton ab --resume .proton/ab/" in err
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)

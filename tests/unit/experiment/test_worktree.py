@@ -53,7 +53,9 @@ def test_what_is_no_commit_is_told(repository: Path, ref: str) -> None:
 
 
 def test_a_folder_without_a_repository_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="git rev-parse failed"):
+    with pytest.raises(
+        UsageError, match=r"git rev-parse failed .* compare commands, with --base CMD"
+    ):
         find_revision("HEAD", str(tmp_path))
 
 
