@@ -36,11 +36,12 @@ from proton_bench.cli.options import (
     ModeOption,
     TargetArgument,
 )
+from proton_bench.cli.project import default_store
 from proton_bench.errors import InterruptedExperimentError, ProtonError, UsageError
 from proton_bench.experiment.ab import begin_ab, resume_ab
 from proton_bench.experiment.progress import open_progress
 from proton_bench.experiment.request import Request
-from proton_bench.experiment.store import kept_folder, new_folder, shown, store_folder
+from proton_bench.experiment.store import kept_folder, new_folder, shown
 from proton_bench.experiment.worktree import Revision, find_revision
 from proton_bench.gate import GateResult
 from proton_bench.report.gate_document import gate_document
@@ -124,12 +125,13 @@ def command(
     Every run is a fresh process and is kept. Exits with 0 where nothing got slower and 1 where
     something did; 2 is wrong usage or a run that failed, 3 not known, 4 not comparable.
     """
+    store = default_store()
     outputs = _Shown(Outputs(everything, json == STDOUT, markdown, junit, github), json)
     if resume is not None:
         if target or base_ref or base or setup or runs:
             raise UsageError("--resume goes on with what was asked for then: give no other request")
-        folder = kept_folder("ab", store_folder()) if resume == _LAST else Path(resume).resolve()
-        return outputs.outcome(folder, lambda: resume_ab(folder, open_progress("ab")))
+        folder = kept_folder("ab", store) if resume == _LAST else Path(resume).resolve()
+        return outputs.outcome(folder, lambda: resume_ab(folder, open_progress("ab"), store=store))
     words = PolicyWords(policy, threshold or (), settings or (), inconclusive=inconclusive)
     recording = Recording(backend, context_source, mode, hook)
     new = measured_command(target or [], recording)
@@ -141,8 +143,10 @@ def command(
         runs=runs or 0,
         policy=about_metric(chosen_policy(words), metric),
     )
-    folder = new_folder("ab", store_folder())
-    return outputs.outcome(folder, lambda: begin_ab(request, folder, open_progress("ab")))
+    folder = new_folder("ab", store)
+    return outputs.outcome(
+        folder, lambda: begin_ab(request, folder, open_progress("ab"), store=store)
+    )
 
 
 def _revision(

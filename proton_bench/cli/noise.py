@@ -32,6 +32,7 @@ from proton_bench.cli.options import (
     ModeOption,
     TargetArgument,
 )
+from proton_bench.cli.project import default_store
 from proton_bench.errors import InterruptedExperimentError
 from proton_bench.experiment.aa import MeasuredNoise, measure_aa
 from proton_bench.experiment.progress import open_progress
@@ -77,7 +78,14 @@ def command(
     words = measured_command(target or [], Recording(backend, context_source, mode, hook))
     place = folder.absolute() if folder else None
     try:
-        found = measure_aa(words, runs, asked, folder=place, progress=open_progress("noise"))
+        found = measure_aa(
+            words,
+            runs,
+            asked,
+            store=default_store(),
+            folder=place,
+            progress=open_progress("noise"),
+        )
     except InterruptedExperimentError as error:
         hint = "; name the folder with --folder to go on"
         raise InterruptedExperimentError(error.signal, f"{error}{hint}") from None

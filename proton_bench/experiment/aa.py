@@ -10,7 +10,7 @@ from proton_bench.experiment.command import Command
 from proton_bench.experiment.noise_store import save_noise
 from proton_bench.experiment.progress import Progress
 from proton_bench.experiment.replicates import record_runs
-from proton_bench.experiment.store import new_folder, store_folder
+from proton_bench.experiment.store import new_folder
 from proton_bench.gate.calibration import FEWEST_RUNS, measure_noise, resample_false_alarms
 from proton_bench.gate.noise import Noise
 from proton_bench.gate.policy import Policy
@@ -41,6 +41,7 @@ def measure_aa(
     count: int,
     policy: Policy,
     *,
+    store: Path,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> MeasuredNoise:
@@ -50,6 +51,7 @@ def measure_aa(
         command: What to run.
         count: Runs; an odd last one tells nothing of pairs.
         policy: What a gate would ask.
+        store: The project's ``.proton``.
         folder: Where runs are kept, and found that were kept before; a new one by default.
         progress: Who is told.
 
@@ -59,7 +61,7 @@ def measure_aa(
     """
     if count < FEWEST_RUNS:
         raise UsageError(f"--runs {count} say too little of noise: take {FEWEST_RUNS} or more")
-    place = folder or new_folder("noise-runs", store_folder())
+    place = folder or new_folder("noise-runs", store)
     done = record_runs(command, count, doing="noise", folder=place, progress=progress)
     noise = measure_noise(done.runs, policy)
     alarms = resample_false_alarms(done.runs, policy)
@@ -68,5 +70,5 @@ def measure_aa(
         "false_alarms": alarms.events,
         "resampled_gates": alarms.trials,
     }
-    file = save_noise(noise, store_folder(), facts=facts)
+    file = save_noise(noise, store, facts=facts)
     return MeasuredNoise(noise, alarms, file, done.folder)

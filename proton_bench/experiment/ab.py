@@ -18,7 +18,6 @@ from proton_bench.experiment.scrutiny import Scrutiny, scrutinize
 from proton_bench.experiment.series import Series
 from proton_bench.experiment.sides import TREE, at_home, sides
 from proton_bench.experiment.slot import BASE, Slot, Stage, pairs
-from proton_bench.experiment.store import store_folder
 from proton_bench.gate import Context, GateResult, Reason, SuiteVerdict, judge
 from proton_bench.gate.arrangement import Arrangement, paired_as
 from proton_bench.gate.escalation import Plan, screen
@@ -31,28 +30,34 @@ __all__ = ["begin_ab", "resume_ab", "run_ab"]
 _HOPELESS = frozenset({Reason.OTHER_DEVICE, Reason.NOTHING_MATCHED})
 
 
-def begin_ab(request: Request, folder: Path, progress: Progress) -> GateResult:
+def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path) -> GateResult:
     """Compare two sides and keep everything in a folder.
+
+    Args:
+        request: What is compared.
+        folder: Where runs are kept.
+        progress: Who is told.
+        store: The project's ``.proton``, which may hold noise of this machine.
 
     Raises:
         TargetFailedError: A run failed or recorded nothing; the message names its side.
         InterruptedExperimentError: A signal came; what had ended is kept.
         ProtonError: See `judge`; or something cannot be written.
     """
-    return run_ab(request, KeptRuns.create(folder, request.to_document()), progress)
+    return run_ab(request, KeptRuns.create(folder, request.to_document()), progress, store=store)
 
 
-def resume_ab(folder: Path, progress: Progress) -> GateResult:
+def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
     """Go on with an experiment where it ended; see `begin_ab`.
 
     Raises:
         UsageError: There is none in the folder, or somebody else runs it.
     """
     kept = KeptRuns.open(folder)
-    return run_ab(Request.from_document(kept.description), kept, progress)
+    return run_ab(Request.from_document(kept.description), kept, progress, store=store)
 
 
-def run_ab(request: Request, kept: KeptRuns, progress: Progress) -> GateResult:
+def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path) -> GateResult:
     """Run what is missing of an experiment and judge it; see `begin_ab`."""
     with (
         interruptible(),
@@ -60,7 +65,7 @@ def run_ab(request: Request, kept: KeptRuns, progress: Progress) -> GateResult:
         sides(request, kept.folder) as arms,
         progress,
     ):
-        result = _Experiment(request, Series(kept, arms, progress)).result()
+        result = _Experiment(request, Series(kept, arms, progress), store).result()
     write_json(kept.folder / "result.json", result.to_document())
     return result
 
@@ -69,6 +74,7 @@ def run_ab(request: Request, kept: KeptRuns, progress: Progress) -> GateResult:
 class _Experiment:
     request: Request
     series: Series
+    store: Path
     plan: Plan = field(default_factory=Plan)
 
     def result(self) -> GateResult:
@@ -81,7 +87,7 @@ class _Experiment:
         hopeless = self._hopeless(first, second)
         if hopeless is not None:
             return replace(hopeless, notes=(*hopeless.notes, *scrutiny.notes))
-        noise = stored_noise(first.profile, store_folder(Path(self.request.command.options.folder)))
+        noise = stored_noise(first.profile, self.store)
         result, judged = self._at_once(noise) if self.request.runs else self._in_stages(noise)
         scrutiny = self._scrutinize()
         if scrutiny.fatal:

@@ -23,7 +23,7 @@ from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
 
-__all__ = ["KeptRun", "KeptRuns"]
+__all__ = ["MANIFEST", "KeptRun", "KeptRuns"]
 
 SCHEMA = "proton_bench.experiment"
 VERSION = (1, 0)

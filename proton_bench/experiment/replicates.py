@@ -8,11 +8,10 @@ from proton_bench.analysis.run import Run
 from proton_bench.experiment.arm import Arm
 from proton_bench.experiment.command import Command
 from proton_bench.experiment.interruption import interruptible
-from proton_bench.experiment.kept_runs import KeptRuns
+from proton_bench.experiment.kept_runs import MANIFEST, KeptRuns
 from proton_bench.experiment.progress import Progress, open_progress
 from proton_bench.experiment.series import Series
 from proton_bench.experiment.slot import NEW, Stage, in_turn
-from proton_bench.experiment.store import new_folder, store_folder
 
 __all__ = ["Replicates", "record_runs"]
 
@@ -34,8 +33,8 @@ def record_runs(
     command: Command,
     count: int,
     *,
+    folder: Path,
     doing: str = "gate",
-    folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Replicates:
     """Run a command so many times, each in a fresh process, and return what they recorded.
@@ -45,8 +44,8 @@ def record_runs(
     Args:
         command: What to run.
         count: How often.
-        doing: Name of the command that asks, for progress and for the folder's place.
-        folder: Where to keep the runs; a new one below ``.proton`` by default.
+        folder: Where to keep the runs, such as `new_folder("gate", store)`.
+        doing: Name of the command that asks, for progress.
         progress: Who is told; stderr by default.
 
     Raises:
@@ -54,13 +53,12 @@ def record_runs(
         InterruptedExperimentError: A signal came; what had ended is kept.
         OutputError: Something cannot be written.
     """
-    place = folder or new_folder(doing, store_folder())
     description = {"doing": doing, "command": command.to_document()}
-    exists = (place / "manifest.json").exists()
-    kept = KeptRuns.open(place) if exists else KeptRuns.create(place, description)
+    exists = (folder / MANIFEST).exists()
+    kept = KeptRuns.open(folder) if exists else KeptRuns.create(folder, description)
     slots = in_turn(Stage.ALONE, NEW, count)
     with interruptible(), kept.in_use(), progress or open_progress(doing) as shown:
         series = Series(kept, {NEW: Arm(NEW, command)}, shown)
         series.run(slots)
         runs = series.read(slots)
-    return Replicates(tuple(runs[slot] for slot in slots), place)
+    return Replicates(tuple(runs[slot] for slot in slots), folder)

@@ -15,7 +15,7 @@ from proton_bench.experiment.command import FORMATS
 from proton_bench.experiment.fresh_process import Launch, output_end, run_fresh
 from proton_bench.experiment.kept_runs import KeptRun, KeptRuns
 from proton_bench.experiment.progress import Progress
-from proton_bench.experiment.slot import Slot
+from proton_bench.experiment.slot import Slot, missing
 from proton_bench.experiment.store import shown
 from proton_bench.experiment.turn import machine_turn
 from proton_bench.report.units import count_text
@@ -41,17 +41,17 @@ class Series:
         self.progress = progress
 
     def run(self, slots: Sequence[Slot]) -> None:
-        """Run the slots that are not kept yet, in this order.
+        """Run the slots that are not kept yet, in this order, and broken pairs anew.
 
         Raises:
             TargetFailedError: A run failed or recorded nothing.
             InterruptedExperimentError: A signal came; what had ended is kept.
             OutputError: Something cannot be written.
         """
-        missing = [slot for slot in slots if slot not in self.kept]
-        self.progress.expect(len(missing))
+        to_come = missing(slots, self.kept)
+        self.progress.expect(len(to_come))
         with self._telling_what_is_kept():
-            for slot in missing:
+            for slot in to_come:
                 self.progress.begin(slot)
                 run = self._fresh(slot)
                 self.kept.add(run)

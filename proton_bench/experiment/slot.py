@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["BASE", "NEW", "Slot", "Stage", "in_turn", "pairs"]
+__all__ = ["BASE", "NEW", "Slot", "Stage", "in_turn", "missing", "pairs"]
 
 BASE = "base"
 NEW = "new"
@@ -56,6 +57,22 @@ def pairs(stage: Stage, count: int) -> tuple[Slot, ...]:
         arms = (BASE, NEW) if base_first else (NEW, BASE)
         slots += [Slot(stage, pair, arm, base_first) for arm in arms]
     return tuple(slots)
+
+
+def missing(slots: Sequence[Slot], kept: Container[Slot]) -> list[Slot]:
+    """Return the slots that are still to run; half of a pair is worth nothing without the other.
+
+    Args:
+        slots: All of a stage.
+        kept: Those that ran.
+    """
+    broken = {(slot.stage, slot.pair) for slot in slots if slot not in kept}
+    judged = {Stage.SCREENING, Stage.CONFIRMING}
+    return [
+        slot
+        for slot in slots
+        if slot not in kept or (slot.stage in judged and (slot.stage, slot.pair) in broken)
+    ]
 
 
 def in_turn(stage: Stage, arm: str, count: int) -> tuple[Slot, ...]:

@@ -1,4 +1,4 @@
-"""The folder ``.proton`` of a project, where runs and measured noise are kept."""
+"""Folders of experiments below ``.proton`` of a project."""
 
 from __future__ import annotations
 
@@ -10,24 +10,7 @@ from pathlib import Path
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.experiment.json_files import make_folder
 
-__all__ = ["kept_folder", "new_folder", "shown", "store_folder"]
-
-_NAME = ".proton"
-_MARKS = ("pyproject.toml", ".git")
-
-
-def store_folder(start: Path | None = None) -> Path:
-    """Return ``.proton`` of the nearest folder upwards that is a project.
-
-    Args:
-        start: Where to begin; the current folder by default, which is also the answer where
-            nothing is found.
-    """
-    here = (start or Path.cwd()).absolute()
-    for folder in (here, *here.parents):
-        if any((folder / mark).exists() for mark in _MARKS):
-            return folder / _NAME
-    return here / _NAME
+__all__ = ["kept_folder", "new_folder", "shown"]
 
 
 def new_folder(kind: str, store: Path) -> Path:
@@ -35,7 +18,7 @@ def new_folder(kind: str, store: Path) -> Path:
 
     Args:
         kind: Word for the folder above it, such as ``ab``.
-        store: From `store_folder`.
+        store: The project's ``.proton``.
 
     Raises:
         OutputError: It cannot be made.
