@@ -43,6 +43,15 @@ def nodes_of_tests(profile: Profile) -> set[tuple[str, ...]]:
     return {profile.path(row) for row in rows if profile.kind(row) is FrameKind.TEST}
 
 
+def test_thirty_kernels_are_thirty_paths(tmp_path: Path) -> None:
+    script = str(EXAMPLES / "thirty_kernels.py")
+    result = proton(tmp_path, "-o", "x.proton", script, "--slower", "13", "--percent", "50")
+
+    assert result.returncode == 0, result.stderr
+    launches = totals(read_profile(tmp_path / "x.proton"), "count")
+    assert [launches[f"kernel{number:02d}", "iterate_kernel"] for number in range(30)] == [2] * 30
+
+
 @pytest.fixture(scope="module")
 def tested(tmp_path_factory: pytest.TempPathFactory) -> Profile:
     """Profile of ``proton pytest examples/``."""
