@@ -61,10 +61,7 @@ class Machine:
     def draw(self, program: Program, runs: int, generator: np.random.Generator) -> Drawn:
         """Return the launches of so many runs on each side."""
         paths = program.paths
-        between = np.exp(generator.normal(np.log(self.between), 0.5, paths))
-        noisy = generator.random(paths) < program.noisy_share
-        between[noisy] = generator.uniform(0.02, 0.10, int(noisy.sum()))
-        within = np.exp(generator.normal(np.log(self.within), 0.4, paths))
+        between, within, noisy = self.spreads(program, generator)
         quiet = np.flatnonzero(~noisy)
         slowed = np.zeros(paths, dtype=np.bool_)
         slowed[generator.choice(quiet, min(program.slowed, len(quiet)), replace=False)] = True
@@ -79,6 +76,16 @@ class Machine:
         late = generator.random(launches.shape) < 0.01
         launches[late] *= 1.0 + generator.uniform(0.1, 1.0, int(late.sum()))
         return Drawn(launches[0], launches[1], np.zeros(0) if self.apart else order, slowed, shared)
+
+    def spreads(
+        self, program: Program, generator: np.random.Generator
+    ) -> tuple[Numbers, Numbers, Mask]:
+        """Return each path's spread between processes and within one, and which are noisy."""
+        between = np.exp(generator.normal(np.log(self.between), 0.5, program.paths))
+        noisy = generator.random(program.paths) < program.noisy_share
+        between[noisy] = generator.uniform(0.02, 0.10, int(noisy.sum()))
+        within = np.exp(generator.normal(np.log(self.within), 0.4, program.paths))
+        return between, within, noisy
 
     def _base_first(self, pair: int) -> bool:
         return not self.alternating or pair % 2 == 0

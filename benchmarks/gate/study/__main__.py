@@ -1,8 +1,8 @@
 """Measure the gate on a real device: ``python -m benchmarks.gate.study measure --out FOLDER``.
 
 ``measure`` runs fresh processes and keeps their profiles in ``FOLDER/study.zip``; it needs a GPU
-with `--backend cupti`, and torch alone with `--backend cpu`. ``analyse FOLDER`` prints tables and
-writes ``analysis.json`` beside them; it runs anywhere.
+with ``--backend cupti``, and torch alone with ``--backend cpu``. ``analyse FOLDER...`` prints
+tables and writes ``analysis.json`` beside the first; it runs anywhere.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     first.add_argument("--resume", action="store_true", help="go on with what the folder has")
     first.add_argument("--dry", action="store_true", help="tiny, without a GPU: does it all run?")
     second = commands.add_parser("analyse", help="print tables of a study")
-    second.add_argument("folder", type=Path, help="folder, or study.zip itself")
+    second.add_argument("folders", type=Path, nargs="+", help="folders, or study.zip itself")
     second.add_argument("--pairs", type=int, default=6, help="pairs of a gate; 6")
     second.add_argument("--gates", type=int, default=500, help="simulated gates; 0 for none")
     second.add_argument("--seed", type=int, default=1, help="of the simulation")
@@ -58,11 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measure(options: argparse.Namespace) -> int:
     if options.processes < 1:
         raise StudyError("--processes has to be 1 or more")
+    kind = _KINDS[options.backend]
     settings = {
         "backend": "cpu" if options.dry else options.backend,
-        "kind": _KINDS[options.backend] if options.backend == "cpu" or not options.dry else (
-            "interpreter"
-        ),
+        "kind": "interpreter" if options.dry and options.backend == "cupti" else kind,
         "seed": options.seed,
         "tiny": options.dry,
     }
@@ -80,10 +79,9 @@ def _measure(options: argparse.Namespace) -> int:
 def _analyse(options: argparse.Namespace) -> int:
     from benchmarks.gate.study.analysis import analyse  # scipy is not needed to measure
 
-    target = options.json or (
-        options.folder if options.folder.is_dir() else options.folder.parent
-    ) / "analysis.json"
-    analyse(options, target)
+    first: Path = options.folders[0]
+    beside = first if first.is_dir() else first.parent
+    analyse(options, options.json or beside / "analysis.json")
     return 0
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gate.study.plan import CANARY, FLUSH, Plan, Work
+from benchmarks.gate.study.plan import CANARY, FLUSH, Plan, Step, Work
 
 __all__ = ["main", "record"]
 
-_WARM = 2
+_WARM = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +73,24 @@ def record(plan: Plan, out: Path) -> None:
 def _run(plan: Plan, device: _Device, *, enter: Any, rounds: int) -> None:
     """Launch everything, below scopes where somebody records."""
     works = {work.name: work for work in device.works}
-    steps = plan.order(device.works)
     under = enter or _nowhere
     for _ in range(rounds):
-        if device.canary is not None:
+        for _ in range(plan.amount.canaries if device.canary is not None else 0):
             with under(CANARY):
-                for _ in range(plan.amount.canaries):
-                    device.canary.launch()
-        for step in steps:
-            work = works[step.work]
-            extra = work.extra(step.slowdown)
-            for _ in range(plan.amount.launches):
-                if work.cold:
-                    with under(FLUSH):
-                        device.flush()
-                with under(step.work), under(step.variant):
-                    work.launch(extra)
+                device.canary.launch()
+        for step in plan.order(device.works):
+            _launch(step, works[step.work], device=device, under=under, times=plan.amount.launches)
             device.wait()
+
+
+def _launch(step: Step, work: Work, *, device: _Device, under: Any, times: int) -> None:
+    extra = work.extra(step.slowdown)
+    for _ in range(times):
+        if work.cold:
+            with under(FLUSH):
+                device.flush()
+        with under(step.work), under(step.variant):
+            work.launch(extra)
 
 
 def _device(plan: Plan) -> _Device:
@@ -128,7 +129,7 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def _told(order: list[Any]) -> list[str]:
+def _told(order: list[Step]) -> list[str]:
     return [f"{step.work}/{step.variant}" for step in order]
 
 

@@ -5,6 +5,8 @@ another number. ``EXTRA``, the iterations that are added, is part of the compile
 kernel is another binary of the same name, as after a change of its source.
 """
 
+# Kernels take their arguments by position, and constants in Triton's capitals.
+# ruff: noqa: N803, PLR0913, PLR0917
 from __future__ import annotations
 
 import triton
@@ -14,7 +16,7 @@ __all__ = ["attend", "chain", "copy", "fma", "gemm", "layer_norm", "reduce", "so
 
 
 @triton.jit
-def gemm(a, b, c, inner, columns, steps, EXTRA: tl.constexpr, TILE: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: E501, N803
+def gemm(a, b, c, inner, columns, steps, EXTRA: tl.constexpr, TILE: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
     """Multiply: a tile of ``c`` for each program, ``K`` of the inner size in each iteration."""
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -29,7 +31,7 @@ def gemm(a, b, c, inner, columns, steps, EXTRA: tl.constexpr, TILE: tl.constexpr
 
 
 @triton.jit
-def softmax(x, y, steps, EXTRA: tl.constexpr, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+def softmax(x, y, steps, EXTRA: tl.constexpr, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]
     """Normalise one row in each iteration."""
     inside = tl.arange(0, WIDTH)
     for step in range(steps + EXTRA):
@@ -40,7 +42,7 @@ def softmax(x, y, steps, EXTRA: tl.constexpr, WIDTH: tl.constexpr):  # type: ign
 
 
 @triton.jit
-def layer_norm(x, y, weight, bias, steps, EXTRA: tl.constexpr, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: E501, N803
+def layer_norm(x, y, weight, bias, steps, EXTRA: tl.constexpr, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]
     """Normalise one row in each iteration, with weights."""
     inside = tl.arange(0, WIDTH)
     scale = tl.load(weight + inside)
@@ -54,7 +56,9 @@ def layer_norm(x, y, weight, bias, steps, EXTRA: tl.constexpr, WIDTH: tl.constex
 
 
 @triton.jit
-def attend(q, k, v, out, length, steps, EXTRA: tl.constexpr, TILE: tl.constexpr, DEPTH: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: E501, N803
+def attend(
+    q, k, v, out, length, steps, EXTRA: tl.constexpr, TILE: tl.constexpr, DEPTH: tl.constexpr
+):  # type: ignore[no-untyped-def]
     """Attend to one tile of keys in each iteration, with the softmax of flash attention."""
     head = tl.program_id(1) * length * DEPTH
     queries = tl.program_id(0) * TILE + tl.arange(0, TILE)
@@ -80,7 +84,7 @@ def attend(q, k, v, out, length, steps, EXTRA: tl.constexpr, TILE: tl.constexpr,
 
 
 @triton.jit
-def chain(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+def chain(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Apply a function to each element over and over: small, and each step waits for the last."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at)
@@ -90,7 +94,7 @@ def chain(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: ignor
 
 
 @triton.jit
-def reduce(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+def reduce(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Sum one block in each iteration, in few programs."""
     inside = tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), dtype=tl.float32)
@@ -100,7 +104,7 @@ def reduce(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: igno
 
 
 @triton.jit
-def copy(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+def copy(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Copy one block in each iteration."""
     inside = tl.arange(0, BLOCK)
     for step in range(steps + EXTRA):
@@ -109,7 +113,7 @@ def copy(x, y, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore
 
 
 @triton.jit
-def fma(x, y, clocks, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr, CLOCKED: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: E501, N803
+def fma(x, y, clocks, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr, CLOCKED: tl.constexpr):  # type: ignore[no-untyped-def]
     """Multiply and add in registers; ``clocks`` gets cycles and ns of each program.
 
     Readings of the clocks take a value that is ready only then, so that no compiler moves them.
@@ -121,7 +125,12 @@ def fma(x, y, clocks, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr, CLOCKED: 
             "mov.u64 $0, %clock64; // $1", "=l,f", [value], dtype=tl.int64, is_pure=False, pack=1
         )
         began = tl.inline_asm_elementwise(
-            "mov.u64 $0, %globaltimer; // $1", "=l,f", [value], dtype=tl.int64, is_pure=False, pack=1
+            "mov.u64 $0, %globaltimer; // $1",
+            "=l,f",
+            [value],
+            dtype=tl.int64,
+            is_pure=False,
+            pack=1,
         )
         value += (begin + began).to(tl.float32) * 1.0e-30
     for _ in range(steps + EXTRA):
@@ -134,7 +143,12 @@ def fma(x, y, clocks, steps, EXTRA: tl.constexpr, BLOCK: tl.constexpr, CLOCKED: 
             "mov.u64 $0, %clock64; // $1", "=l,f", [value], dtype=tl.int64, is_pure=False, pack=1
         )
         ended = tl.inline_asm_elementwise(
-            "mov.u64 $0, %globaltimer; // $1", "=l,f", [value], dtype=tl.int64, is_pure=False, pack=1
+            "mov.u64 $0, %globaltimer; // $1",
+            "=l,f",
+            [value],
+            dtype=tl.int64,
+            is_pure=False,
+            pack=1,
         )
         tl.store(clocks + 2 * tl.program_id(0), tl.max(end - begin, axis=0))
         tl.store(clocks + 2 * tl.program_id(0) + 1, tl.max(ended - began, axis=0))

@@ -124,10 +124,8 @@ def _gemm(sizes: Sizes, device: str) -> Work:
 
 
 def _softmax(sizes: Sizes, device: str) -> Work:
-    data, out = _stream(sizes, device)
-    return Work(
-        "softmax", sizes.steps, _streaming(kernels.softmax, sizes, data, out, "WIDTH"), cold=True
-    )
+    launch = _streaming(kernels.softmax, sizes, _stream(sizes, device), width="WIDTH")
+    return Work("softmax", sizes.steps, launch, cold=True)
 
 
 def _layer_norm(sizes: Sizes, device: str) -> Work:
@@ -178,8 +176,8 @@ def _reduction(sizes: Sizes, device: str) -> Work:
 
 
 def _copy(sizes: Sizes, device: str) -> Work:
-    data, out = _stream(sizes, device)
-    return Work("copy", sizes.steps, _streaming(kernels.copy, sizes, data, out, "BLOCK"), cold=True)
+    launch = _streaming(kernels.copy, sizes, _stream(sizes, device), width="BLOCK")
+    return Work("copy", sizes.steps, launch, cold=True)
 
 
 def _fma(sizes: Sizes, device: str) -> Work:
@@ -196,10 +194,10 @@ def _fma(sizes: Sizes, device: str) -> Work:
 
 
 def _streaming(
-    kernel: Any, sizes: Sizes, data: torch.Tensor, out: torch.Tensor, width: str
+    kernel: Any, sizes: Sizes, data: tuple[torch.Tensor, torch.Tensor], *, width: str
 ) -> Callable[[int], None]:
     def launch(extra: int) -> None:
-        kernel[(sizes.programs,)](data, out, sizes.steps, EXTRA=extra, **{width: sizes.width})
+        kernel[(sizes.programs,)](*data, sizes.steps, EXTRA=extra, **{width: sizes.width})
 
     return launch
 

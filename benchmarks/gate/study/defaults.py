@@ -1,0 +1,132 @@
+"""Defaults of the gate beside what a study says of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.gate.study.components import Launches, PathSpread, Shared
+from benchmarks.gate.study.simulated import Simulated
+from proton_bench.gate import Policy
+from proton_bench.gate.canary import LARGEST_SHIFT
+
+__all__ = ["Advice", "advise"]
+
+_QUIET = 0.01  # gates without a change that may fail, as a part
+_SURE = 0.8  # part of +5 % to be found
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One default.
+
+    Attributes:
+        name: Which.
+        present: What it is now.
+        measured: What the study says of it.
+        recommended: What follows.
+    """
+
+    name: str
+    present: str
+    measured: str
+    recommended: str
+
+
+def advise(
+    spreads: Sequence[PathSpread],
+    shared: Shared,
+    *,
+    launches: Launches,
+    simulated: Sequence[Simulated],
+) -> list[Advice]:
+    """Return advice on every default that a study can say something of."""
+    policy = Policy()
+    found = [_session_shift(policy, shared), _margin(policy, spreads), _threshold(policy, spreads)]
+    pairs = _pairs(simulated)
+    if pairs is not None:
+        found.append(pairs)
+    clock = _canary(launches)
+    return [*found, clock] if clock is not None else found
+
+
+def _session_shift(policy: Policy, shared: Shared) -> Advice:
+    """A study lasts minutes, so its shift is a lower bound for that between days."""
+    present, measured = policy.session_shift, shared.session
+    enough = not math.isfinite(measured) or measured <= present
+    return Advice(
+        "session-shift",
+        f"{present:.2%}",
+        f"{measured:.3%} between pairs, {shared.pair:.3%} within one; minutes, not days",
+        "keep: a study of minutes only bounds it from below" if enough else _up(measured, 0.005),
+    )
+
+
+def _margin(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
+    effects = [abs(each.order) for each in spreads]
+    worst = max(effects)
+    return Advice(
+        "margin",
+        f"{policy.margin:.2%}",
+        f"running second moves the middle path by {np.median(effects):.3%}, one by {worst:.2%}; "
+        "what a change of layout does was not measured",
+        "keep" if worst <= policy.margin else _up(worst, 0.005),
+    )
+
+
+def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
+    """The error of six pairs is ``sqrt(2) s / sqrt(6)``; about 2.9 of it beyond the margin show."""
+    known = [each.between for each in spreads if math.isfinite(each.between)]
+    if not known:
+        return Advice("threshold", f"{policy.threshold:.1%}", "nothing", "keep")
+    typical, noisy = (float(np.quantile(known, q)) for q in (0.5, 0.9))
+    seen = [policy.margin + 2.9 * math.sqrt(2.0 / 6.0) * each for each in (typical, noisy)]
+    return Advice(
+        "threshold",
+        f"{policy.threshold:.1%}",
+        f"between processes {typical:.2%} (nine of ten paths below {noisy:.2%}): six pairs show "
+        f"about {seen[0]:.1%}, of noisy paths {seen[1]:.1%}",
+        "keep" if seen[0] <= policy.threshold else _up(seen[0], 0.005),
+    )
+
+
+def _pairs(simulated: Sequence[Simulated]) -> Advice | None:
+    lines = [each for each in simulated if " pairs, 300" in each.session]
+    if not lines:
+        return None
+    good = [
+        each.session.split(",")[0]
+        for each in lines
+        if each.alarms.value <= _QUIET and each.found[0.05].value >= _SURE
+    ]
+    told = "; ".join(
+        f"{each.session.split(',')[0]}: {each.alarms.value:.1%}, {each.found[0.05].value:.0%}"
+        for each in lines
+    )
+    return Advice(
+        "pairs",
+        "4 at least, 6 recommended",
+        f"simulated false alarms and +5 % found: {told}",
+        good[0] if good else "more than 8",
+    )
+
+
+def _canary(launches: Launches) -> Advice | None:
+    clocks = launches.log_clocks
+    if not np.isfinite(clocks).all() or len(clocks) < 2:
+        return None
+    spread = float(np.std(clocks, ddof=1))
+    beyond = 3.0 * spread * math.sqrt(2.0 / 6.0)
+    return Advice(
+        "canary shift",
+        f"{math.expm1(LARGEST_SHIFT):.1%}",
+        f"SM clock between processes {spread:.3%}; sides of six differ by less than {beyond:.2%}",
+        "keep" if beyond <= LARGEST_SHIFT else _up(beyond, 0.005),
+    )
+
+
+def _up(value: float, step: float) -> str:
+    return f"{math.ceil(value / step) * step:.1%}"
