@@ -17,6 +17,7 @@ from benchmarks.gate.study.components import (
     PathSpread,
     Shared,
     launches_of,
+    main_paths,
     realised,
     shared_of,
     spreads_of,
@@ -32,12 +33,14 @@ from benchmarks.gate.study.gates import (
     judge_aa,
     judge_power,
 )
+from benchmarks.gate.study.plan import BASE
 from benchmarks.gate.study.rivals import Rival, rivals
 from benchmarks.gate.study.sides import works_of
 from benchmarks.gate.study.simulated import Simulated, machine_of, simulations
 from benchmarks.gate.study.tables import (
     advice_table,
     cycles_table,
+    order_line,
     power_table,
     rivals_table,
     shared_line,
@@ -62,6 +65,7 @@ class Analysis:
     processes: int
     pairs: int
     spreads: Sequence[PathSpread]
+    kernels: Sequence[PathSpread]
     shared: Shared
     realised: Mapping[tuple[str, float], float]
     unchanged: Mapping[str, Tally]
@@ -112,6 +116,9 @@ def examine(archives: Sequence[Archive], options: argparse.Namespace) -> Analysi
         processes=len(runs),
         pairs=options.pairs,
         spreads=spreads,
+        kernels=[
+            spreads[at] for (_, variant), at in main_paths(launches).items() if variant == BASE
+        ],
         shared=shared,
         realised=realised(launches),
         unchanged=_unchanged(blocks, clocked=clocked),
@@ -154,7 +161,8 @@ def _report(found: Analysis) -> str:
     parts = [
         f"{found.processes} processes, {gates} gates of {found.pairs} pairs that share none: "
         + ", ".join(f"{key} {value}" for key, value in found.machine.items() if value),
-        "Spread:\n\n" + spread_table(found.spreads),
+        "Spread of kernels as they are:\n\n" + spread_table(found.kernels),
+        order_line(found.spreads),
         shared_line(found.shared),
         "Nothing changed:\n\n" + tally_table(found.unchanged),
         "One kernel slowed, found (really slower by):\n\n"

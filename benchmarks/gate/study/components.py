@@ -18,7 +18,16 @@ from proton_bench.gate.canary import log_clocks
 from proton_bench.gate.location import SHORT_NS, locate
 from proton_bench.gate.sample import Sample
 
-__all__ = ["Launches", "PathSpread", "Shared", "launches_of", "realised", "shared_of", "spreads_of"]
+__all__ = [
+    "Launches",
+    "PathSpread",
+    "Shared",
+    "launches_of",
+    "main_paths",
+    "realised",
+    "shared_of",
+    "spreads_of",
+]
 
 Numbers = npt.NDArray[np.float64]
 Path = tuple[str, ...]
@@ -158,10 +167,18 @@ def realised(launches: Launches) -> dict[tuple[str, float], float]:
     """Return by how much each slowed kernel really is slower: a median over the processes.
 
     The kernel is the longest path below its scope.
+
+    Raises:
+        StudyError: A variant has no path that every process measured.
     """
-    longest = _longest(launches)
+    longest = main_paths(launches)
     found = {}
     for work in sorted({path[0] for path in launches.paths}):
+        lacking = {BASE, *map(variant_name, SLOWDOWNS)} - {
+            own for name, own in longest if name == work
+        }
+        if lacking:
+            raise StudyError(f"{work} has no launches of {', '.join(sorted(lacking))} everywhere")
         base = longest[work, BASE]
         for slowdown in SLOWDOWNS:
             slow = longest[work, variant_name(slowdown)]
@@ -170,7 +187,8 @@ def realised(launches: Launches) -> dict[tuple[str, float], float]:
     return found
 
 
-def _longest(launches: Launches) -> Mapping[tuple[str, str], int]:
+def main_paths(launches: Launches) -> Mapping[tuple[str, str], int]:
+    """Return the place of the longest path of every kernel and variant."""
     found: dict[tuple[str, str], int] = {}
     middles = launches.locations.mean(axis=0)
     for at, path in enumerate(launches.paths):

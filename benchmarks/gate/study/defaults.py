@@ -15,6 +15,8 @@ from proton_bench.gate.canary import LARGEST_SHIFT
 
 __all__ = ["Advice", "advise"]
 
+_LEVEL = 0.05
+_USELESS = 0.1  # nobody waits for changes that are larger
 _QUIET = 0.01  # gates without a change that may fail, as a part
 _SURE = 0.8  # part of +5 % to be found
 
@@ -61,24 +63,29 @@ def _session_shift(policy: Policy, shared: Shared) -> Advice:
         "session-shift",
         f"{present:.2%}",
         f"{measured:.3%} between pairs, {shared.pair:.3%} within one; minutes, not days",
-        "keep: a study of minutes only bounds it from below" if enough else _up(measured, 0.005),
+        "keep: minutes bound it from below only" if enough else _up(measured),
     )
 
 
 def _margin(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
-    effects = [abs(each.order) for each in spreads]
-    worst = max(effects)
+    """A margin has to cover what moves paths for certain although nothing changed."""
+    known = [each for each in spreads if math.isfinite(each.order_p)]
+    certain = [abs(each.order) for each in known if each.order_p < _LEVEL / len(known)]
+    worst = max(certain, default=0.0)
     return Advice(
         "margin",
         f"{policy.margin:.2%}",
-        f"running second moves the middle path by {np.median(effects):.3%}, one by {worst:.2%}; "
-        "what a change of layout does was not measured",
-        "keep" if worst <= policy.margin else _up(worst, 0.005),
+        f"running second moves {len(certain)} of {len(known)} paths for certain, by {worst:.2%} at "
+        "most; what a change of layout does was not measured",
+        "keep" if worst <= policy.margin else _up(worst),
     )
 
 
 def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
-    """The error of six pairs is ``sqrt(2) s / sqrt(6)``; about 2.9 of it beyond the margin show."""
+    """Say what six pairs show: their error is ``sqrt(2 / 6) s``, and 2.9 of it beyond the margin.
+
+    2.9 is about t(0.975) + t(0.8) with the freedom that moderation gives.
+    """
     known = [each.between for each in spreads if math.isfinite(each.between)]
     if not known:
         return Advice("threshold", f"{policy.threshold:.1%}", "nothing", "keep")
@@ -89,7 +96,7 @@ def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
         f"{policy.threshold:.1%}",
         f"between processes {typical:.2%} (nine of ten paths below {noisy:.2%}): six pairs show "
         f"about {seen[0]:.1%}, of noisy paths {seen[1]:.1%}",
-        "keep" if seen[0] <= policy.threshold else _up(seen[0], 0.005),
+        "keep" if seen[0] <= policy.threshold else _up(seen[0]),
     )
 
 
@@ -124,9 +131,12 @@ def _canary(launches: Launches) -> Advice | None:
         "canary shift",
         f"{math.expm1(LARGEST_SHIFT):.1%}",
         f"SM clock between processes {spread:.3%}; sides of six differ by less than {beyond:.2%}",
-        "keep" if beyond <= LARGEST_SHIFT else _up(beyond, 0.005),
+        "keep" if beyond <= LARGEST_SHIFT else _up(beyond),
     )
 
 
-def _up(value: float, step: float) -> str:
-    return f"{math.ceil(value / step) * step:.1%}"
+def _up(value: float) -> str:
+    """Return a part as a default, in halves of a percent."""
+    if value > _USELESS:
+        return "keep: this machine is too noisy to choose by"
+    return f"{math.ceil(value / 0.005) * 0.005:.1%}"

@@ -74,13 +74,15 @@ def _run(plan: Plan, device: _Device, *, enter: Any, rounds: int) -> None:
     """Launch everything, below scopes where somebody records."""
     works = {work.name: work for work in device.works}
     under = enter or _nowhere
-    for _ in range(rounds):
-        for _ in range(plan.amount.canaries if device.canary is not None else 0):
+    steps = plan.order(device.works)
+    # Spread over the round: clocks depend on what ran before.
+    watched = {len(steps) * at // plan.amount.canaries for at in range(plan.amount.canaries)}
+    for place, step in list(enumerate(steps)) * rounds:
+        if device.canary is not None and place in watched:
             with under(CANARY):
                 device.canary.launch()
-        for step in plan.order(device.works):
-            _launch(step, works[step.work], device=device, under=under, times=plan.amount.launches)
-            device.wait()
+        _launch(step, works[step.work], device=device, under=under, times=plan.amount.launches)
+        device.wait()
 
 
 def _launch(step: Step, work: Work, *, device: _Device, under: Any, times: int) -> None:

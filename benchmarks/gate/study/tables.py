@@ -16,6 +16,7 @@ from proton_bench.gate.rate import Rate
 __all__ = [
     "advice_table",
     "cycles_table",
+    "order_line",
     "power_table",
     "rivals_table",
     "shared_line",
@@ -24,11 +25,12 @@ __all__ = [
     "tally_table",
 ]
 
+_LEVEL = 0.05
 _HEADS = [f"+{slowdown:.0%}" for slowdown in SLOWDOWNS]
 
 
 def spread_table(spreads: Iterable[PathSpread]) -> str:
-    """Return the spread of every path."""
+    """Return the spread of paths; ``last`` is what the last place in a process adds."""
     heads = ["path", "time", "within", "between", "in cycles", "runs second", "p", "last", "step"]
     return _table(
         heads,
@@ -44,6 +46,17 @@ def spread_table(spreads: Iterable[PathSpread]) -> str:
             ]
             for each in spreads
         ),
+    )
+
+
+def order_line(spreads: Sequence[PathSpread]) -> str:
+    """Return what order does to all paths, as a sentence."""
+    known = [each for each in spreads if math.isfinite(each.order_p)]
+    certain = sum(each.order_p < _LEVEL for each in known)
+    middle = sorted(abs(each.order) for each in spreads)[len(spreads) // 2]
+    return (
+        f"{len(spreads)} paths in all. Running second moves the middle one by {middle:.3%} either "
+        f"way; {certain} of {len(known)} have p < {_LEVEL}, of which chance gives {_LEVEL:.0%}."
     )
 
 

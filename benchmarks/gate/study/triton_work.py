@@ -24,6 +24,8 @@ class Sizes:
     Attributes:
         steps: Iterations of most loops.
         chained: Iterations of the small elementwise kernel, which is short.
+        multiplied: Iterations of the FMA loop. No number here is a multiple of 16: Triton compiles
+            such arguments into the code.
         tile: Side of a tile of the product.
         grid: Tiles of the product in both directions; one wave on 132 multiprocessors.
         programs: Programs of kernels that stream through memory.
@@ -33,6 +35,7 @@ class Sizes:
 
     steps: int = 100
     chained: int = 200
+    multiplied: int = 9999
     tile: int = 128
     grid: tuple[int, int] = (11, 12)
     programs: int = 264
@@ -42,7 +45,9 @@ class Sizes:
     @classmethod
     def tiny(cls) -> Sizes:
         """Return sizes for the interpreter."""
-        return cls(steps=2, chained=2, tile=16, grid=(1, 1), programs=1, width=16, heads=1)
+        return cls(
+            steps=2, chained=2, multiplied=2, tile=16, grid=(1, 1), programs=1, width=16, heads=1
+        )
 
     @property
     def longest(self) -> int:
@@ -88,9 +93,8 @@ class Canary:
 
     def launch(self) -> None:
         """Run it once."""
-        grid, steps = (self._programs,), self._sizes.steps * 100
-        kernels.fma[grid](
-            self._data, self._out, self._clocks[self._next], steps,
+        kernels.fma[(self._programs,)](
+            self._data, self._out, self._clocks[self._next], self._sizes.multiplied,
             EXTRA=0, BLOCK=32, CLOCKED=self._clocked, num_warps=1,
         )  # fmt: skip
         self._next = min(self._next + 1, len(self._clocks) - 1)
@@ -101,10 +105,9 @@ class Canary:
         self._next = 0
 
     def sm_clock_hz(self) -> float | None:
-        """Return the median over all launches and programs, None where none measured it."""
-        cycles, ns = (self._clocks[..., at].flatten().double().cpu() for at in (0, 1))
-        known = (cycles > 0) & (ns > 0)
-        return float((cycles[known] / ns[known]).median()) * 1e9 if bool(known.any()) else None
+        """Return all cycles over all ns, which ticks do not bias; None where nobody measured."""
+        cycles, ns = self._clocks.sum(dim=(0, 1)).tolist()
+        return 1e9 * cycles / ns if cycles > 0 and ns > 0 else None
 
 
 def _gemm(sizes: Sizes, device: str) -> Work:
@@ -183,14 +186,14 @@ def _copy(sizes: Sizes, device: str) -> Work:
 def _fma(sizes: Sizes, device: str) -> Work:
     data, out = _fma_data(sizes, device)
     clocks = torch.zeros(2 * sizes.grid[0] * sizes.grid[1], dtype=torch.int64, device=device)
-    steps = sizes.steps * (100 if device == "cuda" else 1)
 
     def launch(extra: int) -> None:
         kernels.fma[(sizes.grid[0] * sizes.grid[1],)](
-            data, out, clocks, steps, EXTRA=extra, BLOCK=32, CLOCKED=device == "cuda", num_warps=1
-        )
+            data, out, clocks, sizes.multiplied,
+            EXTRA=extra, BLOCK=32, CLOCKED=device == "cuda", num_warps=1,
+        )  # fmt: skip
 
-    return Work("fma", steps, launch)
+    return Work("fma", sizes.multiplied, launch)
 
 
 def _streaming(
