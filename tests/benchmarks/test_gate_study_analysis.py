@@ -190,6 +190,19 @@ def test_the_command_prints_tables_and_writes_json(
     assert document["processes"] == 16
 
 
+def test_gates_with_slowed_kernels_can_be_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = saved(study(8), tmp_path / "study")
+
+    assert main(["analyse", str(folder), "--pairs", "4", "--gates", "0", "--unchanged"]) == 0
+
+    printed = capsys.readouterr().out
+    assert "Nothing changed" in printed
+    assert "One kernel slowed" not in printed
+    assert json.loads((folder / "analysis.json").read_text())["power"] == {}
+
+
 @pytest.mark.parametrize(
     ("runs", "message"),
     [(0, "holds no runs"), (7, "too few for a gate of 4 pairs")],

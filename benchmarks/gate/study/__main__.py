@@ -39,6 +39,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     second = commands.add_parser("analyse", help="print tables of a study")
     second.add_argument("folders", type=Path, nargs="+", help="folders, or study.zip itself")
     second.add_argument("--pairs", type=int, default=6, help="pairs of a gate; 6")
+    second.add_argument("--unchanged", action="store_true", help="no gates with a slowed kernel")
     second.add_argument("--gates", type=int, default=500, help="simulated gates; 0 for none")
     second.add_argument("--seed", type=int, default=1, help="of the simulation")
     second.add_argument("--json", type=Path, help="where; analysis.json beside the study otherwise")

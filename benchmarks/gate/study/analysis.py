@@ -33,7 +33,7 @@ from benchmarks.gate.study.gates import (
     judge_aa,
     judge_power,
 )
-from benchmarks.gate.study.plan import BASE
+from benchmarks.gate.study.plan import BASE, SLOWDOWNS
 from benchmarks.gate.study.rivals import Rival, rivals
 from benchmarks.gate.study.sides import works_of
 from benchmarks.gate.study.simulated import Simulated, machine_of, simulations
@@ -102,7 +102,8 @@ def examine(archives: Sequence[Archive], options: argparse.Namespace) -> Analysi
         works_of(part)
         blocks += blocks_of(part, options.pairs)
         runs += part[: len(part) // (2 * options.pairs) * 2 * options.pairs]
-    works, launches = works_of(runs), launches_of(runs)
+    works = [] if options.unchanged else works_of(runs)
+    launches = launches_of(runs)
     spreads, shared = spreads_of(launches), shared_of(launches)
     clocked = bool(np.isfinite(launches.log_clocks).all())
     simulated = (
@@ -123,8 +124,8 @@ def examine(archives: Sequence[Archive], options: argparse.Namespace) -> Analysi
         realised=realised(launches),
         unchanged=_unchanged(blocks, clocked=clocked),
         power=judge_power(blocks, works),
-        power_by_time=judge_power(blocks, works, clocked=False) if clocked else None,
-        rivals=rivals(launches, options.pairs),
+        power_by_time=judge_power(blocks, works, clocked=False) if clocked and works else None,
+        rivals=rivals(launches, options.pairs, () if options.unchanged else SLOWDOWNS),
         simulated=simulated,
         advice=advise(spreads, shared, launches=launches, simulated=simulated),
     )
@@ -165,9 +166,10 @@ def _report(found: Analysis) -> str:
         order_line(found.spreads),
         shared_line(found.shared),
         "Nothing changed:\n\n" + tally_table(found.unchanged),
-        "One kernel slowed, found (really slower by):\n\n"
-        + power_table(found.power, found.realised),
     ]
+    if found.power:
+        table = power_table(found.power, found.realised)
+        parts.append("One kernel slowed, found (really slower by):\n\n" + table)
     if found.power_by_time is not None:
         parts.append("Cycles:\n\n" + cycles_table(found.power_by_time, found.power))
     parts.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ class Rival:
     found: dict[float, Rate]
 
 
-def rivals(launches: Launches, pairs: int) -> list[Rival]:
+def rivals(launches: Launches, pairs: int, slowdowns: Sequence[float] = SLOWDOWNS) -> list[Rival]:
     """Return all rules but ours, which the real judge stands for."""
     whole = list(_drawn(launches, pairs))
     found = []
@@ -42,7 +42,7 @@ def rivals(launches: Launches, pairs: int) -> list[Rival]:
             continue
         alarms = Rate(sum(bool(rule(each).any()) for each in whole), len(whole))
         hits = {}
-        for slowdown in SLOWDOWNS:
+        for slowdown in slowdowns:
             slowed = [each for each in whole for each in _slowed(launches, each, slowdown)]
             called = sum(bool(rule(each)[each.slowed].any()) for each in slowed)
             hits[slowdown] = Rate(called, len(slowed))

@@ -130,10 +130,11 @@ def rivals_table(rivals: Sequence[Rival], tally: Tally, power: Mapping[object, P
         before = ours.get(slowdown, Rate(0, 0))
         ours[slowdown] = Rate(before.events + one.found, before.trials + one.gates)
     every = [*rivals, Rival("ours", Rate(tally.regressed, tally.gates), ours)]
+    slowdowns = list(every[0].found)
     return _table(
-        ["rule", "false alarms", *_HEADS],
+        ["rule", "false alarms", *(f"+{slowdown:.0%}" for slowdown in slowdowns)],
         (
-            [each.name, _bounded(each.alarms), *(f"{each.found[s].value:.0%}" for s in SLOWDOWNS)]
+            [each.name, _bounded(each.alarms), *(f"{each.found[s].value:.0%}" for s in slowdowns)]
             for each in every
         ),
     )
