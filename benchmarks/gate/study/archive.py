@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,13 +88,13 @@ class Archive:
                 }
         except FileNotFoundError as error:
             raise StudyError(f"{file_path} does not exist: measure first") from error
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             raise StudyError(f"{file_path} cannot be read as a study: {error}") from error
         if not isinstance(about, Mapping) or about.get("schema") != _SCHEMA:
             raise StudyError(f"{file_path} holds no study of the gate")
         if about.get("version") != _VERSION:
             raise StudyError(f"{file_path} has version {about.get('version')}, not {_VERSION}")
-        return cls(dict(about["settings"]), runs)
+        return cls(dict(about.get("settings", {})), runs)
 
     def profiles(self) -> list[Run]:
         """Return all runs in the order in which they were recorded.
