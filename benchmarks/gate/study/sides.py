@@ -52,7 +52,6 @@ def cut(run: Run, rename: Rename, *, coded: bool = True, clocked: bool = True) -
     builder.declare("count", Aggregation.INCLUSIVE)
     places: dict[int, int] = {0: 0}
     tops: dict[tuple[str, ...], int] = {(): 0}
-    table = profile.distributions.get(METRIC)
     for row in range(1, len(profile)):
         above = int(profile.parents[row])
         if row in scopes:
@@ -60,29 +59,32 @@ def cut(run: Run, rename: Rename, *, coded: bool = True, clocked: bool = True) -
             shown = rename(work, variant)
             if shown is not None:
                 places[row] = _scope(builder, tops, (work, shown))
-            continue
-        if above == 0 and profile.name(row) == CANARY:
+        elif above == 0 and profile.name(row) == CANARY:
             places[row] = _scope(builder, tops, (CANARY,))
-            continue
-        if above not in places or above == 0:
-            continue
-        at, code = int(profile.device_rows[row]), int(profile.variant_rows[row])
-        places[row] = builder.add(
-            places[above],
-            profile.name(row),
-            profile.kind(row),
-            metrics=_values(profile, row),
-            device=profile.devices[at] if at >= 0 else None,
-            variant=profile.variants[code] if coded and code >= 0 else None,
-        )
-        samples = table.get(row) if table is not None else None
-        if samples is not None:
-            builder.set_distribution(places[row], METRIC, samples)
+        elif above > 0 and above in places:
+            places[row] = _copied(builder, profile, row, above=places[above], coded=coded)
     facts = profile.provenance.to_plain()
     if not clocked:
         facts.pop("canary", None)
     built = builder.build(provenance=facts, dropped=profile.dropped, partial=profile.partial)
     return Run(built, run.source)
+
+
+def _copied(builder: ProfileBuilder, profile: Profile, row: int, *, above: int, coded: bool) -> int:
+    at, code = int(profile.device_rows[row]), int(profile.variant_rows[row])
+    place = builder.add(
+        above,
+        profile.name(row),
+        profile.kind(row),
+        metrics=_values(profile, row),
+        device=profile.devices[at] if at >= 0 else None,
+        variant=profile.variants[code] if coded and code >= 0 else None,
+    )
+    table = profile.distributions.get(METRIC)
+    samples = table.get(row) if table is not None else None
+    if samples is not None:
+        builder.set_distribution(place, METRIC, samples)
+    return place
 
 
 def slowed_naming(work: str, slowdown: float, *, new: bool) -> Rename:
