@@ -148,7 +148,7 @@ def simulated_table(lines: Iterable[Simulated]) -> str:
             [
                 each.session,
                 _bounded(each.alarms, digits=1),
-                *(f"{each.found[s].value:.0%}" for s in SLOWDOWNS),
+                *(_share(each.found[s]) for s in SLOWDOWNS),
             ]
             for each in lines
         ),
@@ -178,6 +178,10 @@ def _bounded(rate: Rate, digits: int = 0) -> str:
         f"{rate.events} of {rate.trials}: {rate.value:.{digits}%} "
         f"[{low:.{digits}%}, {high:.{digits}%}]"
     )
+
+
+def _share(rate: Rate) -> str:
+    return f"{rate.value:.0%}" if rate.trials else "none quiet enough"
 
 
 def _part(value: float) -> str:
