@@ -1,0 +1,38 @@
+"""How a function is to be timed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Device", "Plan"]
+
+
+class Device(StrEnum):
+    """Whose clock tells how long a round took."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a function is to be timed.
+
+    Attributes:
+        rounds: How many rounds; None takes as many as fit into ``max_time_s``.
+        warmup: Calls before the first round, at least 1.
+        max_time_s: What the rounds may take together, where ``rounds`` does not say.
+        min_round_ns: What a round takes at least on the CPU: so many calls make one.
+        flush_l2: Whether the L2 cache of a GPU is emptied before each round.
+        cudagraph: Whether a CUDA graph of one call is timed instead of the call.
+        device: Whose clock counts; None finds out.
+    """
+
+    rounds: int | None = None
+    warmup: int = 3
+    max_time_s: float = 0.5
+    min_round_ns: float = 100_000.0
+    flush_l2: bool = True
+    cudagraph: bool = False
+    device: Device | None = None
