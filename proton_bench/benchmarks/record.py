@@ -1,0 +1,112 @@
+"""What one benchmark measured, in a form that workers can send and JSON can hold."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["REPLICATE", "BenchmarkRecord"]
+
+# What counts as a repetition. Rounds share everything that differs between processes: clocks,
+# memory layout, choices of autotuners. They narrow one value down and say nothing of its spread.
+REPLICATE = "process"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkRecord:
+    """What one benchmark measured in this process.
+
+    Attributes:
+        id: Name that the gate knows it by.
+        node_id: Name that pytest knows it by.
+        group: Name of a group in the table, "" for none.
+        parameters: Parameters of the test as text.
+        device: Whose clock counts: ``cpu`` or ``cuda``.
+        metric: Which clock is gated: ``cpu`` or ``cuda``.
+        calls: Calls in each round.
+        cpu_ns: Time of one call on the CPU, of each round.
+        gpu_ns: Time of one call on the GPU, of each round; empty without a GPU's timer.
+        warmup: Calls before the first round.
+        flush_l2: Whether the L2 cache of the GPU was emptied before each round.
+        cudagraph: Whether a CUDA graph was timed.
+        threshold: What the test's marker says may grow by how much, "" for nothing.
+        flops: Floating-point operations of one call, 0 for unknown.
+        bytes: Bytes that one call moves, 0 for unknown.
+        extra_info: What the test put there.
+        path: Name and kind of each node of the profile down to the rounds; empty where no session
+            recorded.
+        worker: Worker of pytest-xdist that measured it, "" for none.
+    """
+
+    id: str
+    node_id: str
+    group: str
+    parameters: Mapping[str, str]
+    device: str
+    metric: str
+    calls: int
+    cpu_ns: tuple[float, ...]
+    gpu_ns: tuple[float, ...]
+    warmup: int
+    flush_l2: bool
+    cudagraph: bool
+    threshold: str
+    flops: float
+    bytes: float
+    extra_info: Mapping[str, Any]
+    path: tuple[tuple[str, int], ...]
+    worker: str
+
+    @property
+    def gated_ns(self) -> tuple[float, ...]:
+        """Times of the clock that is gated."""
+        return self.gpu_ns if self.metric == "cuda" and self.gpu_ns else self.cpu_ns
+
+    def statistics(self) -> dict[str, float]:
+        """Return statistics of the gated times, in ns."""
+        times = self.gated_ns
+        quarters = statistics.quantiles(times, n=4) if len(times) > 1 else [times[0]] * 3
+        return {
+            "min": min(times),
+            "max": max(times),
+            "mean": statistics.fmean(times),
+            "median": statistics.median(times),
+            "stddev": statistics.stdev(times) if len(times) > 1 else 0.0,
+            "iqr": quarters[2] - quarters[0],
+        }
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what JSON and execnet can hold."""
+        plain = asdict(self)
+        return {
+            **plain,
+            "parameters": dict(self.parameters),
+            "extra_info": {str(key): _plain(value) for key, value in self.extra_info.items()},
+            "cpu_ns": list(self.cpu_ns),
+            "gpu_ns": list(self.gpu_ns),
+            "path": [list(each) for each in self.path],
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> BenchmarkRecord:
+        """Return what `to_plain` wrote."""
+        return cls(
+            **{
+                **plain,
+                "cpu_ns": tuple(plain["cpu_ns"]),
+                "gpu_ns": tuple(plain["gpu_ns"]),
+                "path": tuple((str(name), int(kind)) for name, kind in plain["path"]),
+            }
+        )
+
+
+def _plain(value: Any) -> Any:
+    if value is None or type(value) in {bool, int, float, str}:
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return repr(value)
