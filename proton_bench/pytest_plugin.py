@@ -16,6 +16,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from proton_bench.benchmarks.marker import MARKER_LINE
+from proton_bench.benchmarks.registration import (
+    add_to_controller,
+    add_to_run,
+    add_to_worker,
+    check_devices,
+    no_profile,
+)
+from proton_bench.benchmarks.settings import Settings, add_options
 from proton_bench.errors import ProtonError
 from proton_bench.testrun.nodes import TestNodes
 from proton_bench.testrun.report import ProfileReport, RunSession
@@ -61,6 +70,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         action="store_true",
         help="do not switch Triton to its interpreter where there is no GPU driver",
     )
+    add_options(group)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -81,20 +91,28 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Open the session, or join the one that is there."""
+    config.addinivalue_line("markers", MARKER_LINE)
+    try:
+        settings = Settings.read(config)
+    except ProtonError as error:
+        raise pytest.UsageError(f"proton: {error}") from None
     if any(config.getoption(name, None) for name in _NO_TESTS):
+        if not is_controller(config):
+            add_to_run(config, settings, None)
         return
     for notice in config.stash.get(_notices, []):
         sys.stderr.write(f"proton: {notice}\n")
     if hasattr(config, "workerinput"):
-        _record_worker(config)
+        _record_worker(config, settings)
         return
     try:
-        _record(config)
+        _record(config, settings)
     except ProtonError as error:
         raise pytest.UsageError(f"proton: {error}") from None
 
 
 def _start_worker(config: pytest.Config, orders: WorkerOrders) -> None:
+    orders.claim_device()
     if orders.compat:
         from proton_bench.capture import compat
 
@@ -131,17 +149,24 @@ def _is_disabled() -> bool:
 
 
 # -- who records ---------------------------------------------------------------------------------
-def _record(config: pytest.Config) -> None:
+def _record(config: pytest.Config, settings: Settings) -> None:
     """Record a run that is no worker's, if it asks for that or stands inside of one that does."""
-    run = _session_of(config)
     distributes = is_controller(config)
+    devices = check_devices(settings, len(config.option.tx)) if distributes else ()
+    wanted = settings.gates or (distributes and settings.asks)
+    run = _session_of(config, wanted=wanted)
+    if not distributes:
+        add_to_run(config, settings, None if run is None else run.session)
+    elif run is None:
+        add_to_controller(config, settings, no_profile)
     if run is None or (_recorded and run.formats is None):
         # The nodes of an inner run stand below the test that started it.
         if _recorded and not distributes:
             _add_nodes(config)
     elif distributes:
         may_prepare = not (_under_command_line() or config.getoption("proton_no_interpret"))
-        parts = WorkerParts(run.session, interpret=may_prepare)
+        parts = WorkerParts(run.session, interpret=may_prepare, devices=devices)
+        add_to_controller(config, settings, parts.profile)
         _register(config, "workers", parts)
         _register(config, "report", ProfileReport(run, parts.gather))
     else:
@@ -149,8 +174,9 @@ def _record(config: pytest.Config) -> None:
         _register(config, "report", ProfileReport(run, nodes.gather))
 
 
-def _record_worker(config: pytest.Config) -> None:
+def _record_worker(config: pytest.Config, settings: Settings) -> None:
     run = config.stash.get(_part, None)
+    add_to_worker(config, settings, None if run is None else run.session)
     if run is not None:
         _add_nodes(config)
         _register(config, "part", WorkerEnd(run))
@@ -168,14 +194,14 @@ def _register(config: pytest.Config, what: str, plugin: object) -> None:
     config.pluginmanager.register(plugin, f"proton_bench_{what}")
 
 
-def _session_of(config: pytest.Config) -> RunSession | None:
+def _session_of(config: pytest.Config, *, wanted: bool) -> RunSession | None:
     """Return the session that a run asks for, opened where there is none; None for none."""
     if _under_command_line():
         from proton_bench.capture.session import find_session
 
         session = find_session(0)  # None where profiling is disabled
         return None if session is None else RunSession(session, None)
-    if not config.getoption("proton") or _is_disabled():
+    if not (config.getoption("proton") or wanted) or _is_disabled():
         return None
     from proton_bench.capture.recording import live_sessions
 

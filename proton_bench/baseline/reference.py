@@ -14,7 +14,7 @@ from proton_bench.baseline.run_files import read_runs
 from proton_bench.baseline.store import BaselineStore
 from proton_bench.errors import UsageError
 
-__all__ = ["Side", "read_sides", "split_reference"]
+__all__ = ["Side", "read_base", "read_sides", "split_reference"]
 
 _MARK = "baseline:"
 
@@ -47,7 +47,17 @@ def read_sides(base: Sequence[str], new: Sequence[str], store: BaselineStore) ->
         raise UsageError(
             after.missing or "name a new run: a profile, a folder of them or a baseline"
         )
-    return _side(base, store, _key_or_first(after.runs)), after
+    return read_base(base, after.runs, store), after
+
+
+def read_base(base: Sequence[str], new_runs: Sequence[Run], store: BaselineStore) -> Side:
+    """Return the base for new runs, which may be missing.
+
+    Raises:
+        UsageError: A run is empty, or a word means two things.
+        ProfileFormatError: A file is corrupt.
+    """
+    return _side(base, store, _key_or_first(new_runs))
 
 
 def split_reference(text: str) -> tuple[str, str | None]:

@@ -7,6 +7,7 @@ removed once the merged profile is written.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import sys
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proton_bench.errors import OutputError, ProtonError
+from proton_bench.errors import OutputError, ProtonError, UsageError
 from proton_bench.testrun.report import RunSession
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ _WORKER_ID = "PYTEST_XDIST_WORKER"
 # Makes children of a profiled program open sessions of their own; workers are told otherwise.
 _AUTOSTART = "PROTON_BENCH_AUTOSTART"
 _MAX_STEM = 100
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+# Files that workers lock for the GPU they took.
+_DEVICE_LOCK = "device-"
 # Suffixes of a worker's part.
 _PART_FORMATS = ("proton",)
 
@@ -65,6 +69,7 @@ class WorkerOrders:
         interpret: Backends may prepare the process.
         autostart: What the controller would have told other children.
         controller: Process number of the controller.
+        devices: GPUs of which each worker takes one, as CUDA names them; empty leaves them alone.
     """
 
     folder: str
@@ -78,6 +83,7 @@ class WorkerOrders:
     interpret: bool
     autostart: str | None
     controller: int
+    devices: tuple[str, ...] = ()
 
     @classmethod
     def take(cls) -> WorkerOrders | None:
@@ -86,7 +92,8 @@ class WorkerOrders:
         if text is None or _WORKER_ID not in os.environ:
             return None
         fields = json.loads(text)
-        orders = cls(**{**fields, "command": tuple(fields["command"])})
+        listed = {name: tuple(fields[name]) for name in ("command", "devices")}
+        orders = cls(**{**fields, **listed})
         if orders.controller == os.getpid():
             return None
         # The tests may start programs that are no workers, or controllers of their own.
@@ -94,6 +101,28 @@ class WorkerOrders:
         if orders.autostart is not None:
             os.environ[_AUTOSTART] = orders.autostart
         return orders
+
+    def claim_device(self) -> None:
+        """Take a GPU that no other worker has, before anything starts CUDA.
+
+        It is held by the lock of a file until this process ends, however it does, so that a worker
+        that replaces it finds one.
+
+        Raises:
+            UsageError: The others have them all.
+        """
+        for number, device in enumerate(self.devices):
+            lock = os.path.join(self.folder, f"{_DEVICE_LOCK}{number}")
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                continue
+            os.environ[_VISIBLE] = device
+            return
+        if self.devices:
+            raise UsageError(f"no GPU is left for worker {os.environ[_WORKER_ID]}")
 
     def open_part(self) -> RunSession:
         """Open the session of this worker.
@@ -152,12 +181,13 @@ class WorkerParts:
     Args:
         session: The controller's session, which adopts the parts.
         interpret: Backends of the workers may prepare their process.
+        devices: GPUs of which each worker takes one; empty leaves them alone.
 
     Raises:
         OutputError: There is no place for the parts.
     """
 
-    def __init__(self, session: Session, *, interpret: bool) -> None:
+    def __init__(self, session: Session, *, interpret: bool, devices: tuple[str, ...] = ()) -> None:
         from proton_bench.capture.watch import expect_parts
 
         self._session = session
@@ -167,6 +197,8 @@ class WorkerParts:
         self._order: dict[str, int] = {}
         self._tests: dict[str, set[str]] = defaultdict(set)
         self._autostart = os.environ.pop(_AUTOSTART, None)
+        self._devices = devices
+        self._notes: list[str] | None = None
         os.environ[_VARIABLE] = json.dumps(asdict(self._orders(interpret=interpret)))
 
     @pytest.hookimpl(optionalhook=True)
@@ -193,6 +225,20 @@ class WorkerParts:
 
     def gather(self) -> list[str]:
         """Let the session adopt all parts, when the workers are gone; return what is missing."""
+        if self._notes is None:
+            self._notes = self._gather()
+        return self._notes
+
+    def profile(self) -> Profile:
+        """Return what the workers recorded, when they have ended.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        self.gather()
+        return self._session.profile()
+
+    def _gather(self) -> list[str]:
         os.environ.pop(_VARIABLE, None)
         if self._autostart is not None:
             os.environ[_AUTOSTART] = self._autostart
@@ -236,6 +282,7 @@ class WorkerParts:
             interpret=interpret,
             autostart=self._autostart,
             controller=os.getpid(),
+            devices=self._devices,
         )
 
     def _kept(self, reason: str) -> list[str]:
@@ -243,8 +290,8 @@ class WorkerParts:
 
     def _remove(self) -> None:
         # Only what workers write; a file of someone else keeps the folder.
-        for name in self._workers:
-            for path in self._folder.glob(f"{name}.*"):
+        for pattern in (*(f"{name}.*" for name in self._workers), f"{_DEVICE_LOCK}*"):
+            for path in self._folder.glob(pattern):
                 with contextlib.suppress(OSError):
                     path.unlink()
         with contextlib.suppress(OSError):

@@ -1,0 +1,60 @@
+"""Times of benchmarks and the gate's verdict as one JSON document."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proton_bench.benchmarks.record import REPLICATE, BenchmarkRecord
+from proton_bench.errors import OutputError
+
+__all__ = ["SCHEMA", "VERSION", "write_document"]
+
+SCHEMA = "proton_bench.benchmarks"
+VERSION = (1, 0)
+
+
+def write_document(
+    path: Path, records: Sequence[BenchmarkRecord], gate: Mapping[str, Any] | None
+) -> None:
+    """Write what benchmarks measured; the file is there whole or not at all.
+
+    Args:
+        path: File to write.
+        records: The benchmarks.
+        gate: The verdict as `proton gate --json` prints it, None where nothing was judged.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    document = {
+        "schema": SCHEMA,
+        "version": list(VERSION),
+        "replicate": REPLICATE,
+        "machine": {
+            "host": platform.node(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+        },
+        "benchmarks": [_benchmark(record) for record in records],
+        "gate": gate,
+    }
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            partial.write_text(json.dumps(document, indent=1) + "\n", encoding="ascii")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write {str(path)!a}: {error.strerror}") from error
+
+
+def _benchmark(record: BenchmarkRecord) -> dict[str, Any]:
+    plain = record.to_plain()
+    del plain["path"]
+    return {**plain, "replicates": 1, "statistics_ns": record.statistics()}

@@ -1,0 +1,230 @@
+"""The gate of a test run: runs of its benchmarks, what they are held against, and what follows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proton_bench.analysis.run import Run
+from proton_bench.baseline import BaselineStore, read_noise
+from proton_bench.baseline.reference import read_base
+from proton_bench.benchmarks.in_profile import ROUND, gated_profile
+from proton_bench.benchmarks.record import BenchmarkRecord
+from proton_bench.benchmarks.replicates import record_replicates
+from proton_bench.benchmarks.settings import Settings
+from proton_bench.errors import ProtonError
+from proton_bench.gate import Context, Policy, SuiteVerdict, judge, parse_threshold, read_policy
+from proton_bench.profile import Profile
+from proton_bench.report.gate import GateReport
+from proton_bench.report.gate_document import gate_document
+from proton_bench.report.gate_outcome import Outcome
+from proton_bench.report.gate_words import headline, row_text, structure_text
+
+__all__ = ["Judging", "chosen_policy"]
+
+_THIS_RUN = "this run"
+
+
+class Judging:
+    """Compares, decides, and only then saves, so that no run is held against itself.
+
+    Args:
+        config: Of the test run.
+        settings: What the options say.
+        records: What the benchmarks measured in this run.
+    """
+
+    def __init__(
+        self, config: pytest.Config, settings: Settings, records: Sequence[BenchmarkRecord]
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._records = records
+        self._store = BaselineStore(settings.storage)
+        self._outcome: Outcome | None = None
+        self._saved: list[str] = []
+        self._problem = ""
+
+    def run(self, recorded: Callable[[], Profile]) -> None:
+        """Measure, compare and save; errors become what is shown.
+
+        Args:
+            recorded: Returns the profile of the test run.
+
+        Raises:
+            InterruptedExperimentError: A signal came while fresh processes measured.
+        """
+        try:
+            if not self._records:
+                self._problem = "no test is a benchmark: use the fixture or marker proton_bench"
+                self._outcome = self._without_base(self._problem)
+                return
+            runs = self._runs(recorded)
+            if self._settings.compare:
+                self._outcome = self._judged(runs)
+            for name in self._settings.save:
+                self._saved.append(self._store.save(name, runs).reference)
+        except ProtonError as error:
+            from proton_bench.errors import InterruptedExperimentError
+
+            if isinstance(error, InterruptedExperimentError):
+                raise
+            self._problem = str(error)
+            self._outcome = Outcome.failed(self._problem)
+
+    @property
+    def exit_code(self) -> int:
+        """What the run exits with where no test failed: that of `proton gate`."""
+        if self._outcome is None:
+            return 0
+        result = self._outcome.result
+        if result.verdict is SuiteVerdict.NO_BASELINE and self._settings.missing_passes:
+            return 0
+        return result.exit_code
+
+    def document(self) -> dict[str, Any] | None:
+        """Return the verdict as `proton gate --json` prints it, None where nothing was judged."""
+        return None if self._outcome is None else gate_document(self._outcome)
+
+    def failures(self) -> dict[str, str]:
+        """Return for the node id of each test that the gate fails what got worse."""
+        outcome = self._outcome
+        if outcome is None:
+            return {}
+        owners = {record.id: record.node_id for record in self._records}
+        found: dict[str, list[str]] = {}
+        for row in outcome.result.regressions:
+            found.setdefault(owners.get(row.path[0], ""), []).append(
+                f"{row_text(row, outcome)}; allowed {row.threshold.rpartition('@')[2]}"
+            )
+        for change in outcome.structure:
+            if change.fails:
+                text = structure_text(change, outcome)
+                found.setdefault(owners.get(change.path[0], ""), []).append(text)
+        found.pop("", None)
+        return {test: _failure_text(lines) for test, lines in found.items()}
+
+    def lines(self) -> list[str]:
+        """Return the verdict for the terminal."""
+        lines = []
+        outcome = self._outcome
+        if outcome is not None and self._problem:
+            lines.append(headline(outcome))
+        elif outcome is not None:
+            lines += _report_lines(outcome)
+            lines += self._advice(outcome)
+        lines += [
+            f"saved as candidate {reference}; `proton baseline promote {reference}` makes it count"
+            for reference in self._saved
+        ]
+        if outcome is not None and self._settings.github:
+            from proton_bench.report.gate_github import gate_annotations
+
+            lines += gate_annotations(outcome)
+        return lines
+
+    def _runs(self, recorded: Callable[[], Profile]) -> list[Run]:
+        tests = [record.node_id for record in self._records]
+        if self._settings.runs:
+            return record_replicates(self._config, tests, self._settings.runs)
+        return [Run(recorded(), _THIS_RUN)]
+
+    def _judged(self, runs: Sequence[Run]) -> Outcome:
+        settings = self._settings
+        policy = chosen_policy(self._config, settings, self._records)
+        noise = None if settings.noise is None else read_noise(settings.noise)
+        base = read_base(settings.compare, runs, self._store)
+        if base.missing:
+            return self._without_base(base.missing)
+        result = judge(
+            [_gated(run) for run in base.runs],
+            [_gated(run) for run in runs],
+            policy,
+            context=Context(noise=noise),
+        )
+        outcome = Outcome(result)
+        if settings.markdown is not None:
+            _write_markdown(settings, outcome)
+        return outcome
+
+    def _without_base(self, problem: str) -> Outcome:
+        if not self._settings.compare:
+            return Outcome.failed(problem)
+        failed = Outcome.failed(problem)
+        return replace(failed, result=replace(failed.result, verdict=SuiteVerdict.NO_BASELINE))
+
+    def _advice(self, outcome: Outcome) -> list[str]:
+        verdict = outcome.result.verdict
+        if verdict is SuiteVerdict.NO_BASELINE:
+            return [f"{headline(outcome)}; --proton-missing-baseline=pass lets that pass"]
+        if verdict is SuiteVerdict.INCONCLUSIVE and not self._settings.runs:
+            return [
+                "rounds of one process are one replicate, which decides structure alone: "
+                "--proton-runs=6 measures in 6 fresh processes"
+            ]
+        return []
+
+
+def chosen_policy(
+    config: pytest.Config, settings: Settings, records: Sequence[BenchmarkRecord]
+) -> Policy:
+    """Return the policy: of a file, then what markers say of their tests, then the options.
+
+    Raises:
+        UsageError: Something cannot be read.
+    """
+    project = config.rootpath / "pyproject.toml"
+    file = settings.policy or (project if project.is_file() else None)
+    policy = Policy() if file is None else read_policy(file)
+    marked = [record for record in records if record.threshold]
+    if marked and not policy.thresholds:
+        # The default holds only where no threshold was written; other tests keep it.
+        policy = replace(policy, thresholds=(policy.default_threshold(),))
+    own = tuple(
+        replace(parse_threshold(record.threshold), selector=f"{_escaped(record.id)}/{ROUND}")
+        for record in marked
+    )
+    policy = replace(policy, thresholds=(*policy.thresholds, *own))
+    if settings.inconclusive_passes is not None:
+        policy = replace(policy, inconclusive_passes=settings.inconclusive_passes)
+    return policy.with_thresholds(settings.compare_fail)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"\\{each}" if each in "\\/*?" else each for each in name)
+
+
+def _gated(run: Run) -> Run:
+    return Run(gated_profile(run.profile, run.source), run.source)
+
+
+def _failure_text(lines: Sequence[str]) -> str:
+    noun = "check" if len(lines) == 1 else "checks"
+    return "\n".join([f"proton gate: {len(lines)} {noun} got worse: {lines[0]}", *lines[1:]])
+
+
+def _report_lines(outcome: Outcome) -> list[str]:
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, color_system=None).print(GateReport(outcome))
+    return text.getvalue().rstrip("\n").split("\n")
+
+
+def _write_markdown(settings: Settings, outcome: Outcome) -> None:
+    from proton_bench.errors import OutputError
+    from proton_bench.report.gate_markdown import gate_markdown
+
+    assert settings.markdown is not None
+    try:
+        settings.markdown.write_text(
+            gate_markdown(outcome), encoding="utf-8", errors="backslashreplace"
+        )
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {str(settings.markdown)!a}: {error.strerror}; choose another place"
+        ) from error

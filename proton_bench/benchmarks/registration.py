@@ -1,0 +1,94 @@
+"""Which hooks about benchmarks a run of pytest gets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proton_bench.benchmarks.in_run import BenchmarksOfRun
+from proton_bench.benchmarks.in_test import BenchmarksInTests
+from proton_bench.benchmarks.settings import Settings
+from proton_bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from proton_bench.capture.session import Session
+    from proton_bench.profile.profile import Profile
+
+__all__ = [
+    "add_to_controller",
+    "add_to_run",
+    "add_to_worker",
+    "check_devices",
+    "no_profile",
+    "visible_gpus",
+]
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def add_to_run(config: pytest.Config, settings: Settings, session: Session | None) -> None:
+    """Let a process that runs its tests itself measure and judge."""
+    in_tests = BenchmarksInTests(settings, session, measures=not settings.disable)
+    config.pluginmanager.register(in_tests, "proton_bench_benchmarks")
+    add_to_controller(config, settings, _profile_of(session))
+
+
+def add_to_worker(config: pytest.Config, settings: Settings, session: Session | None) -> None:
+    """Let a worker of pytest-xdist measure, if it was given a GPU of its own or needs none.
+
+    That is so where an option asks for times. Without one, benchmarks are called once.
+    """
+    measures = settings.asks and not settings.disable
+    in_tests = BenchmarksInTests(settings, session, measures=measures)
+    config.pluginmanager.register(in_tests, "proton_bench_benchmarks")
+
+
+def add_to_controller(
+    config: pytest.Config, settings: Settings, recorded: Callable[[], Profile]
+) -> None:
+    """Let the process that pytest was started as gather and judge."""
+    of_run = BenchmarksOfRun(config, settings, recorded)
+    config.pluginmanager.register(of_run, "proton_bench_verdict")
+
+
+def check_devices(settings: Settings, workers: int) -> tuple[str, ...]:
+    """Return the GPUs that workers take one each of, none where there are none or nobody measures.
+
+    Raises:
+        UsageError: There are more workers than GPUs.
+    """
+    gpus = visible_gpus() if settings.asks else ()
+    if gpus and workers > len(gpus):
+        has = "there is 1 GPU" if len(gpus) == 1 else f"there are {len(gpus)} GPUs"
+        raise UsageError(
+            f"{workers} workers of pytest-xdist cannot measure, because {has}: benchmarks need "
+            f"one for each worker; use -n {len(gpus)}, or --proton-disable to measure nothing"
+        )
+    return gpus
+
+
+def visible_gpus() -> tuple[str, ...]:
+    """Return what names each GPU of this process in CUDA_VISIBLE_DEVICES; CUDA is not started."""
+    chosen = os.environ.get(_VISIBLE)
+    if chosen is not None:
+        names = (name.strip() for name in chosen.split(","))
+        return tuple(name for name in names if name and name != "-1")
+    from proton_bench.capture.nvidia import gpu_facts
+
+    return tuple(str(facts.get("uuid", index)) for index, facts in enumerate(gpu_facts()))
+
+
+def no_profile() -> Profile:
+    """Stand for the profile of a run that is not recorded.
+
+    Raises:
+        UsageError: Always.
+    """
+    raise UsageError("nothing was recorded to compare or save: profiling is disabled")
+
+
+def _profile_of(session: Session | None) -> Callable[[], Profile]:
+    return no_profile if session is None else session.profile
