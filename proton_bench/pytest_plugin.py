@@ -153,7 +153,8 @@ def _record(config: pytest.Config, settings: Settings) -> None:
     """Record a run that is no worker's, if it asks for that or stands inside of one that does."""
     distributes = is_controller(config)
     devices = check_devices(settings, len(config.option.tx)) if distributes else ()
-    wanted = settings.gates or (distributes and settings.asks)
+    # Fresh processes record themselves; parts of workers need a session that adopts them.
+    wanted = (settings.gates and not settings.runs) or (distributes and settings.asks)
     run = _session_of(config, wanted=wanted)
     if not distributes:
         add_to_run(config, settings, None if run is None else run.session)

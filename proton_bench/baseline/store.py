@@ -32,7 +32,20 @@ from proton_bench.errors import UsageError
 from proton_bench.formats.native_file import NativeFile
 from proton_bench.profile.frame import escape_surrogates
 
-__all__ = ["BaselineStore"]
+__all__ = ["BaselineStore", "check_name"]
+
+
+def check_name(text: str) -> None:
+    """Check that a text can be the name of a baseline.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    if not is_name(text):
+        raise UsageError(
+            f"{text!a} cannot be the name of a baseline: use letters, digits, '.', '_' and '-', "
+            "beginning with a letter or digit"
+        )
 
 
 class BaselineStore:
@@ -202,11 +215,7 @@ class BaselineStore:
 
 
 def _check(name: str, runs: Sequence[Run]) -> None:
-    if not is_name(name):
-        raise UsageError(
-            f"{name!a} cannot be the name of a baseline: use letters, digits, '.', '_' and '-', "
-            "beginning with a letter or digit"
-        )
+    check_name(name)
     if not runs:
         raise UsageError(f"there is no run to save as {name}: name profiles or a folder of them")
     for run in runs:

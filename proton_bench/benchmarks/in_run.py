@@ -11,7 +11,7 @@ from proton_bench.benchmarks.in_test import ATTRIBUTE
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.settings import Settings
 from proton_bench.benchmarks.table import tables
-from proton_bench.errors import ProtonError
+from proton_bench.errors import InterruptedExperimentError, ProtonError
 
 if TYPE_CHECKING:
     from proton_bench.benchmarks.judging import Judging
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BenchmarksOfRun"]
 
-_INTERRUPTED = 130
+# Of `proton gate` for wrong usage and files that cannot be read or written; wins over the others.
+_WRONG = 2
 
 
 class BenchmarksOfRun:
@@ -54,9 +55,19 @@ class BenchmarksOfRun:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Iterator[Any]:
         """Judge when every test has run, while tests can still fail."""
-        found = yield
+        try:
+            found = yield
+        except BaseException:
+            if self._settings.gates:
+                self._lines.append(
+                    "not asked: the run was stopped, so nothing was compared or saved"
+                )
+            self._write_times()
+            raise
         if not self._config.option.collectonly:
-            self._conclude(session)
+            if self._settings.gates:
+                self._judge(session)
+            self._write_times()
         return found
 
     @pytest.hookimpl(tryfirst=True)
@@ -71,25 +82,27 @@ class BenchmarksOfRun:
             terminalreporter.section("proton: benchmarks")
             for line in tables(self._records.values(), self._settings):
                 terminalreporter.write_line(line)
+            if len({record.worker for record in self._records.values()}) > 1:
+                terminalreporter.write_line(
+                    "measured by workers beside each other, which disturbs times on the CPU"
+                )
         if self._lines:
             terminalreporter.section("proton gate")
             for line in self._lines:
                 terminalreporter.write_line(line)
             self._lines = []
 
-    def _conclude(self, session: pytest.Session) -> None:
-        settings = self._settings
-        if settings.gates:
-            self._judge(session)
-        if settings.json is not None:
-            from proton_bench.benchmarks.document import write_document
+    def _write_times(self) -> None:
+        if self._settings.json is None:
+            return
+        from proton_bench.benchmarks.document import write_document
 
-            judged = None if self._judging is None else self._judging.document()
-            try:
-                write_document(settings.json, list(self._records.values()), judged)
-            except ProtonError as error:
-                self._lines.append(f"error: {error}")
-                self._exit_code = self._exit_code or int(pytest.ExitCode.INTERRUPTED)
+        judged = None if self._judging is None else self._judging.document()
+        try:
+            write_document(self._settings.json, list(self._records.values()), judged)
+        except ProtonError as error:
+            self._lines.append(f"error: {error}")
+            self._exit_code = _WRONG
 
     def _judge(self, session: pytest.Session) -> None:
         if session.testsfailed:
@@ -98,7 +111,6 @@ class BenchmarksOfRun:
             )
             return
         from proton_bench.benchmarks.judging import Judging
-        from proton_bench.errors import InterruptedExperimentError
 
         judging = Judging(self._config, self._settings, list(self._records.values()))
         try:

@@ -16,8 +16,16 @@ from proton_bench.benchmarks.in_profile import ROUND, gated_profile
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.replicates import record_replicates
 from proton_bench.benchmarks.settings import Settings
-from proton_bench.errors import ProtonError
-from proton_bench.gate import Context, Policy, SuiteVerdict, judge, parse_threshold, read_policy
+from proton_bench.errors import InterruptedExperimentError, OutputError, ProtonError
+from proton_bench.gate import (
+    Context,
+    GateResult,
+    Policy,
+    SuiteVerdict,
+    judge,
+    parse_threshold,
+    read_policy,
+)
 from proton_bench.profile import Profile
 from proton_bench.report.gate import GateReport
 from proton_bench.report.gate_document import gate_document
@@ -47,7 +55,6 @@ class Judging:
         self._store = BaselineStore(settings.storage)
         self._outcome: Outcome | None = None
         self._saved: list[str] = []
-        self._problem = ""
 
     def run(self, recorded: Callable[[], Profile]) -> None:
         """Measure, compare and save; errors become what is shown.
@@ -60,21 +67,19 @@ class Judging:
         """
         try:
             if not self._records:
-                self._problem = "no test is a benchmark: use the fixture or marker proton_bench"
-                self._outcome = self._without_base(self._problem)
+                self._outcome = self._without_base(
+                    "no test is a benchmark: use the fixture or the marker proton_bench"
+                )
                 return
             runs = self._runs(recorded)
             if self._settings.compare:
                 self._outcome = self._judged(runs)
             for name in self._settings.save:
                 self._saved.append(self._store.save(name, runs).reference)
+        except InterruptedExperimentError:
+            raise
         except ProtonError as error:
-            from proton_bench.errors import InterruptedExperimentError
-
-            if isinstance(error, InterruptedExperimentError):
-                raise
-            self._problem = str(error)
-            self._outcome = Outcome.failed(self._problem)
+            self._outcome = Outcome.failed(str(error))
 
     @property
     def exit_code(self) -> int:
@@ -112,10 +117,11 @@ class Judging:
         """Return the verdict for the terminal."""
         lines = []
         outcome = self._outcome
-        if outcome is not None and self._problem:
+        if outcome is not None and outcome.problem:
             lines.append(headline(outcome))
         elif outcome is not None:
             lines += _report_lines(outcome)
+        if outcome is not None:
             lines += self._advice(outcome)
         lines += [
             f"saved as candidate {reference}; `proton baseline promote {reference}` makes it count"
@@ -135,7 +141,7 @@ class Judging:
 
     def _judged(self, runs: Sequence[Run]) -> Outcome:
         settings = self._settings
-        policy = chosen_policy(self._config, settings, self._records)
+        policy = chosen_policy(settings, self._records)
         noise = None if settings.noise is None else read_noise(settings.noise)
         base = read_base(settings.compare, runs, self._store)
         if base.missing:
@@ -154,13 +160,12 @@ class Judging:
     def _without_base(self, problem: str) -> Outcome:
         if not self._settings.compare:
             return Outcome.failed(problem)
-        failed = Outcome.failed(problem)
-        return replace(failed, result=replace(failed.result, verdict=SuiteVerdict.NO_BASELINE))
+        return Outcome(GateResult(SuiteVerdict.NO_BASELINE), problem=problem)
 
     def _advice(self, outcome: Outcome) -> list[str]:
         verdict = outcome.result.verdict
         if verdict is SuiteVerdict.NO_BASELINE:
-            return [f"{headline(outcome)}; --proton-missing-baseline=pass lets that pass"]
+            return ["--proton-missing-baseline=pass lets a run without a baseline pass"]
         if verdict is SuiteVerdict.INCONCLUSIVE and not self._settings.runs:
             return [
                 "rounds of one process are one replicate, which decides structure alone: "
@@ -169,16 +174,13 @@ class Judging:
         return []
 
 
-def chosen_policy(
-    config: pytest.Config, settings: Settings, records: Sequence[BenchmarkRecord]
-) -> Policy:
+def chosen_policy(settings: Settings, records: Sequence[BenchmarkRecord]) -> Policy:
     """Return the policy: of a file, then what markers say of their tests, then the options.
 
     Raises:
         UsageError: Something cannot be read.
     """
-    project = config.rootpath / "pyproject.toml"
-    file = settings.policy or (project if project.is_file() else None)
+    file = settings.policy_file
     policy = Policy() if file is None else read_policy(file)
     marked = [record for record in records if record.threshold]
     if marked and not policy.thresholds:
@@ -211,12 +213,11 @@ def _report_lines(outcome: Outcome) -> list[str]:
     from rich.console import Console
 
     text = io.StringIO()
-    Console(file=text, color_system=None).print(GateReport(outcome))
+    Console(file=text, color_system=None).print(GateReport(outcome), crop=False, soft_wrap=True)
     return text.getvalue().rstrip("\n").split("\n")
 
 
 def _write_markdown(settings: Settings, outcome: Outcome) -> None:
-    from proton_bench.errors import OutputError
     from proton_bench.report.gate_markdown import gate_markdown
 
     assert settings.markdown is not None

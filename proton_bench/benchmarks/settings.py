@@ -77,6 +77,7 @@ class Settings:
         compare: What the gate compares with, as words of `proton gate`.
         compare_fail: Thresholds.
         policy: File of the policy; None takes the project's.
+        project: Top folder of the tests.
         noise: File of the machine's noise, None for none.
         runs: Fresh processes to measure in; 0 measures in this one.
         inconclusive_passes: What an undecided gate does; None leaves it to the policy.
@@ -100,6 +101,7 @@ class Settings:
     compare: tuple[str, ...]
     compare_fail: tuple[str, ...]
     policy: Path | None
+    project: Path
     noise: Path | None
     runs: int
     inconclusive_passes: bool | None
@@ -120,6 +122,12 @@ class Settings:
     def gates(self) -> bool:
         """Whether there is something to do with whole runs after the tests."""
         return bool(self.compare or self.save)
+
+    @property
+    def policy_file(self) -> Path | None:
+        """File that the policy is in, None for that of no file."""
+        of_project = self.project / "pyproject.toml"
+        return self.policy or (of_project if of_project.is_file() else None)
 
     @property
     def asks(self) -> bool:
@@ -151,6 +159,7 @@ class Settings:
             compare=() if is_replicate else tuple(option("proton_compare") or ()),
             compare_fail=() if is_replicate else tuple(option("proton_compare_fail") or ()),
             policy=file("proton_policy"),
+            project=config.rootpath,
             noise=file("proton_noise"),
             runs=0 if is_replicate else _runs(option("proton_runs")),
             inconclusive_passes=None if inconclusive is None else inconclusive == "pass",
@@ -169,6 +178,7 @@ class Settings:
         )
         if not is_replicate:
             _check(found)
+            _check_gate(found)
         return found
 
 
@@ -200,6 +210,24 @@ def _check(settings: Settings) -> None:
     alone = [name for name, value in judged.items() if value]
     if alone:
         raise UsageError(f"{alone[0]} is about the gate: give --proton-compare=BASE too")
+
+
+def _check_gate(settings: Settings) -> None:
+    """Find out before the tests run what would keep their gate from being asked afterwards."""
+    if settings.save:
+        from proton_bench.baseline.store import check_name
+
+        for name in settings.save:
+            check_name(name)
+    if settings.compare_fail:
+        from proton_bench.gate import parse_threshold
+
+        for text in settings.compare_fail:
+            parse_threshold(text)
+    if settings.compare and settings.policy_file is not None:
+        from proton_bench.gate import read_policy
+
+        read_policy(settings.policy_file)
 
 
 def _runs(text: str | None) -> int:
