@@ -29,6 +29,7 @@ ATTRIBUTE = "proton_bench"
 
 _Path = tuple[tuple[str, int], ...]
 _asked = pytest.StashKey[Asked]()
+_wrong = pytest.StashKey[str]()
 _record = pytest.StashKey[BenchmarkRecord]()
 
 
@@ -59,7 +60,10 @@ class BenchmarksInTests:
             try:
                 item.stash[_asked] = read_marker(item)
             except UsageError as error:
-                raise pytest.UsageError(str(error)) from None
+                if not hasattr(config, "workerinput"):
+                    raise pytest.UsageError(str(error)) from None
+                # A worker that ends while it collects is an internal error to xdist.
+                item.stash[_wrong] = str(error)
         chosen = items
         if self._settings.only:
             chosen = benchmarks
@@ -74,6 +78,12 @@ class BenchmarksInTests:
             kept = set(chosen)
             config.hook.pytest_deselected(items=[item for item in items if item not in kept])
             items[:] = chosen
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Fail a test of a worker whose marker means nothing."""
+        if _wrong in item.stash:
+            pytest.fail(item.stash[_wrong], pytrace=False)
 
     # -- measuring ---------------------------------------------------------------------------------
     @pytest.fixture

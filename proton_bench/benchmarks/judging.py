@@ -30,7 +30,7 @@ from proton_bench.profile import Profile
 from proton_bench.report.gate import GateReport
 from proton_bench.report.gate_document import gate_document
 from proton_bench.report.gate_outcome import Outcome
-from proton_bench.report.gate_words import headline, row_text, structure_text
+from proton_bench.report.gate_words import row_text, structure_text
 
 __all__ = ["Judging", "chosen_policy"]
 
@@ -118,7 +118,8 @@ class Judging:
         lines = []
         outcome = self._outcome
         if outcome is not None and outcome.problem:
-            lines.append(headline(outcome))
+            said = f"{outcome.result.verdict}: {outcome.problem}"
+            lines += [_printable(line) for line in said.split("\n")]
         elif outcome is not None:
             lines += _report_lines(outcome)
         if outcome is not None:
@@ -202,6 +203,10 @@ def _escaped(name: str) -> str:
 
 def _gated(run: Run) -> Run:
     return Run(gated_profile(run.profile, run.source), run.source)
+
+
+def _printable(line: str) -> str:
+    return line if line.isprintable() else ascii(line)[1:-1]
 
 
 def _failure_text(lines: Sequence[str]) -> str:

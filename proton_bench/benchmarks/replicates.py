@@ -59,6 +59,9 @@ def replicate_command(config: pytest.Config, tests: Path) -> Command:
     if config.pluginmanager.hasplugin("xdist"):
         # Workers would measure beside each other.
         own += ["-n0", "--dist=no"]
+    if option("basetemp"):
+        # Each process empties its folder for temporary files, and this run may need its own.
+        own.append(f"--basetemp={tests.parent / 'tmp'}")
     folder = str(config.invocation_params.dir)
     return Command(
         RunOptions(

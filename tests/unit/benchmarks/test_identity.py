@@ -40,7 +40,7 @@ SOURCE = """
 
 def ids(pytester: pytest.Pytester, shapes: str) -> list[str]:
     items, _ = pytester.inline_genitems(
-        pytester.makepyfile(test_x=SOURCE.replace("SHAPES", shapes))
+        pytester.makepyfile(test_x=SOURCE.replace("SHAPES", shapes)), "-pno:asyncio"
     )
     return [benchmark_id(item) for item in items]
 

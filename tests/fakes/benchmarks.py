@@ -1,0 +1,64 @@
+"""Records of benchmarks, and runs that hold them, with times that follow from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proton_bench.analysis.run import Run
+from proton_bench.benchmarks.in_profile import profile_of
+from proton_bench.benchmarks.record import BenchmarkRecord
+from proton_bench.profile import FrameKind, Profile
+
+ROUNDS = 5
+
+
+def record_of(test: str = "test_x.py::test_a", **changes: object) -> BenchmarkRecord:
+    """Return a record of a test without a GPU."""
+    nodes = [("session", FrameKind.TEST), *((name, FrameKind.TEST) for name in test.split("::"))]
+    record = BenchmarkRecord(
+        id=test,
+        node_id=test,
+        group="",
+        parameters={},
+        device="cpu",
+        metric="cpu",
+        calls=4,
+        cpu_ns=(100e3, 101e3, 102e3),
+        gpu_ns=(),
+        warmup=3,
+        flush_l2=False,
+        cudagraph=False,
+        threshold="",
+        flops=0.0,
+        bytes=0.0,
+        extra_info={},
+        path=tuple(
+            (name, int(kind))
+            for name, kind in [*nodes, ("call", FrameKind.TEST), ("rounds", FrameKind.SCOPE)]
+        ),
+        worker="",
+    )
+    return replace(record, **changes)  # type: ignore[arg-type]
+
+
+def profile_with(records: Sequence[BenchmarkRecord], run: int) -> Profile:
+    """Return a profile of one process on one machine."""
+    facts = {"host": "host", "start_time_ns": run * 1000, "end_time_ns": run * 1000 + 10}
+    profile = profile_of(records)
+    return replace(profile, provenance=profile.provenance.updated(parts=None, **facts))
+
+
+def runs_of(means_us: dict[str, float], *, runs: int, seed: int, first: int = 0) -> list[Run]:
+    """Return runs in which each benchmark takes so long, give or take half a per cent."""
+    noise = random.Random(seed)
+    found = []
+    for number in range(runs):
+        records = []
+        for test, mean in means_us.items():
+            typical = mean * 1e3 * noise.gauss(1.0, 0.005)
+            times = tuple(typical * noise.gauss(1.0, 0.002) for _ in range(ROUNDS))
+            records.append(record_of(test, cpu_ns=times))
+        found.append(Run(profile_with(records, first + number), f"run-{first + number}.proton"))
+    return found

@@ -1,0 +1,32 @@
+"""Test files with benchmarks, timed by a clock that a test winds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Each reading of the clock is one step later; the step is the length of a round.
+CLOCK = """
+    import os
+    now = 0
+    def tick():
+        global now
+        now += int(os.environ.get("CLOCK_STEP_NS", 200_000))
+        return now
+"""
+TIMED = ("--proton-timer=clock.tick", "--proton-backend=cpu")
+
+
+def make(pytester: pytest.Pytester, **files: str) -> None:
+    """Write a clock and test files."""
+    pytester.makepyfile(clock=CLOCK, **files)
+    pytester.syspathinsert()
+
+
+def document(path: Path) -> dict[str, Any]:
+    """Return a JSON document of `--proton-json`."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="ascii"))
+    return found
