@@ -152,7 +152,7 @@ def _is_disabled() -> bool:
 def _record(config: pytest.Config, settings: Settings) -> None:
     """Record a run that is no worker's, if it asks for that or stands inside of one that does."""
     distributes = is_controller(config)
-    devices = check_devices(settings, len(config.option.tx)) if distributes else ()
+    devices = check_devices(settings, config.option.tx) if distributes else ()
     # Fresh processes record themselves; parts of workers need a session that adopts them.
     wanted = (settings.gates and not settings.runs) or (distributes and settings.asks)
     run = _session_of(config, wanted=wanted)

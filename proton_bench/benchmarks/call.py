@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
@@ -81,7 +80,11 @@ class BenchmarkCall:
             return self._measured(call)
         self._awaited = False
         coroutine = self._measured_coroutine(call)
-        return coroutine if self._where.is_coroutine else asyncio.run(coroutine)
+        if self._where.is_coroutine:
+            return coroutine
+        import asyncio
+
+        return asyncio.run(coroutine)
 
     def _measured(self, call: Callable[[], Any]) -> Any:
         use = _use_of_cuda(call)
@@ -132,9 +135,9 @@ class BenchmarkCall:
 def _gives_coroutines(fn: Callable[..., Any]) -> bool:
     while isinstance(fn, functools.partial):
         fn = fn.func
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(fn, "__call__", None)  # noqa: B004 - the method, not whether there is one
-    )
+    if isinstance(fn, type) or inspect.iscoroutinefunction(fn):
+        return not isinstance(fn, type)
+    return inspect.iscoroutinefunction(type(fn).__call__)
 
 
 def _use_of_cuda(call: Callable[[], Any]) -> Callable[[object], bool]:

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -203,17 +203,17 @@ class BenchmarksInTests:
         return tuple((name, kind) for _, (name, kind, _) in _native.open_frames())
 
     def _adopt(self) -> None:
-        placed = [record for record in self._records if record.path]
+        records = _apart(record for record in self._records if record.path)
         self._records = []
-        if self._session is None or not placed or not self._session.is_live:
+        if self._session is None or not records or not self._session.is_live:
             return
         from proton_bench.benchmarks.in_profile import profile_of
         from proton_bench.capture.adopted import AdoptedProfile
 
-        self._session.adopt(AdoptedProfile(profile_of(_apart(placed)), "", _nothing))
+        self._session.adopt(AdoptedProfile(profile_of(records), "", _nothing))
 
 
-def _apart(records: Sequence[BenchmarkRecord]) -> list[BenchmarkRecord]:
+def _apart(records: Iterable[BenchmarkRecord]) -> list[BenchmarkRecord]:
     """Return the last record of each place: a test that ran again replaces what it measured."""
     return list({record.path: record for record in records}.values())
 

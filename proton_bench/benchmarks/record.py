@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -66,6 +65,8 @@ class BenchmarkRecord:
 
     def statistics(self) -> dict[str, float]:
         """Return statistics of the gated times, in ns."""
+        import statistics
+
         times = self.gated_ns
         quarters = statistics.quantiles(times, n=4) if len(times) > 1 else [times[0]] * 3
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,17 +54,22 @@ def add_to_controller(
     config.pluginmanager.register(of_run, "proton_bench_verdict")
 
 
-def check_devices(settings: Settings, workers: int) -> tuple[str, ...]:
+def check_devices(settings: Settings, workers: Sequence[str]) -> tuple[str, ...]:
     """Return the GPUs that workers take one each of, none where there are none or nobody measures.
+
+    Args:
+        settings: What the options say.
+        workers: What pytest-xdist is to start, such as ``popen`` or ``2*popen``.
 
     Raises:
         UsageError: There are more workers than GPUs.
     """
     gpus = visible_gpus() if settings.asks else ()
-    if gpus and workers > len(gpus):
+    count = sum(_number(each) for each in workers)
+    if gpus and count > len(gpus):
         has = "there is 1 GPU" if len(gpus) == 1 else f"there are {len(gpus)} GPUs"
         raise UsageError(
-            f"{workers} workers of pytest-xdist cannot measure, because {has}: benchmarks need "
+            f"{count} workers of pytest-xdist cannot measure, because {has}: benchmarks need "
             f"one for each worker; use -n {len(gpus)}, or --proton-disable to measure nothing"
         )
     return gpus
@@ -79,6 +84,11 @@ def visible_gpus() -> tuple[str, ...]:
     from proton_bench.capture.nvidia import gpu_facts
 
     return tuple(str(facts.get("uuid", index)) for index, facts in enumerate(gpu_facts()))
+
+
+def _number(workers: str) -> int:
+    times, mark, _ = workers.partition("*")
+    return int(times) if mark and times.isdecimal() else 1
 
 
 def no_profile() -> Profile:

@@ -42,15 +42,16 @@ def test_else_gpus_are_those_of_the_driver_by_what_never_changes(
 def test_workers_take_one_gpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
 
-    assert check_devices(ASKS, 2) == ("0", "1")
+    assert check_devices(ASKS, ["popen"] * 2) == ("0", "1")
+    assert check_devices(ASKS, ["2*popen//python=x"]) == ("0", "1")
     with pytest.raises(UsageError, match=r"3 workers .* there are 2 GPUs: .* use -n 2"):
-        check_devices(ASKS, 3)
+        check_devices(ASKS, ["popen", "2*popen"])
 
 
 def test_without_gpus_or_without_a_question_workers_are_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert check_devices(ASKS, 9) == ()
+    assert check_devices(ASKS, ["9*popen"]) == ()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    assert check_devices(SimpleNamespace(asks=False), 9) == ()  # type: ignore[arg-type]
+    assert check_devices(SimpleNamespace(asks=False), ["9*popen"]) == ()  # type: ignore[arg-type]
