@@ -2,7 +2,8 @@
 
 ``proton pytest tests/`` opens the session itself, and this plugin only adds the nodes;
 ``pytest --proton`` has the plugin open the session and write the files. The exit code stays
-pytest's in both. What a run does lies in ``testrun``; here is decided who records.
+pytest's in both, unless a gate is asked for. What a run does lies in ``testrun``, what benchmarks
+and their gate do in ``benchmarks``; here is decided who records.
 
 The next word keeps pytest from warning that it came too late to rewrite this module's asserts,
 which have none: PYTEST_DONT_REWRITE

@@ -65,9 +65,11 @@ class BenchmarksOfRun:
             self._write_times()
             raise
         if not self._config.option.collectonly:
-            if self._settings.gates:
-                self._judge(session)
-            self._write_times()
+            try:
+                if self._settings.gates:
+                    self._judge(session)
+            finally:
+                self._write_times()
         return found
 
     @pytest.hookimpl(tryfirst=True)

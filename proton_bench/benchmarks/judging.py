@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +81,11 @@ class Judging:
             raise
         except ProtonError as error:
             self._outcome = Outcome.failed(str(error))
+        if self._settings.markdown is not None and self._outcome is not None:
+            try:
+                _write_markdown(self._settings.markdown, self._outcome)
+            except OutputError as error:
+                self._outcome = Outcome.failed(str(error))
 
     @property
     def exit_code(self) -> int:
@@ -153,10 +159,7 @@ class Judging:
             policy,
             context=Context(noise=noise),
         )
-        outcome = Outcome(result)
-        if settings.markdown is not None:
-            _write_markdown(settings, outcome)
-        return outcome
+        return Outcome(result)
 
     def _without_base(self, problem: str) -> Outcome:
         if not self._settings.compare:
@@ -222,15 +225,12 @@ def _report_lines(outcome: Outcome) -> list[str]:
     return text.getvalue().rstrip("\n").split("\n")
 
 
-def _write_markdown(settings: Settings, outcome: Outcome) -> None:
+def _write_markdown(file: Path, outcome: Outcome) -> None:
     from proton_bench.report.gate_markdown import gate_markdown
 
-    assert settings.markdown is not None
     try:
-        settings.markdown.write_text(
-            gate_markdown(outcome), encoding="utf-8", errors="backslashreplace"
-        )
+        file.write_text(gate_markdown(outcome), encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise OutputError(
-            f"cannot write {str(settings.markdown)!a}: {error.strerror}; choose another place"
+            f"cannot write {str(file)!a}: {error.strerror}; choose another place"
         ) from error

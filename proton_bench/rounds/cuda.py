@@ -7,6 +7,7 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from proton_bench.errors import UsageError
@@ -17,8 +18,9 @@ __all__ = ["FLUSH", "CudaTimer", "UseOfCuda", "as_graph"]
 
 _LEAST_FLUSHED_BYTES = 32 << 20
 _GRAPH_WARM_UPS = 3
-# How deep tensors are looked for in arguments and results.
+# How deep and how wide tensors are looked for in arguments and results.
 _DEPTH = 3
+_BREADTH = 100
 # Scope of the flush; what stands below it is no part of a benchmark.
 FLUSH = "<flush>"
 
@@ -152,7 +154,7 @@ def _is_on_gpu(value: object) -> bool:
 
 
 def _parts(values: Iterable[object], depth: int) -> Iterator[object]:
-    for value in values:
+    for value in islice(values, _BREADTH):
         yield value
         if depth:
             yield from _parts(_inside(value), depth - 1)

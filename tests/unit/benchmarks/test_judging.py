@@ -194,6 +194,14 @@ def test_markdown_and_annotations_are_written(judged: Any, tmp_path: Path) -> No
     assert any(line.startswith("::error") for line in found.lines())
 
 
+def test_a_comment_is_written_without_a_baseline_too(judged: Any, tmp_path: Path) -> None:
+    file = tmp_path / "comment.md"
+
+    judged(base_runs(), markdown=file)
+
+    assert "### NO-BASELINE" in file.read_text(encoding="utf-8")
+
+
 def test_markdown_that_cannot_be_written_is_an_error(judged: Any, tmp_path: Path) -> None:
     found = judged(base_runs(), base_runs(), markdown=tmp_path / "none" / "x.md")
 
