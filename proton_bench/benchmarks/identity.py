@@ -10,19 +10,30 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
-__all__ = ["benchmark_id", "parameters_of"]
+__all__ = ["benchmark_ids", "parameters_of"]
 
 _MAX_VALUE = 80
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def benchmark_id(item: pytest.Item) -> str:
-    """Return the test's node id with the values of parameters in the place of their numbers."""
+def benchmark_ids(items: Iterable[pytest.Item]) -> dict[str, str]:
+    """Return the names of tests by their node ids.
+
+    They are the node ids with the values of parameters in the place of their numbers, except where
+    two tests would have the same name: these keep their node ids.
+    """
+    found = {item.nodeid: _stable_id(item) for item in items}
+    uses = Counter(found.values())
+    return {test: name if uses[name] == 1 else test for test, name in found.items()}
+
+
+def _stable_id(item: pytest.Item) -> str:
     callspec: Any = getattr(item, "callspec", None)
     if callspec is None:
         return item.nodeid

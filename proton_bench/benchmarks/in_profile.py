@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from proton_bench.benchmarks.record import REPLICATE, BenchmarkRecord
 from proton_bench.errors import UsageError
+from proton_bench.gate.canary import CANARY_SCOPE
 from proton_bench.profile import (
     Aggregation,
     Distribution,
@@ -71,8 +72,8 @@ def gated_profile(profile: Profile, source: str) -> Profile:
     """Return what the gate compares: benchmarks by their ids, all values for one call.
 
     Below each stands ``round`` with the times of its rounds, and what was recorded while they ran.
-    Set-up, warm-up and flushes of the cache are left out. As the number of rounds is a matter of
-    calibration, sums are divided by the calls.
+    Set-up, warm-up and flushes of the cache are left out; canaries stay. As the number of rounds is
+    a matter of calibration, sums are divided by the calls.
 
     Raises:
         UsageError: The profile holds no benchmark.
@@ -89,6 +90,9 @@ def gated_profile(profile: Profile, source: str) -> Profile:
         builder.declare(metric, column.spec.aggregation)
     for row, name in ids.items():
         _copy(profile, builder, row, name=name)
+    for row in profile.children(0):
+        if profile.name(row) == CANARY_SCOPE:
+            _copy(profile, builder, row, name=CANARY_SCOPE)
     return builder.build(
         provenance=profile.provenance.to_plain(),
         dropped=profile.dropped,
@@ -109,7 +113,7 @@ def _copy(profile: Profile, builder: ProfileBuilder, root: int, *, name: str) ->
         for metric, column in profile.columns.items()
         if column.kind.is_number and metric not in _LEFT_OUT
     ]
-    for row in _below(profile, root):
+    for row in range(root + 1, int(profile.subtree_end[root])):
         above = places.get(int(profile.parents[row]))
         if above is None or profile.name(row) == FLUSH:
             continue
@@ -125,15 +129,6 @@ def _copy(profile: Profile, builder: ProfileBuilder, root: int, *, name: str) ->
             found = None if metric in _LEFT_OUT else table.get(row)
             if found is not None:
                 builder.set_distribution(places[row], metric, found)
-
-
-def _below(profile: Profile, root: int) -> Iterator[int]:
-    inside = {root}
-    for row in range(root + 1, len(profile)):
-        if int(profile.parents[row]) not in inside:
-            return
-        inside.add(row)
-        yield row
 
 
 def _values(columns: Sequence[MetricColumn], row: int, calls: float) -> Iterator[tuple[str, float]]:

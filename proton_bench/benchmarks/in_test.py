@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proton_bench.benchmarks.call import BenchmarkCall, Surroundings
-from proton_bench.benchmarks.identity import benchmark_id, parameters_of
+from proton_bench.benchmarks.identity import benchmark_ids, parameters_of
 from proton_bench.benchmarks.marker import FIXTURE, MARKER, Asked, is_benchmark, read_marker
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.settings import Settings
@@ -46,6 +46,7 @@ class BenchmarksInTests:
         self._settings = settings
         self._session = session
         self._measures = measures
+        self._ids: dict[str, str] = {}
         self._records: list[BenchmarkRecord] = []
         self._path: _Path = ()
 
@@ -56,6 +57,7 @@ class BenchmarksInTests:
     ) -> None:
         """Check what tests ask, and leave out those that options leave out."""
         benchmarks = [item for item in items if is_benchmark(item)]
+        self._ids = benchmark_ids(benchmarks)
         for item in benchmarks:
             try:
                 item.stash[_asked] = read_marker(item)
@@ -109,7 +111,7 @@ class BenchmarksInTests:
                 pytrace=False,
             )
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """Time the whole test where it has the marker and does not use the fixture."""
         self._path = ()
@@ -159,7 +161,7 @@ class BenchmarksInTests:
         asked = item.stash.get(_asked, Asked())
         metric = asked.metric or measurement.device
         item.stash[_record] = BenchmarkRecord(
-            id=benchmark_id(item),
+            id=self._ids.get(item.nodeid, item.nodeid),
             node_id=item.nodeid,
             group=asked.group,
             parameters=parameters_of(item),

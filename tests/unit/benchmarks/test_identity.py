@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.benchmarks.identity import benchmark_id, parameters_of
+from proton_bench.benchmarks.identity import benchmark_ids, parameters_of
 
 SOURCE = """
     import enum
@@ -42,7 +42,7 @@ def ids(pytester: pytest.Pytester, shapes: str) -> list[str]:
     items, _ = pytester.inline_genitems(
         pytester.makepyfile(test_x=SOURCE.replace("SHAPES", shapes)), "-pno:asyncio"
     )
-    return [benchmark_id(item) for item in items]
+    return list(benchmark_ids(items).values())
 
 
 def test_values_stand_for_the_numbers_of_pytest(pytester: pytest.Pytester) -> None:
@@ -72,6 +72,16 @@ def test_an_inserted_parameter_renames_no_other(pytester: pytest.Pytester) -> No
     after = ids(pytester, "Shape(9, 9), Shape(1, 2), Shape(3, 4)")
 
     assert set(before) < set(after)
+
+
+def test_tests_that_would_share_a_name_keep_the_numbers(pytester: pytest.Pytester) -> None:
+    found = ids(pytester, "Shape(1, 2), Shape(1, 2), Shape(3, 4)")
+
+    assert found[:3] == [
+        "test_x.py::test_shaped[1-shape0]",
+        "test_x.py::test_shaped[1-shape1]",
+        "test_x.py::test_shaped[1-shape=Shape(3, 4)]",
+    ]
 
 
 def test_parameters_are_texts(pytester: pytest.Pytester) -> None:

@@ -6,6 +6,7 @@ from fakes.benchmarks import record_of
 from proton_bench.benchmarks.in_profile import gated_profile, profile_of
 from proton_bench.benchmarks.record import REPLICATE
 from proton_bench.errors import UsageError
+from proton_bench.gate.canary import CANARY_SCOPE
 from proton_bench.profile import (
     Device,
     Distribution,
@@ -106,6 +107,18 @@ def test_the_gate_sees_rounds_and_what_ran_in_them_for_one_call() -> None:
     assert times is not None
     assert times.n == 24
     assert gated.provenance["host"] == "h"
+
+
+def test_canaries_stay_as_they_are() -> None:
+    builder = ProfileBuilder()
+    canary = builder.add(0, CANARY_SCOPE, FrameKind.SCOPE)
+    builder.add(canary, "fma", FrameKind.KERNEL, metrics={"time (ns)": 70, "count": 7}, device=GPU)
+    profile = Profile.merge([builder.build(), profile_of([record_of()])])
+
+    gated = gated_profile(profile, "x.proton")
+
+    assert value(gated, (CANARY_SCOPE, "fma"), "time (ns)") == 70.0
+    assert value(gated, (CANARY_SCOPE, "fma"), "count") == 7.0
 
 
 def test_a_marker_may_gate_the_other_clock() -> None:
