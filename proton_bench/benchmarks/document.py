@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proton_bench.benchmarks.files import write_file
 from proton_bench.benchmarks.record import REPLICATE, BenchmarkRecord
-from proton_bench.errors import OutputError
 
 __all__ = ["SCHEMA", "VERSION", "write_document"]
 
@@ -43,15 +42,7 @@ def write_document(
         "benchmarks": [_benchmark(record) for record in records],
         "gate": gate,
     }
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            partial.write_text(json.dumps(document, indent=1) + "\n", encoding="ascii")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write {str(path)!a}: {error.strerror}") from error
+    write_file(path, json.dumps(document, indent=1) + "\n")
 
 
 def _benchmark(record: BenchmarkRecord) -> dict[str, Any]:

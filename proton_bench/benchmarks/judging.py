@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,27 +11,22 @@ import pytest
 from proton_bench.analysis.run import Run
 from proton_bench.baseline import BaselineStore, read_noise
 from proton_bench.baseline.reference import read_base
-from proton_bench.benchmarks.in_profile import ROUND, gated_profile
+from proton_bench.benchmarks.files import write_file
+from proton_bench.benchmarks.in_profile import gated_profile
+from proton_bench.benchmarks.policy import chosen_policy
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.replicates import record_replicates
 from proton_bench.benchmarks.settings import Settings
-from proton_bench.errors import InterruptedExperimentError, OutputError, ProtonError
-from proton_bench.gate import (
-    Context,
-    GateResult,
-    Policy,
-    SuiteVerdict,
-    judge,
-    parse_threshold,
-    read_policy,
-)
+from proton_bench.errors import InterruptedExperimentError, ProtonError
+from proton_bench.gate import Context, GateResult, SuiteVerdict, judge
+from proton_bench.gate.verdict import EXIT_CODES
 from proton_bench.profile import Profile
 from proton_bench.report.gate import GateReport
 from proton_bench.report.gate_document import gate_document
 from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.gate_words import row_text, structure_text
 
-__all__ = ["Judging", "chosen_policy"]
+__all__ = ["Judging"]
 
 _THIS_RUN = "this run"
 
@@ -55,7 +48,10 @@ class Judging:
         self._records = records
         self._store = BaselineStore(settings.storage)
         self._outcome: Outcome | None = None
+        self._runs: Sequence[Run] = []
+        self._sides: tuple[Sequence[Run], Sequence[Run]] = ([], [])
         self._saved: list[str] = []
+        self._problems: list[str] = []
 
     def run(self, recorded: Callable[[], Profile]) -> None:
         """Measure, compare and save; errors become what is shown.
@@ -67,29 +63,22 @@ class Judging:
             InterruptedExperimentError: A signal came while fresh processes measured.
         """
         try:
-            if not self._records:
-                self._outcome = self._without_base(
-                    "no test is a benchmark: use the fixture or the marker proton_bench"
-                )
-                return
-            runs = self._runs(recorded)
-            if self._settings.compare:
-                self._outcome = self._judged(runs)
-            for name in self._settings.save:
-                self._saved.append(self._store.save(name, runs).reference)
+            self._decide(recorded)
         except InterruptedExperimentError:
             raise
         except ProtonError as error:
             self._outcome = Outcome.failed(str(error))
-        if self._settings.markdown is not None and self._outcome is not None:
+        for step in (self._save, self._write):
             try:
-                _write_markdown(self._settings.markdown, self._outcome)
-            except OutputError as error:
-                self._outcome = Outcome.failed(str(error))
+                step()
+            except ProtonError as error:
+                self._problems.append(str(error))
 
     @property
     def exit_code(self) -> int:
         """What the run exits with where no test failed: that of `proton gate`."""
+        if self._problems:
+            return EXIT_CODES[SuiteVerdict.ERROR]
         if self._outcome is None:
             return 0
         result = self._outcome.result
@@ -130,6 +119,7 @@ class Judging:
             lines += _report_lines(outcome)
         if outcome is not None:
             lines += self._advice(outcome)
+        lines += [f"error: {_printable(problem)}" for problem in self._problems]
         lines += [
             f"saved as candidate {reference}; `proton baseline promote {reference}` makes it count"
             for reference in self._saved
@@ -140,26 +130,47 @@ class Judging:
             lines += gate_annotations(outcome)
         return lines
 
-    def _runs(self, recorded: Callable[[], Profile]) -> list[Run]:
+    def _decide(self, recorded: Callable[[], Profile]) -> None:
+        settings = self._settings
+        if not self._records:
+            self._outcome = self._without_base(
+                "no test is a benchmark: use the fixture or the marker proton_bench"
+            )
+            return
+        self._runs = self._measured(recorded)
+        if not settings.compare:
+            return
+        base = read_base(settings.compare, self._runs, self._store)
+        if base.missing:
+            self._outcome = self._without_base(base.missing)
+            return
+        policy = chosen_policy(settings, self._records)
+        noise = None if settings.noise is None else read_noise(settings.noise)
+        sides = [_gated(run) for run in base.runs], [_gated(run) for run in self._runs]
+        self._outcome = Outcome(judge(*sides, policy, context=Context(noise=noise)))
+        self._sides = sides
+
+    def _measured(self, recorded: Callable[[], Profile]) -> Sequence[Run]:
         tests = [record.node_id for record in self._records]
         if self._settings.runs:
             return record_replicates(self._config, tests, self._settings.runs)
         return [Run(recorded(), _THIS_RUN)]
 
-    def _judged(self, runs: Sequence[Run]) -> Outcome:
-        settings = self._settings
-        policy = chosen_policy(settings, self._records)
-        noise = None if settings.noise is None else read_noise(settings.noise)
-        base = read_base(settings.compare, runs, self._store)
-        if base.missing:
-            return self._without_base(base.missing)
-        result = judge(
-            [_gated(run) for run in base.runs],
-            [_gated(run) for run in runs],
-            policy,
-            context=Context(noise=noise),
-        )
-        return Outcome(result)
+    def _save(self) -> None:
+        for name in self._settings.save if self._runs else ():
+            self._saved.append(self._store.save(name, self._runs).reference)
+
+    def _write(self) -> None:
+        settings, outcome = self._settings, self._outcome
+        if settings.markdown is not None and outcome is not None:
+            from proton_bench.report.gate_markdown import gate_markdown
+
+            write_file(settings.markdown, gate_markdown(outcome))
+        base, new = self._sides
+        if settings.html is not None and base:
+            from proton_bench.report.page.document import PageOptions, comparison_page
+
+            write_file(settings.html, comparison_page(base, new, PageOptions(ignore_devices=True)))
 
     def _without_base(self, problem: str) -> Outcome:
         if not self._settings.compare:
@@ -176,32 +187,6 @@ class Judging:
                 "--proton-runs=6 measures in 6 fresh processes"
             ]
         return []
-
-
-def chosen_policy(settings: Settings, records: Sequence[BenchmarkRecord]) -> Policy:
-    """Return the policy: of a file, then what markers say of their tests, then the options.
-
-    Raises:
-        UsageError: Something cannot be read.
-    """
-    file = settings.policy_file
-    policy = Policy() if file is None else read_policy(file)
-    marked = [record for record in records if record.threshold]
-    if marked and not policy.thresholds:
-        # The default holds only where no threshold was written; other tests keep it.
-        policy = replace(policy, thresholds=(policy.default_threshold(),))
-    own = tuple(
-        replace(parse_threshold(record.threshold), selector=f"{_escaped(record.id)}/{ROUND}")
-        for record in marked
-    )
-    policy = replace(policy, thresholds=(*policy.thresholds, *own))
-    if settings.inconclusive_passes is not None:
-        policy = replace(policy, inconclusive_passes=settings.inconclusive_passes)
-    return policy.with_thresholds(settings.compare_fail)
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"\\{each}" if each in "\\/*?" else each for each in name)
 
 
 def _gated(run: Run) -> Run:
@@ -223,14 +208,3 @@ def _report_lines(outcome: Outcome) -> list[str]:
     text = io.StringIO()
     Console(file=text, color_system=None).print(GateReport(outcome), crop=False, soft_wrap=True)
     return text.getvalue().rstrip("\n").split("\n")
-
-
-def _write_markdown(file: Path, outcome: Outcome) -> None:
-    from proton_bench.report.gate_markdown import gate_markdown
-
-    try:
-        file.write_text(gate_markdown(outcome), encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {str(file)!a}: {error.strerror}; choose another place"
-        ) from error

@@ -56,6 +56,7 @@ def add_options(group: Any) -> None:
     add("--proton-storage", metavar="DIR", help="where baselines are; default ROOTDIR/.proton")
     add("--proton-json", metavar="FILE", help="write times and verdict as JSON")
     add("--proton-markdown", metavar="FILE", help="write the verdict as a comment")
+    add("--proton-html", metavar="FILE", help="write what changed as a page")
     add("--proton-github", action="store_true", help="print annotations of GitHub Actions")
     add("--proton-timer", metavar="MODULE.NAME", help="function that returns ns, for the CPU")
     add("--proton-group-by", choices=GROUPINGS, default="group", help="tables of benchmarks")
@@ -86,6 +87,7 @@ class Settings:
         storage: Folder of the baselines.
         json: File for times and verdict.
         markdown: File for the verdict as a comment.
+        html: File for a page of what changed.
         github: Whether annotations are printed.
         clock: Clock of the CPU in ns.
         group_by: What makes a table of its own.
@@ -110,6 +112,7 @@ class Settings:
     storage: Path
     json: Path | None
     markdown: Path | None
+    html: Path | None
     github: bool
     clock: Callable[[], int]
     group_by: str
@@ -168,6 +171,7 @@ class Settings:
             storage=file("proton_storage") or config.rootpath / ".proton",
             json=None if is_replicate else file("proton_json"),
             markdown=None if is_replicate else file("proton_markdown"),
+            html=None if is_replicate else file("proton_html"),
             github=option("proton_github"),
             clock=_clock(option("proton_timer")),
             group_by=option("proton_group_by"),
@@ -205,6 +209,7 @@ def _check(settings: Settings) -> None:
         "--proton-noise": settings.noise,
         "--proton-inconclusive": settings.inconclusive_passes is not None,
         "--proton-markdown": settings.markdown,
+        "--proton-html": settings.html,
         "--proton-github": settings.github,
     }
     alone = [name for name, value in judged.items() if value]

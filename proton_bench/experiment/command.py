@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proton_bench.capture.run_options import RunOptions, runner_command
+from proton_bench.capture.target import TargetKind
 
 __all__ = ["FORMATS", "Command"]
 
@@ -53,7 +54,8 @@ class Command:
     @property
     def text(self) -> str:
         """The target and its arguments, for people."""
-        target = self.options.target or str(self.options.kind)
+        is_pytest = self.options.kind is TargetKind.PYTEST
+        target = "pytest" if is_pytest else self.options.target or str(self.options.kind)
         return shlex.join([target, *self.arguments])
 
     def to_document(self) -> dict[str, Any]:

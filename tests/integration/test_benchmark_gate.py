@@ -249,4 +249,4 @@ def test_a_fresh_process_that_fails_is_an_error_with_its_output(
 
     assert result.ret == 2
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["ERROR: the alone run 1 of new*ended with exit code 1*"])
+    result.stdout.fnmatch_lines(["ERROR: run 1 of pytest *ended with exit code 1*"])

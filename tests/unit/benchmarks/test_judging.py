@@ -11,8 +11,10 @@ from fakes.benchmarks import record_of, runs_of
 from proton_bench.analysis.run import Run
 from proton_bench.baseline import BaselineStore
 from proton_bench.benchmarks import judging
-from proton_bench.benchmarks.judging import Judging, chosen_policy
+from proton_bench.benchmarks.judging import Judging
+from proton_bench.benchmarks.policy import chosen_policy
 from proton_bench.benchmarks.settings import Settings
+from proton_bench.formats.registry import write_profile
 from proton_bench.gate import Policy
 
 A, B = "test_x.py::test_a", "test_x.py::test_b[shape=(1, 2)]"
@@ -37,6 +39,7 @@ def settings(tmp_path: Path) -> Settings:
         storage=tmp_path / "store",
         json=None,
         markdown=None,
+        html=None,
         github=False,
         clock=lambda: 0,
         group_by="group",
@@ -202,11 +205,41 @@ def test_a_comment_is_written_without_a_baseline_too(judged: Any, tmp_path: Path
     assert "### NO-BASELINE" in file.read_text(encoding="utf-8")
 
 
-def test_markdown_that_cannot_be_written_is_an_error(judged: Any, tmp_path: Path) -> None:
-    found = judged(base_runs(), base_runs(), markdown=tmp_path / "none" / "x.md")
+def test_a_page_shows_what_changed(judged: Any, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+
+    judged(runs_of({A: 110.0, B: 40.0}, runs=6, seed=2, first=10), base_runs(), html=file)
+
+    assert A in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("option", ["markdown", "html"])
+def test_a_file_that_cannot_be_written_is_an_error_beside_the_verdict(
+    judged: Any, tmp_path: Path, option: str
+) -> None:
+    slower = runs_of({A: 110.0, B: 40.0}, runs=6, seed=2, first=10)
+
+    found = judged(slower, base_runs(), **{option: tmp_path / "none" / "x"})
 
     assert found.exit_code == 2
-    assert "cannot write" in found.lines()[0]
+    assert found.lines()[0].startswith("FAIL: ")
+    assert found.lines()[-1].startswith("error: cannot write ")
+    assert list(found.failures()) == [A]
+
+
+def test_a_store_that_cannot_be_written_is_an_error_beside_the_verdict(
+    judged: Any, tmp_path: Path, settings: Settings
+) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for number, run in enumerate(base_runs()):
+        write_profile(run.profile, folder / f"{number}.proton")
+    settings.storage.write_text("a file")
+
+    found = judged(base_runs(), compare=(str(folder),), save=("main",))
+
+    assert found.exit_code == 2
+    assert any(line.startswith("error: ") for line in found.lines())
 
 
 def test_names_of_tests_are_no_globs(settings: Settings) -> None:

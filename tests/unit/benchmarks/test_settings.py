@@ -41,7 +41,12 @@ def test_options_are_read(read, pytester: pytest.Pytester) -> None:
         *("--proton-save=pr", "--proton-autosave", "--proton-json=x/o.json"),
         *("--proton-policy=p.toml", "--proton-noise=n.json", "--proton-storage=store"),
         *("--proton-inconclusive=pass", "--proton-missing-baseline=pass", "--proton-github"),
-        *("--proton-markdown=o.md", "--proton-columns=mean, rounds", "--proton-sort=mean"),
+        *(
+            "--proton-markdown=o.md",
+            "--proton-html=o.html",
+            "--proton-columns=mean, rounds",
+            "--proton-sort=mean",
+        ),
         *("--proton-group-by=param", "--proton-time-unit=ms", "--proton-timer=time.time_ns"),
     )
     here = pytester.path
@@ -50,6 +55,7 @@ def test_options_are_read(read, pytester: pytest.Pytester) -> None:
     assert found.compare_fail == ("mean:5%", "calls:0")
     assert (found.runs, found.save) == (6, ("pr", "pytest"))
     assert (found.json, found.markdown) == (here / "x/o.json", here / "o.md")
+    assert found.html == here / "o.html"
     assert (found.policy, found.noise, found.storage) == (
         here / "p.toml",
         here / "n.json",
@@ -111,6 +117,7 @@ GATED = ("--proton-compare=main",)
         (("--proton-noise=n",), "--proton-noise is about the gate"),
         (("--proton-inconclusive=fail",), "--proton-inconclusive is about the gate"),
         (("--proton-markdown=m",), "--proton-markdown is about the gate"),
+        (("--proton-html=h",), "--proton-html is about the gate"),
         (("--proton-github",), "--proton-github is about the gate"),
         ((*GATED, "--proton-compare-fail=mean:5q"), "column 7: 'q' is no unit"),
         ((*GATED, "--proton-policy=none.toml"), "none.toml"),
