@@ -82,7 +82,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         _start_worker(early_config, orders)
         return
     options = early_config.known_args_namespace
-    if not options.proton or options.proton_no_interpret or _under_command_line():
+    asked = [options.proton, options.proton_compare, options.proton_save, options.proton_autosave]
+    if not any(asked) or options.proton_no_interpret or _under_command_line():
         return
     if not _is_disabled() and not _recorded:
         # pytest captures stderr at this point and would lose the text.
@@ -157,11 +158,12 @@ def _record(config: pytest.Config, settings: Settings) -> None:
     # Fresh processes record themselves; parts of workers need a session that adopts them.
     wanted = (settings.gates and not settings.runs) or (distributes and settings.asks)
     run = _session_of(config, wanted=wanted)
+    is_inner = run is None or bool(_recorded and run.formats is None)
     if not distributes:
         add_to_run(config, settings, None if run is None else run.session)
-    elif run is None:
+    elif is_inner:
         add_to_controller(config, settings, no_profile)
-    if run is None or (_recorded and run.formats is None):
+    if run is None or is_inner:
         # The nodes of an inner run stand below the test that started it.
         if _recorded and not distributes:
             _add_nodes(config)

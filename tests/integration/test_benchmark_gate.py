@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as Xml
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,23 @@ def test_saved_runs_are_candidates_until_they_are_promoted(
     assert (first.ret, before.ret, after.ret) == (0, 5, 3)
     first.stdout.fnmatch_lines(["saved as candidate main@*"])
     before.stdout.fnmatch_lines(["NO-BASELINE: nothing was promoted to be baseline main*"])
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.parametrize("option", ["--proton-compare=main", "--proton-save=main"])
+def test_backends_prepare_a_run_that_is_recorded_for_its_gate(
+    pytester: pytest.Pytester, run_pytest: RunPytest, option: str
+) -> None:
+    make(
+        pytester,
+        test_x="""
+        import os
+        interprets = os.environ.get("TRITON_INTERPRET")
+        def test_a(): assert interprets == "1"
+        """,
+    )
+
+    run_pytest(option).assert_outcomes(passed=1)
 
 
 # -- fresh processes -----------------------------------------------------------------------------
