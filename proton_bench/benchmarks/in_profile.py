@@ -16,7 +16,6 @@ from proton_bench.profile import (
     Profile,
     ProfileBuilder,
 )
-from proton_bench.rounds.cuda import FLUSH
 
 __all__ = ["ROUND", "gated_profile", "profile_of"]
 
@@ -114,11 +113,8 @@ def _copy(profile: Profile, builder: ProfileBuilder, root: int, *, name: str) ->
         if column.kind.is_number and metric not in _LEFT_OUT
     ]
     for row in range(root + 1, int(profile.subtree_end[root])):
-        above = places.get(int(profile.parents[row]))
-        if above is None or profile.name(row) == FLUSH:
-            continue
         places[row] = builder.add(
-            above,
+            places[int(profile.parents[row])],
             profile.name(row),
             profile.kind(row),
             metrics=dict(_values(columns, row, calls)),

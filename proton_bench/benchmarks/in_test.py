@@ -190,7 +190,7 @@ class BenchmarksInTests:
         from proton_bench import _native
 
         _native.enter_scope(name)
-        if name == "rounds":
+        if name == "rounds" and not self._path:
             self._path = self._open_path()
         try:
             yield

@@ -21,7 +21,7 @@ _GRAPH_WARM_UPS = 3
 # How deep and how wide tensors are looked for in arguments and results.
 _DEPTH = 3
 _BREADTH = 100
-# Scope of the flush; what stands below it is no part of a benchmark.
+# Scope of the flush, beside those of warm-up and rounds.
 FLUSH = "<flush>"
 
 
@@ -71,11 +71,14 @@ class CudaTimer:
         self._flushed = _l2_sized(torch) if flush_l2 else None
         self._begun_ns = 0
 
-    def begin(self) -> None:
-        """Begin a round."""
+    def prepare(self) -> None:
+        """Flush the cache, in a node of its own."""
         if self._flushed is not None:
             with self._around(FLUSH):
                 self._flushed.zero_()
+
+    def begin(self) -> None:
+        """Begin a round."""
         self._first.record()
         self._begun_ns = time.perf_counter_ns()
 

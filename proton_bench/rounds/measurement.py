@@ -56,14 +56,29 @@ def measure(
         call: The function.
         timer: Tells how long rounds took.
         plan: How to time it.
-        around: Returns what to hold open while trials (``"warm-up"``) and ``"rounds"`` run.
+        around: Returns what to hold open while a trial (``"warm-up"``) or a round (``"rounds"``)
+            runs.
     """
     with around("warm-up"):
         for _ in repeat(None, _further_calls(plan)):
             call()
-        calls, first = _drive(_calibrate(timer.device, plan), call, timer)
-    with around("rounds"):
-        _, times = _drive(_rounds(calls, plan, first), call, timer)
+
+    def drive(schedule: _Schedule, name: str) -> tuple[int, tuple[RoundTime, ...]]:
+        calls = next(schedule)
+        while True:
+            timer.prepare()
+            with around(name):
+                timer.begin()
+                for _ in repeat(None, calls):
+                    call()
+                took = timer.end()
+            try:
+                calls = schedule.send(took)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+
+    calls, first = drive(_calibrate(timer.device, plan), "warm-up")
+    _, times = drive(_rounds(calls, plan, first), "rounds")
     return _measured(timer.device, calls, times)
 
 
@@ -78,9 +93,23 @@ async def measure_coroutine(
     with around("warm-up"):
         for _ in repeat(None, _further_calls(plan)):
             await call()
-        calls, first = await _drive_coroutine(_calibrate(timer.device, plan), call, timer)
-    with around("rounds"):
-        _, times = await _drive_coroutine(_rounds(calls, plan, first), call, timer)
+
+    async def drive(schedule: _Schedule, name: str) -> tuple[int, tuple[RoundTime, ...]]:
+        calls = next(schedule)
+        while True:
+            timer.prepare()
+            with around(name):
+                timer.begin()
+                for _ in repeat(None, calls):
+                    await call()
+                took = timer.end()
+            try:
+                calls = schedule.send(took)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+
+    calls, first = await drive(_calibrate(timer.device, plan), "warm-up")
+    _, times = await drive(_rounds(calls, plan, first), "rounds")
     return _measured(timer.device, calls, times)
 
 
@@ -110,36 +139,6 @@ def _rounds(calls: int, plan: Plan, first: tuple[RoundTime, ...]) -> _Schedule:
 def _rounds_that_fit(round_ns: float, plan: Plan) -> int:
     fitting = plan.max_time_s * 1e9 / round_ns if round_ns > 0.0 else math.inf
     return int(min(max(fitting, _LEAST_ROUNDS), _MOST_ROUNDS))
-
-
-def _drive(
-    schedule: _Schedule, call: Callable[[], object], timer: Timer
-) -> tuple[int, tuple[RoundTime, ...]]:
-    calls = next(schedule)
-    while True:
-        timer.begin()
-        for _ in repeat(None, calls):
-            call()
-        took = timer.end()
-        try:
-            calls = schedule.send(took)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-
-async def _drive_coroutine(
-    schedule: _Schedule, call: Callable[[], Awaitable[object]], timer: Timer
-) -> tuple[int, tuple[RoundTime, ...]]:
-    calls = next(schedule)
-    while True:
-        timer.begin()
-        for _ in repeat(None, calls):
-            await call()
-        took = timer.end()
-        try:
-            calls = schedule.send(took)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
 
 
 def _measured(device: Device, calls: int, times: tuple[RoundTime, ...]) -> Measurement:

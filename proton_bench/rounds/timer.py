@@ -42,6 +42,9 @@ class Timer(Protocol):
     def device(self) -> Device:
         """Whose clock counts."""
 
+    def prepare(self) -> None:
+        """Do what comes before a round and is no part of it."""
+
     def begin(self) -> None:
         """Begin a round."""
 
@@ -61,6 +64,9 @@ class CpuTimer:
     def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self._clock = clock
         self._begun_ns = 0
+
+    def prepare(self) -> None:
+        """Do nothing: rounds on the CPU need no preparation."""
 
     def begin(self) -> None:
         """Begin a round."""

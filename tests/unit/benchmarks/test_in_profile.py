@@ -41,7 +41,7 @@ def with_kernels() -> Profile:
     warm = builder.add(call, "warm-up", FrameKind.SCOPE)
     builder.add(warm, "mm", FrameKind.KERNEL, metrics={"time (ns)": 800, "count": 4}, device=GPU)
     rounds = builder.add(call, "rounds", FrameKind.SCOPE, metrics={"wall (ns)": 7})
-    flush = builder.add(rounds, FLUSH, FrameKind.SCOPE)
+    flush = builder.add(call, FLUSH, FrameKind.SCOPE)
     builder.add(flush, "memset", FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 3}, device=GPU)
     fwd = builder.add(rounds, "fwd", FrameKind.SCOPE)
     kernel = builder.add(

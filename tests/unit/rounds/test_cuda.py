@@ -126,6 +126,7 @@ def test_the_cache_is_flushed_in_a_node_of_its_own_before_the_first_event(torch:
         torch.log.append(f"{name} ends")
 
     timer = CudaTimer(around, flush_l2=True)
+    timer.prepare()
     timer.begin()
     took = timer.end()
 
@@ -138,6 +139,7 @@ def test_the_cache_is_flushed_in_a_node_of_its_own_before_the_first_event(torch:
 
 def test_without_flush_no_memory_is_taken(torch: Torch) -> None:
     timer = CudaTimer(lambda name: nullcontext(), flush_l2=False)
+    timer.prepare()
     timer.begin()
 
     assert torch.log == ["record"]

@@ -15,7 +15,11 @@ class Scripted:
     def __init__(self, times: Sequence[RoundTime], device: Device = Device.CPU) -> None:
         self.device = device
         self.rounds = 0
+        self.prepared = 0
         self._times = times
+
+    def prepare(self) -> None:
+        self.prepared += 1
 
     def begin(self) -> None:
         self.rounds += 1
@@ -60,6 +64,7 @@ def test_calls_of_a_round_double_until_it_is_long_enough(function: Counted) -> N
 
     assert found.calls == 4
     assert found.cpu_ns == (30_000.0, 30_000.0)
+    assert timer.prepared == timer.rounds == 5
     assert function.parts == ["warm-up"] * 7 + ["rounds"] * 8
 
 
