@@ -31,7 +31,7 @@ demo: $(INSTALLED)
 	proton view build/demo.proton
 
 test: $(INSTALLED)
-	python -m pytest -n $(JOBS) tests
+	python -m pytest -n $(JOBS) --dist worksteal tests
 	cmake -S native --preset tests -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
 	cmake --build build/native-tests -j $(JOBS)
 	ctest --test-dir build/native-tests -j $(JOBS) --output-on-failure --no-tests=error

@@ -48,9 +48,12 @@ class Opened:
 Open = Callable[..., Opened]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium(browser_path: str) -> Iterator[Any]:
-    """Start the installed browser; its user data lies in a folder of its own."""
+    """Start the installed browser; its user data lies in a folder of its own.
+
+    Not for the whole session: while it is driven, an event loop runs in this thread.
+    """
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

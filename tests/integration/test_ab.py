@@ -28,6 +28,7 @@ record_times(times, between=kernels.BETWEEN)
 """
 KERNELS = "SLOWER = {}\nBETWEEN = 0.004\n"
 SLOWER = "SLOWER = {'layer2/k13': 1.05}\nBETWEEN = 0.004\n"
+FEW = ("--runs", "4")  # enough for what differs that much, where no screening is needed
 Proton = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -148,7 +149,7 @@ def test_two_commands_are_compared(ab: Proton, repository: Path) -> None:
     )
     (repository / "slower.py").write_text(SLOWER)
 
-    done = ab("-b", "cpu", "--base", "bench.py --any 'word here'", "--", "slow.py")
+    done = ab("-b", "cpu", *FEW, "--base", "bench.py --any 'word here'", "--", "slow.py")
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "layer2 > k13" in done.stdout
@@ -196,7 +197,7 @@ def test_files_edited_between_runs_are_incomparable(ab: Proton, repository: Path
         "    file.write('# again\\n')\n"
     )
 
-    done = ab("-b", "cpu", "--", "bench.py")
+    done = ab("-b", "cpu", *FEW, "--", "bench.py")
 
     assert done.returncode == 4, done.stdout + done.stderr
     assert "changed-meanwhile" in done.stdout
@@ -210,7 +211,7 @@ def test_tests_of_another_revision_are_todays(ab: Proton, repository: Path) -> N
     )
     (repository / "kernels.py").write_text(SLOWER)
 
-    done = ab("-b", "cpu", "--", "pytest", "-p", "no:cacheprovider", "test_it.py")
+    done = ab("-b", "cpu", *FEW, "--", "pytest", "-p", "no:cacheprovider", "test_it.py")
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "layer2 > k13" in done.stdout
@@ -226,7 +227,7 @@ def test_each_side_has_an_environment_of_its_own(ab: Proton, repository: Path) -
         )
     )
 
-    done = ab("-b", "cpu", "--setup", copy, "--", "bench.py")
+    done = ab("-b", "cpu", *FEW, "--setup", copy, "--", "bench.py")
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "layer2 > k13" in done.stdout
