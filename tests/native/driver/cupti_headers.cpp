@@ -4,7 +4,6 @@
 // need not be there.
 #include "driver/cupti_copy_calls.h"
 #include "driver/cupti_functions.h"
-#include "driver/cupti_nvtx_calls.h"
 #include "driver/cupti_rare_records.h"
 
 #include <cuda.h>
@@ -117,14 +116,6 @@ SAME(kGraphNodeCloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 SAME(kGraphNodeUpdated, CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED);
 SAME(kGraphNodeSetParams, CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS);
 #endif
-SAME(kNvtxRangePushA, CUPTI_CBID_NVTX_nvtxRangePushA);
-SAME(kNvtxRangePushW, CUPTI_CBID_NVTX_nvtxRangePushW);
-SAME(kNvtxRangePushEx, CUPTI_CBID_NVTX_nvtxRangePushEx);
-SAME(kNvtxRangePop, CUPTI_CBID_NVTX_nvtxRangePop);
-SAME(kNvtxDomainRangePushEx, CUPTI_CBID_NVTX_nvtxDomainRangePushEx);
-SAME(kNvtxDomainRangePop, CUPTI_CBID_NVTX_nvtxDomainRangePop);
-SAME(kNvtxDomainRegisterStringA, CUPTI_CBID_NVTX_nvtxDomainRegisterStringA);
-SAME(kNvtxDomainRegisterStringW, CUPTI_CBID_NVTX_nvtxDomainRegisterStringW);
 SAME(kKindMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
 SAME(kKindMemset, CUPTI_ACTIVITY_KIND_MEMSET);
 SAME(kKindKernel, CUPTI_ACTIVITY_KIND_KERNEL);
@@ -311,9 +302,6 @@ FIELD(GraphData, original_node, CUpti_GraphData, originalNode);
 FIELD(GraphData, node_type, CUpti_GraphData, nodeType);
 FIELD(GraphData, dependency, CUpti_GraphData, dependency);
 FIELD(GraphData, graph_exec, CUpti_GraphData, graphExec);
-FIELD(NvtxData, function_name, CUpti_NvtxData, functionName);
-FIELD(NvtxData, function_params, CUpti_NvtxData, functionParams);
-FIELD(NvtxData, return_value, CUpti_NvtxData, functionReturnValue);
 FIELD(CubinCrcParameters, struct_bytes, CUpti_GetCubinCrcParams, size);
 FIELD(CubinCrcParameters, cubin_size, CUpti_GetCubinCrcParams, cubinSize);
 FIELD(CubinCrcParameters, cubin, CUpti_GetCubinCrcParams, cubin);
