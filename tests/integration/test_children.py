@@ -199,12 +199,12 @@ def test_a_worker_that_is_terminated_writes_and_dies_by_the_signal(
         tmp_path,
         WORK,
         """
-        import time
+        import signal
 
         def hang(ready):
             work("before")
             ready.set()
-            time.sleep(1000)
+            signal.pause()
 
         if __name__ == "__main__":
             context = multiprocessing.get_context("spawn")
@@ -452,12 +452,12 @@ def test_a_signal_to_the_program_reaches_its_python_and_writes_its_profile(
     write_script(
         tmp_path,
         """
-        import os, time
+        import os, signal
         import proton_bench as proton
         with proton.scope("a"):
             pass
         os.write(1, b"ready\\n")
-        time.sleep(1000)
+        signal.pause()
         """,
     )
     words = ["-m", "proton_bench", "-n", "n", "sh", "-c", f"exec {sys.executable} x.py"]

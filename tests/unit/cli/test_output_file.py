@@ -31,6 +31,6 @@ def test_input_is_never_the_output(tmp_path: Path) -> None:
         refuse_input(link, [tmp_path / "other", file])
 
 
-def test_other_files_and_stdout_are_written(tmp_path: Path) -> None:
-    refuse_input(tmp_path / "new.html", [tmp_path / "x.proton"])
-    refuse_input(Path("-"), [Path("-")])
+@pytest.mark.parametrize(("target", "source"), [("new.html", "x.proton"), ("-", "-")])
+def test_other_files_and_stdout_are_written(target: str, source: str) -> None:
+    assert refuse_input(Path(target), [Path(source)]) is None
