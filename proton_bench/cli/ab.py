@@ -12,7 +12,11 @@ import typer
 
 from proton_bench.capture.runner import report_error
 from proton_bench.cli.gate_options import (
+    EverythingOption,
+    GithubOption,
     InconclusiveOption,
+    JunitOption,
+    MarkdownOption,
     PolicyOption,
     PolicyWords,
     SetOption,
@@ -30,6 +34,7 @@ from proton_bench.cli.measured import (
     split_command,
 )
 from proton_bench.cli.options import (
+    CONTEXT_SETTINGS,
     BackendOption,
     ContextOption,
     HookOption,
@@ -49,7 +54,6 @@ from proton_bench.report.gate_outcome import Outcome
 
 __all__ = ["CONTEXT_SETTINGS", "command"]
 
-CONTEXT_SETTINGS = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 _LAST = "last"
 
 
@@ -91,22 +95,10 @@ def command(
     settings: SetOption = None,
     inconclusive: InconclusiveOption = None,
     json: JsonFileOption = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option("--markdown", metavar="FILE", help="Write a comment for a pull request."),
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
-    ] = None,
-    github: Annotated[
-        bool,
-        typer.Option(
-            "--github", help="Print annotations and add to the job summary of GitHub Actions."
-        ),
-    ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also show paths that are the same.")
-    ] = False,
+    markdown: MarkdownOption = None,
+    junit: JunitOption = None,
+    github: GithubOption = False,
+    everything: EverythingOption = False,
     resume: Annotated[
         str | None,
         typer.Option(

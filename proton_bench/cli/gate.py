@@ -15,7 +15,11 @@ from proton_bench.baseline import BaselineStore, Side, read_noise, read_sides
 from proton_bench.capture.runner import report_error
 from proton_bench.cli.gate_options import (
     BaseOption,
+    EverythingOption,
+    GithubOption,
     InconclusiveOption,
+    JunitOption,
+    MarkdownOption,
     NewOption,
     NoiseOption,
     PolicyOption,
@@ -62,25 +66,13 @@ def command(
             "--save", metavar="NAME", help="Save the new runs as a candidate of this baseline."
         ),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also show paths that are the same.")
-    ] = False,
+    everything: EverythingOption = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document, all rows in it.")
     ] = False,
-    markdown: Annotated[
-        Path | None,
-        typer.Option("--markdown", metavar="FILE", help="Write a comment for a pull request."),
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
-    ] = None,
-    github: Annotated[
-        bool,
-        typer.Option(
-            "--github", help="Print annotations and add to the job summary of GitHub Actions."
-        ),
-    ] = False,
+    markdown: MarkdownOption = None,
+    junit: JunitOption = None,
+    github: GithubOption = False,
 ) -> int:
     """Judge new runs by base runs; exits with 0 where nothing got slower and 1 where something did.
 

@@ -17,8 +17,12 @@ from proton_bench.gate.policy import Policy, policy_from_table, read_policy
 
 __all__ = [
     "BaseOption",
+    "EverythingOption",
+    "GithubOption",
     "Inconclusive",
     "InconclusiveOption",
+    "JunitOption",
+    "MarkdownOption",
     "NewOption",
     "NoiseOption",
     "PolicyOption",
@@ -98,6 +102,21 @@ InconclusiveOption = Annotated[
 NoiseOption = Annotated[
     Path | None,
     typer.Option("--noise", metavar="FILE", help="What is known of this machine's noise."),
+]
+
+EverythingOption = Annotated[bool, typer.Option("--all", help="Also show paths that are the same.")]
+MarkdownOption = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="FILE", help="Write a comment for a pull request."),
+]
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
+]
+GithubOption = Annotated[
+    bool,
+    typer.Option(
+        "--github", help="Print annotations and add to the job summary of GitHub Actions."
+    ),
 ]
 
 

@@ -26,6 +26,7 @@ from proton_bench.cli.measured import (
     measured_command,
 )
 from proton_bench.cli.options import (
+    CONTEXT_SETTINGS,
     BackendOption,
     ContextOption,
     HookOption,
@@ -44,7 +45,6 @@ from proton_bench.report.theme import open_console
 
 __all__ = ["CONTEXT_SETTINGS", "command"]
 
-CONTEXT_SETTINGS = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 _SHOWN = 20
 
 

@@ -10,6 +10,7 @@ from proton_bench.capture.output_name import OUTPUT_SUFFIXES, OutputName, read_n
 from proton_bench.errors import UsageError
 
 __all__ = [
+    "CONTEXT_SETTINGS",
     "BackendOption",
     "ChildrenOption",
     "CompatOption",
@@ -27,6 +28,9 @@ __all__ = [
     "read_output",
 ]
 
+# Of commands that run a target: everything after the first positional belongs to it, its --help and
+# -- included.
+CONTEXT_SETTINGS = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 _DEFAULT_NAME = "proton"
 
 TargetArgument = Annotated[

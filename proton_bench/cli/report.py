@@ -13,7 +13,12 @@ from proton_bench.analysis.demangling import Demangling
 from proton_bench.analysis.run import Run
 from proton_bench.cli.output_file import beside, refuse_input
 from proton_bench.cli.show import read_metric_names, warn
-from proton_bench.cli.tree_options import FramesOption
+from proton_bench.cli.tree_options import (
+    DemanglingOption,
+    FramesOption,
+    RawNamesOption,
+    TrialsOption,
+)
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile, replace_file
 from proton_bench.report.names import FrameFormat
@@ -77,19 +82,9 @@ def command(
         typer.Option("--title", metavar="TEXT", help="Title of the page; else the file's name."),
     ] = None,
     frames: FramesOption = FrameFormat.FULL,
-    trials: Annotated[
-        bool, typer.Option("--trials", help="Also show what autotuners launched as a trial.")
-    ] = False,
-    raw_names: Annotated[
-        bool,
-        typer.Option(
-            "--raw-names", help="Show Inductor's kernels with their running numbers, one row each."
-        ),
-    ] = False,
-    demangling: Annotated[
-        Demangling,
-        typer.Option("--demangle", help="Show C++ names in full or without arguments."),
-    ] = Demangling.OFF,
+    trials: TrialsOption = False,
+    raw_names: RawNamesOption = False,
+    demangling: DemanglingOption = Demangling.OFF,
     ignore_devices: Annotated[
         bool,
         typer.Option(

@@ -10,6 +10,7 @@ import typer
 
 from proton_bench.capture.run_options import RunOptions, current_folder, runner_command
 from proton_bench.cli.options import (
+    CONTEXT_SETTINGS,
     BackendOption,
     ChildrenOption,
     CompatOption,
@@ -30,9 +31,6 @@ from proton_bench.cli.router import suggestion
 from proton_bench.cli.target import TargetWords, read_target
 
 __all__ = ["CONTEXT_SETTINGS", "command", "interpreter_flags"]
-
-# Everything after the first positional belongs to the target, its --help and -- included.
-CONTEXT_SETTINGS = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 
 
 def command(

@@ -6,9 +6,18 @@ from typing import Annotated
 
 import typer
 
+from proton_bench.analysis.demangling import Demangling
 from proton_bench.report.names import FrameFormat
 
-__all__ = ["DepthOption", "ExcludeOption", "FramesOption", "IncludeOption"]
+__all__ = [
+    "DemanglingOption",
+    "DepthOption",
+    "ExcludeOption",
+    "FramesOption",
+    "IncludeOption",
+    "RawNamesOption",
+    "TrialsOption",
+]
 
 DepthOption = Annotated[int, typer.Option("-d", "--depth", help="Levels to show.")]
 FramesOption = Annotated[
@@ -32,4 +41,16 @@ ExcludeOption = Annotated[
         help="Leave out rows whose name matches from its start, and the rows below them. "
         "Values of the rows above do not change.",
     ),
+]
+TrialsOption = Annotated[
+    bool, typer.Option("--trials", help="Also show what autotuners launched as a trial.")
+]
+RawNamesOption = Annotated[
+    bool,
+    typer.Option(
+        "--raw-names", help="Show Inductor's kernels with their running numbers, one row each."
+    ),
+]
+DemanglingOption = Annotated[
+    Demangling, typer.Option("--demangle", help="Show C++ names in full or without arguments.")
 ]

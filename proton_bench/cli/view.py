@@ -11,10 +11,13 @@ from proton_bench.analysis.demangling import Demangling
 from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
 from proton_bench.cli.show import ViewRequest, list_metrics, read_metric_names, show
 from proton_bench.cli.tree_options import (
+    DemanglingOption,
     DepthOption,
     ExcludeOption,
     FramesOption,
     IncludeOption,
+    RawNamesOption,
+    TrialsOption,
 )
 from proton_bench.report.names import FrameFormat
 
@@ -46,15 +49,8 @@ def command(
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
     frames: FramesOption = FrameFormat.FULL,
-    trials: Annotated[
-        bool, typer.Option("--trials", help="Also show what autotuners launched as a trial.")
-    ] = False,
-    raw_names: Annotated[
-        bool,
-        typer.Option(
-            "--raw-names", help="Show Inductor's kernels with their running numbers, one row each."
-        ),
-    ] = False,
+    trials: TrialsOption = False,
+    raw_names: RawNamesOption = False,
     sort: Annotated[
         str | None,
         typer.Option(
@@ -63,10 +59,7 @@ def command(
             help="Order the rows below each row by a metric, largest first, or by name.",
         ),
     ] = None,
-    demangling: Annotated[
-        Demangling,
-        typer.Option("--demangle", help="Show C++ names in full or without arguments."),
-    ] = Demangling.OFF,
+    demangling: DemanglingOption = Demangling.OFF,
     flat: Annotated[
         bool, typer.Option("--flat", help="Show one row per kernel, whatever launched it.")
     ] = False,
