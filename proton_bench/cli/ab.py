@@ -24,7 +24,6 @@ from proton_bench.cli.gate_options import (
     chosen_policy,
 )
 from proton_bench.cli.gate_outputs import Outputs
-from proton_bench.cli.json_file import STDOUT, write_document
 from proton_bench.cli.measured import (
     JsonFileOption,
     MetricOption,
@@ -41,6 +40,7 @@ from proton_bench.cli.options import (
     ModeOption,
     TargetArgument,
 )
+from proton_bench.cli.output_file import STDOUT, write_output
 from proton_bench.cli.project import default_store
 from proton_bench.errors import InterruptedExperimentError, ProtonError, UsageError
 from proton_bench.experiment.ab import begin_ab, resume_ab
@@ -49,6 +49,7 @@ from proton_bench.experiment.request import Request
 from proton_bench.experiment.store import kept_folder, new_folder, shown
 from proton_bench.experiment.worktree import Revision, find_revision
 from proton_bench.gate import GateResult
+from proton_bench.report.document import encode_document
 from proton_bench.report.gate_document import gate_document
 from proton_bench.report.gate_outcome import Outcome
 
@@ -175,5 +176,5 @@ class _Shown:
 
     def _write(self, outcome: Outcome) -> None:
         if self.json is not None and self.json != STDOUT:
-            write_document(gate_document(outcome), self.json)
+            write_output(self.json, encode_document(gate_document(outcome)))
         self.outputs.write(outcome)

@@ -12,6 +12,7 @@ from proton_bench.baseline import BaselineStore, read_runs
 from proton_bench.baseline.export import export_entry
 from proton_bench.baseline.reference import split_reference
 from proton_bench.cli.gate_options import StoreOption
+from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.project import default_store
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.report.baselines import BaselineListing, ListedEntry, baselines_document
@@ -143,8 +144,6 @@ def _listing(store: BaselineStore, name: str | None) -> BaselineListing:
 
 def _print(listing: BaselineListing, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(encode_document(baselines_document(listing)))
-        sys.stdout.buffer.flush()
+        print_bytes(encode_document(baselines_document(listing)))
     else:
         print_report(open_console(), listing)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from proton_bench.analysis.name_filter import NameFilter
 from proton_bench.analysis.ranking import Ranking, Threshold, rank
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import DEFAULT_DEPTH
+from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.tree_options import (
     DepthOption,
     ExcludeOption,
@@ -137,15 +137,9 @@ def _sides(files: list[Path], base: list[Path], new: list[Path]) -> tuple[list[P
 
 def _print(comparison: Comparison, ranking: Ranking, output: _Output) -> None:
     if output.as_json:
-        _write(encode_document(diff_document(comparison, ranking)))
+        print_bytes(encode_document(diff_document(comparison, ranking)))
     elif output.as_markdown:
         text = diff_markdown(comparison, ranking, output.frames)
-        _write(text.encode("utf-8", "backslashreplace"))
+        print_bytes(text.encode("utf-8", "backslashreplace"))
     else:
         print_report(open_console(), DiffReport(comparison, ranking, output.frames))
-
-
-def _write(content: bytes) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()

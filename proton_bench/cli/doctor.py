@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from proton_bench.cli.output_file import print_bytes
 from proton_bench.diagnosis import Finding, examine
 from proton_bench.diagnosis.scripts import environment_place, fix_scripts
 from proton_bench.errors import BackendUnavailableError
@@ -46,9 +47,7 @@ def command(
     diagnosis = examine()
     required = require or []
     if as_json:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(encode_document(diagnosis_document(diagnosis, required)))
-        sys.stdout.buffer.flush()
+        print_bytes(encode_document(diagnosis_document(diagnosis, required)))
     else:
         print_report(open_console(), DiagnosisReport(diagnosis))
     missing = diagnosis.missing(required)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from proton_bench.baseline.durable import replace
-from proton_bench.errors import OutputError, UsageError
-from proton_bench.formats.base import display_name
+from proton_bench.cli.output_file import print_bytes, unwritable, write_output
+from proton_bench.errors import UsageError
 from proton_bench.gate.verdict import SuiteVerdict
 from proton_bench.report.document import encode_document
 from proton_bench.report.gate import GateReport
@@ -67,9 +66,9 @@ class Outputs:
             )
         if self.markdown is not None:
             text = gate_markdown(outcome)
-            _write(self.markdown, text.encode("utf-8", "backslashreplace"))
+            write_output(self.markdown, text.encode("utf-8", "backslashreplace"))
         if self.junit is not None:
-            _write(self.junit, gate_junit(outcome))
+            write_output(self.junit, gate_junit(outcome))
         if self.github:
             _summarize(outcome)
         self._print(outcome)
@@ -82,7 +81,7 @@ class Outputs:
     def _print(self, outcome: Outcome) -> None:
         console = open_console()  # from here on nothing fails for want of a character
         if self.as_json:
-            _print_bytes(encode_document(gate_document(outcome)))
+            print_bytes(encode_document(gate_document(outcome)))
         elif not self._has_stdout:
             self._report(outcome, console)
         if self.github:
@@ -116,31 +115,4 @@ def _summarize(outcome: Outcome) -> None:
             text = gate_markdown(outcome, room)
             stream.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise _unwritable(name, error) from None
-
-
-def _write(file: Path, content: bytes) -> None:
-    if str(file) == _STDOUT:
-        _print_bytes(content)
-        return
-    try:
-        if file.exists() and not file.is_file():
-            file.write_bytes(content)  # a device or pipe
-        else:
-            place = Path(os.path.realpath(file))  # a link stays a link
-            replace(place, content, place.with_name(f".{place.name}.{os.getpid()}"))
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise _unwritable(str(file), error) from None
-
-
-def _unwritable(name: str, error: Exception) -> OutputError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return OutputError(f"cannot write {display_name(Path(name))}: {reason}; choose another place")
-
-
-def _print_bytes(content: bytes) -> None:
-    if sys.stdout is None:  # closed by whoever started us, as `>&-` does
-        return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
+        raise unwritable(name, error) from None

@@ -17,7 +17,6 @@ from proton_bench.cli.gate_options import (
     ThresholdOption,
     chosen_policy,
 )
-from proton_bench.cli.json_file import STDOUT, write_document
 from proton_bench.cli.measured import (
     JsonFileOption,
     MetricOption,
@@ -33,12 +32,14 @@ from proton_bench.cli.options import (
     ModeOption,
     TargetArgument,
 )
+from proton_bench.cli.output_file import STDOUT, write_output
 from proton_bench.cli.project import default_store
 from proton_bench.errors import InterruptedExperimentError
 from proton_bench.experiment.aa import MeasuredNoise, measure_aa
 from proton_bench.experiment.progress import open_progress
 from proton_bench.experiment.store import shown
 from proton_bench.gate.noise import PathNoise
+from proton_bench.report.document import encode_document
 from proton_bench.report.names import visible
 from proton_bench.report.quantity import percent_text
 from proton_bench.report.theme import open_console
@@ -91,7 +92,7 @@ def command(
         raise InterruptedExperimentError(error.signal, f"{error}{hint}") from None
     sys.stderr.write(f"proton noise: kept as {shown(found.file)}\n")
     if json is not None:
-        write_document(_document(found), json)
+        write_output(json, encode_document(_document(found)))
     if json != STDOUT:
         open_console().print("\n".join(_lines(found)), soft_wrap=True)
     return 0

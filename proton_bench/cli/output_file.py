@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from proton_bench.errors import UsageError
+from proton_bench.baseline.durable import replace
+from proton_bench.errors import OutputError, UsageError
+from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import formats
 
-__all__ = ["beside", "refuse_input"]
+__all__ = ["STDOUT", "beside", "print_bytes", "refuse_input", "unwritable", "write_output"]
+
+STDOUT = Path("-")
 
 
 def beside(file: Path, suffix: str) -> Path:
@@ -27,6 +33,40 @@ def refuse_input(target: Path, inputs: Iterable[Path]) -> None:
     """
     if str(target) != "-" and any(_is_same(each, target) for each in inputs):
         raise UsageError(f"{target} is the file to read: name another one with -o")
+
+
+def print_bytes(content: bytes) -> None:
+    """Print to the standard output, unless whoever started us closed it, as `>&-` does."""
+    if sys.stdout is None:
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def write_output(file: Path, content: bytes) -> None:
+    """Write a file, whole or not at all; `STDOUT` prints it.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    if file == STDOUT:
+        print_bytes(content)
+        return
+    try:
+        if file.exists() and not file.is_file():
+            file.write_bytes(content)  # a device or pipe
+        else:
+            place = Path(os.path.realpath(file))  # a link stays a link
+            replace(place, content, place.with_name(f".{place.name}.{os.getpid()}"))
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise unwritable(str(file), error) from None
+
+
+def unwritable(name: str, error: Exception) -> OutputError:
+    """Return the error that says why a file cannot be written."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return OutputError(f"cannot write {display_name(Path(name))}: {reason}; choose another place")
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from proton_bench.analysis.hatchet_query import match_nodes
 from proton_bench.analysis.query import QueryResult, label_runs, query
 from proton_bench.analysis.relations import Run
 from proton_bench.analysis.tables import TABLES
+from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import formats, read_profile
@@ -125,6 +125,4 @@ def _print(form: _Form, result: QueryResult, *, result_query: str, runs: list[Ru
         content = result_csv(result)
         if result.has_more:
             warn("there are more lines than --limit")
-    sys.stdout.flush()
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
+    print_bytes(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from proton_bench.analysis.demangling import Demangling
 from proton_bench.analysis.run import Run
-from proton_bench.cli.output_file import beside, refuse_input
+from proton_bench.cli.output_file import beside, print_bytes, refuse_input
 from proton_bench.cli.show import read_metric_names, warn
 from proton_bench.cli.tree_options import (
     DemanglingOption,
@@ -140,9 +139,7 @@ def _first(files: list[Path], others: list[Path]) -> Path:
 
 def _write(page: bytes, target: _Target) -> None:
     if target.is_stdout:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(page)
-        sys.stdout.buffer.flush()
+        print_bytes(page)
         return
     replace_file(target.file, page)
     name = str(target.file).encode("utf-8", "backslashreplace").decode()

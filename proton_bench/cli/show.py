@@ -16,6 +16,7 @@ from proton_bench.analysis.counters import CounterJoin
 from proton_bench.analysis.derive import available_metrics, default_metrics
 from proton_bench.analysis.select import MetricTree, Selection, build_tree
 from proton_bench.analysis.subtract import subtract
+from proton_bench.cli.output_file import print_bytes
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
@@ -139,7 +140,7 @@ def _print_json(
     )
     if join is not None:
         document["counters"] = counter_document(join, os.fspath(request.counters or ""))
-    _write(encode_document(document))
+    print_bytes(encode_document(document))
 
 
 def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = None) -> None:
@@ -159,15 +160,9 @@ def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = N
             derivable=available.derivable + means,
         )
     if as_json:
-        _write(encode_document(list_document(profile, available, os.fspath(file))))
+        print_bytes(encode_document(list_document(profile, available, os.fspath(file))))
     else:
         print_report(open_console(), ListReport(available))
-
-
-def _write(content: bytes) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
 
 
 def _warn_about(profile: Profile, file: Path) -> None:
