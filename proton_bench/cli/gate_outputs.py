@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from proton_bench.cli.output_file import print_bytes, unwritable, write_output
+from proton_bench.cli.output_file import STDOUT, print_bytes, unwritable, write_output
 from proton_bench.errors import UsageError
 from proton_bench.gate.verdict import SuiteVerdict
 from proton_bench.report.document import encode_document
@@ -25,7 +25,6 @@ from proton_bench.report.tree import print_report
 
 __all__ = ["Outputs"]
 
-_STDOUT = "-"
 # A summary that has no more room than this is left alone.
 _LEAST_SUMMARY = 2000
 
@@ -49,7 +48,7 @@ class Outputs:
     github: bool
 
     def __post_init__(self) -> None:
-        if sum([self.as_json, *(str(file) == _STDOUT for file in (self.markdown, self.junit))]) > 1:
+        if sum([self.as_json, *(file == STDOUT for file in (self.markdown, self.junit))]) > 1:
             raise UsageError(
                 "--json, --markdown - and --junit - all print to standard output: give one of them"
             )
@@ -76,7 +75,7 @@ class Outputs:
     @property
     def _has_stdout(self) -> bool:
         """Whether something else than the report goes to standard output."""
-        return self.as_json or _STDOUT in {str(self.markdown), str(self.junit)}
+        return self.as_json or STDOUT in {self.markdown, self.junit}
 
     def _print(self, outcome: Outcome) -> None:
         console = open_console()  # from here on nothing fails for want of a character
