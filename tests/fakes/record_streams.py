@@ -32,7 +32,8 @@ def build(folder: Path) -> Path:
     library = folder / "libcupti_recorder.so"
     command = ["g++", "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden"]
     command += [f"-I{SOURCES}", f"-I{HERE}", f"-I{HERE / 'cupti_recorder'}"]
-    command += [str(HERE / "cupti_recorder" / "recorder.cpp"), "-o", str(library)]
+    sources = (HERE / "cupti_recorder").glob("*.cpp")
+    command += [*sorted(str(source) for source in sources), "-o", str(library)]
     subprocess.run([*command, "-ldl", "-lpthread"], check=True)
     return library
 

@@ -24,7 +24,10 @@ def header_folders() -> list[Path]:
     return sorted(folders)
 
 
-@pytest.mark.parametrize("check", ["cupti_headers.cpp", "cuda_headers.cpp", "nvtx_headers.cpp"])
+@pytest.mark.parametrize(
+    "check",
+    ["cupti_headers.cpp", "cupti_copy_headers.cpp", "cuda_headers.cpp", "nvtx_headers.cpp"],
+)
 def test_our_numbers_are_those_of_the_vendor(check: str) -> None:
     compiler = shutil.which("c++")
     folders = [

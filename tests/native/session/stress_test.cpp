@@ -7,6 +7,7 @@
 
 #include "calltree/context_tree.h"
 #include "check.h"
+#include "session/path_check.h"
 #include "support/error.h"
 #include "writer/msgpack_reader.h"
 
