@@ -72,7 +72,8 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         metavar="FILE",
-        help="TOML file with the policy (default: [tool.proton.gate] of pyproject.toml).",
+        # Rich takes a bracket for markup unless a backslash stands before it.
+        help=r"TOML file with the policy (default: \[tool.proton.gate] of pyproject.toml).",
     ),
 ]
 ThresholdOption = Annotated[

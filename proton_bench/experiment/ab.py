@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
+from proton_bench.errors import ProtonError
 from proton_bench.experiment.autotune import flipped_paths
 from proton_bench.experiment.interruption import interruptible
 from proton_bench.experiment.json_files import write_json
@@ -87,7 +88,7 @@ class _Experiment:
         hopeless = self._hopeless(first, second)
         if hopeless is not None:
             return replace(hopeless, notes=(*hopeless.notes, *scrutiny.notes))
-        noise = stored_noise(first.profile, self.store)
+        noise = self._noise(first)
         result, judged = self._at_once(noise) if self.request.runs else self._in_stages(noise)
         scrutiny = self._scrutinize()
         if scrutiny.fatal:
@@ -105,6 +106,16 @@ class _Experiment:
         result = self._judge(arrangement, Context(arrangement=arrangement))
         reasons = {note.reason for note in result.notes}
         return None if reasons.isdisjoint(_HOPELESS) else result
+
+    def _noise(self, run: Run) -> Noise | None:
+        """Return what is stored of this machine; what cannot be read is told and done without."""
+        try:
+            return stored_noise(run.profile, self.store)
+        except ProtonError as error:
+            self.series.progress.say(
+                f"warning: {error}; going on without stored noise (`proton noise` measures it)"
+            )
+            return None
 
     def _at_once(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
         arrangement = self._runs(Stage.CONFIRMING, self.request.runs)

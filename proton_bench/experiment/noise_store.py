@@ -6,13 +6,12 @@ take the one that fits the machine of their runs.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
-from proton_bench.errors import ProtonError
+from proton_bench.errors import UsageError
 from proton_bench.experiment.json_files import make_folder, read_json, write_json
 from proton_bench.gate.fingerprint import machine_of
 from proton_bench.gate.noise import Noise
@@ -40,11 +39,20 @@ def save_noise(noise: Noise, store: Path, *, facts: dict[str, Any]) -> Path:
 
 
 def stored_noise(profile: Profile, store: Path) -> Noise | None:
-    """Return what is kept of the machine of a profile, None for nothing that can be read."""
+    """Return what is kept of the machine of a profile, None for nothing.
+
+    Raises:
+        UsageError: There is a file that cannot be read.
+        ProfileFormatError: It is corrupt, something else, or of a version that is not known.
+    """
     path = store / _FOLDER / f"{_digest(machine_of(profile))}.json"
-    with contextlib.suppress(ProtonError):
-        return Noise.from_document(read_json(path), str(path))
-    return None
+    try:
+        document = read_json(path)
+    except UsageError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            return None
+        raise
+    return Noise.from_document(document, str(path))
 
 
 def _digest(machine: Any) -> str:

@@ -40,6 +40,13 @@ def test_every_command_is_documented() -> None:
         assert f" {name} " in shown
 
 
+@pytest.mark.parametrize("name", ["gate", "ab", "noise"])
+def test_help_keeps_the_brackets_of_the_policy_s_table(name: str) -> None:
+    shown = CliRunner().invoke(build_app([name]), [name, "--help"], env={"COLUMNS": "200"}).output
+
+    assert "[tool.proton.gate] of pyproject.toml" in shown
+
+
 def test_only_the_modules_of_the_asked_commands_are_imported() -> None:
     program = (
         "import sys; from proton_bench.cli.app import build_app; build_app(['plugins']); "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from fakes.gated import profile_of_times
 
+from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.experiment.noise_store import save_noise, stored_noise
 from proton_bench.gate.fingerprint import machine_of
 from proton_bench.gate.noise import MetricNoise, Noise, PathNoise, Spread
@@ -38,7 +40,26 @@ def test_newer_noise_takes_the_place_of_older(tmp_path: Path) -> None:
     assert len(list((tmp_path / "noise").iterdir())) == 2
 
 
-def test_noise_that_cannot_be_read_is_none(tmp_path: Path) -> None:
-    save_noise(noise(profile()), tmp_path, facts={}).write_text("{")
+@pytest.mark.parametrize("content", ["{", "[]", "null", '{"schema": "something.else"}'])
+def test_noise_that_cannot_be_read_is_told_with_its_file(tmp_path: Path, content: str) -> None:
+    file = save_noise(noise(profile()), tmp_path, facts={})
+    file.write_text(content)
 
-    assert stored_noise(profile(), tmp_path) is None
+    with pytest.raises(ProfileFormatError, match=file.name):
+        stored_noise(profile(), tmp_path)
+
+
+def test_a_folder_in_the_place_of_noise_is_told(tmp_path: Path) -> None:
+    file = save_noise(noise(profile()), tmp_path, facts={})
+    file.unlink()
+    file.mkdir()
+
+    with pytest.raises(UsageError, match=file.name):
+        stored_noise(profile(), tmp_path)
+
+
+def test_a_store_that_is_no_folder_holds_no_noise(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.write_text("")
+
+    assert stored_noise(profile(), store) is None
