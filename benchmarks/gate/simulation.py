@@ -74,7 +74,18 @@ SCENARIOS = (
     Scenario("6 pairs, drift of 1 % a run", machine=Machine(drift=0.01)),
     Scenario("6 pairs, drift of 2.5 % a run", machine=Machine(drift=0.025)),
     Scenario(
-        "the same, the base always first",
+        "4 pairs, 60 paths, all of a run slower or faster by 10 %",
+        runs=4,
+        machine=Machine(pair=0.1),
+        program=Program(60),
+    ),
+    Scenario(
+        "6 pairs, 60 paths, all of a run slower or faster by 20 %",
+        machine=Machine(pair=0.2),
+        program=Program(60),
+    ),
+    Scenario(
+        "6 pairs, drift of 2.5 % a run, the base always first",
         machine=Machine(drift=0.025, alternating=False),
     ),
     Scenario("two stages: 3 pairs, then 6 of what was flagged", 9, rule=screened_then_confirmed),

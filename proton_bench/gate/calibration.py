@@ -21,6 +21,7 @@ from proton_bench.gate.observations import Observations, observe_checks
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.prior import Prior, fit_prior
 from proton_bench.gate.rate import Rate
+from proton_bench.gate.shared_noise import effective_freedom, shared_part
 from proton_bench.gate.timing import decide
 
 __all__ = ["FEWEST_RUNS", "measure_noise", "resample_false_alarms"]
@@ -63,8 +64,8 @@ def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
         metrics=tuple(
             MetricNoise(
                 metric,
-                _prior(pair_variance[rows], pair.freedom[rows]),
-                _prior(run_variance[rows], run_freedom[rows]),
+                _prior(pair_variance[rows], pair.freedom[rows], pair.residuals[:, rows]),
+                _prior(run_variance[rows], run_freedom[rows], (everything - middles)[:, rows]),
             )
             for metric, rows in _rows_by_metric(checks).items()
         ),
@@ -120,10 +121,11 @@ def _rows_by_metric(checks: Sequence[Check]) -> dict[str, list[int]]:
     return found
 
 
-def _prior(variances: Numbers, freedom: Numbers) -> Prior:
+def _prior(variances: Numbers, freedom: Numbers, residuals: Numbers) -> Prior:
     """Return the prior, worth no more than the runs that it rests on."""
-    found = fit_prior(variances, freedom)
-    return Prior(found.variance, min(found.freedom, float(freedom.sum())))
+    shared = shared_part(residuals, freedom)
+    found = fit_prior(variances, freedom, shared=shared)
+    return Prior(found.variance, min(found.freedom, effective_freedom(freedom, shared)))
 
 
 def _signed(first: Numbers, second: Numbers, signs: Numbers) -> Contrast:

@@ -38,6 +38,8 @@ class Contrast:
         scale: ``Var effect = variance * scale``.
         order_effect: What running second adds; NaN where it cannot be told.
         runs: Processes of the side that has fewer, or pairs.
+        residuals: What the variance is the mean square of: one line for each pair, or process; NaN
+            for missing.
     """
 
     effect: Numbers
@@ -46,6 +48,7 @@ class Contrast:
     scale: Numbers
     order_effect: Numbers
     runs: npt.NDArray[np.int64]
+    residuals: Numbers
 
     def __len__(self) -> int:
         return len(self.effect)
@@ -69,11 +72,11 @@ def paired(base: Numbers, new: Numbers, order: Numbers) -> Contrast:
     everything = _mean(differences, known)
     middles = np.where(groups[0], means[0], means[1])
     middles = np.where(both, middles, everything)
-    squares = np.where(known, differences - middles, 0.0) ** 2
+    residuals = np.where(known, differences - middles, np.nan)
     freedom = np.maximum(total - np.where(both, 2.0, 1.0), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.where(both, (1.0 / counts).sum(axis=0) / 4.0, 1.0 / total)
-        variance = np.where(freedom > 0, squares.sum(axis=0) / freedom, np.nan)
+        variance = np.where(freedom > 0, np.nansum(residuals**2, axis=0) / freedom, np.nan)
     return Contrast(
         effect=np.where(both, means.mean(axis=0), everything),
         variance=variance,
@@ -81,6 +84,7 @@ def paired(base: Numbers, new: Numbers, order: Numbers) -> Contrast:
         scale=np.where(total > 0, scale, np.nan),
         order_effect=np.where(both, (means[0] - means[1]) / 2.0, np.nan),
         runs=total.astype(np.int64),
+        residuals=residuals,
     )
 
 
@@ -90,13 +94,15 @@ def apart(base: Numbers, new: Numbers) -> Contrast:
     known = [np.isfinite(side) for side in sides]
     counts = np.stack([each.sum(axis=0) for each in known]).astype(np.float64)
     means = [_mean(side, each) for side, each in zip(sides, known, strict=True)]
-    squares = sum(
-        (np.where(each, side - mean, 0.0) ** 2).sum(axis=0)
-        for side, each, mean in zip(sides, known, means, strict=True)
+    residuals = np.concatenate(
+        [
+            np.where(each, side - mean, np.nan)
+            for side, each, mean in zip(sides, known, means, strict=True)
+        ]
     )
     freedom = np.maximum(counts.sum(axis=0) - 2.0, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        variance = np.where(freedom > 0, squares / freedom, np.nan)
+        variance = np.where(freedom > 0, np.nansum(residuals**2, axis=0) / freedom, np.nan)
         scale = (1.0 / counts).sum(axis=0)
     fewest = counts.min(axis=0)
     return Contrast(
@@ -106,6 +112,7 @@ def apart(base: Numbers, new: Numbers) -> Contrast:
         scale=np.where(fewest > 0, scale, np.nan),
         order_effect=np.full(len(scale), np.nan),
         runs=fewest.astype(np.int64),
+        residuals=residuals,
     )
 
 

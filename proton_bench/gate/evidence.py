@@ -12,6 +12,7 @@ from proton_bench.gate.contrast import Contrast, apart, paired
 from proton_bench.gate.moderation import Moderated, moderate
 from proton_bench.gate.noise import Spread, pooled
 from proton_bench.gate.prior import NO_PRIOR, Prior, fit_prior
+from proton_bench.gate.shared_noise import effective_freedom, shared_part
 from proton_bench.gate.timing import Evidence
 
 __all__ = ["Background", "contrast_of", "weigh"]
@@ -58,7 +59,7 @@ def weigh(contrast: Contrast, background: Background, *, fewest_runs: int) -> Ev
     """
     variance, freedom = pooled(contrast, background.stored)
     variance = np.where(freedom > 0, np.maximum(variance, background.floor), np.nan)
-    noise = _moderated(variance, freedom, background)
+    noise = _moderated(variance, freedom, background, contrast=contrast)
     lifted = np.maximum(noise.variance, background.floor)
     stored = np.array([each.freedom > 0 for each in background.stored], dtype=np.bool_)
     priors = [background.priors.get(each, NO_PRIOR).freedom for each in background.metrics]
@@ -69,16 +70,20 @@ def weigh(contrast: Contrast, background: Background, *, fewest_runs: int) -> Ev
     )
 
 
-def _moderated(variance: Numbers, freedom: Numbers, background: Background) -> Moderated:
+def _moderated(
+    variance: Numbers, freedom: Numbers, background: Background, *, contrast: Contrast
+) -> Moderated:
     """Moderate the paths of each metric among themselves."""
     found = Moderated(np.full(len(variance), np.nan), np.zeros(len(variance)))
     for metric in dict.fromkeys(background.metrics):
         rows = np.array([each == metric for each in background.metrics], dtype=np.bool_)
-        prior, limit = background.priors.get(metric, NO_PRIOR), float(freedom[rows].sum())
+        prior = background.priors.get(metric, NO_PRIOR)
+        shared = shared_part(contrast.residuals[:, rows], contrast.freedom[rows])
+        limit = effective_freedom(freedom[rows], shared)
         if prior.freedom > 0:  # it rests on data of its own
             limit += prior.freedom
         else:
-            prior = fit_prior(variance[rows], freedom[rows])
+            prior = fit_prior(variance[rows], freedom[rows], shared=shared)
         part = moderate(variance[rows], freedom[rows], prior, limit=limit)
         found.variance[rows], found.freedom[rows] = part.variance, part.freedom
     return found

@@ -67,12 +67,14 @@ def trigamma_inverse(value: float) -> float:
     return x
 
 
-def fit_prior(variances: Numbers, freedom: Numbers) -> Prior:
+def fit_prior(variances: Numbers, freedom: Numbers, *, shared: float = 0.0) -> Prior:
     """Return the prior that these sample variances suggest.
 
     Args:
         variances: Of each path; those that are NaN or without freedom are left out.
         freedom: Degrees of freedom of each.
+        shared: Mean square of the correlations of the paths' noise. Their variances then go up and
+            down together and differ by that part less than independent ones.
     """
     usable = np.isfinite(variances) & np.isfinite(freedom) & (freedom > 1e-15)
     found, d = np.maximum(variances[usable], 0.0), freedom[usable]
@@ -85,7 +87,8 @@ def fit_prior(variances: Numbers, freedom: Numbers) -> Prior:
         return NO_PRIOR
     found = np.maximum(found, _SMALLEST * typical)
     e = np.log(found) - special.digamma(d / 2.0) + np.log(d / 2.0)
-    excess = float(e.var(ddof=1) - special.polygamma(1, d / 2.0).mean())
+    by_chance = (1.0 - shared) * float(special.polygamma(1, d / 2.0).mean())
+    excess = float(e.var(ddof=1)) - by_chance
     if not excess > 0.0:
         return Prior(float(found.mean()), math.inf)
     prior = 2.0 * trigamma_inverse(excess)

@@ -39,6 +39,9 @@ def outcome(scenario: Scenario, gates: int, **program: float) -> Outcome:
         replace(USUAL, machine=Machine(tail=3)),
         replace(USUAL, machine=Machine(order=0.02)),
         replace(USUAL, machine=Machine(drift=0.025)),
+        replace(USUAL, runs=4, machine=Machine(pair=0.1)),
+        replace(USUAL, runs=4, machine=Machine(pair=0.2)),
+        replace(USUAL, machine=Machine(pair=0.2)),
         replace(USUAL, runs=9, rule=screened_then_confirmed),
     ],
 )

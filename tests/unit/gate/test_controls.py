@@ -21,7 +21,13 @@ EVERY = np.ones(COUNT, dtype=bool)
 def evidence_of(effect: np.ndarray, error: float = 0.002, freedom: float = 10.0) -> Evidence:
     six = np.full(COUNT, 6.0)
     contrast = Contrast(
-        effect, np.full(COUNT, 6 * error**2), six - 2, 1 / six, six * 0, six.astype(int)
+        effect,
+        np.full(COUNT, 6 * error**2),
+        six - 2,
+        1 / six,
+        six * 0,
+        six.astype(int),
+        np.zeros((6, COUNT)),
     )
     return Evidence(
         contrast, Moderated(contrast.variance, np.full(COUNT, freedom)), EVERY, np.zeros(COUNT)

@@ -48,7 +48,13 @@ def evidence_of(effect: np.ndarray, error: float, freedom: float = 8.0) -> Evide
     count = len(effect)
     full = np.full(count, 6.0)
     contrast = Contrast(
-        effect, np.full(count, error**2 * 6), full - 2, 1 / full, full * 0, full.astype(int)
+        effect,
+        np.full(count, error**2 * 6),
+        full - 2,
+        1 / full,
+        full * 0,
+        full.astype(int),
+        np.zeros((6, count)),
     )
     noise = Moderated(contrast.variance, np.full(count, freedom))
     return Evidence(contrast, noise, np.ones(count, dtype=bool), np.zeros(count))
