@@ -68,9 +68,8 @@ def subtraction(drawn: Drawn) -> Mask:
 def ours(drawn: Drawn) -> Mask:
     """This gate with its default policy, without canaries and floors in absolute terms."""
     found, evidence, limits = _judged(drawn)
-    in_turn = len(set(drawn.order.tolist())) > 1
-    if in_turn:
-        return found.worse
+    if len(drawn.order):
+        return found.worse & np.isfinite(evidence.contrast.order_effect)
     return found.worse & ~_explained(evidence, limits)
 
 

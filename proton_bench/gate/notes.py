@@ -23,7 +23,7 @@ _TEXTS = {
     Reason.NOTHING_GATED: "no path holds enough of the time to be gated; lower `share`, or name "
     "paths in a threshold",
     Reason.ORDER_CONFOUNDED: "the same side ran first in every pair, so a drift of the machine "
-    "looks like a change; let the sides take turns at going first",
+    "looks like a change and no path can fail; let the sides take turns at going first",
     Reason.NOISE_OF_ANOTHER_MACHINE: "the stored noise is of another machine or device and was "
     "not used; measure it here",
     Reason.CONTROLS_MOVED: "kernels whose code did not change seem to have changed too, so this "

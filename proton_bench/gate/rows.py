@@ -28,6 +28,7 @@ _MORE_RUNS_HELP = frozenset(
     {
         Reason.MISSING_IN_RUNS,
         Reason.NEEDS_RUNS,
+        Reason.ORDER_CONFOUNDED,
         Reason.STRUCTURE_ONLY,
         Reason.TIMER_TICK,
         Reason.TOO_FEW_RUNS,
@@ -67,6 +68,8 @@ class Judged:
         same_binary: Whether nothing that is known of the code and its launch changed.
         clock_explains: Whether the change is gone when counted in cycles.
         shift_explains: Whether it is gone when the change of the median path is taken off.
+        order_explains: Whether the same side ran first wherever the path was measured and nothing
+            tells what that does.
         screened: Whether screening saw no sign of a change.
         blockers: What keeps a change from being believed, of all questions alike.
     """
@@ -80,6 +83,7 @@ class Judged:
     same_binary: Mask
     clock_explains: Mask
     shift_explains: Mask
+    order_explains: Mask
     screened: Mask
     blockers: tuple[Reason, ...] = field(default=())
 
@@ -220,6 +224,8 @@ def _changed(
         return Verdict.INCONCLUSIVE, [Reason.COMMON_SHIFT, changed, *certain]
     if not is_worse:
         return Verdict.IMPROVED, [changed]
+    if judged.order_explains[at]:
+        return Verdict.INCONCLUSIVE, [Reason.ORDER_CONFOUNDED, changed]
     if judged.blockers:
         return Verdict.INCONCLUSIVE, [*judged.blockers, changed]
     return Verdict.REGRESSED, [changed]
@@ -228,7 +234,8 @@ def _changed(
 def _is_downgraded(judged: Judged, verdict: Verdict, reasons: Sequence[Reason], *, at: int) -> bool:
     if not (judged.evidence.tested[at] and judged.decisions.worse[at]):
         return False
-    blocked = not set(reasons).isdisjoint({*judged.blockers, Reason.COMMON_SHIFT})
+    explained = {Reason.COMMON_SHIFT, Reason.ORDER_CONFOUNDED}
+    blocked = not set(reasons).isdisjoint({*judged.blockers, *explained})
     return verdict in {Verdict.CLOCK, Verdict.SAME_BINARY} or (
         verdict is Verdict.INCONCLUSIVE and blocked
     )
@@ -240,6 +247,8 @@ def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int
         return 0
     runs = int(judged.evidence.contrast.runs[at])
     fewest = max(policy.runs, runs + 1)
+    if Reason.ORDER_CONFOUNDED in reasons:
+        return max(fewest + fewest % 2, 2 * runs)  # as many again, the other side first
     if not math.isfinite(float(judged.evidence.error[at])):
         fewest = max(fewest, RECOMMENDED_PAIRS)  # nothing is known of the noise
     elif math.isfinite(needed := float(judged.decisions.pairs[at])):

@@ -99,6 +99,7 @@ class Session:
             clock_explains=_about_time(checks)
             & self._clock_explains((base, new), background, evidence, limits=limits),
             shift_explains=self._shift_explains(evidence, limits),
+            order_explains=self._order_explains(evidence),
             screened=screened,
         )
         return judged, controls
@@ -170,6 +171,11 @@ class Session:
             return np.zeros(len(limits.margin), dtype=np.bool_)
         usual = math.log1p(self.policy.session_shift)
         return explained_by_shift(evidence, limits, level=self.policy.level, usual=usual)
+
+    def _order_explains(self, evidence: Evidence) -> Mask:
+        """Tell where running second may be all there is; canaries show that it does nothing."""
+        one_order = ~np.isfinite(evidence.contrast.order_effect)
+        return one_order & (self.arrangement.is_paired and not self.canaries().count)
 
     def canaries(self) -> Canaries:
         """Return what kernels of our own showed."""

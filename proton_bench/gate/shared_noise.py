@@ -1,6 +1,6 @@
 """How much of their noise paths have in common: what many paths really know together.
 
-A machine that is busy for a while slows all paths of a process alike. Their variances then go up and
+A machine that is busy for a while slows all paths of a process alike. Their variances go up and
 down together, and many paths say no more of the noise than few. With ``r`` the correlation of the
 residuals of two paths, their variances correlate by ``r^2`` (for normal residuals), and the mean of
 the variances of ``M`` paths of ``d`` degrees of freedom each has, after Satterthwaite::

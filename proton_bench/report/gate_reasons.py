@@ -40,7 +40,7 @@ MEANINGS = {
     Reason.NOTHING_MATCHED: "no path in common",
     Reason.NOTHING_GATED: "no path is large enough",
     Reason.RULE_MATCHED_NOTHING: "a threshold is about no path",
-    Reason.ORDER_CONFOUNDED: "the same side ran first in every pair",
+    Reason.ORDER_CONFOUNDED: "the same side always ran first, let the sides take turns",
     Reason.CONTROLS_MOVED: "kernels that did not change seem to have changed too",
     Reason.CANARY_MOVED: "the machine was not the same on both sides",
     Reason.GLOBAL_SHIFT: "most paths changed alike",

@@ -176,6 +176,51 @@ def test_one_order_alone_is_told() -> None:
     result = judge([base[n] for n in first], [new[n] for n in first], Policy())
 
     assert reasons_of(result) == {Reason.ORDER_CONFOUNDED}
+    assert result.verdict is SuiteVerdict.PASS
+
+
+def base_first(kernels: Sequence[Kernel], pairs: int = 4) -> tuple[list[Run], list[Run]]:
+    """Return pairs in which the base always ran first."""
+    base, new = session(kernels, pairs=2 * pairs)
+    return base[::2], new[::2]
+
+
+@pytest.mark.parametrize("paths", [2, 12])
+def test_a_change_that_running_second_could_explain_does_not_fail(paths: int) -> None:
+    slower = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:paths]]
+
+    result = judge(*base_first(slower), Policy())
+
+    row = row_of(result)
+    assert (row.verdict, row.downgraded) == (Verdict.INCONCLUSIVE, True)
+    assert {Reason.ORDER_CONFOUNDED, Reason.SLOWER} <= {*row.reasons}
+    assert row.pairs_needed == 8
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
+
+
+def test_canaries_that_stood_still_tell_that_running_second_does_nothing() -> None:
+    canary = Kernel("<canary>/fma", between=0.0005)
+    slower = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:], canary]
+
+    result = judge(*base_first(slower), Policy())
+
+    assert [row.path for row in result.regressions] == [("f", "k0")]
+
+
+def test_a_path_that_only_pairs_of_one_order_have_does_not_fail() -> None:
+    """The gate as a whole has both orders; the path has not."""
+    late = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:]]
+    with_path, without = session(late, pairs=8), session(QUIET[1:], pairs=8, seed=2)
+    base, new = (
+        [(own if pair % 2 == 0 else other)[pair] for pair in range(8)]
+        for own, other in zip(with_path, without, strict=True)
+    )
+
+    result = judge(base, new, Policy())
+
+    assert Reason.ORDER_CONFOUNDED in row_of(result).reasons
+    assert row_of(result).verdict is Verdict.INCONCLUSIVE
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
 
 
 def test_a_gate_of_structure_alone_needs_no_timing() -> None:
