@@ -51,7 +51,7 @@ class Policy:
     level: float = 0.05
     dependence: Dependence = Dependence.POSITIVE
     share: float = 0.005
-    floor_ns: float = 1000.0
+    floor_ns: float = 100.0
     total_floor: float = 0.001
     session_shift: float = 0.015
     runs: int = 4

@@ -12,10 +12,17 @@ from fakes.gated import SECOND_NS, profile_of_times
 
 from benchmarks.gate.study.__main__ import main
 from benchmarks.gate.study.archive import Archive, StudyError
-from benchmarks.gate.study.components import launches_of, realised, shared_of, spreads_of
+from benchmarks.gate.study.components import (
+    launches_of,
+    main_paths,
+    realised,
+    shared_of,
+    spreads_of,
+)
 from benchmarks.gate.study.defaults import advise
 from benchmarks.gate.study.gates import DEFAULT, STRICT, blocks_of, judge_aa, judge_power
 from benchmarks.gate.study.plan import BASE, SLOWDOWNS, variant_name
+from benchmarks.gate.study.rebuilt import off_the_line
 from benchmarks.gate.study.rivals import rivals
 from benchmarks.gate.study.sides import METRIC, cut, paths_of, slowed_naming, works_of
 from benchmarks.gate.study.simulated import machine_of, simulations
@@ -75,6 +82,34 @@ def test_spreads_are_those_that_went_in() -> None:
     assert all(abs(each.order) < 0.01 for each in spreads)
     assert shared.process < 0.01
     assert realised(launches)["gemm", 0.10] == pytest.approx(0.10, abs=0.01)
+
+
+def test_the_tick_is_seen_through_rounding_to_another_clock() -> None:
+    rng = np.random.default_rng(2)
+    ticks = 32.0 * rng.integers(2000, 2100, 200) + rng.integers(-1, 2, 200)
+    path = ("gemm", "base", "k")
+    own = launches_of(
+        [
+            Run(profile_of_times({"/".join(path): ticks[at : at + 50].tolist()}), "x")
+            for at in (0, 50)
+        ]
+    )
+
+    rounded = replace(own, times=np.rint(own.times * 0.9137))
+
+    assert [each.step_ns for each in spreads_of(own)] == [32]
+    assert [each.step_ns for each in spreads_of(rounded)] == [1]
+
+
+def test_binaries_off_the_line_of_their_iterations_are_found() -> None:
+    launches = launches_of(study(8, between=1e-5))
+    place = main_paths(launches)["gemm", "+5%"]
+    launches.locations[:, place] += 0.02
+
+    found = off_the_line(launches)
+
+    assert found["copy"] < 0.003
+    assert found["gemm"] == pytest.approx(0.015, abs=0.003)
 
 
 def test_what_processes_share_is_found_and_gone_in_cycles() -> None:
@@ -162,7 +197,7 @@ def test_the_simulation_takes_measured_spreads_and_is_seeded() -> None:
     assert lines[0][0].session.endswith("12 measured paths")
     assert max(between for between, _ in machine.measured) < 0.02
     names = [each.name for each in advise(spreads, shared, launches=launches, simulated=lines[0])]
-    assert names == ["session-shift", "margin", "threshold", "pairs", "canary shift"]
+    assert names == ["session-shift", "margin", "threshold", "floor", "pairs", "canary shift"]
 
 
 def test_advice_does_not_follow_a_machine_that_is_too_noisy() -> None:

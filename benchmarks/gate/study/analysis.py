@@ -25,6 +25,7 @@ from benchmarks.gate.study.components import (
 from benchmarks.gate.study.defaults import Advice, advise
 from benchmarks.gate.study.gates import (
     DEFAULT,
+    LOWER,
     STRICT,
     Block,
     Power,
@@ -34,14 +35,17 @@ from benchmarks.gate.study.gates import (
     judge_power,
 )
 from benchmarks.gate.study.plan import BASE, SLOWDOWNS
+from benchmarks.gate.study.rebuilt import off_the_line
 from benchmarks.gate.study.rivals import Rival, rivals
 from benchmarks.gate.study.sides import works_of
 from benchmarks.gate.study.simulated import Simulated, machine_of, simulations
 from benchmarks.gate.study.tables import (
     advice_table,
     cycles_table,
+    lower_table,
     order_line,
     power_table,
+    rebuilt_line,
     rivals_table,
     shared_line,
     simulated_table,
@@ -68,9 +72,12 @@ class Analysis:
     kernels: Sequence[PathSpread]
     shared: Shared
     realised: Mapping[tuple[str, float], float]
+    rebuilt: Mapping[str, float]
     unchanged: Mapping[str, Tally]
     power: Mapping[tuple[str, float], Power]
     power_by_time: Mapping[tuple[str, float], Power] | None
+    lower_unchanged: Mapping[float, Tally]
+    lower_power: Mapping[float, Mapping[tuple[str, float], Power]]
     rivals: Sequence[Rival]
     simulated: Sequence[Simulated]
     advice: Sequence[Advice]
@@ -122,9 +129,16 @@ def examine(archives: Sequence[Archive], options: argparse.Namespace) -> Analysi
         ],
         shared=shared,
         realised=realised(launches),
+        rebuilt=off_the_line(launches),
         unchanged=_unchanged(blocks, clocked=clocked),
         power=judge_power(blocks, works),
         power_by_time=judge_power(blocks, works, clocked=False) if clocked and works else None,
+        lower_unchanged={
+            part: judge_aa(blocks, policy, coded=False) for part, policy in LOWER.items() if works
+        },
+        lower_power={
+            part: judge_power(blocks, works, policy) for part, policy in LOWER.items() if works
+        },
         rivals=rivals(launches, options.pairs, () if options.unchanged else SLOWDOWNS),
         simulated=simulated,
         advice=advise(spreads, shared, launches=launches, simulated=simulated),
@@ -165,6 +179,7 @@ def _report(found: Analysis) -> str:
         "Spread of kernels as they are:\n\n" + spread_table(found.kernels),
         order_line(found.spreads),
         shared_line(found.shared),
+        rebuilt_line(found.rebuilt),
         "Nothing changed:\n\n" + tally_table(found.unchanged),
     ]
     if found.power:
@@ -172,6 +187,9 @@ def _report(found: Analysis) -> str:
         parts.append("One kernel slowed, found (really slower by):\n\n" + table)
     if found.power_by_time is not None:
         parts.append("Cycles:\n\n" + cycles_table(found.power_by_time, found.power))
+    if found.lower_unchanged:
+        table = lower_table(found.lower_unchanged, found.lower_power)
+        parts.append("Lower thresholds, every path:\n\n" + table)
     parts.append(
         "Rules on identical data:\n\n"
         + rivals_table(found.rivals, found.unchanged[REBUILT], found.power)

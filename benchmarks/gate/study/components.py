@@ -32,6 +32,9 @@ __all__ = [
 Numbers = npt.NDArray[np.float64]
 Path = tuple[str, ...]
 
+_LARGEST_TICK_BITS = 12
+_NEARLY_ALL = 0.75
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launches:
@@ -60,17 +63,20 @@ class PathSpread:
         path: Its names.
         time_ns: Geometric mean of its processes.
         within: Between launches of a process: a robust one, 1.4826 median absolute deviations.
-        between: Between processes, without what launches explain.
+        process: Of the number that the gate takes of a process.
+        between: The same without what launches explain.
         cycles: The same counted in cycles of the SM clock; NaN where nobody measured it.
         order: What running second in a pair adds.
         order_p: P-value of that, NaN of fewer than two pairs.
         position: What the last place in a process adds over the first one.
-        step_ns: Largest number of ns that divides all times: the tick of the timer, or 1.
+        step_ns: Tick of the timer: the largest power of two ns that nearly all times are multiples
+            of, give or take 1 ns of rounding on the way to another clock.
     """
 
     path: Path
     time_ns: float
     within: float
+    process: float
     between: float
     cycles: float
     order: float
@@ -138,12 +144,13 @@ def spreads_of(launches: Launches) -> list[PathSpread]:
             path=path,
             time_ns=float(np.exp(locations[:, at].mean())),
             within=float(np.sqrt((within[:, at] ** 2).mean())),
+            process=_beyond(locations[:, at], 0.0),
             between=_beyond(locations[:, at], float(explained[at])),
             cycles=_beyond(cycles[:, at], float(explained[at])),
             order=float(order[at]),
             order_p=float(order_p[at]),
             position=_slope(launches.positions[:, at], locations[:, at]),
-            step_ns=int(np.gcd.reduce(np.rint(launches.times[:, at]).astype(np.int64).ravel())),
+            step_ns=_step(np.rint(launches.times[:, at]).astype(np.int64).ravel()),
         )
         for at, path in enumerate(launches.paths)
     ]
@@ -196,6 +203,15 @@ def main_paths(launches: Launches) -> Mapping[tuple[str, str], int]:
         if key not in found or middles[at] > middles[found[key]]:
             found[key] = at
     return found
+
+
+def _step(times_ns: npt.NDArray[np.int64]) -> int:
+    """Return the tick; below 16 ns one of rounding would make too many numbers fit."""
+    for bits in range(_LARGEST_TICK_BITS, 3, -1):
+        off = (times_ns + 1) % (1 << bits)
+        if float((off <= 2).mean()) >= _NEARLY_ALL:
+            return 1 << bits
+    return int(np.gcd.reduce(times_ns))
 
 
 def _order(locations: Numbers) -> tuple[Numbers, Numbers]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.gate.study.components import Launches, PathSpread, Shared
+from benchmarks.gate.study.rebuilt import off_the_line
 from benchmarks.gate.study.simulated import Simulated
 from proton_bench.gate import Policy
 from proton_bench.gate.canary import LARGEST_SHIFT
@@ -18,6 +19,7 @@ __all__ = ["Advice", "advise"]
 _LEVEL = 0.05
 _USELESS = 0.1  # nobody waits for changes that are larger
 _QUIET = 0.01  # gates without a change that may fail, as a part
+_TICKS = 3  # of both ends of a launch, and one for a change
 _SURE = 0.8  # part of +5 % to be found
 
 
@@ -47,7 +49,12 @@ def advise(
 ) -> list[Advice]:
     """Return advice on every default that a study can say something of."""
     policy = Policy()
-    found = [_session_shift(policy, shared), _margin(policy, spreads), _threshold(policy, spreads)]
+    found = [
+        _session_shift(policy, shared),
+        _margin(policy, spreads, off_the_line(launches)),
+        _threshold(policy, spreads),
+        _floor(policy, spreads),
+    ]
     pairs = _pairs(simulated)
     if pairs is not None:
         found.append(pairs)
@@ -67,16 +74,17 @@ def _session_shift(policy: Policy, shared: Shared) -> Advice:
     )
 
 
-def _margin(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
+def _margin(policy: Policy, spreads: Sequence[PathSpread], rebuilt: Mapping[str, float]) -> Advice:
     """A margin has to cover what moves paths for certain although nothing changed."""
     known = [each for each in spreads if math.isfinite(each.order_p)]
     certain = [abs(each.order) for each in known if each.order_p < _LEVEL / len(known)]
-    worst = max(certain, default=0.0)
+    binaries = max(rebuilt.values(), default=0.0)
+    worst = max([*certain, binaries])
     return Advice(
         "margin",
         f"{policy.margin:.2%}",
-        f"running second moves {len(certain)} of {len(known)} paths for certain, by {worst:.2%} at "
-        "most; what a change of layout does was not measured",
+        f"running second moves {len(certain)} of {len(known)} paths for certain, by "
+        f"{max(certain, default=0.0):.2%} at most; another constant in the code by {binaries:.2%}",
         "keep" if worst <= policy.margin else _up(worst),
     )
 
@@ -86,7 +94,7 @@ def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
 
     2.9 is about t(0.975) + t(0.8) with the freedom that moderation gives.
     """
-    known = [each.between for each in spreads if math.isfinite(each.between)]
+    known = [each.process for each in spreads if math.isfinite(each.process)]
     if not known:
         return Advice("threshold", f"{policy.threshold:.1%}", "nothing", "keep")
     typical, noisy = (float(np.quantile(known, q)) for q in (0.5, 0.9))
@@ -97,6 +105,25 @@ def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
         f"between processes {typical:.2%} (nine of ten paths below {noisy:.2%}): six pairs show "
         f"about {seen[0]:.1%}, of noisy paths {seen[1]:.1%}",
         "keep" if seen[0] <= policy.threshold else _up(seen[0]),
+    )
+
+
+def _floor(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
+    """A floor per launch has to cover ticks of the timer, and nothing that the gate can tell."""
+    known = [each for each in spreads if math.isfinite(each.process)]
+    present = f"{policy.floor_ns:.0f} ns"
+    if not known:
+        return Advice("floor", present, "nothing", "keep")
+    shortest = min(known, key=lambda each: each.time_ns)
+    ticks = _TICKS * max(each.step_ns for each in known)
+    spread = shortest.process * shortest.time_ns
+    needed = max(ticks, spread)
+    return Advice(
+        "floor",
+        present,
+        f"the shortest path takes {shortest.time_ns / 1000:.1f} us and differs between processes "
+        f"by {spread:.0f} ns; {_TICKS} ticks of the timer are {ticks} ns",
+        "keep" if needed <= policy.floor_ns <= 2.0 * needed else f"{needed:.0f} ns",
     )
 
 

@@ -14,11 +14,25 @@ from proton_bench.gate import Context, GateResult, Policy, SuiteVerdict, Verdict
 from proton_bench.gate.arrangement import paired_as
 from proton_bench.gate.rate import Rate
 
-__all__ = ["DEFAULT", "STRICT", "Block", "Power", "Tally", "blocks_of", "judge_aa", "judge_power"]
+__all__ = [
+    "DEFAULT",
+    "LOWER",
+    "STRICT",
+    "Block",
+    "Power",
+    "Tally",
+    "blocks_of",
+    "judge_aa",
+    "judge_power",
+]
 
 DEFAULT = Policy()
 # Every path counts, however small its part of the time or its change in absolute terms is.
 STRICT = replace(Policy(), share=0.0).with_thresholds(["median:3%"])
+# Thresholds below the default one, each with two thirds of it for its margin.
+LOWER = {
+    part: replace(Policy(), share=0.0).with_thresholds([f"median:{part}%"]) for part in (2, 1.5, 1)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +132,24 @@ def judge_aa(
 
 
 def judge_power(
-    blocks: Sequence[Block], works: Sequence[str], *, clocked: bool = True
+    blocks: Sequence[Block], works: Sequence[str], policy: Policy = STRICT, *, clocked: bool = True
 ) -> dict[tuple[str, float], Power]:
-    """Judge gates with one slowed kernel each, of every kernel and slowdown, by `STRICT`."""
+    """Judge gates with one slowed kernel each, of every kernel and slowdown."""
     return {
-        (work, slowdown): _power(blocks, work, slowdown, clocked=clocked)
+        (work, slowdown): _power(blocks, (work, slowdown), policy, clocked=clocked)
         for work in works
         for slowdown in SLOWDOWNS
     }
 
 
-def _power(blocks: Sequence[Block], work: str, slowdown: float, *, clocked: bool) -> Power:
+def _power(
+    blocks: Sequence[Block], slowed: tuple[str, float], policy: Policy, *, clocked: bool
+) -> Power:
+    work, slowdown = slowed
     power = Power()
     sides = tuple(slowed_naming(work, slowdown, new=new) for new in (False, True))
     for block in blocks:
-        result = _judged(_cut(block, (sides[0], sides[1]), coded=True, clocked=clocked), STRICT)
+        result = _judged(_cut(block, (sides[0], sides[1]), coded=True, clocked=clocked), policy)
         own = [row for row in result.rows if row.path[:2] == (work, BASE)]
         worst = [row.verdict for row in own if row.verdict is Verdict.REGRESSED]
         power.gates += 1

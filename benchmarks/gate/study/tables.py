@@ -16,8 +16,10 @@ from proton_bench.gate.rate import Rate
 __all__ = [
     "advice_table",
     "cycles_table",
+    "lower_table",
     "order_line",
     "power_table",
+    "rebuilt_line",
     "rivals_table",
     "shared_line",
     "simulated_table",
@@ -31,14 +33,15 @@ _HEADS = [f"+{slowdown:.0%}" for slowdown in SLOWDOWNS]
 
 def spread_table(spreads: Iterable[PathSpread]) -> str:
     """Return the spread of paths; ``last`` is what the last place in a process adds."""
-    heads = ["path", "time", "within", "between", "in cycles", "runs second", "p", "last", "step"]
+    spread_heads = ["within", "process", "without launches", "in cycles"]
+    heads = ["path", "time", *spread_heads, "runs second", "p", "last", "step"]
     return _table(
         heads,
         (
             [
                 "/".join(each.path),
                 f"{each.time_ns / 1000:.1f} us",
-                *(_part(part) for part in (each.within, each.between, each.cycles)),
+                *(_part(part) for part in (each.within, each.process, each.between, each.cycles)),
                 _signed(each.order),
                 _number(each.order_p),
                 _signed(each.position),
@@ -67,6 +70,34 @@ def shared_line(shared: Shared) -> str:
         f"pair, {_part(shared.session)} between pairs, and drift by {_signed(shared.drift)} a "
         "process."
     )
+
+
+def rebuilt_line(rebuilt: Mapping[str, float]) -> str:
+    """Return how far binaries of one source are off their straight line, as a sentence."""
+    if not rebuilt:
+        return "No kernel has all its variants."
+    name = max(rebuilt, key=lambda each: rebuilt[each])
+    middle = sorted(rebuilt.values())[len(rebuilt) // 2]
+    return (
+        f"Binaries of one source that differ in one constant are off the straight line of their "
+        f"iterations by {_part(rebuilt[name])} at most ({name}), the middle kernel by "
+        f"{_part(middle)}."
+    )
+
+
+def lower_table(
+    tallies: Mapping[float, Tally], powers: Mapping[float, Mapping[tuple[str, float], Power]]
+) -> str:
+    """Return what lower thresholds would do on this machine, over every path."""
+    lines = []
+    for part, tally in tallies.items():
+        cells = []
+        for slowdown in SLOWDOWNS:
+            ones = [one for (_, each), one in powers[part].items() if each == slowdown]
+            gates = sum(one.gates for one in ones)
+            cells.append(f"{sum(one.found for one in ones)} of {gates}")
+        lines.append([f"{part:g}%", _bounded(tally.failed), *cells])
+    return _table(["threshold", "failed without a change", *_HEADS], lines)
 
 
 def tally_table(tallies: Mapping[str, Tally]) -> str:

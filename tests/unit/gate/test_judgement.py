@@ -103,7 +103,7 @@ def test_undecided_paths_of_little_time_do_not_matter_unless_named() -> None:
 
 
 def test_small_changes_of_short_kernels_are_below_the_floor() -> None:
-    short = [Kernel("f/s", 3_000.0, between=0.002, slower=0.1, launches=60), *QUIET]
+    short = [Kernel("f/s", 1_000.0, between=0.002, slower=0.08, launches=60), *QUIET]
 
     floor = row_of(judge(*session(short), Policy(share=0.0001)), "f/s")
     asked = Policy().with_thresholds(["s@median:3%"])

@@ -6,7 +6,7 @@ namespace proton {
 namespace {
 
 constexpr uint64_t kEnoughKernels = 32;
-constexpr double kShareOfMultiples = 0.75; // 85 % of times are exact multiples on an H200
+constexpr double kShareOfMultiples = 0.75; // of durations, up to 1 ns off
 
 } // namespace
 
