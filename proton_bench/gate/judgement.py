@@ -16,11 +16,13 @@ from proton_bench.gate.fingerprint import examine_runs
 from proton_bench.gate.measured import measure
 from proton_bench.gate.notes import note_of, notes_on, unmatched
 from proton_bench.gate.policy import Policy
+from proton_bench.gate.replicates import check_replicates
 from proton_bench.gate.result import GateResult, Note
 from proton_bench.gate.rows import Judged, answer
 from proton_bench.gate.session import Context, Session
 from proton_bench.gate.structure import find_structural_changes
 from proton_bench.gate.suite import sum_up
+from proton_bench.gate.uncompared import uncompared
 from proton_bench.gate.verdict import Reason, SuiteVerdict
 
 __all__ = ["judge"]
@@ -49,8 +51,8 @@ def judge(
 
     Raises:
         MetricError: A run lacks the metric, or it is no number.
-        UsageError: There is no new run, a run is empty, units differ, or a threshold asks for an
-            amount of time where no time was recorded.
+        UsageError: There is no new run, a run is empty or named twice, units differ, or a
+            threshold asks for an amount of time where no time was recorded.
     """
     if not new_runs:
         raise UsageError("a gate needs at least one new run")
@@ -64,6 +66,7 @@ def judge(
     )
     if not base_runs:
         return replace(shell, notes=(note_of(Reason.NO_BASE_RUNS),))
+    check_replicates((*base_runs, *new_runs))
     findings = examine_runs(base_runs, new_runs)
     notes = notes_on(findings, policy)
     if any(note.reason is Reason.OTHER_DEVICE for note in notes):
@@ -82,7 +85,10 @@ def _concluded(session: Session, shell: GateResult, notes: tuple[Note, ...]) -> 
     structure = find_structural_changes(measured, policy)
     judged, controls = session.judged()
     canaries = session.canaries()
-    notes += unmatched(measured, policy, judged.checks)
+    missing = unmatched(measured, policy, judged.checks)
+    if not any(note.reason is Reason.NOTHING_MATCHED for note in missing):
+        missing += uncompared(measured, policy)
+    notes += missing
     notes += tuple(_session_notes(session, judged, controls, canaries=canaries))
     blocking = {*_BLOCKING, *(() if session.arrangement.is_paired else (Reason.OTHER_UNIT,))}
     blockers = tuple(note.reason for note in notes if note.reason in blocking)

@@ -63,12 +63,17 @@ class Measured:
 
     def shares(self) -> Numbers:
         """Return what part of a run's total each row is, as the mean of both sides."""
+        base, new = self.side_shares()
+        found: Numbers = (base + new) / 2.0
+        return found
+
+    def side_shares(self) -> tuple[Numbers, Numbers]:
+        """Return what part of a base run's total each row is, and what part of a new one's."""
         own = np.where(self.canary, 0.0, np.where(self.present, self.totals, 0.0))
         sums = np.maximum(own.sum(axis=1, keepdims=True), 0.0)
         parts = np.divide(own, sums, out=np.zeros_like(own), where=sums > 0)
         base, new = self.sides(parts)
-        found: Numbers = (base.mean(axis=0) + new.mean(axis=0)) / 2.0
-        return found
+        return base.mean(axis=0), new.mean(axis=0)
 
     def samples(self, rows: Sequence[int]) -> list[list[Sample | None]]:
         """Return for each run what single launches of these rows took, None where nobody knows."""

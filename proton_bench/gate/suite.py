@@ -4,7 +4,8 @@ An empty base is NO-BASELINE and runs of different devices are INCOMPARABLE. Oth
 FAILs if a path REGRESSED or a structural change is forbidden; it is INCOMPARABLE if the canaries
 moved; it is INCONCLUSIVE if a path would have regressed but for something that keeps it from being
 believed, if a path is undecided that the policy names, if undecided paths hold more than 5 % of the
-gated time, or if the session says nothing; else it PASSes.
+gated time, if paths that one side lacks hold so much that little was compared, or if the session
+says nothing; else it PASSes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _VOID = frozenset(
         Reason.COMMON_SHIFT,
         Reason.CONTROLS_MOVED,
         Reason.DISTURBED,
+        Reason.NEW_PATHS,
+        Reason.NO_VALUES,
         Reason.NOTHING_GATED,
+        Reason.REMOVED_PATHS,
         Reason.RULE_MATCHED_NOTHING,
     }
 )

@@ -32,6 +32,17 @@ _MAX_NAME = 120
 _MAX_PATH = 400
 _MAX_NOTE = 600
 _MAX_SOURCES = 3
+# Notes that decide nothing by themselves.
+_TOLD = frozenset(
+    {
+        Reason.AUTOTUNE_FLIP,
+        Reason.GLOBAL_SHIFT,
+        Reason.NOISE_OF_ANOTHER_MACHINE,
+        Reason.ORDER_CONFOUNDED,
+        Reason.OTHER_TOOLS,
+        Reason.OTHER_UNIT,
+    }
+)
 _RATES = {"flops": "flop/s", "gbps": "GB/s"}
 # Metrics whose change is that of all of a path's time.
 _WHOLE_TIMES = frozenset({"mean", "median", "total"})
@@ -109,8 +120,9 @@ def _doubt(outcome: Outcome) -> str:
 def _obstacle(outcome: Outcome) -> str:
     if outcome.problem:
         return visible(outcome.problem, _MAX_NOTE)
-    said = notes(outcome)
-    return said[0].partition(": ")[2] if said else "nothing was compared"
+    found = outcome.result.notes
+    decided = [note for note in found if note.reason not in _TOLD] or found
+    return visible(decided[0].text, _MAX_NOTE) if decided else "nothing was compared"
 
 
 def _of_checks(outcome: Outcome, count: int) -> str:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fakes.outcomes import every_outcome, outcome, row, structural, undecided, unknown
 
+from proton_bench.gate.result import Note
 from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.gate_words import (
     columns,
     headline,
@@ -86,6 +90,15 @@ def test_a_regression_that_is_not_believed_says_why() -> None:
     assert headline(outcome(SuiteVerdict.INCONCLUSIVE, doubted)).endswith(
         "100 us -> 105 us, but: the runs were disturbed, run them again"
     )
+
+
+def test_the_note_that_decided_is_the_headline() -> None:
+    result = replace(
+        outcome(SuiteVerdict.INCONCLUSIVE).result,
+        notes=(Note(Reason.OTHER_TOOLS, "torch: 1 before"), Note(Reason.REMOVED_PATHS, "all gone")),
+    )
+
+    assert headline(Outcome(result)) == "INCONCLUSIVE: all gone"
 
 
 def test_a_gate_of_structure_alone_says_that_it_was() -> None:

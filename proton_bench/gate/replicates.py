@@ -1,0 +1,32 @@
+"""Whether runs are runs of their own: a copy of one says nothing new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
+
+__all__ = ["check_replicates"]
+
+_IDENTITY = ("host", "pid", "start_time_ns")
+
+
+def check_replicates(runs: Sequence[Run]) -> None:
+    """Look for runs that are one and the same, by host, process and the time they began.
+
+    Raises:
+        UsageError: There are some; the message names two.
+    """
+    seen: dict[tuple[object, ...], str] = {}
+    for run in runs:
+        identity = tuple(run.profile.provenance.get(key) for key in _IDENTITY)
+        if not all(isinstance(each, str | int) for each in identity):
+            continue
+        if identity in seen:
+            raise UsageError(
+                f"{seen[identity]!a} and {run.source!a} are one run (process {identity[1]} of "
+                f"{identity[0]!a}), which says nothing new the second time: name each run once, "
+                "and record every run in a process of its own"
+            )
+        seen[identity] = run.source

@@ -1,0 +1,103 @@
+"""What the policy asks about and one side alone has, so that nothing was decided about it.
+
+A run that ended early, a test that was not selected, a kernel that was renamed and is slower: in
+all of them the paths that both sides have may be as fast as before. A gate that passed on these
+alone would pass in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from proton_bench.gate.check import governing
+from proton_bench.gate.measured import Measured
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.result import Note
+from proton_bench.gate.selector import selects
+from proton_bench.gate.threshold import Threshold
+from proton_bench.gate.verdict import Reason
+
+__all__ = ["uncompared"]
+
+# New paths are nothing to worry about, unless there is little else.
+_MOSTLY = 0.5
+_NAMED = 3
+
+
+def uncompared(measured: Measured, policy: Policy) -> tuple[Note, ...]:
+    """Return notes on paths and launches about which the policy asks and nothing is known."""
+    return (*_times(measured, policy), *_launches(measured, policy))
+
+
+def _times(measured: Measured, policy: Policy) -> list[Note]:
+    timed = [each for each in policy.thresholds if not each.is_structural]
+    if policy.thresholds and not timed:
+        return []
+    timed = timed or [policy.default_threshold()]
+    base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
+    before, after = measured.side_shares()
+    notes = []
+    gone = _asked(measured, policy, timed, rows=np.flatnonzero(base & ~new).tolist())
+    named = [row for row, thresholds in gone.items() if any(each.selector for each in thresholds)]
+    lost = float(before[list(gone)].sum()) if gone else 0.0
+    if named or lost > policy.undecided_share:
+        listed = _listed(measured, sorted(named or gone, key=lambda row: -before[row]))
+        notes.append(
+            Note(
+                Reason.REMOVED_PATHS,
+                f"{100.0 * lost:.0f} % of the base's time is in paths that no new run has, and "
+                "nothing was decided about them; did the runs end early? If they are meant to be "
+                f"gone, compare with a base without them. Gone: {listed}",
+            )
+        )
+    added = _asked(measured, policy, timed, rows=np.flatnonzero(new & ~base).tolist())
+    unknown = float(after[list(added)].sum()) if added else 0.0
+    if unknown > _MOSTLY:
+        listed = _listed(measured, sorted(added, key=lambda row: -after[row]))
+        notes.append(
+            Note(
+                Reason.NEW_PATHS,
+                f"{100.0 * unknown:.0f} % of the new time is in paths that no base run has, and "
+                f"nothing was decided about them; record a base that has them. New: {listed}",
+            )
+        )
+    return notes
+
+
+def _launches(measured: Measured, policy: Policy) -> list[Note]:
+    base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
+    calls = measured.sides(measured.calls)
+    counted = (calls[0].max(axis=0) > 0) & (calls[1].max(axis=0) > 0)
+    both = np.flatnonzero(base & new).tolist()
+    tree = measured.comparison.tree
+    notes = []
+    for threshold in policy.thresholds:
+        if not threshold.is_structural:
+            continue
+        rows = [row for row in both if selects(threshold.selector, tree.path(row))]
+        if rows and not counted[rows].any():
+            text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
+            notes.append(Note(Reason.NO_VALUES, text))
+    return notes
+
+
+def _asked(
+    measured: Measured, policy: Policy, thresholds: Sequence[Threshold], *, rows: Sequence[int]
+) -> dict[int, list[Threshold]]:
+    """Return the rows about which something is asked, with what that is."""
+    tree = measured.comparison.tree
+    found = {}
+    for row in rows:
+        path = tree.path(row)
+        asked = list(governing(thresholds, path).values())
+        if asked and not any(selects(glob, path) for glob in policy.quarantine):
+            found[row] = asked
+    return found
+
+
+def _listed(measured: Measured, rows: Sequence[int]) -> str:
+    paths = [" > ".join(measured.comparison.tree.path(row)) for row in rows[:_NAMED]]
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return ", ".join(paths) + more
