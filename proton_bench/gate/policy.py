@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +20,7 @@ __all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
 # The margin and the equivalence limit of a threshold: 2 % of 3 %.
 MARGIN_PART = 2.0 / 3.0
 _TABLE = "tool.proton.gate"
+_TIME = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+) ?(?P<unit>ns|us|ms|s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +102,18 @@ def read_policy(path: Path) -> Policy:
         raise UsageError(f"policy {str(path)!a} is no TOML: {error}") from error
     table: Any = document
     for key in _TABLE.split("."):
+        if isinstance(table, dict) and key == "gate" and key not in table:
+            _check_spelling(table, path)
         table = table.get(key, {}) if isinstance(table, dict) else table
-    if not table and path.name != "pyproject.toml":
-        return policy_from_table(document, str(path))
+    if path.name != "pyproject.toml":
+        beside = sorted(_KEYS.keys() & document.keys())
+        if table and beside:
+            raise UsageError(
+                f"policy {str(path)!a} has {beside[0]} outside of [{_TABLE}], where it would say "
+                "nothing; put all keys into one of the two"
+            )
+        if not table:
+            return policy_from_table(document, str(path))
     return policy_from_table(table, f"{path} [{_TABLE}]")
 
 
@@ -127,7 +139,21 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
             found[name] = read(value)
         except UsageError as error:
             raise UsageError(f"{source}: {key}: {error}") from error
-    return replace(start or Policy(), **found)
+    policy = replace(start or Policy(), **found)
+    general = any(each.metric == "median" and not each.selector for each in policy.thresholds)
+    if {"threshold", "thresholds"} <= found.keys() and not general:
+        # Both were asked for: one of every path, the others of what they name.
+        return replace(policy, thresholds=(policy.default_threshold(), *policy.thresholds))
+    return policy
+
+
+def _check_spelling(tables: Mapping[str, Any], path: Path) -> None:
+    meant = difflib.get_close_matches("gate", [each.lower() for each in tables], n=1)
+    if meant:
+        raise UsageError(
+            f"policy {str(path)!a} has a table [tool.proton.{meant[0]}], which means nothing: "
+            f"write [{_TABLE}]"
+        )
 
 
 # -- values --------------------------------------------------------------------------------------
@@ -142,6 +168,12 @@ def _part(value: Any) -> float:
     return number
 
 
+def _part_or_none(value: Any) -> float:
+    """Read a part that may be 0."""
+    text = value.strip().removesuffix("%") if isinstance(value, str) else value
+    return 0.0 if _number(text) == 0.0 else _part(value)
+
+
 def _number(value: Any) -> float:
     try:
         number = math.nan if isinstance(value, bool) else float(value)
@@ -154,14 +186,12 @@ def _number(value: Any) -> float:
 
 def _time(value: Any) -> float:
     """Read ``"1us"`` in ns."""
-    if not isinstance(value, str):
-        raise UsageError(f'{value!r} is no time, such as "1us"')
-    if value.strip() in {"0", "0ns"}:
+    if value == "0":
         return 0.0
-    found = parse_threshold(f"mean:{value.strip()}").absolute
+    found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         raise UsageError(f'{value!r} is no time, such as "1us"')
-    return found
+    return Amount(float(found["number"]), found["unit"]).absolute(1.0)
 
 
 def _runs(value: Any) -> int:
@@ -192,6 +222,13 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(entries)
 
 
+def _globs(value: Any) -> tuple[str, ...]:
+    found = _texts(value)
+    if not all(each.strip() for each in found):
+        raise UsageError("an empty glob would be about every path; write '**' to mean that")
+    return found
+
+
 def _thresholds(value: Any) -> tuple[Threshold, ...]:
     return tuple(parse_threshold(text) for text in _texts(value))
 
@@ -202,16 +239,16 @@ _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "margin": ("margin", _part),
     "level": ("level", _part),
     "fdr": ("dependence", _choice({each.value: each for each in Dependence})),
-    "share": ("share", _part),
+    "share": ("share", _part_or_none),
     "floor": ("floor_ns", _time),
-    "total-floor": ("total_floor", _part),
-    "session-shift": ("session_shift", _part),
+    "total-floor": ("total_floor", _part_or_none),
+    "session-shift": ("session_shift", _part_or_none),
     "runs": ("runs", _runs),
-    "undecided-share": ("undecided_share", _part),
+    "undecided-share": ("undecided_share", _part_or_none),
     "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),
     "strict": ("strict", _flag),
     "same-binary": ("same_binary_fails", _choice({"report": False, "fail": True})),
     "ignore-devices": ("ignore_devices", _flag),
     "raw-names": ("raw_names", _flag),
-    "quarantine": ("quarantine", _texts),
+    "quarantine": ("quarantine", _globs),
 }

@@ -130,3 +130,57 @@ def test_margins_stay_below_thresholds() -> None:
     assert policy.margin_of(0.03) == pytest.approx(0.02)
     assert policy.margin_of(0.01) == pytest.approx(0.01 * 2 / 3)
     assert str(policy.default_threshold()) == "median:3%"
+
+
+@pytest.mark.parametrize("table", ["gates", "Gate", "gate_"])
+def test_a_misspelt_table_is_no_policy_of_defaults(tmp_path: Path, table: str) -> None:
+    file = written(tmp_path, f'[tool.proton.{table}]\nthreshold = "1%"\n')
+
+    with pytest.raises(UsageError, match=r"write \[tool.proton.gate\]"):
+        read_policy(file)
+
+
+def test_other_tables_of_the_project_are_no_mistake(tmp_path: Path) -> None:
+    assert read_policy(written(tmp_path, "[tool.proton.colours]\na = 1\n")) == Policy()
+
+
+def test_keys_outside_of_the_table_are_not_dropped(tmp_path: Path) -> None:
+    file = written(tmp_path, 'strict = true\n[tool.proton.gate]\nthreshold = "8%"\n', "gate.toml")
+
+    with pytest.raises(UsageError, match="has strict outside of"):
+        read_policy(file)
+
+
+@pytest.mark.parametrize("value", ["", [""], ["a", "  "]])
+def test_an_empty_glob_does_not_quarantine_everything(value: Any) -> None:
+    with pytest.raises(UsageError, match="quarantine: an empty glob would be about every path"):
+        policy_from_table({"quarantine": value}, "x")
+
+
+@pytest.mark.parametrize("value", ["-1us", "~1us", "1us&2us", "1us&3%", "5%", "us", "1e400s", 5])
+def test_a_floor_is_one_time(value: Any) -> None:
+    with pytest.raises(UsageError, match="is no time"):
+        policy_from_table({"floor": value}, "x")
+
+
+@pytest.mark.parametrize(
+    ("value", "floor"), [("0", 0.0), ("0us", 0.0), ("1.5 us", 1500.0), (".5ms", 5e5)]
+)
+def test_a_floor_may_be_nothing(value: str, floor: float) -> None:
+    assert policy_from_table({"floor": value}, "x").floor_ns == floor
+
+
+@pytest.mark.parametrize("key", ["share", "total-floor", "session-shift", "undecided-share"])
+@pytest.mark.parametrize("value", [0, 0.0, "0", "0%", "0.0 %"])
+def test_parts_that_may_be_nothing(key: str, value: Any) -> None:
+    policy = policy_from_table({key: value}, "x")
+
+    assert getattr(policy, key.replace("-", "_")) == 0.0
+
+
+def test_a_threshold_of_every_path_holds_beside_thresholds_of_some() -> None:
+    both = policy_from_table({"threshold": "9%", "thresholds": ["k@p95:3%"]}, "x")
+    own = policy_from_table({"threshold": "9%", "thresholds": ["median:3%"]}, "x")
+
+    assert [str(each) for each in both.thresholds] == ["median:9%", "k@p95:3%"]
+    assert [str(each) for each in own.thresholds] == ["median:3%"]
