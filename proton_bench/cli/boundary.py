@@ -20,6 +20,8 @@ _EXIT_BROKEN_PIPE = 141
 
 def exit_code(command: Callable[[], int]) -> int:
     """Run a command to its exit code, whatever it raises but ``SystemExit``."""
+    if sys.stderr is None:  # closed as by `2>&-`: messages have nowhere to go
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
     try:
         code = command()
         # Here, where a reader that went away still can be told from a bug.
@@ -30,6 +32,12 @@ def exit_code(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
     except BrokenPipeError:
+        _drop_stdout()
+        return _EXIT_BROKEN_PIPE
+    except SystemExit as end:
+        # Typer makes 1 of it, which would read as a gate's regression.
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
         _drop_stdout()
         return _EXIT_BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - a bug of ours; 1 would read as a gate's regression
@@ -58,4 +66,5 @@ def _full_message(error: Exception) -> str:
 
 def _drop_stdout() -> None:
     """Keep the interpreter from failing again when it flushes at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,6 +13,7 @@ from typing import Any
 
 from proton_bench.errors import UsageError
 from proton_bench.gate.discovery import Dependence
+from proton_bench.gate.power import MOST_PAIRS
 from proton_bench.gate.threshold import Amount, Threshold, parse_threshold
 
 __all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
@@ -195,8 +196,8 @@ def _time(value: Any) -> float:
 
 
 def _runs(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
-        raise UsageError(f"{value!r} is no number of runs from 2 on")
+    if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_PAIRS:
+        raise UsageError(f"{value!r} is no number of runs from 2 to {MOST_PAIRS}")
     return value
 
 

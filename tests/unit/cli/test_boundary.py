@@ -56,6 +56,43 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert error == b""
 
 
+_GATE = """
+import sys
+from proton_bench.cli.boundary import exit_code
+
+def command():  # as Typer does
+    try:
+        sys.{stream}.write("x" * 100_000)
+        sys.{stream}.flush()
+    except OSError:
+        sys.exit(1)
+
+sys.exit(exit_code(command))
+"""
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_reader_that_goes_away_is_no_regression(stream: str) -> None:
+    command = [sys.executable, "-c", _GATE.format(stream=stream)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        getattr(process, stream).close()
+
+    assert process.returncode == 141
+
+
+def test_messages_to_a_closed_error_stream_are_dropped() -> None:
+    program = (
+        "import sys; sys.stderr = None\n"
+        "from proton_bench.cli.boundary import exit_code\n"
+        "sys.exit(exit_code(lambda: sys.stderr.write('told') and 3))\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+
+    assert done.returncode == 3
+
+
 def test_system_exit_passes() -> None:
     with pytest.raises(SystemExit):
         exit_code(lambda: raising(SystemExit(4)))

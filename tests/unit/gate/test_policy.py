@@ -87,7 +87,7 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
         ("[tool.proton.gate]\nlevel = nan\n", "is no number"),
         ("[tool.proton.gate]\nfloor = 3\n", "is no time, such as"),
         ("[tool.proton.gate]\nfloor = '3%'\n", "is no time, such as"),
-        ("[tool.proton.gate]\nruns = 1\n", "no number of runs from 2 on"),
+        ("[tool.proton.gate]\nruns = 1\n", "no number of runs from 2 to 200"),
         ("[tool.proton.gate]\nruns = 4.5\n", "no number of runs"),
         ("[tool.proton.gate]\nstrict = 'yes'\n", "neither true nor false"),
         ("[tool.proton.gate]\nfdr = 'bonferroni'\n", "none of bh, by"),
