@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from proton_bench.analysis.compare import CompareOptions, compare
-from proton_bench.baseline import BaselineStore, Side, read_noise, read_sides
+from proton_bench.baseline import BaselineStore, Side, read_noise
 from proton_bench.capture.runner import report_error
 from proton_bench.cli.gate_options import (
     BaseOption,
@@ -22,9 +21,11 @@ from proton_bench.cli.gate_options import (
     MarkdownOption,
     NewOption,
     NoiseOption,
+    NoNoiseOption,
     PolicyOption,
     PolicyWords,
     QuarantineOption,
+    RunsOption,
     SetOption,
     SidesArgument,
     StoreOption,
@@ -32,9 +33,14 @@ from proton_bench.cli.gate_options import (
     chosen_policy,
 )
 from proton_bench.cli.gate_outputs import Outputs
+from proton_bench.cli.gate_sides import Sides, Words, read_words
+from proton_bench.cli.measured import Recording
+from proton_bench.cli.options import BackendOption, ContextOption, HookOption, ModeOption
 from proton_bench.cli.project import default_store
-from proton_bench.errors import OutputError, ProtonError, UsageError
+from proton_bench.errors import InterruptedExperimentError, OutputError, ProtonError, UsageError
+from proton_bench.experiment.noise_store import noise_of_runs
 from proton_bench.gate import Context, GateResult, Policy, SuiteVerdict, judge
+from proton_bench.gate.noise import Noise
 from proton_bench.report.diff_summary import certain_headline
 from proton_bench.report.gate_outcome import Outcome
 
@@ -45,6 +51,7 @@ def command(
     sides: SidesArgument = None,
     base: BaseOption = None,
     new: NewOption = None,
+    runs: RunsOption = None,
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,
     settings: SetOption = None,
@@ -59,6 +66,7 @@ def command(
     ] = False,
     inconclusive: InconclusiveOption = None,
     noise: NoiseOption = None,
+    no_noise: NoNoiseOption = False,
     store: StoreOption = None,
     save: Annotated[
         str | None,
@@ -73,10 +81,15 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    backend: BackendOption = None,
+    context_source: ContextOption = "shadow",
+    mode: ModeOption = None,
+    hook: HookOption = None,
 ) -> int:
     """Judge new runs by base runs; exits with 0 where nothing got slower and 1 where something did.
 
-    2 is wrong usage or a corrupt file, 3 not known, 4 not comparable, 5 no baseline.
+    With --runs R the new runs are made: CMD, as `proton run` takes it, in R fresh processes. 2 is
+    wrong usage or a corrupt file, 3 not known, 4 not comparable, 5 no baseline.
     """
     outputs = Outputs(everything, as_json, markdown, junit, github)
     flags = {"strict": strict, "ignore-devices": ignore_devices, "raw-names": raw_names}
@@ -88,14 +101,25 @@ def command(
         [key for key, is_set in flags.items() if is_set],
         inconclusive,
     )
-    baselines = BaselineStore(store or default_store())
-    wanted = _Wanted(_sides(sides or [], base or [], new or []), words, noise)
+    asked = Words(
+        positional=sides or (),
+        base=base or (),
+        new=new or (),
+        runs=runs,
+        recording=Recording(backend, context_source, mode, hook),
+        save=save,
+    )
+    folder = store or default_store()
+    baselines = BaselineStore(folder)
     try:
+        wanted = _Wanted(read_words(asked), words, _Known(noise, folder, is_refused=no_noise))
         outcome, after = _judged(wanted, baselines)
+    except InterruptedExperimentError:
+        raise
     except ProtonError as error:
         return _refuse(error, outputs)
     outputs.write(outcome)
-    if save is not None:
+    if save is not None and after.runs:
         entry = baselines.save(save, after.runs)
         sys.stderr.write(f"proton: saved as candidate {entry.reference}\n")
     return outcome.result.exit_code
@@ -112,30 +136,48 @@ def _refuse(error: ProtonError, outputs: Outputs) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class _Known:
+    """Where to learn of the machine's noise: a file, or what is kept below a folder."""
+
+    file: Path | None
+    folder: Path
+    is_refused: bool
+
+    def named(self) -> Noise | None:
+        """Return the noise of the file.
+
+        Raises:
+            UsageError: The file cannot be read, or was both named and refused.
+            ProfileFormatError: It is corrupt.
+        """
+        if self.file is not None and self.is_refused:
+            raise UsageError("--noise FILE and --no-noise exclude each other: give one of them")
+        return None if self.file is None else read_noise(self.file)
+
+    def kept(self, sides: tuple[Side, Side]) -> Noise | None:
+        """Return what is kept of the machine of both sides."""
+        if self.is_refused:
+            return None
+        return noise_of_runs([*sides[0].runs, *sides[1].runs], self.folder)
+
+
+@dataclass(frozen=True, slots=True)
 class _Wanted:
-    sides: tuple[Sequence[str], Sequence[str]]
+    sides: Sides
     policy: PolicyWords
-    noise: Path | None
-
-
-def _sides(words: list[str], base: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    if len(words) == 2:
-        return [words[0], *base], [words[1], *new]
-    return (base, new) if not words else (words, [])
+    known: _Known
 
 
 def _judged(wanted: _Wanted, store: BaselineStore) -> tuple[Outcome, Side]:
-    base, new = wanted.sides
-    if not (base and new):
-        raise UsageError(
-            "a gate takes two sides, BASE and NEW: each a profile, a folder of runs or the name "
-            "of a baseline; further runs with --base and --new"
-        )
     policy = chosen_policy(wanted.policy)
-    noise = read_noise(wanted.noise) if wanted.noise is not None else None
-    before, after = read_sides(base, new, store)
-    result = judge(before.runs, after.runs, policy, context=Context(noise=noise))
-    return Outcome(result, _explanation(result, (before, after), policy), before.missing), after
+    noise = wanted.known.named()
+    before, after = sides = wanted.sides.read(store, wanted.known.folder)
+    if not after.runs:  # nothing was run, because there is nothing to compare with
+        shell = GateResult(SuiteVerdict.NO_BASELINE, level=policy.level)
+        return Outcome(shell, problem=before.missing), after
+    context = Context(noise=noise or wanted.known.kept(sides))
+    result = judge(before.runs, after.runs, policy, context=context)
+    return Outcome(result, _explanation(result, sides, policy), before.missing), after
 
 
 def _explanation(result: GateResult, sides: tuple[Side, Side], policy: Policy) -> str:

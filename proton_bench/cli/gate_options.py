@@ -24,10 +24,12 @@ __all__ = [
     "JunitOption",
     "MarkdownOption",
     "NewOption",
+    "NoNoiseOption",
     "NoiseOption",
     "PolicyOption",
     "PolicyWords",
     "QuarantineOption",
+    "RunsOption",
     "SetOption",
     "SidesArgument",
     "StoreOption",
@@ -47,8 +49,8 @@ SidesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         help="What to compare with, and what to compare: a profile, a folder of runs, or the "
-        "name of a baseline.",
-        metavar="BASE NEW",
+        "name of a baseline. With --runs, BASE and then a command.",
+        metavar="BASE NEW | BASE -- CMD",
     ),
 ]
 BaseOption = Annotated[
@@ -102,7 +104,23 @@ InconclusiveOption = Annotated[
 ]
 NoiseOption = Annotated[
     Path | None,
-    typer.Option("--noise", metavar="FILE", help="What is known of this machine's noise."),
+    typer.Option(
+        "--noise",
+        metavar="FILE",
+        help="What `proton noise` found (default: what it kept of the machine of these runs).",
+    ),
+]
+NoNoiseOption = Annotated[
+    bool, typer.Option("--no-noise", help="Judge by these runs alone, whatever is kept.")
+]
+RunsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--runs",
+        metavar="R",
+        min=1,
+        help="Record the new side: run the command after -- in R fresh processes.",
+    ),
 ]
 
 EverythingOption = Annotated[bool, typer.Option("--all", help="Also show paths that are the same.")]

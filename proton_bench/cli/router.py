@@ -24,12 +24,16 @@ __all__ = [
 DEFAULT_COMMAND = "run"
 VERSION_OPTIONS = ("-V", "--version")
 ROOT_OPTIONS = ("-h", "--help", *VERSION_OPTIONS, "--install-completion", "--show-completion")
+# Commands that tell words before ``--`` from a command behind it; Typer would drop the mark.
+_TAKING_A_COMMAND = ("gate",)
 _KNOWN_TARGETS = ("pytest", "python")
 _COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def route(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
     """Return the arguments with the command made explicit; none at all ask for help.
+
+    Where a command is given to a command, the ``--`` between them is doubled: Typer takes one.
 
     Args:
         arguments: What the user wrote, without the program name.
@@ -38,6 +42,9 @@ def route(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
     if not arguments:
         return ["--help"]
     first = arguments[0].partition("=")[0]
+    if first in _TAKING_A_COMMAND and first in commands and "--" in arguments:
+        place = arguments.index("--")
+        return [*arguments[:place], "--", *arguments[place:]]
     if first in commands or first in ROOT_OPTIONS:
         return list(arguments)
     return [DEFAULT_COMMAND, *arguments]

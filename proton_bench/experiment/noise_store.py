@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.experiment.json_files import make_folder, read_json, write_json
+from proton_bench.experiment.store import shown
 from proton_bench.gate.fingerprint import machine_of
 from proton_bench.gate.noise import Noise
 from proton_bench.profile import Profile
 
-__all__ = ["save_noise", "stored_noise"]
+__all__ = ["noise_of_runs", "save_noise", "stored_noise"]
 
 _FOLDER = "noise"
 
@@ -52,7 +55,15 @@ def stored_noise(profile: Profile, store: Path) -> Noise | None:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             return None
         raise
-    return Noise.from_document(document, str(path))
+    return Noise.from_document(document, shown(path))
+
+
+def noise_of_runs(runs: Sequence[Run], store: Path) -> Noise | None:
+    """Return what is kept of the one machine that recorded these runs, None for nothing."""
+    found = stored_noise(runs[0].profile, store) if runs else None
+    if found is None or not all(found.fits(machine_of(run.profile)) for run in runs):
+        return None
+    return found
 
 
 def _digest(machine: Any) -> str:

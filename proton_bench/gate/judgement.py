@@ -14,6 +14,7 @@ from proton_bench.gate.common_shift import common_shift
 from proton_bench.gate.controls import Controls
 from proton_bench.gate.fingerprint import examine_runs
 from proton_bench.gate.measured import measure
+from proton_bench.gate.noise import UsedNoise
 from proton_bench.gate.notes import note_of, notes_on, unmatched
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.replicates import check_replicates
@@ -85,6 +86,7 @@ def _concluded(session: Session, shell: GateResult, notes: tuple[Note, ...]) -> 
     structure = find_structural_changes(measured, policy)
     judged, controls = session.judged()
     canaries = session.canaries()
+    noise = session.noise()
     missing = unmatched(measured, policy, judged.checks)
     if not any(note.reason is Reason.NOTHING_MATCHED for note in missing):
         missing += uncompared(measured, policy)
@@ -101,6 +103,7 @@ def _concluded(session: Session, shell: GateResult, notes: tuple[Note, ...]) -> 
         notes=notes,
         controls=controls,
         canaries=canaries,
+        noise=UsedNoise(noise.source, noise.runs) if noise is not None else None,
         metric=measured.source,
         unit=measured.unit,
         paired=session.arrangement.is_paired,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from proton_bench.errors import ProfileFormatError
 from proton_bench.gate.contrast import Contrast
 from proton_bench.gate.prior import NO_PRIOR, Prior
 
-__all__ = ["MetricNoise", "Noise", "PathNoise", "Spread", "pooled"]
+__all__ = ["MetricNoise", "Noise", "PathNoise", "Spread", "UsedNoise", "pooled"]
 
 Numbers = npt.NDArray[np.float64]
 Key = tuple[tuple[str, ...], int, str]
@@ -73,6 +73,19 @@ class MetricNoise:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedNoise:
+    """Which stored noise a gate took.
+
+    Attributes:
+        source: Where it was read, "" where nobody knows.
+        runs: Number of runs it was measured with.
+    """
+
+    source: str
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class Noise:
     """What runs of one program on one machine say of its noise.
 
@@ -81,12 +94,14 @@ class Noise:
         paths: Noise of each path.
         metrics: What other paths have to expect, for each metric.
         runs: Number of runs.
+        source: Where it was read, "" for nowhere.
     """
 
     machine: Mapping[str, str]
     paths: tuple[PathNoise, ...]
     metrics: tuple[MetricNoise, ...]
     runs: int
+    source: str = field(default="", compare=False)
 
     def fits(self, machine: Mapping[str, str]) -> bool:
         """Return whether it is of this machine, as far as both know."""
@@ -157,6 +172,7 @@ class Noise:
                     for each in document["metrics"]
                 ),
                 runs=int(document["runs"]),
+                source=source,
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, ProfileFormatError):

@@ -11,6 +11,7 @@ from typing import Any
 from proton_bench.gate.canary import Canaries
 from proton_bench.gate.controls import Controls
 from proton_bench.gate.fingerprint import Finding
+from proton_bench.gate.noise import UsedNoise
 from proton_bench.gate.structure import StructuralChange
 from proton_bench.gate.verdict import EXIT_CODES, UNDECIDED, Reason, SuiteVerdict, Verdict
 
@@ -104,6 +105,7 @@ class GateResult:
         findings: In what the runs differ and what disturbed them.
         controls: What paths showed that cannot have changed.
         canaries: What kernels of our own showed.
+        noise: The stored noise that stood in for what these runs cannot tell, None for none.
         metric: Full name of the recorded metric that the runs were laid over each other by.
         unit: Its unit, which values of time are in.
         paired: Whether the sides were recorded in turn.
@@ -120,6 +122,7 @@ class GateResult:
     findings: tuple[Finding, ...] = ()
     controls: Controls = field(default_factory=Controls)
     canaries: Canaries = field(default_factory=Canaries)
+    noise: UsedNoise | None = None
     metric: str = ""
     unit: str = ""
     paired: bool = False

@@ -238,6 +238,10 @@ def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
             yield word, f"{count_text(len(sources), 'run')}: {listed}{more}"
     if result.base_runs and result.new_runs:
         yield "", "recorded in turn" if result.paired else "recorded apart"
+    if result.noise is not None:
+        where = f": {visible(result.noise.source, 200)}" if result.noise.source else ""
+        runs = count_text(result.noise.runs, "run")
+        yield "with", f"stored noise of this machine, measured with {runs}{where}"
 
 
 def power_line(outcome: Outcome) -> str:

@@ -74,3 +74,12 @@ def test_plugins_are_asked_for_unknown_words_and_root_help_only(
 
     assert all(needs_plugin_commands(words, COMMANDS) for words in asked)
     assert not any(needs_plugin_commands(words, COMMANDS) for words in not_asked)
+
+
+def test_the_mark_before_a_command_of_the_gate_stays() -> None:
+    words = ["gate", "--runs", "3", "main", "--", "bench.py", "--", "x"]
+
+    routed = route(words, {*COMMANDS, "gate"})
+
+    assert routed == ["gate", "--runs", "3", "main", "--", "--", "bench.py", "--", "x"]
+    assert route(["view", "--", "x"], COMMANDS) == ["view", "--", "x"]

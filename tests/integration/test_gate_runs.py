@@ -1,0 +1,121 @@
+"""``proton gate --runs R BASE -- CMD``: the new side is made, and then judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes.gated import Kernel, process
+from fakes.stored import put
+from fakes.synthetic import THIRTY
+
+from proton_bench.analysis.run import Run
+from proton_bench.cli import main
+from proton_bench.experiment.noise_store import save_noise
+from proton_bench.gate import Policy
+from proton_bench.gate.calibration import measure_noise
+
+pytestmark = pytest.mark.slow
+
+TESTS = Path(__file__).parents[1]
+BENCH = f"""
+import sys
+sys.path.append({str(TESTS)!r})
+from fakes.synthetic import THIRTY, record_times
+slower = float(sys.argv[1])
+record_times({{**THIRTY, "layer2/k13": THIRTY["layer2/k13"] * slower}})
+"""
+Gate = Callable[..., tuple[int, str, str]]
+
+
+def runs_of_base(count: int) -> list[Run]:
+    rng = np.random.default_rng(3)
+    kernels = [Kernel(path, time) for path, time in THIRTY.items()]
+    return [process(kernels, rng, new=False, at=at) for at in range(count)]
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "bench.py").write_text(BENCH)
+    put(tmp_path / "base", *runs_of_base(4))
+    return tmp_path
+
+
+@pytest.fixture
+def gate(project: Path, capfd: pytest.CaptureFixture[str]) -> Gate:
+    def run(*words: object) -> tuple[int, str, str]:
+        code = main(["gate", "-b", "cpu", *map(str, words)])
+        out, err = capfd.readouterr()
+        assert "Traceback" not in out
+        return code, out, err
+
+    return run
+
+
+def test_a_command_is_run_afresh_and_judged(gate: Gate, project: Path) -> None:
+    code, out, err = gate("--runs", 4, "base", "--json", "--", "bench.py", "1.08")
+
+    document = json.loads(out)
+    assert (code, document["verdict"]) == (1, "FAIL")
+    assert document["rows"][0]["path"] == ["layer2", "k13"]
+    (folder,) = (project / ".proton" / "gate").glob("*/")
+    assert len(list(folder.glob("*.proton"))) == len(document["new_runs"]) == 4
+    assert f"every run is kept in {folder.relative_to(project)}" in err
+
+
+def test_stored_noise_of_this_machine_stands_in_for_runs_unless_refused(
+    gate: Gate, project: Path
+) -> None:
+    file = save_noise(measure_noise(runs_of_base(10), Policy()), project / ".proton", facts={})
+    words = ["base/0.proton", "new/new-0.proton"]
+    code, _, _ = gate("--runs", 1, "base/0.proton", "--save", "new", "--", "bench.py", "1.2")
+    assert code == 1
+    main(["baseline", "export", "new", "new"])
+
+    for known in ([], ["--noise", file]):
+        code = main(["gate", *words, *map(str, known), "--markdown", "said.md"])
+        said = (project / "said.md").read_text()
+        assert code == 1
+        assert "- with: stored noise of this machine, measured with 10 runs: " in said
+        assert file.name in said
+    assert main(["gate", *words, "--no-noise", "--json"]) == 3
+
+
+def test_the_first_runs_of_a_baseline_are_recorded_and_saved(gate: Gate, project: Path) -> None:
+    code, out, err = gate("--runs", 1, "--save", "main", "--", "bench.py", "1")
+
+    assert code == 5
+    assert out.startswith("NO-BASELINE: ")
+    assert "saved as candidate main@" in err
+    assert len(list((project / ".proton" / "entries").glob("*/0.proton"))) == 1
+
+
+def test_nothing_is_run_where_nothing_could_be_said(gate: Gate, project: Path) -> None:
+    code, out, _ = gate("--runs", 4, "gone", "--", "bench.py", "1")
+
+    assert code == 5
+    assert out.startswith("NO-BASELINE: there is no file, folder or baseline 'gone'")
+    assert not (project / ".proton").exists()
+
+
+def test_a_run_that_fails_ends_the_gate(gate: Gate, project: Path) -> None:
+    code, out, err = gate("--runs", 4, "base", "--junit", "gate.xml", "--", "bench.py")
+
+    assert (code, out) == (2, "")
+    assert "run 1 of bench.py ended with exit code 1; the end of its output" in err
+    assert "IndexError" in (project / "gate.xml").read_text()
+
+
+def test_noise_is_named_or_refused(gate: Gate) -> None:
+    code, _, err = gate("--runs", 1, "base", "--noise", "x.json", "--no-noise", "--", "bench.py")
+
+    assert code == 2
+    assert "--noise FILE and --no-noise exclude each other" in err
