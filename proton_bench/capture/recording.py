@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proton_bench.capture import hooks as launch_hooks
 from proton_bench.capture.adopted import AdoptedProfile, add_counts, merge_adopted
@@ -139,6 +139,20 @@ class Session:
 
         own = find_format("proton").decode(encoded, f"session {self.id}")
         return merge_adopted(own, adopted)
+
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        """Add to the provenance what became known of the run.
+
+        Args:
+            facts: Texts, numbers, and mappings and lists of them, by key.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            self._started.update(facts)
+            native.set_provenance(self.id, encode_facts(self._started))
 
     def counts(self) -> dict[str, int]:
         """Return how many records of each kind came and how many were lost, by name."""

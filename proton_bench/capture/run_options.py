@@ -43,6 +43,7 @@ class RunOptions:
         command: Command line for the provenance.
         ahead: Folders that the target's modules are looked for in first.
         modules_file: Where to write which files the target loaded; "" for nowhere.
+        canary: Kernels that never change run beside the target, for a gate.
     """
 
     kind: TargetKind
@@ -64,6 +65,7 @@ class RunOptions:
     command: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()
     modules_file: str = ""
+    canary: bool = False
 
     def to_json(self) -> str:
         """Encode as one ASCII line; undecodable bytes of file names survive."""

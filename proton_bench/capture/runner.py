@@ -27,6 +27,7 @@ from proton_bench.capture.target import Target, TargetKind, load_target, own_tra
 from proton_bench.errors import ProtonError
 
 if TYPE_CHECKING:
+    from proton_bench.capture.canary import SessionCanary
     from proton_bench.capture.session import Session
 
 __all__ = ["RunOptions", "main", "report_error", "runner_command"]
@@ -135,6 +136,14 @@ def _open_session(options: RunOptions) -> Session:
     return session
 
 
+def _begin_canary(session: Session) -> SessionCanary:
+    from proton_bench.capture.canary import SessionCanary
+
+    canary = SessionCanary(session)
+    canary.begin()
+    return canary
+
+
 def _run_program(target: Target, children: FollowedChildren, notices: list[str]) -> NoReturn:
     """Run a program that is not Python; the Python processes in it record themselves."""
     from proton_bench.capture.program import run_program
@@ -159,6 +168,9 @@ class _Recording:
         self._process_id = os.getpid()
         # None where profiling is disabled: the target then runs as if it were alone.
         self._session: Session | None = None if _is_disabled() else _open_session(options)
+        self._canary: SessionCanary | None = None
+        if self._session is not None and options.canary:
+            self._canary = _begin_canary(self._session)
         flags.command_line = True
 
     def discard(self) -> None:
@@ -176,7 +188,9 @@ class _Recording:
         atexit.register(self._finish)
 
     def target_ended(self) -> None:
-        """Get ready for finalizing while threads can still be started."""
+        """Do what is still part of the run, and what takes threads: exit handlers start none."""
+        if self._canary is not None and self._session is not None:
+            self._canary.end()
         self._progress.arm()
 
     def _finish(self) -> None:

@@ -47,6 +47,7 @@ class Command:
             strict=True,
             ahead=ahead,
             modules_file=f"{name}.modules.json",
+            canary=True,
         )
         line = runner_command(options, self.arguments, self.flags)
         return [interpreter or line[0], *line[1:]]

@@ -1,6 +1,7 @@
 """Kernels of our own that run in every process and never change: what moves them is the machine.
 
-A recording that has them puts them below the top-level scope `CANARY_SCOPE`, and may say in its
+A recording that has them puts them below the top-level scope `CANARY_SCOPE`, those that only warm
+the device up below `WARM_UP_SCOPE` in there, and may say in its
 provenance, as ``{"canary": {"sm_clock_hz": ...}}``, what an FMA loop counted in cycles over the
 device's global timer: the SM clock. They are no part of what is gated.
 """
@@ -16,11 +17,19 @@ import numpy.typing as npt
 
 from proton_bench.analysis.run import Run
 
-__all__ = ["CANARY_SCOPE", "LARGEST_SHIFT", "Canaries", "log_clocks", "observe"]
+__all__ = [
+    "CANARY_SCOPE",
+    "LARGEST_SHIFT",
+    "WARM_UP_SCOPE",
+    "Canaries",
+    "log_clocks",
+    "observe",
+]
 
 Numbers = npt.NDArray[np.float64]
 
 CANARY_SCOPE = "<canary>"
+WARM_UP_SCOPE = "<warm-up>"
 # On the log scale: 1 %.
 LARGEST_SHIFT = 0.01
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.gate.arrangement import Arrangement
-from proton_bench.gate.canary import Canaries, log_clocks, observe
+from proton_bench.gate.canary import WARM_UP_SCOPE, Canaries, log_clocks, observe
 from proton_bench.gate.check import Check, choose_checks, lasting_key, limits_of
 from proton_bench.gate.common_shift import explained_by_shift
 from proton_bench.gate.controls import Controls, examine
@@ -180,7 +180,14 @@ class Session:
     def canaries(self) -> Canaries:
         """Return what kernels of our own showed."""
         measured = self.measured
-        rows = np.flatnonzero(measured.canary & measured.present.all(axis=0))
+        rows = np.array(
+            [
+                row
+                for row in np.flatnonzero(measured.canary & measured.present.all(axis=0)).tolist()
+                if WARM_UP_SCOPE not in measured.comparison.tree.path(row)
+            ],
+            dtype=np.intp,
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             each = measured.totals[:, rows] / np.maximum(measured.calls[:, rows], 1.0)
             logs = np.where(each > 0, np.log(each), np.nan)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from proton_bench.errors import UsageError
+from proton_bench.plugin.canary import Canary
 from proton_bench.plugin.finding import Finding
 
 __all__ = [
@@ -137,6 +138,7 @@ class Backend:
         examine: What ``proton doctor`` shows in a section of its own. May take seconds, and starts
             drivers in child processes only. A finding that provides the backend's name and is not
             usable makes ``--require`` of it fail.
+        canary: Makes the kernels that never change, for runs that are recorded for a gate.
     """
 
     name: str
@@ -149,6 +151,7 @@ class Backend:
     device_kinds: tuple[str, ...] = ()
     prepare: Callable[[], str | None] | None = None
     examine: Callable[[], Sequence[Finding]] | None = None
+    canary: Callable[[], Canary] | None = None
 
 
 def parse_mode(text: str | None) -> Mode:

@@ -17,6 +17,7 @@ from proton_bench.plugin import (
     ModeSpec,
     hookimpl,
 )
+from proton_bench.plugin.canary import Canary
 from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
 from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
 
@@ -43,6 +44,12 @@ def _examine() -> Sequence[Finding]:
     return examine()
 
 
+def _canary() -> Canary:
+    from proton_bench_plugins.cupti.canary import TorchCanary
+
+    return TorchCanary()
+
+
 BACKEND = Backend(
     name="cupti",
     summary="kernels and copies on NVIDIA GPUs",
@@ -53,6 +60,7 @@ BACKEND = Backend(
     ),
     device_kinds=("CUDA",),
     examine=_examine,
+    canary=_canary,
 )
 
 

@@ -240,6 +240,16 @@ def test_canaries_that_moved_make_sides_incomparable() -> None:
     assert ("<canary>", "fma") not in {row.path for row in result.rows}
 
 
+def test_canaries_that_warm_a_device_up_say_nothing() -> None:
+    kernels = [Kernel("<canary>/<warm-up>/fma", slower=0.3), Kernel("<canary>/fma"), *QUIET]
+
+    result = judge(*session(kernels), Policy())
+
+    assert result.verdict is SuiteVerdict.PASS
+    assert result.canaries.count == 1
+    assert not {row.path for row in result.rows if row.path[0] == "<canary>"}
+
+
 def clocked(kernels: Sequence[Kernel], clocks: dict[bool, float]) -> tuple[list[Run], list[Run]]:
     generator = np.random.default_rng(1)
     sides: dict[bool, list[Run]] = {False: [], True: []}
