@@ -1,7 +1,7 @@
 """Runs a session's canary when the target begins to use a device, and when it has ended.
 
 The gate takes canaries for what the machine did: kernels below a scope of their own, and in the
-provenance ``{"canary": {"sm_clock_hz": ..., "launches": ...}}``, or ``{"canary": {"missing": ...}}``
+provenance ``{"canary": {"sm_clock_hz": ..., "launches": ...}}`` or ``{"canary": {"missing": ...}}``
 with the reason where a canary could not run.
 """
 

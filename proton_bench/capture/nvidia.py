@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from proton_bench.capture.relatives import strangers
 
 __all__ = ["gpu_facts", "newest_capability"]
 
@@ -16,7 +18,12 @@ _SMI_TIMEOUT_S = 10.0
 
 
 def gpu_facts() -> list[dict[str, Any]]:
-    """Return name, UUID, driver, clocks (MHz) and throttle reasons (bits) of every GPU.
+    """Return what every GPU is and how it is at the moment.
+
+    That is ``name``, ``uuid``, ``driver``, ``memory_bytes``, ``ecc`` ("on" or "off"), ``mig``
+    ("off", or the names of its instances), ``power_limit_w``; and ``sm_clock_mhz``,
+    ``memory_clock_mhz``, ``throttle_reasons`` (bits of NVML), ``temperature_c`` and
+    ``other_processes``, the ids of those that compute on it and are no relatives of this one.
 
     A fact that the driver refuses is left out; without a driver or library the list is empty.
     """
@@ -98,12 +105,37 @@ def _one_gpu(nvml: Any, index: int) -> dict[str, Any]:
         "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_SM),
         "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM),
         "throttle_reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device),
+        "memory_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(device).total,
+        "ecc": lambda: _switch(nvml.nvmlDeviceGetEccMode(device)),
+        "mig": lambda: _mig(nvml, device),
+        "power_limit_w": lambda: round(nvml.nvmlDeviceGetEnforcedPowerLimit(device) / 1000),
+        "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(device, nvml.NVML_TEMPERATURE_GPU),
+        "other_processes": lambda: strangers(
+            each.pid for each in nvml.nvmlDeviceGetComputeRunningProcesses(device)
+        ),
     }
     facts: dict[str, Any] = {}
     for fact, ask in questions.items():
-        with contextlib.suppress(nvml.NVMLError):
+        # Older libraries and drivers lack some, and what they answer is theirs.
+        with contextlib.suppress(nvml.NVMLError, AttributeError, TypeError, IndexError):
             facts[fact] = ask()
     return facts
+
+
+def _switch(modes: Sequence[int]) -> str:
+    return "on" if modes[0] else "off"
+
+
+def _mig(nvml: Any, device: Any) -> str:
+    """Return what a GPU is divided into, such as ``1g.18gb, 2g.35gb``."""
+    if not nvml.nvmlDeviceGetMigMode(device)[0]:
+        return "off"
+    names = []
+    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(device)):
+        with contextlib.suppress(nvml.NVMLError):  # there is no instance of this number
+            instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, index)
+            names.append(_text(nvml.nvmlDeviceGetName(instance)).rpartition("MIG ")[2])
+    return ", ".join(sorted(names)) or "on"
 
 
 def _text(value: str | bytes) -> str:

@@ -7,7 +7,8 @@ HARD   kind of device, architecture, name of the GPU, ...     the runs cannot be
 UNIT   this very GPU, this machine                            of a stored base: no regression is
                                                               certain; in turn on both: none
 TOOL   driver, CUDA, Triton, torch, Python, profiler, ...     is told
-STATE  throttled clocks, lost records, unfinished runs        no regression is certain
+STATE  throttled clocks, another temperature, other           no regression is certain
+       processes on the GPU, lost records, unfinished runs
 =====  =====================================================  ====================================
 
 A fact that a run does not know is no difference.
@@ -15,6 +16,8 @@ A fact that a run does not know is no difference.
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -52,8 +55,7 @@ class Finding:
     new: str
 
 
-# Facts of a whole run and of a GPU by their key in the provenance. Keys that this release does not
-# record are compared where another one did.
+# Facts of a whole run and of a GPU by their key in the provenance.
 _OF_RUN = {
     "backend": Tier.HARD,
     "host": Tier.UNIT,
@@ -81,6 +83,7 @@ _OF_GPU = {
 # everyday life of large kernels: it says something only where some runs met it and others did not.
 _SLOWED = {8: "hardware slowdown", 32: "heat", 64: "heat of the board", 128: "power brake"}
 _POWER_CAP = 4
+_WARMER_C = 10
 
 
 def examine_runs(base: Sequence[Run], new: Sequence[Run]) -> tuple[Finding, ...]:
@@ -170,6 +173,8 @@ def _disturbances(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
     for fact, marks in (
         ("clocks", [_slowed(run.profile) for run in runs]),
         ("power cap", _unlike([_met_power_cap(run.profile) for run in runs])),
+        ("temperature", _apart([_temperature(run.profile) for run in runs], len(base))),
+        ("other processes", [_others(run.profile) for run in runs]),
         ("lost records", [", ".join(sorted(run.profile.dropped)) for run in runs]),
         ("unfinished", ["yes" if run.profile.partial else "" for run in runs]),
     ):
@@ -195,6 +200,37 @@ def _slowed(profile: Profile) -> str:
 
 def _met_power_cap(profile: Profile) -> str:
     return "met" if _throttle_bits(profile) & _POWER_CAP else ""
+
+
+def _temperature(profile: Profile) -> float:
+    """Return how warm the GPUs were when a run had ended, NaN where nobody knows."""
+    known = [gpu.get("temperature_c") for gpu in _used_gpus(profile, "gpus_at_end")]
+    numbers = [each for each in known if isinstance(each, int | float)]
+    return max(numbers, default=math.nan)
+
+
+def _apart(temperatures: Sequence[float], first_new: int) -> list[str]:
+    """Return them as texts where the sides differ by so much that clocks may too."""
+    sides = temperatures[:first_new], temperatures[first_new:]
+    middles = [statistics.median(known) for side in sides if (known := _known(side))]
+    if len(middles) < len(sides) or abs(middles[0] - middles[1]) <= _WARMER_C:
+        return [""] * len(temperatures)
+    return [f"{each:g} C" if math.isfinite(each) else "" for each in temperatures]
+
+
+def _known(temperatures: Sequence[float]) -> list[float]:
+    return [each for each in temperatures if math.isfinite(each)]
+
+
+def _others(profile: Profile) -> str:
+    """Return how many processes of others computed on the GPUs of a run."""
+    pids: set[int] = set()
+    for key in ("gpus_at_start", "gpus_at_end"):
+        for gpu in _used_gpus(profile, key):
+            listed = gpu.get("other_processes")
+            known = listed if isinstance(listed, tuple | list) else ()
+            pids.update(pid for pid in known if isinstance(pid, int))
+    return str(len(pids)) if pids else ""
 
 
 def _unlike(marks: list[str]) -> list[str]:

@@ -22,6 +22,7 @@ class FakeNvml:
 
     NVMLError = Error
     NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
+    NVML_TEMPERATURE_GPU = 0
 
     def __init__(self, **answers: Any) -> None:
         self.is_open = False

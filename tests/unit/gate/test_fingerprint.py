@@ -31,6 +31,7 @@ def test_runs_alike_have_no_findings() -> None:
         ({"host": "there"}, Tier.UNIT, "host"),
         (gpus(uuid="GPU-2"), Tier.UNIT, "GPU uuid"),
         (gpus(driver="580"), Tier.TOOL, "GPU driver"),
+        (gpus(power_limit_w=350), None, ""),
         ({"triton": "3.7"}, None, ""),
     ],
 )
@@ -98,10 +99,49 @@ def test_the_power_cap_disturbs_only_where_some_runs_met_it() -> None:
     assert (found.fact, found.base, found.new) == ("power cap", "", "met")
 
 
+@pytest.mark.parametrize(
+    ("fact", "values", "tier"),
+    [
+        ("mig", ("off", "1g.18gb"), Tier.HARD),
+        ("ecc", ("on", "off"), Tier.HARD),
+        ("memory_bytes", (150 << 30, 80 << 30), Tier.HARD),
+        ("power_limit_w", (700, 350), Tier.TOOL),
+    ],
+)
+def test_what_a_gpu_is_set_to_has_its_tier(
+    fact: str, values: tuple[object, object], tier: Tier
+) -> None:
+    base, new = (run_of(**gpus(**{fact: value})) for value in values)
+
+    (found,) = examine_runs([base], [new])
+
+    assert found == Finding(tier, f"GPU {fact}", str(values[0]), str(values[1]))
+
+
+def test_sides_that_ended_at_other_temperatures_were_disturbed() -> None:
+    def warm(*degrees: float) -> list[Run]:
+        return [run_of(**gpus(at_end=True, temperature_c=each)) for each in degrees]
+
+    assert examine_runs(warm(40, 42, 70), warm(50, 52, 51)) == ()
+    assert examine_runs(warm(40), [run_of()]) == ()
+    (found,) = examine_runs(warm(40, 42), warm(60))
+    assert found == Finding(Tier.STATE, "temperature", "40 C, 42 C", "60 C")
+
+
+def test_processes_of_others_disturb_a_run() -> None:
+    shared = {**gpus(other_processes=[7, 8]), **gpus(at_end=True, other_processes=[8])}
+
+    assert examine_runs([run_of(**gpus(other_processes=[]))], [run_of()]) == ()
+    (found,) = examine_runs([run_of()], [run_of(**shared)])
+    assert found == Finding(Tier.STATE, "other processes", "", "2")
+
+
 def test_strange_provenance_is_no_traceback() -> None:
     strange = {"gpus_at_start": 3, "collectors": [1], "backend": ["x"], "gpus_at_end": [5]}
+    odd = gpus(at_end=True, temperature_c="hot", other_processes=[[1], None])
 
     assert examine_runs([run_of(**strange)], [run_of()]) == ()
+    assert examine_runs([run_of(**odd)], [run_of()]) == ()
 
 
 def test_the_machine_is_its_hard_and_unit_facts() -> None:
