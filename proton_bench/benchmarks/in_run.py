@@ -84,6 +84,8 @@ class BenchmarksOfRun:
             terminalreporter.section("proton: benchmarks")
             for line in tables(self._records.values(), self._settings):
                 terminalreporter.write_line(line)
+            if self._settings.histogram:
+                self._draw(terminalreporter)
             if len({record.worker for record in self._records.values()}) > 1:
                 terminalreporter.write_line(
                     "measured by workers beside each other, which disturbs times on the CPU"
@@ -93,6 +95,14 @@ class BenchmarksOfRun:
             for line in self._lines:
                 terminalreporter.write_line(line)
             self._lines = []
+
+    def _draw(self, terminalreporter: Any) -> None:
+        from proton_bench.benchmarks.histogram import histograms
+
+        encoding = getattr(terminalreporter._tw._file, "encoding", None) or "ascii"
+        is_wide = encoding.lower().replace("-", "").startswith("utf")
+        for line in histograms(self._records.values(), ascii_only=not is_wide):
+            terminalreporter.write_line(line)
 
     def _write_times(self) -> None:
         if self._settings.json is None:

@@ -166,6 +166,10 @@ class Judging:
             from proton_bench.report.gate_markdown import gate_markdown
 
             write_file(settings.markdown, gate_markdown(outcome))
+        if settings.junit is not None and outcome is not None:
+            from proton_bench.report.gate_junit import gate_junit
+
+            write_file(settings.junit, gate_junit(outcome).decode())
         base, new = self._sides
         if settings.html is not None and base:
             from proton_bench.report.page.document import PageOptions, comparison_page

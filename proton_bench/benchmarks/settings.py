@@ -56,6 +56,7 @@ def add_options(group: Any) -> None:
     add("--proton-storage", metavar="DIR", help="where baselines are; default ROOTDIR/.proton")
     add("--proton-json", metavar="FILE", help="write times and verdict as JSON")
     add("--proton-markdown", metavar="FILE", help="write the verdict as a comment")
+    add("--proton-junit", metavar="FILE", help="write the verdict as JUnit XML")
     add("--proton-html", metavar="FILE", help="write what changed as a page")
     add("--proton-github", action="store_true", help="print annotations of GitHub Actions")
     add("--proton-timer", metavar="MODULE.NAME", help="function that returns ns, for the CPU")
@@ -63,6 +64,7 @@ def add_options(group: Any) -> None:
     add("--proton-sort", choices=_SORTS, default="none", help="order within a table")
     add("--proton-columns", metavar="NAME[,NAME]", default=_SHOWN, help=", ".join(COLUMNS))
     add("--proton-time-unit", choices=("auto", *UNITS), default="auto", help="unit of times")
+    add("--proton-histogram", action="store_true", help="draw how the rounds spread")
     # What the fresh processes of --proton-runs are started with: tests to run, nothing to judge.
     add("--proton-replicate", metavar="FILE", help="used by --proton-runs")
 
@@ -87,6 +89,7 @@ class Settings:
         storage: Folder of the baselines.
         json: File for times and verdict.
         markdown: File for the verdict as a comment.
+        junit: File for the verdict as JUnit XML.
         html: File for a page of what changed.
         github: Whether annotations are printed.
         clock: Clock of the CPU in ns.
@@ -94,6 +97,7 @@ class Settings:
         sort: Order within a table.
         columns: Columns of the table.
         time_unit: Unit of its times.
+        histogram: Whether the rounds of each benchmark are drawn.
         replicate: File with the tests that a fresh process runs; None in every other process.
     """
 
@@ -112,6 +116,7 @@ class Settings:
     storage: Path
     json: Path | None
     markdown: Path | None
+    junit: Path | None
     html: Path | None
     github: bool
     clock: Callable[[], int]
@@ -119,6 +124,7 @@ class Settings:
     sort: str
     columns: tuple[str, ...]
     time_unit: str
+    histogram: bool
     replicate: Path | None
 
     @property
@@ -171,6 +177,7 @@ class Settings:
             storage=file("proton_storage") or config.rootpath / ".proton",
             json=None if is_replicate else file("proton_json"),
             markdown=None if is_replicate else file("proton_markdown"),
+            junit=None if is_replicate else file("proton_junit"),
             html=None if is_replicate else file("proton_html"),
             github=option("proton_github"),
             clock=_clock(option("proton_timer")),
@@ -178,6 +185,7 @@ class Settings:
             sort=option("proton_sort"),
             columns=_columns(option("proton_columns")),
             time_unit=option("proton_time_unit"),
+            histogram=option("proton_histogram"),
             replicate=file("proton_replicate"),
         )
         if not is_replicate:
@@ -209,6 +217,7 @@ def _check(settings: Settings) -> None:
         "--proton-noise": settings.noise,
         "--proton-inconclusive": settings.inconclusive_passes is not None,
         "--proton-markdown": settings.markdown,
+        "--proton-junit": settings.junit,
         "--proton-html": settings.html,
         "--proton-github": settings.github,
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.settings import UNITS, Settings
 
-__all__ = ["tables"]
+__all__ = ["printable", "tables"]
 
 _COUNTS: dict[str, Callable[[BenchmarkRecord], str]] = {
     "rounds": lambda record: str(len(record.gated_ns)),
@@ -55,7 +55,7 @@ def _table(records: Sequence[BenchmarkRecord], settings: Settings) -> list[str]:
     rows = [[_cell(record, name, UNITS[unit]) for name in settings.columns] for record in records]
     titles = [name if name in _COUNTS else f"{name} ({unit})" for name in settings.columns]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    named = [[*row, _printable(record.id)] for row, record in zip(rows, records, strict=True)]
+    named = [[*row, printable(record.id)] for row, record in zip(rows, records, strict=True)]
     return [_line(cells, widths) for cells in [[*titles, "benchmark"], *named]]
 
 
@@ -72,5 +72,6 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([*placed, cells[-1]])
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Return a name on one line."""
     return text if text.isprintable() else ascii(text)[1:-1]

@@ -57,6 +57,7 @@ class Request:
         policy["thresholds"] = tuple(parse_threshold(text) for text in policy["thresholds"])
         policy["dependence"] = Dependence(policy["dependence"])
         policy["quarantine"] = tuple(policy["quarantine"])
+        policy["rules"] = tuple(policy.get("rules", ()))
         base, revision = document["base"], document["revision"]
         return cls(
             command=Command.from_document(document["command"]),

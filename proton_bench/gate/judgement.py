@@ -20,6 +20,7 @@ from proton_bench.gate.policy import Policy
 from proton_bench.gate.replicates import check_replicates
 from proton_bench.gate.result import GateResult, Note
 from proton_bench.gate.rows import Judged, answer
+from proton_bench.gate.rules import apply_rules
 from proton_bench.gate.session import Context, Session
 from proton_bench.gate.structure import find_structural_changes
 from proton_bench.gate.suite import sum_up
@@ -54,6 +55,7 @@ def judge(
         MetricError: A run lacks the metric, or it is no number.
         UsageError: There is no new run, a run is empty or named twice, units differ, or a
             threshold asks for an amount of time where no time was recorded.
+        PluginError: A rule of the policy failed.
     """
     if not new_runs:
         raise UsageError("a gate needs at least one new run")
@@ -94,7 +96,8 @@ def _concluded(session: Session, shell: GateResult, notes: tuple[Note, ...]) -> 
     notes += tuple(_session_notes(session, judged, controls, canaries=canaries))
     blocking = {*_BLOCKING, *(() if session.arrangement.is_paired else (Reason.OTHER_UNIT,))}
     blockers = tuple(note.reason for note in notes if note.reason in blocking)
-    rows = answer(replace(judged, blockers=blockers), policy)
+    rows, told = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
+    notes += told
     return replace(
         shell,
         verdict=sum_up(rows, structure, notes, policy=policy),

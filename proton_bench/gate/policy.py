@@ -47,6 +47,7 @@ class Policy:
         ignore_devices: Whether runs of different devices are compared all the same.
         raw_names: Whether names have to agree to the letter.
         quarantine: Globs of paths that are shown and never fail.
+        rules: Names of rules of plugins that look at the answers.
     """
 
     thresholds: tuple[Threshold, ...] = ()
@@ -66,6 +67,7 @@ class Policy:
     ignore_devices: bool = False
     raw_names: bool = False
     quarantine: tuple[str, ...] = field(default=())
+    rules: tuple[str, ...] = field(default=())
 
     def with_thresholds(self, texts: Sequence[str]) -> Policy:
         """Return the policy with more thresholds, which win over those it has.
@@ -230,6 +232,14 @@ def _globs(value: Any) -> tuple[str, ...]:
     return found
 
 
+def _rules(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    from proton_bench.gate.rules import check_rules  # it imports what imports this module
+
+    check_rules(names)
+    return names
+
+
 def _thresholds(value: Any) -> tuple[Threshold, ...]:
     return tuple(parse_threshold(text) for text in _texts(value))
 
@@ -252,4 +262,5 @@ _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "ignore-devices": ("ignore_devices", _flag),
     "raw-names": ("raw_names", _flag),
     "quarantine": ("quarantine", _globs),
+    "rules": ("rules", _rules),
 }

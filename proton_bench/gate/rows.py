@@ -19,7 +19,7 @@ from proton_bench.gate.selector import selects
 from proton_bench.gate.timing import Decisions, Evidence, Limits
 from proton_bench.gate.verdict import Reason, Verdict
 
-__all__ = ["Judged", "answer"]
+__all__ = ["Judged", "answer", "worst_first"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -126,7 +126,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
                 downgraded=not quarantined and _is_downgraded(judged, verdict, reasons, at=at),
             )
         )
-    return tuple(sorted(rows, key=_worst_first))
+    return tuple(sorted(rows, key=worst_first))
 
 
 class _Floors:
@@ -262,6 +262,7 @@ def _part(logarithm: float) -> float:
     return math.expm1(min(float(logarithm), _LARGEST)) if math.isfinite(logarithm) else math.nan
 
 
-def _worst_first(row: GateRow) -> tuple[int, float, tuple[str, ...], str]:
+def worst_first(row: GateRow) -> tuple[int, float, tuple[str, ...], str]:
+    """Return what answers are sorted by."""
     size = abs(row.change) * row.share
     return (_SEVERITY[row.verdict], -size if math.isfinite(size) else 0.0, row.path, row.metric)

@@ -81,6 +81,7 @@ class Reason(StrEnum):
     CLOCK_EXPLAINS = "clock-explains"
     SAME_BINARY = "same-binary"
     QUARANTINE = "quarantine"
+    RULE = "rule"
     # of the whole
     NO_BASE_RUNS = "no-base-runs"
     NOTHING_MATCHED = "nothing-matched"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import typer
 
     from proton_bench.formats.base import Format
+    from proton_bench.gate import GateRow, Verdict
     from proton_bench.profile.profile import Profile
 
 __all__ = ["ENTRY_POINT_GROUP", "PROJECT_NAME", "hookimpl", "hookspec"]
@@ -135,14 +136,19 @@ def proton_device_peaks() -> Mapping[tuple[str, str], Mapping[str, float]]:  # t
 
 
 @hookspec
-def proton_gate_rules() -> Mapping[str, Callable[..., object]]:  # type: ignore[empty-body]
-    """Offer rules for gate policies: functions from a change to a verdict, by name.
+def proton_gate_rules() -> Mapping[str, Callable[[GateRow], Verdict | None]]:  # type: ignore[empty-body]
+    """Offer rules for gate policies: functions from an answer to another verdict, by name.
+
+    A policy names those that it wants in ``rules``. None leaves the answer as it is.
 
     Example::
 
         @hookimpl
         def proton_gate_rules():
-            return {"acme_budget": judge_budget}
+            def within_budget(row):
+                return Verdict.REGRESSED if row.new > BUDGET_NS.get(row.path, inf) else None
+
+            return {"acme_budget": within_budget}
     """
 
 

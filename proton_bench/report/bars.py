@@ -6,7 +6,7 @@ import numpy as np
 
 from proton_bench.analysis.tree import MetricTree
 
-__all__ = ["BAR_WIDTH", "bar_texts"]
+__all__ = ["BAR_WIDTH", "bar_text", "bar_texts"]
 
 BAR_WIDTH = 10
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -26,15 +26,18 @@ def bar_texts(tree: MetricTree, *, ascii_only: bool = False) -> list[str]:
     sizes = np.where(np.isfinite(sizes), sizes, 0.0)
     largest = float(sizes.max(initial=0.0))
     shares = sizes / largest if largest > 0 else sizes
+    return [bar_text(share, ascii_only=ascii_only) for share in shares.tolist()]
+
+
+def bar_text(share: float, *, width: int = BAR_WIDTH, ascii_only: bool = False) -> str:
+    """Return a bar of so many characters, full for a share of 1.
+
+    Args:
+        share: From 0 to 1.
+        width: Characters.
+        ascii_only: Draw with ``#``.
+    """
     if ascii_only:
-        return [
-            "#" * round(share * BAR_WIDTH) + " " * (BAR_WIDTH - round(share * BAR_WIDTH))
-            for share in shares.tolist()
-        ]
-    return [_bar(round(share * BAR_WIDTH * 8)) for share in shares.tolist()]
-
-
-def _bar(eighths: int) -> str:
-    whole, rest = divmod(eighths, 8)
-    text = _EIGHTHS[8] * whole + (_EIGHTHS[rest] if rest else "")
-    return text.ljust(BAR_WIDTH)
+        return ("#" * round(share * width)).ljust(width)
+    whole, rest = divmod(round(share * width * 8), 8)
+    return (_EIGHTHS[8] * whole + (_EIGHTHS[rest] if rest else "")).ljust(width)

@@ -36,6 +36,7 @@ MEANINGS = {
     Reason.CLOCK_EXPLAINS: "no change in cycles, so it is the clock: lock it or run again",
     Reason.SAME_BINARY: "the same compiled code, so memory or its surroundings changed",
     Reason.QUARANTINE: "quarantined by the policy",
+    Reason.RULE: "decided by a rule of a plugin",
     Reason.NO_BASE_RUNS: "there is no base run",
     Reason.NOTHING_MATCHED: "no path in common",
     Reason.NOTHING_GATED: "no path is large enough",

@@ -75,6 +75,22 @@ def test_the_same_times_pass(pytester: pytest.Pytester, run_pytest: RunPytest) -
     result.stdout.fnmatch_lines(["*proton gate*", "PASS: none of 3 paths got worse"])
 
 
+def test_rounds_are_drawn_and_the_verdict_is_written_as_junit(
+    pytester: pytest.Pytester, run_pytest: RunPytest, benchmarks: Path
+) -> None:
+    keep(pytester, {**BASE, C: 77.0}, seed=2)
+
+    result = run_pytest(*GATE, "--proton-histogram", "--proton-junit=gate.xml")
+
+    assert result.ret == 1
+    assert f"{A}: 3 rounds" in result.outlines
+    suite = Xml.parse(pytester.path / "gate.xml").getroot()
+    failed = [
+        case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None
+    ]
+    assert failed == ["verdict", f"{C} > round [median:3%]"]
+
+
 @pytest.mark.parametrize("verbose", ["-q", "-v"])
 def test_a_slower_benchmark_fails_its_own_test_without_a_traceback(
     pytester: pytest.Pytester, run_pytest: RunPytest, benchmarks: Path, verbose: str

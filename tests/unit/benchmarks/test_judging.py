@@ -39,6 +39,7 @@ def settings(tmp_path: Path) -> Settings:
         storage=tmp_path / "store",
         json=None,
         markdown=None,
+        junit=None,
         html=None,
         github=False,
         clock=lambda: 0,
@@ -46,6 +47,7 @@ def settings(tmp_path: Path) -> Settings:
         sort="none",
         columns=("median",),
         time_unit="auto",
+        histogram=False,
         replicate=None,
     )
 
