@@ -105,16 +105,24 @@ class BenchmarksOfRun:
             terminalreporter.write_line(line)
 
     def _write_times(self) -> None:
-        if self._settings.json is None:
-            return
-        from proton_bench.benchmarks.document import write_document
-
-        judged = None if self._judging is None else self._judging.document()
         try:
-            write_document(self._settings.json, list(self._records.values()), judged)
+            self._write_files()
         except ProtonError as error:
             self._lines.append(f"error: {error}")
             self._exit_code = _WRONG
+
+    def _write_files(self) -> None:
+        records = list(self._records.values())
+        if self._settings.json is not None:
+            from proton_bench.benchmarks.document import write_document
+
+            judged = None if self._judging is None else self._judging.document()
+            write_document(self._settings.json, records, judged)
+        if self._settings.written:
+            from proton_bench.benchmarks.charts import write_charts
+
+            outcome = None if self._judging is None else self._judging.outcome
+            write_charts(self._settings, records, outcome)
 
     def _judge(self, session: pytest.Session) -> None:
         if session.testsfailed:

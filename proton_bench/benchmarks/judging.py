@@ -86,6 +86,11 @@ class Judging:
             return 0
         return result.exit_code
 
+    @property
+    def outcome(self) -> Outcome | None:
+        """What the gate said, None where nothing was judged."""
+        return self._outcome
+
     def document(self) -> dict[str, Any] | None:
         """Return the verdict as `proton gate --json` prints it, None where nothing was judged."""
         return None if self._outcome is None else gate_document(self._outcome)

@@ -12,6 +12,7 @@ import typer
 
 from proton_bench.capture.runner import report_error
 from proton_bench.cli.gate_options import (
+    ChartsOption,
     EverythingOption,
     GithubOption,
     InconclusiveOption,
@@ -49,6 +50,7 @@ from proton_bench.experiment.request import Request
 from proton_bench.experiment.store import kept_folder, new_folder, shown
 from proton_bench.experiment.worktree import Revision, find_revision
 from proton_bench.gate import GateResult
+from proton_bench.report.chart_files import read_chart_files
 from proton_bench.report.document import encode_document
 from proton_bench.report.gate_document import gate_document
 from proton_bench.report.gate_outcome import Outcome
@@ -99,6 +101,7 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    charts: ChartsOption = None,
     everything: EverythingOption = False,
     resume: Annotated[
         str | None,
@@ -119,7 +122,8 @@ def command(
     something did; 2 is wrong usage or a run that failed, 3 not known, 4 not comparable.
     """
     store = default_store()
-    outputs = _Shown(Outputs(everything, json == STDOUT, markdown, junit, github), json)
+    files = read_chart_files(charts or (), "--write")
+    outputs = _Shown(Outputs(everything, json == STDOUT, markdown, junit, github, files), json)
     if resume is not None:
         if target or base_ref or base or setup or runs:
             raise UsageError("--resume goes on with what was asked for then: give no other request")

@@ -14,6 +14,7 @@ from proton_bench.baseline import BaselineStore, Side, read_noise
 from proton_bench.capture.runner import report_error
 from proton_bench.cli.gate_options import (
     BaseOption,
+    ChartsOption,
     EverythingOption,
     GithubOption,
     InconclusiveOption,
@@ -41,6 +42,7 @@ from proton_bench.errors import InterruptedExperimentError, OutputError, ProtonE
 from proton_bench.experiment.noise_store import noise_of_runs
 from proton_bench.gate import Context, GateResult, Policy, SuiteVerdict, judge
 from proton_bench.gate.noise import Noise
+from proton_bench.report.chart_files import read_chart_files
 from proton_bench.report.diff_summary import certain_headline
 from proton_bench.report.gate_outcome import Outcome
 
@@ -81,6 +83,7 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    charts: ChartsOption = None,
     backend: BackendOption = None,
     context_source: ContextOption = "shadow",
     mode: ModeOption = None,
@@ -91,7 +94,8 @@ def command(
     With --runs R the new runs are made: CMD, as `proton run` takes it, in R fresh processes. 2 is
     wrong usage or a corrupt file, 3 not known, 4 not comparable, 5 no baseline.
     """
-    outputs = Outputs(everything, as_json, markdown, junit, github)
+    files = read_chart_files(charts or (), "--write")
+    outputs = Outputs(everything, as_json, markdown, junit, github, files)
     flags = {"strict": strict, "ignore-devices": ignore_devices, "raw-names": raw_names}
     words = PolicyWords(
         policy,

@@ -17,6 +17,7 @@ from proton_bench.gate.policy import Policy, policy_from_table, read_policy
 
 __all__ = [
     "BaseOption",
+    "ChartsOption",
     "EverythingOption",
     "GithubOption",
     "Inconclusive",
@@ -130,6 +131,15 @@ MarkdownOption = Annotated[
 ]
 JunitOption = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
+]
+ChartsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--write",
+        metavar="FORMAT=FILE",
+        help="Write values for charts of other tools: openmetrics, github-action-benchmark or "
+        "pytorch-hud; may be repeated.",
+    ),
 ]
 GithubOption = Annotated[
     bool,

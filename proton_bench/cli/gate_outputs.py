@@ -13,6 +13,7 @@ from rich.console import Console
 from proton_bench.cli.output_file import STDOUT, print_bytes, unwritable, write_output
 from proton_bench.errors import UsageError
 from proton_bench.gate.verdict import SuiteVerdict
+from proton_bench.report.chart_files import CHART_FORMATS, ChartFile
 from proton_bench.report.document import encode_document
 from proton_bench.report.gate import GateReport
 from proton_bench.report.gate_document import gate_document
@@ -20,6 +21,7 @@ from proton_bench.report.gate_github import gate_annotations, resumed, stopped
 from proton_bench.report.gate_junit import gate_junit
 from proton_bench.report.gate_markdown import SUMMARY_BYTES, gate_markdown
 from proton_bench.report.gate_outcome import Outcome
+from proton_bench.report.series import series_of
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import print_report
 
@@ -39,6 +41,7 @@ class Outputs:
         markdown: File for Markdown, "-" for standard output instead of the report.
         junit: File for JUnit XML, "-" for standard output instead of the report.
         github: Whether annotations are printed and the job summary is added to.
+        charts: Files for charts of other tools.
     """
 
     everything: bool
@@ -46,6 +49,7 @@ class Outputs:
     markdown: Path | None
     junit: Path | None
     github: bool
+    charts: tuple[ChartFile, ...] = ()
 
     def __post_init__(self) -> None:
         if sum([self.as_json, *(file == STDOUT for file in (self.markdown, self.junit))]) > 1:
@@ -68,6 +72,9 @@ class Outputs:
             write_output(self.markdown, text.encode("utf-8", "backslashreplace"))
         if self.junit is not None:
             write_output(self.junit, gate_junit(outcome))
+        series = list(series_of(outcome)) if self.charts else []
+        for chart in self.charts:
+            write_output(chart.path, CHART_FORMATS[chart.format](series, outcome))
         if self.github:
             _summarize(outcome)
         self._print(outcome)

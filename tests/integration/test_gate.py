@@ -160,6 +160,7 @@ def hip_profile() -> Profile:
         (["base", "same", "--base", "base/0.proton"], "named twice"),
         (["base", "same", "--json", "--markdown", "-"], "give one of them"),
         (["base", "same", "--inconclusive", "maybe"], "'maybe' is not one of"),
+        (["base", "same", "--write", "chart=x"], "'chart' is no format"),
         (["base", "same", "--colour"], "No such option"),
     ],
 )
@@ -316,6 +317,18 @@ def test_json_leaves_standard_output_to_the_document(gate: Gate) -> None:
     assert (code, document["verdict"]) == (1, "FAIL")
     assert document["rows"][0]["path"][0] == "fwd"
     assert err.startswith("::error title=slower::")
+
+
+def test_charts_of_other_tools_are_written_beside_the_report(gate: Gate, folder: Path) -> None:
+    words = ["--write", "openmetrics=metrics.txt", "--write", "github-action-benchmark=chart.json"]
+
+    code, out, _ = gate("base", "slow", *words)
+
+    assert (code, out[:5]) == (1, "FAIL:")
+    assert (folder / "metrics.txt").read_text().endswith("proton_gate_exit_code 1\n# EOF\n")
+    assert len(json.loads((folder / "chart.json").read_text())) == 9
+    assert gate("base", "gone", *words)[0] == 2
+    assert json.loads((folder / "chart.json").read_text()) == []
 
 
 @pytest.mark.parametrize("option", ["--markdown", "--junit"])

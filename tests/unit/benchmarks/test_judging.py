@@ -41,6 +41,7 @@ def settings(tmp_path: Path) -> Settings:
         markdown=None,
         junit=None,
         html=None,
+        written=(),
         github=False,
         clock=lambda: 0,
         group_by="group",

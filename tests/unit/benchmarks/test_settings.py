@@ -86,6 +86,17 @@ def test_one_value_each_so_that_no_path_is_swallowed(pytester: pytest.Pytester) 
     assert config.option.file_or_dir == ["tests"]
 
 
+def test_files_for_charts_ask_for_times(read) -> None:
+    found = read("--proton-write=openmetrics=a", "--proton-write=pytest-benchmark=b=c")
+
+    assert [(name, path.name) for name, path in found.written] == [
+        ("openmetrics", "a"),
+        ("pytest-benchmark", "b=c"),
+    ]
+    assert found.asks
+    assert not found.gates
+
+
 def test_a_fresh_process_judges_nothing_and_saves_nothing(read, tmp_path: Path) -> None:
     found = read(
         *("--proton-compare=main", "--proton-save=pr", "--proton-json=o.json", "--proton-runs=6"),
@@ -117,6 +128,10 @@ GATED = ("--proton-compare=main",)
         (("--proton-noise=n",), "--proton-noise is about the gate"),
         (("--proton-inconclusive=fail",), "--proton-inconclusive is about the gate"),
         (("--proton-markdown=m",), "--proton-markdown is about the gate"),
+        (("--proton-junit=j",), "--proton-junit is about the gate"),
+        (("--proton-write=openmetrics",), "--proton-write=openmetrics is not FORMAT=FILE"),
+        (("--proton-write=chart=x",), "chart is no format; formats are openmetrics, "),
+        (("--proton-write=openmetrics=x", "--proton-skip"), "--proton-skip measures nothing"),
         (("--proton-html=h",), "--proton-html is about the gate"),
         (("--proton-github",), "--proton-github is about the gate"),
         ((*GATED, "--proton-compare-fail=mean:5q"), "column 7: 'q' is no unit"),
