@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -51,12 +52,17 @@ class Series:
 
 def series_of(outcome: Outcome) -> Iterator[Series]:
     """Yield one series for each answer of a gate that has a value, worst first."""
+    seen: Counter[tuple[str, str]] = Counter()
     for row in outcome.result.rows:
         if not math.isfinite(row.new):
             continue
         name = path_text(row.path, _MOST_NAME)
+        name += f" #{row.occurrence + 1}" if row.occurrence else ""
+        seen[name, row.metric] += 1
+        # Names that differ where they cannot be shown would be one series.
+        again = seen[name, row.metric]
         yield Series(
-            name=f"{name} #{row.occurrence + 1}" if row.occurrence else name,
+            name=f"{name} ({again})" if again > 1 else name,
             metric=row.metric,
             unit=_UNITS.get(row.metric, outcome.result.unit),
             value=row.new,
