@@ -2,6 +2,7 @@
 # sanitize: native tests under ASan, UBSan and TSan.  lint: what CI checks without running code.
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
+# gate: whether these got slower than in BASE; minutes, and no test: a busy machine cannot tell.
 PYTHON ?= python3
 JOBS ?= 2
 VENV := .venv
@@ -14,7 +15,11 @@ PANDAS3 := .venv-pandas3
 PANDAS3_TESTS := tests/unit/analysis tests/unit/baseline tests/unit/formats tests/unit/profile \
   tests/unit/report tests/unit/diagnosis tests/unit/test_specs.py tests/unit/test_viewer.py
 
-.PHONY: demo test sanitize lint bench bench-native docs test-pandas3
+# What to compare with: a commit, branch or tag. Other options of the gate: make gate GATE='--github'
+BASE ?= $(shell git merge-base HEAD origin/main)
+GATE ?=
+
+.PHONY: demo test sanitize lint bench bench-native gate docs test-pandas3
 .DELETE_ON_ERROR:
 
 # The build tools come first, so that the kept build folder stays valid; hatchet too, because it
@@ -70,6 +75,9 @@ $(PANDAS3)/.proton_bench_installed: pyproject.toml constraints.txt
 bench: bench-native
 	set -e; for name in $(basename $(notdir $(wildcard benchmarks/micro/*.py))); do \
 	  python -m benchmarks.micro.$$name; done
+
+gate: $(INSTALLED)
+	python -m benchmarks.hot_paths --base-ref "$(BASE)" $(GATE)
 
 bench-native: $(INSTALLED)
 	cmake -S native --preset tests -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"

@@ -47,8 +47,8 @@ def steps(key: str) -> list[tuple[str, str]]:
     return [(name, step[key]) for name, job in JOBS.items() for step in job["steps"] if key in step]
 
 
-def test_the_three_workflows_are_here() -> None:
-    assert set(WORKFLOWS) == {"tests", "lint", "wheels"}
+def test_the_workflows_are_here() -> None:
+    assert set(WORKFLOWS) == {"tests", "lint", "wheels", "gate"}
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
@@ -76,7 +76,7 @@ def test_actions_are_github_s_own_at_a_major_version(name: str, action: str) -> 
 def test_every_make_target_that_is_run_exists() -> None:
     used = [found for _, text in steps("run") for found in re.findall(r"\bmake ([a-z0-9-]+)", text)]
 
-    assert {"test", "lint", "docs", "test-pandas3"} <= set(used) <= TARGETS
+    assert {"test", "lint", "docs", "test-pandas3", "gate"} <= set(used) <= TARGETS
 
 
 @pytest.mark.parametrize(("name", "command"), steps("run"))

@@ -1,0 +1,106 @@
+"""This project's own hot paths are timed by any of its versions, in turn, and judged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.doubles import NoCompilerError, doubles
+from fakes.gated import Kernel, session
+from fakes.stored import put
+
+from benchmarks.hot_paths import __main__ as hot_paths
+from proton_bench.experiment.environment import OwnEnvironment
+from proton_bench.formats.registry import read_profile
+
+RECORD = Path(hot_paths.__file__).with_name("record.py")
+PATHS = {"scope", "scope with a metric", "load a profile", "sum over subtrees"}
+
+
+def test_sides_take_turns_at_going_first() -> None:
+    sides = [side for side, _ in hot_paths.in_turn(4)]
+
+    assert sides == ["base", "new", "new", "base"] * 2
+    assert [pair for _, pair in hot_paths.in_turn(2)] == [0, 0, 1, 1]
+
+
+@pytest.mark.slow
+def test_a_process_writes_every_path_with_its_rounds(tmp_path: Path) -> None:
+    program = (
+        f"import sys; sys.path[0] = {str(RECORD.parent)!r}; import record; record.main({{!r}}, 3)"
+    )
+    out = tmp_path / "run.proton"
+    try:
+        variables = doubles(tmp_path / "doubles").environment()
+        expected = PATHS | {"launch on the double"}
+    except NoCompilerError:
+        variables, expected = None, PATHS
+
+    done = subprocess.run(
+        [sys.executable, "-c", program.format(str(out))],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("proton_bench/__init__.py")
+    profile = read_profile(out)
+    rows = {profile.path(row)[-1]: row for row in range(len(profile)) if profile.path(row)[1:]}
+    assert set(rows) == expected
+    table = profile.distributions["time (ns)"]
+    assert {table.get(row).n for row in rows.values()} == {3}  # type: ignore[union-attr]
+    assert profile.provenance["start_time_ns"] < profile.provenance["end_time_ns"]
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Let both sides be ready, and have measured what a test says."""
+    told: dict[str, Any] = {"trees": []}
+
+    @contextmanager
+    def tree(revision: Any, folder: Path) -> Iterator[Path]:
+        yield folder
+
+    @contextmanager
+    def own(folder: Path, place: Path, setup: str) -> Iterator[OwnEnvironment]:
+        told["trees"].append((place.name, setup))
+        yield OwnEnvironment("python", str(folder), {})
+
+    def record(sides: Any, pairs: int, folder: Path) -> None:
+        told["pairs"] = pairs
+        kernels = [Kernel(f"hot paths/k{each}", 400.0) for each in range(4)]
+        base, new = session([*kernels, Kernel("hot paths/scope", 300.0, slower=told["slower"])])
+        put(folder / "base", *base)
+        put(folder / "new", *new)
+
+    monkeypatch.setattr(hot_paths, "worktree", tree)
+    monkeypatch.setattr(hot_paths, "own_environment", own)
+    monkeypatch.setattr(hot_paths, "record", record)
+    monkeypatch.setattr(hot_paths, "find_revision", lambda ref, folder: ref)
+    return told
+
+
+@pytest.mark.parametrize(("slower", "code"), [(0.0, 0), (0.3, 1)])
+def test_the_exit_code_is_that_of_the_gate(
+    recorded: dict[str, Any], tmp_path: Path, slower: float, code: int
+) -> None:
+    recorded["slower"] = slower
+    words = ["--base-ref", "main", "--pairs", "4", "--setup", "x", "--markdown", "said.md"]
+    words[-1] = str(tmp_path / "said.md")
+
+    assert hot_paths.main(words) == code
+    assert recorded["pairs"] == 4
+    assert recorded["trees"] == [("tree", "x"), (Path(__file__).parents[2].name, "x")]
+    assert ("FAIL" in (tmp_path / "said.md").read_text()) == bool(code)
+
+
+def test_an_unknown_revision_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hot_paths.main(["--base-ref", "no-such-revision"]) == 2
+    assert "no commit 'no-such-revision'" in capsys.readouterr().err
