@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from proton_bench.gate.timing import Evidence, Limits, one_sided
 
@@ -67,7 +67,7 @@ def examine(
     moved = int((np.minimum(more, less)[chosen] < level / 2.0).sum())
     scale = 1.0
     if count >= FEWEST:
-        upper = stats.t.sf(np.abs(effect[chosen]) / error[chosen], freedom[chosen])
+        upper = special.stdtr(freedom[chosen], -np.abs(effect[chosen]) / error[chosen])
         scores = -special.ndtri(np.maximum(upper, 1e-300))
         scale = max(1.0, _NORMAL_MAD * float(np.median(scores)))
     return Controls(count, moved, scale, invalid=moved >= 2 and moved > 2.0 * level * count)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from proton_bench.gate.prior import Prior
 
@@ -78,9 +78,9 @@ def prior_weights(variances: Numbers, freedom: Numbers, prior: Prior) -> Numbers
     ratio = variances[rows] / prior.variance
     d = freedom[rows]
     if np.isinf(prior.freedom):
-        tails = stats.chi2.sf(ratio * d, d)
+        tails = special.chdtrc(d, ratio * d)
     else:
-        tails = stats.f.sf(ratio, d, prior.freedom)
+        tails = special.fdtrc(d, prior.freedom, ratio)
     order = np.argsort(tails, kind="stable")
     expected = (np.arange(1, len(rows) + 1) - 0.5) / len(rows)
     found = np.minimum(tails[order] / expected, 1.0)

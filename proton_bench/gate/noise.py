@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.gate.contrast import Contrast
@@ -197,7 +197,9 @@ def pooled(contrast: Contrast, stored: Sequence[Spread]) -> tuple[Numbers, Numbe
     old = np.where(old_freedom > 0, old, 0.0)
     both = (freedom > 0) & (old_freedom > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        unlikely = stats.f.sf(variance / old, np.maximum(freedom, 1.0), np.maximum(old_freedom, 1))
+        unlikely = special.fdtrc(
+            np.maximum(freedom, 1.0), np.maximum(old_freedom, 1), variance / old
+        )
     old_freedom = np.where(both & (unlikely < _OUTDATED), 0.0, old_freedom)
     together = freedom + old_freedom
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import special
 
 __all__ = ["Rate"]
 
@@ -27,6 +27,6 @@ class Rate:
             return 0.0, 1.0
         tail = (1.0 - confidence) / 2.0
         misses = self.trials - self.events
-        low = float(stats.beta.ppf(tail, self.events, misses + 1)) if self.events else 0.0
-        high = float(stats.beta.isf(tail, self.events + 1, misses)) if misses else 1.0
+        low = float(special.betaincinv(self.events, misses + 1, tail)) if self.events else 0.0
+        high = float(special.betainccinv(self.events + 1, misses, tail)) if misses else 1.0
         return low, high

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from proton_bench.gate.contrast import Contrast
 from proton_bench.gate.discovery import Dependence, adjusted
@@ -130,7 +130,7 @@ def one_sided(effect: Numbers, margin: Numbers, *, error: Numbers, freedom: Numb
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(effect == margin, 0.0, (effect - margin) / error)
-    found = stats.t.sf(ratio, np.where(freedom > 0, freedom, 1.0))
+    found = special.stdtr(np.where(freedom > 0, freedom, 1.0), -ratio)
     return np.where((freedom > 0) & np.isfinite(effect) & np.isfinite(error), found, np.nan)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fakes.gated import GPU, H200, profile_of_times
+from fakes.timed import GPU, H200, profile_of_times
 
 from proton_bench.analysis.run import Run
 from proton_bench.baseline import BaselineStore

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fakes.gated import profile_of_times
+from fakes.timed import profile_of_times
 
 from proton_bench.capture import recording
 from proton_bench.formats.registry import write_profile
