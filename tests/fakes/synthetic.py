@@ -12,6 +12,7 @@ from fakes.timed import profile_of_times
 
 from proton_bench.capture import recording
 from proton_bench.formats.registry import write_profile
+from proton_bench.profile import Profile
 
 THIRTY = {f"layer{number // 6}/k{number:02d}": 20_000.0 * (1 + number) for number in range(30)}
 
@@ -35,14 +36,24 @@ def record_times(
 
     def write(session: Any, formats: Sequence[str]) -> list[Path]:
         del formats
-        rng = np.random.default_rng(zlib.crc32(Path(session.path).name.encode()))
-        times = {
-            path: np.exp(np.log(middle) + rng.normal(0.0, between) + rng.normal(0.0, 0.01, 20))
-            for path, middle in kernels.items()
-        }
-        profile = profile_of_times(times, codes=configs)
         path = Path(f"{session.path}.proton")
-        write_profile(profile, path)
+        write_profile(noisy(kernels, path.stem, between=between, configs=configs), path)
         return [path]
 
     recording.write_session = write
+
+
+def noisy(
+    kernels: Mapping[str, float],
+    name: str,
+    *,
+    between: float = 0.004,
+    configs: Mapping[str, str] | None = None,
+) -> Profile:
+    """Return the profile of a run whose noise follows from its name; see `record_times`."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    times = {
+        path: np.exp(np.log(middle) + rng.normal(0.0, between) + rng.normal(0.0, 0.01, 20))
+        for path, middle in kernels.items()
+    }
+    return profile_of_times(times, codes=configs)

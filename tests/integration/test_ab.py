@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.synthetic import THIRTY, noisy
 
+from proton_bench.cli import main
+from proton_bench.experiment import series
+from proton_bench.experiment.fresh_process import Ended, Launch
 from proton_bench.experiment.kept_runs import KeptRuns
-from proton_bench.experiment.slot import Stage
+from proton_bench.experiment.slot import NEW, Stage
+from proton_bench.formats.registry import write_profile
 
 pytestmark = pytest.mark.slow
 
@@ -24,12 +29,14 @@ sys.path.append({tests!r})
 from fakes.synthetic import THIRTY, record_times
 import kernels
 times = {{path: time * kernels.SLOWER.get(path, 1.0) for path, time in THIRTY.items()}}
-record_times(times, between=kernels.BETWEEN)
+record_times({{**times, **kernels.MORE}})
 """
-KERNELS = "SLOWER = {}\nBETWEEN = 0.004\n"
-SLOWER = "SLOWER = {'layer2/k13': 1.05}\nBETWEEN = 0.004\n"
-FEW = ("--runs", "4")  # enough for what differs that much, where no screening is needed
-Proton = Callable[..., "subprocess.CompletedProcess[str]"]
+KERNELS = "SLOWER = {}\nMORE = {}\n"
+SLOWER = "SLOWER = {'layer2/k13': 1.05}\nMORE = {}\n"
+# One pair decides structure, which is enough to see that each side ran its own code.
+MORE = "SLOWER = {}\nMORE = {'layer2/more': 1e5}\n"
+ONE = ("--runs", "1")
+Ab = Callable[..., tuple[int, str]]
 
 
 def git(folder: Path, *words: str) -> None:
@@ -49,21 +56,42 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ab(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proton:
-    """Run ``proton ab`` in the repository."""
-    cache = tmp_path_factory.mktemp("cache")
+def ab(
+    repository: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Ab:
+    """Run ``proton ab`` in the repository; what it measures runs in processes of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.chdir(repository)
 
-    def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "proton_bench", "ab", *words],
-            cwd=repository,
-            env={**os.environ, "XDG_CACHE_HOME": str(cache), **environment},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+    def run(*words: str) -> tuple[int, str]:
+        code = main(["ab", "-b", "cpu", *words])
+        out, err = capfd.readouterr()
+        assert "Traceback" not in err
+        return code, out
 
     return run
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let no process run: what each would have recorded is written at once."""
+
+    def use(slower: float, between: float) -> None:
+        def write(launch: Launch) -> Ended:
+            name = launch.log.with_suffix("")
+            times = {**THIRTY}
+            if name.name.endswith(NEW):
+                times["layer2/k13"] *= slower
+            write_profile(noisy(times, name.name, between=between), Path(f"{name}.proton"))
+            Path(f"{name}.modules.json").write_text("[]")
+            return Ended(0, 0.5)
+
+        monkeypatch.setattr(series, "run_fresh", write)
+
+    return use
 
 
 def experiments(repository: Path) -> list[Path]:
@@ -89,11 +117,19 @@ def assert_tidy(repository: Path) -> None:
 
 
 def test_one_of_thirty_kernels_slower_by_five_percent_is_named_first(
-    ab: Proton, repository: Path
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     (repository / "kernels.py").write_text(SLOWER)
 
-    done = ab("-b", "cpu", "--json", "verdict.json", "--", "bench.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "proton_bench", "ab", "-b", "cpu"]
+        + ["--json", "verdict.json", "--", "bench.py"],
+        cwd=repository,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
     assert done.returncode == 1, done.stdout + done.stderr
     found = document(repository)
@@ -121,42 +157,49 @@ def assert_all_are_kept(repository: Path) -> None:
     assert all(kept.read(run).profile.columns for run in confirming)
 
 
-def test_identical_code_passes_after_the_screening(ab: Proton, repository: Path) -> None:
-    done = ab("-b", "cpu", "--base-ref", "HEAD", "--", "bench.py")
+def test_identical_code_passes_after_the_screening(
+    ab: Ab, repository: Path, made_up: Callable[..., None]
+) -> None:
+    made_up(slower=1.0, between=0.004)
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("PASS")
+    code, out = ab("--base-ref", "HEAD", "--", "bench.py")
+
+    assert code == 0, out
+    assert out.startswith("PASS")
     assert_tidy(repository)
 
 
 def test_too_few_runs_are_inconclusive_and_say_how_many_would_do(
-    ab: Proton, repository: Path
+    ab: Ab, repository: Path, made_up: Callable[..., None]
 ) -> None:
-    (repository / "kernels.py").write_text("SLOWER = {'layer2/k13': 1.05}\nBETWEEN = 0.03\n")
+    made_up(slower=1.05, between=0.02)
 
-    done = ab("-b", "cpu", "--runs", "4", "--json", "verdict.json", "--", "bench.py")
+    code, out = ab("--runs", "4", "--json", "verdict.json", "--", "bench.py")
 
-    assert done.returncode == 3, done.stdout + done.stderr
+    assert code == 3, out
     found = document(repository)
     needed = [row["pairs_needed"] for row in found["rows"] if row["path"] == ["layer2", "k13"]]
     assert needed[0] > 4
-    assert "would tell" in done.stdout.splitlines()[0]
+    assert "would tell" in out.splitlines()[0]
 
 
-def test_two_commands_are_compared(ab: Proton, repository: Path) -> None:
+def test_two_commands_are_compared(ab: Ab, repository: Path) -> None:
     (repository / "slow.py").write_text(
         (repository / "bench.py").read_text().replace("import kernels", "import slower as kernels")
     )
-    (repository / "slower.py").write_text(SLOWER)
+    (repository / "slower.py").write_text(MORE)
 
-    done = ab("-b", "cpu", *FEW, "--base", "bench.py --any 'word here'", "--", "slow.py")
+    code, out = ab(*ONE, "--base", "bench.py --any 'word here'", "--", "slow.py")
 
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "layer2 > k13" in done.stdout
+    assert code == 3, out
+    assert "NEW layer2 > more" in out
 
 
 def test_an_installed_package_on_both_sides_is_incomparable(
-    ab: Proton, repository: Path, tmp_path_factory: pytest.TempPathFactory
+    ab: Ab,
+    repository: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     installed = tmp_path_factory.mktemp("env") / "site-packages"
     for folder in (installed, repository / "lib"):
@@ -169,27 +212,30 @@ def test_an_installed_package_on_both_sides_is_incomparable(
     git(repository, "commit", "-qm", "second")
     (repository / "lib" / "pkg" / "core.py").write_text(SLOWER)
 
-    done = ab("-b", "cpu", "--", "bench.py", PYTHONPATH=str(installed))
+    monkeypatch.setenv("PYTHONPATH", str(installed))
 
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert "lib/pkg/core.py changed since HEAD" in done.stdout
-    assert "loaded-alike" in done.stdout
+    code, out = ab("--", "bench.py")
+
+    assert code == 4, out
+    assert "lib/pkg/core.py changed since HEAD" in out
+    assert "loaded-alike" in out
     (folder,) = experiments(repository)
     assert len(KeptRuns.open(folder)) == 2
 
 
 def test_a_change_of_the_script_itself_is_no_change_of_what_it_measures(
-    ab: Proton, repository: Path
+    ab: Ab, repository: Path
 ) -> None:
     with (repository / "bench.py").open("a") as script:
         script.write("# says more\n")
 
-    done = ab("-b", "cpu", "--", "bench.py")
+    code, out = ab(*ONE, "--", "bench.py")
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert code == 3, out
+    assert "loaded-alike" not in out
 
 
-def test_files_edited_between_runs_are_incomparable(ab: Proton, repository: Path) -> None:
+def test_files_edited_between_runs_are_incomparable(ab: Ab, repository: Path) -> None:
     (repository / "kernels.py").write_text(
         "import pathlib\n"
         f"{SLOWER}"
@@ -197,28 +243,28 @@ def test_files_edited_between_runs_are_incomparable(ab: Proton, repository: Path
         "    file.write('# again\\n')\n"
     )
 
-    done = ab("-b", "cpu", *FEW, "--", "bench.py")
+    code, out = ab(*ONE, "--", "bench.py")
 
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert "changed-meanwhile" in done.stdout
+    assert code == 4, out
+    assert "changed-meanwhile" in out
 
 
-def test_tests_of_another_revision_are_todays(ab: Proton, repository: Path) -> None:
+def test_tests_of_another_revision_are_todays(ab: Ab, repository: Path) -> None:
     """pytest puts the folders of test files first, which would hide the worktree."""
     (repository / "conftest.py").write_text("import kernels\n")
     (repository / "test_it.py").write_text(
         (repository / "bench.py").read_text() + "def test_it():\n    pass\n"
     )
-    (repository / "kernels.py").write_text(SLOWER)
+    (repository / "kernels.py").write_text(MORE)
 
-    done = ab("-b", "cpu", *FEW, "--", "pytest", "-p", "no:cacheprovider", "test_it.py")
+    code, out = ab(*ONE, "--", "pytest", "-p", "no:cacheprovider", "test_it.py")
 
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "layer2 > k13" in done.stdout
+    assert code == 3, out
+    assert "NEW layer2 > more" in out
 
 
-def test_each_side_has_an_environment_of_its_own(ab: Proton, repository: Path) -> None:
-    (repository / "kernels.py").write_text(SLOWER)
+def test_each_side_has_an_environment_of_its_own(ab: Ab, repository: Path) -> None:
+    (repository / "kernels.py").write_text(MORE)
     site = "import sysconfig; print(sysconfig.get_path('purelib'))"
     copy = f'cp kernels.py "$(python -c "{site}")/installed_kernels.py"'
     (repository / "bench.py").write_text(
@@ -227,9 +273,9 @@ def test_each_side_has_an_environment_of_its_own(ab: Proton, repository: Path) -
         )
     )
 
-    done = ab("-b", "cpu", *FEW, "--setup", copy, "--", "bench.py")
+    code, out = ab(*ONE, "--setup", copy, "--", "bench.py")
 
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "layer2 > k13" in done.stdout
+    assert code == 3, out
+    assert "NEW layer2 > more" in out
     assert_tidy(repository)
     assert not list(repository.glob(".proton/ab/*/*-environment"))
