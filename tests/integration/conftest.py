@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from integration.outputs import RunPytest
 
+from proton_bench.cli import main
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -19,15 +21,30 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def proton(tmp_path: Path) -> Run:
     """Run ``python -m proton_bench`` in the test's folder."""
 
-    def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "proton_bench", *words],
+            [sys.executable, "-m", "proton_bench", *map(str, words)],
             cwd=tmp_path,
             env={**os.environ, **environment},
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=300,
         )
+
+    return run
+
+
+@pytest.fixture
+def proton_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Run:
+    """Run commands that record nothing in this process; the start of another costs more."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> subprocess.CompletedProcess[str]:
+        line = [str(word) for word in words]
+        code = main(line)
+        return subprocess.CompletedProcess(line, code, *capfd.readouterr())
 
     return run
 
@@ -45,12 +62,12 @@ def script(tmp_path: Path) -> Callable[[str], str]:
 def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> RunPytest:
     """Run pytest in a process of its own, in a fresh folder, without a GPU."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_ADDOPTS"):
+    for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
         monkeypatch.delenv(variable, raising=False)
 
     def run(*arguments: str) -> pytest.RunResult:
         # Plugins that these tests do not need cost most of the time of each process.
-        unused = ["cacheprovider", "hypothesispytest", "syrupy"]
+        unused = ["cacheprovider"]
         if not any(argument.startswith("--asyncio") for argument in arguments):
             unused.append("asyncio")
         without = [word for name in unused for word in ("-p", f"no:{name}")]

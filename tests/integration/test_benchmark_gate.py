@@ -126,7 +126,7 @@ def test_the_failed_test_is_the_last_failed_one(
 ) -> None:
     keep(pytester, {**BASE, A: 110.0}, seed=2)
     # Without `run_pytest`, which leaves the cache out.
-    words = ("-p", "no:asyncio", "-p", "no:hypothesispytest")
+    words = ("-p", "no:asyncio")
     assert pytester.runpytest_subprocess(*words, *GATE).ret == 1
 
     again = pytester.runpytest_subprocess(*words, *TIMED, "--lf", "-v")

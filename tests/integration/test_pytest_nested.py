@@ -39,7 +39,7 @@ def run_script(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *words],
         cwd=folder,
-        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST_")}
         | {"CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,

@@ -168,7 +168,7 @@ def test_the_command_line_merges_its_workers_too(two_files: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "proton_bench", "-n", "cli", "pytest", "-q", "-n", "2"],
         cwd=two_files,
-        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST_")}
         | {"CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,
@@ -200,7 +200,7 @@ def test_workers_follow_what_the_command_line_says_of_sessions(pytester: pytest.
     result = subprocess.run(
         [sys.executable, "-m", "proton_bench", "-n", "cli.proton", "pytest", "-q", "-n", "1"],
         cwd=pytester.path,
-        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST_")}
         | {"CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,

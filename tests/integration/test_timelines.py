@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,8 @@ from fakes import nsys
 from fakes.kineto import call, host, kernel, trace
 
 from proton_bench.formats.registry import read_profile
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -45,20 +46,11 @@ def files(tmp_path: Path) -> dict[str, Path]:
     }
 
 
-def proton(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "proton_bench", *map(str, words)],
-        env={**os.environ},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize("kind", ["kineto", "nsys", "390", "360"])
-def test_view_shows_times_below_call_paths(kind: str, files: dict[str, Path]) -> None:
-    shown = proton("view", "--json", files[kind])
+def test_view_shows_times_below_call_paths(
+    kind: str, files: dict[str, Path], proton_here: Run
+) -> None:
+    shown = proton_here("view", "--json", files[kind])
 
     assert shown.returncode == 0, shown.stderr
     document = json.loads(shown.stdout)
@@ -66,7 +58,7 @@ def test_view_shows_times_below_call_paths(kind: str, files: dict[str, Path]) ->
     assert "time" in document["metrics"][0]["name"]
 
 
-def test_view_says_what_could_not_be_attributed(files: dict[str, Path]) -> None:
+def test_view_says_what_could_not_be_attributed(files: dict[str, Path], proton: Run) -> None:
     shown = proton("view", files["kineto"])
 
     assert "DROPPED: 1 record: device work whose launch is not in the file" in shown.stdout
@@ -76,11 +68,11 @@ def test_view_says_what_could_not_be_attributed(files: dict[str, Path]) -> None:
 @pytest.mark.parametrize("kind", ["kineto", "nsys", "390", "360"])
 @pytest.mark.parametrize("to", ["proton", "hatchet", "json"])
 def test_export_keeps_times_and_paths(
-    kind: str, to: str, files: dict[str, Path], tmp_path: Path
+    kind: str, to: str, files: dict[str, Path], tmp_path: Path, proton_here: Run
 ) -> None:
     target = tmp_path / f"out.{to}"
 
-    done = proton("export", files[kind], "--to", to, "-o", target)
+    done = proton_here("export", files[kind], "--to", to, "-o", target)
 
     assert done.returncode == 0, done.stderr
     profile, origin = read_profile(target), read_profile(files[kind])
@@ -92,13 +84,13 @@ def test_export_keeps_times_and_paths(
 
 @pytest.mark.parametrize("kind", ["kineto", "nsys", "390", "360"])
 def test_a_file_that_was_cut_off_ends_with_exit_code_2(
-    kind: str, files: dict[str, Path], tmp_path: Path
+    kind: str, files: dict[str, Path], tmp_path: Path, proton_here: Run
 ) -> None:
     content = files[kind].read_bytes()
     damaged = tmp_path / f"cut{''.join(files[kind].suffixes)}"
     damaged.write_bytes(content[: len(content) // 2])
 
-    done = proton("view", damaged)
+    done = proton_here("view", damaged)
 
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

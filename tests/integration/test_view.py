@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,21 +21,6 @@ TREES = sorted(UPSTREAM.glob("*.hatchet"))
 VIEWER = "import sys; from proton_bench.cli.viewer import main; sys.exit(main())"
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def proton(tmp_path: Path) -> Run:
-    def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "proton_bench", *map(str, words)],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=300,
-        )
-
-    return run
 
 
 @pytest.fixture
@@ -77,18 +61,18 @@ def refused(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
 
 # -- proton view ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", TREES, ids=lambda path: path.stem)
-def test_every_file_of_upstream_is_shown_by_default(proton: Run, path: Path) -> None:
-    lines = succeeded(proton("view", path)).splitlines()
+def test_every_file_of_upstream_is_shown_by_default(proton_here: Run, path: Path) -> None:
+    lines = succeeded(proton_here("view", path)).splitlines()
 
     expected = "cycles (inc)" if path.stem.startswith("intra") else "time/"
     assert lines[3].startswith(expected)
     assert lines[4].endswith("  ROOT")
 
 
-def test_times_and_counts_are_those_of_upstreams_file(proton: Run) -> None:
+def test_times_and_counts_are_those_of_upstreams_file(proton_here: Run) -> None:
     path = UPSTREAM / "eager-tree.hatchet"
 
-    lines = succeeded(proton("view", path, "-m", "time/ms,count", "-d", "2")).splitlines()
+    lines = succeeded(proton_here("view", path, "-m", "time/ms,count", "-d", "2")).splitlines()
 
     assert lines[4].split() == ["4.323", "1404", "ROOT"]
     assert lines[5].split() == ["2.682", "986", "├─", "backward"]
@@ -105,17 +89,17 @@ def test_piped_names_are_whole(proton: Run) -> None:
 
 
 @pytest.mark.parametrize("path", TREES, ids=lambda path: path.stem)
-def test_json_is_one_versioned_document(proton: Run, path: Path) -> None:
-    found = json.loads(succeeded(proton("view", path, "--json")))
+def test_json_is_one_versioned_document(proton_here: Run, path: Path) -> None:
+    found = json.loads(succeeded(proton_here("view", path, "--json")))
 
     assert (found["schema"], found["version"]) == ("proton_bench.view", [1, 0])
     assert found["rows"][0]["name"] == "ROOT"
     assert all(row["parent"] < position for position, row in enumerate(found["rows"]) if position)
 
 
-def test_filters_threshold_format_and_sorting(proton: Run, training: Path) -> None:
+def test_filters_threshold_format_and_sorting(proton_here: Run, training: Path) -> None:
     text = succeeded(
-        proton(
+        proton_here(
             *("view", training, "-m", "time/ms", "-i", "backward", "-t", "2"),
             *("--print-sorted", "-f", "function_line"),
         )
@@ -128,49 +112,49 @@ def test_filters_threshold_format_and_sorting(proton: Run, training: Path) -> No
     assert "Sorted kernels by metric time/ms (inc)" in text
 
 
-def test_exclude_drops_a_subtree(proton: Run, training: Path) -> None:
-    text = succeeded(proton("view", training, "-e", "forward"))
+def test_exclude_drops_a_subtree(proton_here: Run, training: Path) -> None:
+    text = succeeded(proton_here("view", training, "-e", "forward"))
 
     assert "backward" in text
     assert "forward" not in text
 
 
-def test_list_names_metrics(proton: Run, training: Path) -> None:
-    text = succeeded(proton("view", training, "--list"))
-    found = json.loads(succeeded(proton("view", training, "-l", "--json")))
+def test_list_names_metrics(proton_here: Run, training: Path) -> None:
+    text = succeeded(proton_here("view", training, "--list"))
+    found = json.loads(succeeded(proton_here("view", training, "-l", "--json")))
 
     assert "- time\n" in text
     assert "- tflop16/s\n" in text
     assert found["schema"] == "proton_bench.metrics"
 
 
-def test_partial_and_dropped_stand_in_the_header(proton: Run, tmp_path: Path) -> None:
+def test_partial_and_dropped_stand_in_the_header(proton_here: Run, tmp_path: Path) -> None:
     profile = replace(training_profile(), partial=True, dropped={"buffer full": 7})
     write_profile(profile, tmp_path / "y.proton")
 
-    text = succeeded(proton("view", "y.proton"))
+    text = succeeded(proton_here("view", "y.proton"))
 
     assert "PARTIAL: the run had not ended" in text
     assert "DROPPED: 7 records: buffer full" in text
 
 
-def test_empty_profile_is_warned_about(proton: Run, tmp_path: Path) -> None:
+def test_empty_profile_is_warned_about(proton_here: Run, tmp_path: Path) -> None:
     write_profile(ProfileBuilder().build(), tmp_path / "empty.proton")
 
-    done = proton("view", "empty.proton")
+    done = proton_here("view", "empty.proton")
 
     assert done.returncode == 0
     assert "warning: 'empty.proton' is empty" in done.stderr
     assert "ROOT" in done.stdout
 
 
-def test_hostile_names_stay_on_their_line(proton: Run, tmp_path: Path) -> None:
+def test_hostile_names_stay_on_their_line(proton_here: Run, tmp_path: Path) -> None:
     builder = ProfileBuilder()
     for name in ("[red]a[/red]", "b\nb", "c\0c", "d\x1b[2Jd", "e" * 1_000_000, ":smile:"):
         builder.add(0, name, FrameKind.KERNEL, metrics={"time (ns)": 1, "count": 1})
     write_profile(builder.build(), tmp_path / "hostile.proton")
 
-    text = succeeded(proton("view", "hostile.proton"))
+    text = succeeded(proton_here("view", "hostile.proton"))
 
     assert "[red]a[/red]\n" in text
     assert "b\\nb\n" in text
@@ -218,15 +202,15 @@ def test_output_without_unicode_works(proton: Run, training: Path) -> None:
     ],
 )
 def test_wrong_option_is_one_clear_line(
-    proton: Run, training: Path, words: list[str], message: str
+    proton_here: Run, training: Path, words: list[str], message: str
 ) -> None:
-    assert message in refused(proton("view", training, *words))
+    assert message in refused(proton_here("view", training, *words))
 
 
 @pytest.mark.parametrize("suffix", [".proton", ".hatchet", ".hatchet_msgpack", ".json"])
 @pytest.mark.parametrize("damage", ["truncated", "garbage", "empty"])
 def test_damaged_file_is_one_clear_line(
-    proton: Run, tmp_path: Path, suffix: str, damage: str
+    proton_here: Run, tmp_path: Path, suffix: str, damage: str
 ) -> None:
     path = tmp_path / f"bad{suffix}"
     write_profile(training_profile(), path)
@@ -235,12 +219,12 @@ def test_damaged_file_is_one_clear_line(
         {"truncated": content[: len(content) // 2], "garbage": b"\xff\0" * 99, "empty": b""}[damage]
     )
 
-    assert path.name in refused(proton("view", path))
+    assert path.name in refused(proton_here("view", path))
 
 
-def test_missing_file_and_folder_are_named(proton: Run, tmp_path: Path) -> None:
-    assert "nowhere.proton" in refused(proton("view", "nowhere.proton"))
-    assert "is no file" in refused(proton("view", tmp_path))
+def test_missing_file_and_folder_are_named(proton_here: Run, tmp_path: Path) -> None:
+    assert "nowhere.proton" in refused(proton_here("view", "nowhere.proton"))
+    assert "is no file" in refused(proton_here("view", tmp_path))
 
 
 def test_reader_of_a_pipe_may_leave(tmp_path: Path) -> None:
@@ -319,10 +303,10 @@ def test_viewer_refuses_in_one_line(proton_viewer: Run, words: list[str], messag
 
 # -- proton export -------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["hatchet", "hatchet_msgpack", "proton", "json"])
-def test_exported_file_has_the_same_sums(proton: Run, tmp_path: Path, name: str) -> None:
+def test_exported_file_has_the_same_sums(proton_here: Run, tmp_path: Path, name: str) -> None:
     source = UPSTREAM / "eager-tree.hatchet"
 
-    succeeded(proton("export", source, "--to", name, "-o", "copy.x"))
+    succeeded(proton_here("export", source, "--to", name, "-o", "copy.x"))
 
     exported, original = read_profile(tmp_path / "copy.x"), read_profile(source)
     assert exported.inclusive("time (ns)").tolist() == original.inclusive("time (ns)").tolist()
@@ -330,15 +314,17 @@ def test_exported_file_has_the_same_sums(proton: Run, tmp_path: Path, name: str)
 
 
 def test_exported_file_stands_beside_the_original(
-    proton: Run, training: Path, tmp_path: Path
+    proton_here: Run, training: Path, tmp_path: Path
 ) -> None:
-    succeeded(proton("export", training, "--to", "hatchet"))
+    succeeded(proton_here("export", training, "--to", "hatchet"))
 
     assert (tmp_path / "x.hatchet").exists()
 
 
-def test_export_writes_to_standard_output(proton: Run, training: Path) -> None:
-    found: Any = json.loads(succeeded(proton("export", training, "--to", "hatchet", "-o", "-")))
+def test_export_writes_to_standard_output(proton_here: Run, training: Path) -> None:
+    found: Any = json.loads(
+        succeeded(proton_here("export", training, "--to", "hatchet", "-o", "-"))
+    )
 
     assert found[0]["frame"]["name"] == "ROOT"
 
@@ -354,8 +340,8 @@ def test_export_warns_of_what_is_lost(proton: Run, tmp_path: Path) -> None:
     assert read_profile(tmp_path / "deep.hatchet").inclusive("time (ns)")[0] == 2000
 
 
-def test_export_of_a_folder_is_refused_by_name(proton: Run) -> None:
-    assert ". is no file" in refused(proton("export", ".", "--to", "json"))
+def test_export_of_a_folder_is_refused_by_name(proton_here: Run) -> None:
+    assert ". is no file" in refused(proton_here("export", ".", "--to", "json"))
 
 
 @pytest.mark.parametrize(
@@ -368,7 +354,7 @@ def test_export_of_a_folder_is_refused_by_name(proton: Run) -> None:
     ],
 )
 def test_export_refuses_in_one_line(
-    proton: Run, training: Path, tmp_path: Path, words: list[str], code: int, message: str
+    proton_here: Run, training: Path, tmp_path: Path, words: list[str], code: int, message: str
 ) -> None:
-    assert message in refused(proton("export", training, *words), code)
+    assert message in refused(proton_here("export", training, *words), code)
     assert [path.name for path in tmp_path.iterdir()] == ["x.proton"]
