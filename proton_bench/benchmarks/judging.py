@@ -152,7 +152,8 @@ class Judging:
         policy = chosen_policy(settings, self._records)
         noise = None if settings.noise is None else read_noise(settings.noise)
         sides = [_gated(run) for run in base.runs], [_gated(run) for run in self._runs]
-        self._outcome = Outcome(judge(*sides, policy, context=Context(noise=noise)))
+        asked = [record.id for record in self._records] if _is_narrowed(self._config) else None
+        self._outcome = Outcome(judge(*sides, policy, context=Context(noise=noise, asked=asked)))
         self._sides = sides
 
     def _measured(self, recorded: Callable[[], Profile]) -> Sequence[Run]:
@@ -204,6 +205,14 @@ def _gated(run: Run) -> Run:
 
 def _printable(line: str) -> str:
     return line if line.isprintable() else ascii(line)[1:-1]
+
+
+def _is_narrowed(config: pytest.Config) -> bool:
+    """Tell whether somebody chose some of the tests, so that others are not missed."""
+    chosen = ("keyword", "markexpr", "deselect", "lf")
+    if any(config.getoption(each, None) for each in chosen):
+        return True
+    return any("::" in each or each.endswith(".py") for each in config.args)
 
 
 def _failure_text(lines: Sequence[str]) -> str:

@@ -95,8 +95,7 @@ def resample_false_alarms(
     base, new = observations.logarithms()
     first = np.where(order[:, None] > 0, base, new)
     second = np.where(order[:, None] > 0, new, base)
-    typical = np.sqrt(np.prod(np.stack(observations.typical()), axis=0))
-    limits = limits_of(checks, typical, policy)
+    limits = limits_of(checks, observations.between(), policy)
     background = Background(
         observations.tick_floor(paired=True),
         observations.resolution(),

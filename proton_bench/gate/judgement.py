@@ -91,7 +91,7 @@ def _concluded(session: Session, shell: GateResult, notes: tuple[Note, ...]) -> 
     noise = session.noise()
     missing = unmatched(measured, policy, judged.checks)
     if not any(note.reason is Reason.NOTHING_MATCHED for note in missing):
-        missing += uncompared(measured, policy)
+        missing += uncompared(measured, policy, asked=session.context.asked)
     notes += missing
     notes += tuple(_session_notes(session, judged, controls, canaries=canaries))
     blocking = {*_BLOCKING, *(() if session.arrangement.is_paired else (Reason.OTHER_UNIT,))}

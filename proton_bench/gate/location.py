@@ -36,6 +36,7 @@ Numbers = npt.NDArray[np.float64]
 
 SHORT_NS = 10_000.0
 TRIMMED = 0.1
+_LARGEST_PART = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +124,5 @@ def tick_variance(value: float, tick: float, launches: float) -> float:
     """
     if not (math.isfinite(value) and value > 0.0) or launches <= 0.0:
         return 0.0
-    return (tick / value) ** 2 / (12.0 * launches)
+    # Beyond this any value is lost in the tick, and the square is no float.
+    return float(min(tick / value, _LARGEST_PART) ** 2) / (12.0 * launches)

@@ -28,6 +28,15 @@ Key = tuple[tuple[str, ...], int, str]
 SCHEMA = "proton_bench.noise"
 VERSION = (1, 0)
 _OUTDATED = 0.001
+_UNREADABLE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +183,7 @@ class Noise:
                 runs=int(document["runs"]),
                 source=source,
             )
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        except _UNREADABLE as error:
             if isinstance(error, ProfileFormatError):
                 raise
             raise ProfileFormatError(

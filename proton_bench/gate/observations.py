@@ -54,6 +54,11 @@ class Observations:
         base, new = (_mean(each) for each in self.logarithms())
         return np.exp(base), np.exp(new)
 
+    def between(self) -> Numbers:
+        """Return the geometric mean of both sides, which exchanging them leaves as it is."""
+        base, new = self.typical()
+        return np.sqrt(base) * np.sqrt(new)
+
     def tick_floor(self, *, paired: bool) -> Numbers:
         """Return the least variance that one pair, or one process of sides apart, can have."""
         base, new = (

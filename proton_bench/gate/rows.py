@@ -134,8 +134,7 @@ class _Floors:
 
     def __init__(self, judged: Judged, policy: Policy) -> None:
         self._judged = judged
-        base, new = judged.observations.typical()
-        self._typical = np.sqrt(base * new)
+        self._typical = judged.observations.between()
         calls = judged.measured.calls
         self._calls = np.maximum(calls.mean(axis=0), 1.0)
         own = np.where(judged.measured.canary, 0.0, judged.measured.totals)

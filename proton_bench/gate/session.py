@@ -37,11 +37,14 @@ class Context:
         noise: What is stored of this machine's noise.
         arrangement: How the same runs pair, where somebody knows it better than their times.
         confirm: Paths that screening flagged; the others were found the same by it. None gates all.
+        asked: Top-level names that the new runs were asked to measure; what a base has below
+            others is not missed. None misses everything.
     """
 
     noise: Noise | None = None
     arrangement: Arrangement | None = None
     confirm: Collection[tuple[str, ...]] | None = None
+    asked: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,8 +80,7 @@ class Session:
             background,
             fewest_runs=self.policy.runs,
         )
-        typical = np.sqrt(np.prod(np.stack(observations.typical()), axis=0))
-        limits = limits_of(checks, typical, self.policy)
+        limits = limits_of(checks, observations.between(), self.policy)
         same_binary = self._same_binary(checks)
         screened = self._screened(checks)
         controls = examine(evidence, limits, same_binary, level=self.policy.level)

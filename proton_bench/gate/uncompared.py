@@ -7,7 +7,7 @@ alone would pass in silence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -26,12 +26,20 @@ _MOSTLY = 0.5
 _NAMED = 3
 
 
-def uncompared(measured: Measured, policy: Policy) -> tuple[Note, ...]:
-    """Return notes on paths and launches about which the policy asks and nothing is known."""
-    return (*_times(measured, policy), *_launches(measured, policy))
+def uncompared(
+    measured: Measured, policy: Policy, *, asked: Collection[str] | None = None
+) -> tuple[Note, ...]:
+    """Return notes on paths and launches about which the policy asks and nothing is known.
+
+    Args:
+        measured: The runs.
+        policy: What is asked.
+        asked: See `Context.asked`.
+    """
+    return (*_times(measured, policy, asked), *_launches(measured, policy))
 
 
-def _times(measured: Measured, policy: Policy) -> list[Note]:
+def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) -> list[Note]:
     timed = [each for each in policy.thresholds if not each.is_structural]
     if policy.thresholds and not timed:
         return []
@@ -39,7 +47,10 @@ def _times(measured: Measured, policy: Policy) -> list[Note]:
     base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
     before, after = measured.side_shares()
     notes = []
-    gone = _asked(measured, policy, timed, rows=np.flatnonzero(base & ~new).tolist())
+    lone = np.flatnonzero(base & ~new).tolist()
+    if asked is not None:
+        lone = [row for row in lone if measured.comparison.tree.path(row)[0] in asked]
+    gone = _asked(measured, policy, timed, rows=lone)
     named = [row for row, thresholds in gone.items() if any(each.selector for each in thresholds)]
     lost = float(before[list(gone)].sum()) if gone else 0.0
     if named or lost > policy.undecided_share:

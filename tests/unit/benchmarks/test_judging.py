@@ -64,13 +64,17 @@ def judged(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Any:
             store.save("main", base)
             store.promote("main")
         monkeypatch.setattr(judging, "record_replicates", lambda *_: new)
-        records = [record_of(test, threshold=thresholds.get(test, "")) for test in BASE]
-        found = Judging(SimpleNamespace(), chosen, records)  # type: ignore[arg-type]
+        measured = judge.measured or BASE  # type: ignore[attr-defined]
+        records = [record_of(test, threshold=thresholds.get(test, "")) for test in measured]
+        config = SimpleNamespace(getoption=options.get, args=judge.args)  # type: ignore[attr-defined]
+        found = Judging(config, chosen, records)  # type: ignore[arg-type]
         found.run(lambda: new[0].profile)
         return found
 
     thresholds: dict[str, str] = {}
-    judge.thresholds = thresholds  # type: ignore[attr-defined]
+    options: dict[str, str] = {}
+    judge.thresholds, judge.options = thresholds, options  # type: ignore[attr-defined]
+    judge.args, judge.measured = ["tests"], ()  # type: ignore[attr-defined]
     return judge
 
 
@@ -250,3 +254,25 @@ def test_names_of_tests_are_no_globs(settings: Settings) -> None:
 
     assert policy.thresholds[0] == Policy().default_threshold()
     assert policy.thresholds[1].selector == r"a\/b.py::t[\*-\?]/round"
+
+
+@pytest.mark.parametrize(
+    ("options", "args", "verdict"),
+    [
+        ({}, ["tests"], "INCONCLUSIVE"),
+        ({"keyword": "test_a"}, ["tests"], "PASS"),
+        ({}, ["tests/test_x.py"], "PASS"),
+        ({}, ["tests/test_x.py::test_a"], "PASS"),
+    ],
+)
+def test_a_benchmark_that_is_gone_is_missed_unless_tests_were_chosen(
+    judged: Any, options: dict[str, str], args: list[str], verdict: str
+) -> None:
+    judged.options.update(options)
+    judged.args, judged.measured = args, (A,)
+
+    found = judged(runs_of({A: 100.0}, runs=6, seed=2, first=20), base_runs())
+
+    document = found.document()
+    assert document is not None
+    assert document["verdict"] == verdict
