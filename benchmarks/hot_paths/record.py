@@ -106,16 +106,17 @@ def measured(name: str, folder: Path, rounds: int = _ROUNDS) -> list[float]:
     """Return ns of the thread for one call, for each round; none where the version lacks it."""
     try:
         with _PATHS[name](folder) as (calls, run):
-            times = []
-            for number in range(_WARM_UP + rounds):
-                begin = time.thread_time_ns()
-                run()
-                if number >= _WARM_UP:
-                    times.append((time.thread_time_ns() - begin) / calls)
-            return times
+            times = [_timed(run) / calls for _ in range(_WARM_UP + rounds)]
     except (AttributeError, ImportError, KeyError, TypeError) as error:
         sys.stderr.write(f"hot path {name!r} is left out: {type(error).__name__}: {error}\n")
         return []
+    return times[_WARM_UP:]
+
+
+def _timed(run: Callable[[], object]) -> int:
+    begin = time.thread_time_ns()
+    run()
+    return time.thread_time_ns() - begin
 
 
 _PATHS = {
