@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.doubles import NoCompilerError, doubles
+from fakes.doubles import Doubles
+from fakes.fixtures import cupti_doubles
 from fakes.gated import Kernel, session
 from fakes.stored import put
 
@@ -19,7 +20,15 @@ from proton_bench.experiment.environment import OwnEnvironment
 from proton_bench.formats.registry import read_profile
 
 RECORD = Path(hot_paths.__file__).with_name("record.py")
-PATHS = {"scope", "scope with a metric", "load a profile", "sum over subtrees"}
+PATHS = {
+    "scope",
+    "scope with a metric",
+    "launch on the double",
+    "load a profile",
+    "sum over subtrees",
+}
+
+__all__ = ["cupti_doubles"]
 
 
 def test_sides_take_turns_at_going_first() -> None:
@@ -30,21 +39,17 @@ def test_sides_take_turns_at_going_first() -> None:
 
 
 @pytest.mark.slow
-def test_a_process_writes_every_path_with_its_rounds(tmp_path: Path) -> None:
-    program = (
-        f"import sys; sys.path[0] = {str(RECORD.parent)!r}; import record; record.main({{!r}}, 3)"
-    )
+def test_a_process_writes_every_path_with_its_rounds(
+    tmp_path: Path, cupti_doubles: Doubles
+) -> None:
     out = tmp_path / "run.proton"
-    try:
-        variables = doubles(tmp_path / "doubles").environment()
-        expected = PATHS | {"launch on the double"}
-    except NoCompilerError:
-        variables, expected = None, PATHS
+    folder = str(RECORD.parent)
+    program = f"import sys; sys.path[0] = {folder!r}; import record; record.main({str(out)!r}, 3)"
 
     done = subprocess.run(
-        [sys.executable, "-c", program.format(str(out))],
+        [sys.executable, "-c", program],
         cwd=tmp_path,
-        env=variables,
+        env=cupti_doubles.environment(),
         capture_output=True,
         text=True,
     )
@@ -53,7 +58,7 @@ def test_a_process_writes_every_path_with_its_rounds(tmp_path: Path) -> None:
     assert done.stdout.strip().endswith("proton_bench/__init__.py")
     profile = read_profile(out)
     rows = {profile.path(row)[-1]: row for row in range(len(profile)) if profile.path(row)[1:]}
-    assert set(rows) == expected
+    assert set(rows) == PATHS
     table = profile.distributions["time (ns)"]
     assert {table.get(row).n for row in rows.values()} == {3}  # type: ignore[union-attr]
     assert profile.provenance["start_time_ns"] < profile.provenance["end_time_ns"]
