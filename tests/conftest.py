@@ -8,22 +8,29 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # On a busy machine generated examples take longer than hypothesis allows by default.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50
+)
+# With `--hypothesis-profile=thorough`, before a release or after a change of what is generated.
+settings.register_profile("thorough", settings.get_profile("patient"), max_examples=500)
 settings.load_profile("patient")
 
 _PREFIXES = ("PROTON_", "TRITON_PROTON_")
-# Loading them takes most of the time of a pytest process that a test starts.
-_NOT_IN_CHILDREN = ("hypothesispytest", "syrupy")
 _NAMES = ("TRITON_INTERPRET", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
 
 
+@pytest.fixture(scope="session")
+def child_options() -> str:
+    """Options that keep a pytest process from loading what takes most of its time."""
+    return "-p no:hypothesispytest -p no:syrupy"
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, child_options: str) -> None:
     """Unset what this package, Triton's interpreter and terminal output read."""
     for name in list(os.environ):
         if name.startswith(_PREFIXES) or name in _NAMES:
             monkeypatch.delenv(name)
-    unused = " ".join(f"-p no:{name}" for name in _NOT_IN_CHILDREN)
-    monkeypatch.setenv("PYTEST_ADDOPTS", unused)
+    monkeypatch.setenv("PYTEST_ADDOPTS", child_options)
     # The choice that every release made so far; Triton 3.9 warns where it is left open.
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")

@@ -59,8 +59,12 @@ def script(tmp_path: Path) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> RunPytest:
+def run_pytest(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, child_options: str
+) -> RunPytest:
     """Run pytest in a process of its own, in a fresh folder, without a GPU."""
+    # `pytester` has dropped them; runs inside of the run need them too.
+    monkeypatch.setenv("PYTEST_ADDOPTS", child_options)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
         monkeypatch.delenv(variable, raising=False)
