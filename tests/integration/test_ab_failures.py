@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from integration.running import ended, started, wait_for_text
 from proton_bench.experiment.kept_runs import KeptRuns
 
 pytestmark = pytest.mark.slow
+
+Proton = Callable[..., "subprocess.CompletedProcess[str]"]
 
 TESTS = Path(__file__).parents[1]
 BENCH = f"""
@@ -257,10 +260,11 @@ def test_a_full_disk_before_the_first_run_leaves_nothing_behind(repository: Path
         (("--base", "'bench.py", "--", "bench.py"), "is no command"),
     ],
 )
+@pytest.mark.usefixtures("repository")
 def test_wrong_usage_is_told_before_anything_runs(
-    repository: Path, given: tuple[str, ...], said: str
+    proton_here: Proton, given: tuple[str, ...], said: str
 ) -> None:
-    done = ab(repository, *given)
+    done = proton_here("ab", "-b", "cpu", *given)
 
     assert done.returncode == 2
     assert said in done.stderr

@@ -351,13 +351,16 @@ def test_ranks_do_not_overwrite_one_another(
     assert written(tmp_path) == {"x.rank0.proton", "x.rank1.proton", "1-night.proton"}
 
 
-def test_the_version_and_help_are_shown(proton: Run) -> None:
+def test_the_version_and_help_are_shown(
+    proton: Run, proton_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
     assert re.fullmatch(r"proton-bench \d+\.\d+\S*\n", proton("--version").stdout)
-    assert proton("-V").returncode == 0
-    for words in (["--help"], ["-h"], []):
-        shown = proton(*words, COLUMNS="200").stdout
-        assert all(command in shown for command in ("run", "view", "export", "plugins"))
-    assert "--module" in proton("run", "-h", COLUMNS="200").stdout
+    assert proton_here("-V").returncode == 0
+    for shown in (proton("--help"), proton_here("-h"), proton_here()):
+        assert all(command in shown.stdout for command in ("run", "view", "export", "plugins"))
+    assert "--module" in proton_here("run", "-h").stdout
 
 
 def test_completion_offers_the_commands(proton: Run) -> None:

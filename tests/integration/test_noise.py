@@ -97,8 +97,9 @@ def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:
     said.close()
 
 
-def test_too_few_runs_are_refused(project: Path) -> None:
-    done = proton(project, "noise", "--runs", "3", "--", "bench.py")
+@pytest.mark.usefixtures("project")
+def test_too_few_runs_are_refused(proton_here: Proton) -> None:
+    done = proton_here("noise", "--runs", "3", "--", "bench.py")
 
     assert done.returncode == 2
     assert "8" in done.stderr
