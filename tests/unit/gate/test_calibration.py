@@ -151,3 +151,11 @@ def test_noise_of_a_line_that_moved_is_still_its_own() -> None:
     quiet = next(row for row in result.rows if row.path == ("quiet",))
     assert noise.paths[0].path == ("m.py@f", "k")
     assert row.detectable > 2.0 * quiet.detectable
+
+
+@pytest.mark.parametrize("runs", [math.inf, "many", None])
+def test_noise_of_no_number_of_runs_cannot_be_read(runs: object) -> None:
+    noise = measure_noise(same_runs(8), Policy())
+
+    with pytest.raises(ProfileFormatError, match="no noise that can be read"):
+        Noise.from_document({**noise.to_document(), "runs": runs}, "x.json")

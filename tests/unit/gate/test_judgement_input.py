@@ -235,3 +235,13 @@ def test_nothing_large_enough_is_not_passed_over() -> None:
     assert reasons_of(result) == {Reason.NOTHING_GATED}
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
     assert judge(*session(QUIET), Policy(), context=Context()).rows
+
+
+@pytest.mark.parametrize("time_ns", [1e-300, 1e300])
+def test_absurd_times_are_judged_without_a_traceback(time_ns: float) -> None:
+    base, new = ([*runs_of(*[[time_ns] * 5] * 4)] for _side in range(2))
+
+    result = judge(base, new, Policy())
+
+    assert json.dumps(result.to_document(), allow_nan=False)
+    assert not result.regressions
