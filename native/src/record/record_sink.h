@@ -15,6 +15,8 @@ struct PendingLaunches {
 };
 
 class GraphSink;
+struct CycleRecord;
+struct TimelineRecord;
 
 class RecordSink {
 public:
@@ -34,6 +36,10 @@ public:
   /// Kernels that ran; joined with their launches by correlation id. [any thread] locks
   virtual void complete(std::span<const KernelRecord> kernels) noexcept = 0;
   virtual void complete(std::span<const CopyRecord> copies) noexcept = 0;
+  /// What the scopes inside kernels took; it waits for no launch. [any thread] locks
+  virtual void complete(const CycleRecord &) noexcept {}
+  /// When the scopes inside one launch ran, for sessions that keep a timeline. [any thread] locks
+  virtual void complete(const TimelineRecord &) noexcept {}
   /// Launches of these ids without a record so far. [any thread] locks
   virtual PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept = 0;
   /// What was launched and is still without a record stays so. [any thread] locks

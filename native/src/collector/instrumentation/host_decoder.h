@@ -1,0 +1,83 @@
+// Reads profile buffers of instrumented kernels. The reduction on the device follows the same
+// rules:
+//
+// A block whose preamble is 0 is a skipped program; one with another preamble than kBlockPreamble,
+// or whose capacity does not fit the block or is no whole number of records per segment, is
+// corrupt. Neither is read. Of each segment the newest records are kept, from the oldest on.
+//
+// Within a warp, in that order, an end is paired with the latest open start of its scope; a start
+// makes an older open start of its scope unpaired. Clocks are subtracted modulo their width.
+// Asynchronous events are taken per program in the order of their clocks: a start whose warp has
+// one open already is unpaired; an end takes the start of its own warp, else the oldest open one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "collector/instrumentation/record_layout.h"
+#include "record/cycle_record.h"
+
+namespace proton {
+
+struct BufferLayout {
+  uint32_t scratch_bytes = 0;         ///< of one program's block
+  uint32_t warps = 0;                 ///< of a program, whether they record or not
+  std::span<const uint32_t> warp_ids; ///< those that record, ascending; empty: all
+  uint32_t scopes = 0;                ///< ids from this on are unknown
+  bool has_short_clock = false;       ///< 32 bits
+  uint32_t record_cost_cycles = 0;    ///< deducted for each record between start and end, plus one
+
+  uint32_t segments() const {
+    return warp_ids.empty() ? warps : static_cast<uint32_t>(warp_ids.size());
+  }
+  uint32_t warp_of(uint32_t segment) const {
+    return warp_ids.empty() ? segment : warp_ids[segment];
+  }
+  uint32_t data_at() const { return kBlockHeaderBytes + 4 * warps; }
+  /// What is wrong with it, as a sentence; empty when buffers can be read.
+  std::string fault() const;
+};
+
+struct BlockHeader {
+  uint32_t program = 0;
+  uint32_t processor = 0;
+  uint64_t init_ns = 0;
+  uint64_t pre_final_ns = 0;
+  uint64_t post_final_ns = 0;
+  bool is_lossy = false; ///< a warp wrote more records than its segment holds
+};
+
+/// A pair of records.
+struct ScopeInstance {
+  uint32_t scope = 0;
+  uint32_t warp = 0;
+  uint32_t end_warp = 0;
+  bool is_async = false;
+  uint64_t start_clock = 0; ///< as the device read it
+  uint64_t end_clock = 0;
+  uint64_t cycles = 0; ///< between them, less what recording cost
+};
+
+/// Is told of what a buffer holds.
+class BufferVisitor {
+public:
+  virtual ~BufferVisitor() = default;
+  virtual void begin_program(const BlockHeader &) {}
+  virtual void instance(const BlockHeader &header, const ScopeInstance &instance) = 0;
+  virtual void end_program(const BlockHeader &) {}
+};
+
+/// Visits every program of the buffer of one launch, and adds to `totals` all but `launches`. Bytes
+/// after the last whole block count as one corrupt program. Any bytes are fine; a layout with a
+/// fault reads nothing.
+void decode(std::span<const std::byte> buffer, const BufferLayout &layout, BufferVisitor &visitor,
+            KernelTotals &totals);
+
+/// Adds one launch: what the device's reduction adds. `scopes` has layout.scopes elements, whose
+/// min_cycles started with all bits set.
+void reduce(std::span<const std::byte> buffer, const BufferLayout &layout, KernelTotals &totals,
+            std::span<ScopeTotals> scopes);
+
+} // namespace proton
