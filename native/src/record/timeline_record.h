@@ -8,7 +8,7 @@
 
 namespace proton {
 
-/// One pair of records. Clocks count from the first kept record of the program.
+/// One pair of records. Clocks count from the first paired record of the program.
 struct TimelineScope {
   uint64_t start_cycle = 0;
   uint64_t cycles = 0; ///< less what recording cost

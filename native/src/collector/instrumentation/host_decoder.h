@@ -7,8 +7,10 @@
 //
 // Within a warp, in that order, an end is paired with the latest open start of its scope; a start
 // makes an older open start of its scope unpaired. Clocks are subtracted modulo their width.
-// Asynchronous events are taken per program in the order of their clocks: a start whose warp has
-// one open already is unpaired; an end takes the start of its own warp, else the oldest open one.
+// Asynchronous events are taken per program in the order of their clocks, counted from half a turn
+// before the first one's (equal ones in the order of segments): a start whose warp has one open
+// already is unpaired; an end takes the start of its own warp, else the oldest open one. Records of
+// scopes that the layout does not know are unpaired.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +29,7 @@ struct BufferLayout {
   std::span<const uint32_t> warp_ids; ///< those that record, ascending; empty: all
   uint32_t scopes = 0;                ///< ids from this on are unknown
   bool has_short_clock = false;       ///< 32 bits
-  uint32_t record_cost_cycles = 0;    ///< deducted for each record between start and end, plus one
+  uint32_t record_cost_cycles = 0;    ///< for each record after the start, up to the end
 
   uint32_t segments() const {
     return warp_ids.empty() ? warps : static_cast<uint32_t>(warp_ids.size());
