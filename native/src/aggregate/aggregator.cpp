@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "aggregate/scope_cycles.h"
 #include "context/current.h"
 #include "context/thread_state.h"
 #include "support/clock.h"
@@ -198,6 +199,22 @@ void Aggregator::add_copy(const CopyRecord &record) {
   ++epoch->counts.records;
   for (const EpochMember &member : epoch->members)
     member.tree->add_copy(member.phase, *launch, record);
+}
+
+void Aggregator::complete(const CycleRecord &record) noexcept {
+  try {
+    std::lock_guard lock(mutex);
+    drain();
+    Epoch *epoch = find_epoch(record.at.epoch);
+    if (!epoch || !record.totals)
+      return; // its phase was cleared, or nobody listened
+    count_losses(*record.totals,
+                 [&](const char *reason, uint64_t count) { lose(reason, count, epoch); });
+    for (const EpochMember &member : epoch->members)
+      member.tree->add_cycles(member.phase, record);
+  } catch (...) { // out of memory, or a user's metric has the name of ours
+    dropped({"cycles of scopes not stored", 1});
+  }
 }
 
 PendingLaunches Aggregator::pending(uint64_t first_id, uint64_t last_id) noexcept {

@@ -60,6 +60,7 @@ public:
   void failed(uint64_t correlation_id) noexcept override;
   void complete(std::span<const KernelRecord> kernels) noexcept override;
   void complete(std::span<const CopyRecord> copies) noexcept override;
+  void complete(const CycleRecord &record) noexcept override;
   PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept override;
   void settled(const SettledRecord &record) noexcept override;
   void dropped(const DroppedRecord &record) noexcept override;

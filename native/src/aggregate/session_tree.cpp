@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "aggregate/scope_cycles.h"
 #include "calltree/context_tree.h"
 #include "record/code_table.h"
 #include "record/device.h"
@@ -208,6 +209,20 @@ NodeIndex SessionTree::kernel_node(Phase &target, const LaunchRecord &launch,
     }
   }
   return leaf_node(target, {named ? named->parent : at.shadow, at.python, at.epoch}, leaf);
+}
+
+NodeIndex SessionTree::any_leaf(Phase &target, const Capture &at, const char *kernel) const {
+  const ContextNode *named = naming_frame(at.shadow);
+  Leaf leaf;
+  leaf.name = named ? named->name : Name(kernel ? kernel : "<unknown kernel>");
+  leaf.device = kNone;
+  return leaf_node(target, {named ? named->parent : at.shadow, at.python, at.epoch}, leaf);
+}
+
+void SessionTree::add_cycles(uint32_t number, const CycleRecord &record) {
+  Phase &target = phase(number);
+  ++target.revision;
+  proton::add_cycles(target.tree, any_leaf(target, record.at, record.kernel), record);
 }
 
 NodeIndex SessionTree::captured_node(Phase &target, const LaunchRecord &launch,

@@ -12,6 +12,7 @@
 #include "aggregate/pause_list.h"
 #include "calltree/call_path_tree.h"
 #include "correlation/capture_store.h"
+#include "record/cycle_record.h"
 #include "record/record.h"
 
 namespace proton {
@@ -35,6 +36,8 @@ public:
   void add_range(uint32_t phase, const RangeRecord &record);
   void add_kernel(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record);
   void add_copy(uint32_t phase, const LaunchRecord &launch, const CopyRecord &record);
+  /// What the scopes inside a kernel took, below its leaf: that of its times, if it has any.
+  void add_cycles(uint32_t phase, const CycleRecord &record);
   /// A record of a node of a graph that was launched so.
   void add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
                 const KernelRecord &record);
@@ -130,6 +133,8 @@ private:
   /// The frame that a launch hook put around a launch to name its kernel; null without one.
   const ContextNode *naming_frame(ContextId at) const;
   NodeIndex leaf_node(Phase &phase, const Capture &above, const Leaf &leaf) const;
+  /// The leaf of a kernel that was launched there, whatever ran it.
+  NodeIndex any_leaf(Phase &phase, const Capture &at, const char *kernel) const;
   NodeIndex node_for(Phase &phase, ContextId shadow, ContextId python) const;
   NodeIndex shadow_node(Phase &phase, ContextId shadow) const;
 

@@ -5,7 +5,7 @@
 
 namespace proton {
 
-void Sketch::add(double ln) {
+void Sketch::add(double ln, uint64_t count) {
   static const double kLogGamma = std::log(kSketchGamma);
   auto index = static_cast<int32_t>(std::ceil(ln / kLogGamma));
   if (counts.empty()) {
@@ -36,7 +36,8 @@ void Sketch::add(double ln) {
     collapsed = true;
     index = first_index;
   }
-  ++counts[static_cast<size_t>(index - first_index)];
+  uint32_t &bucket = counts[static_cast<size_t>(index - first_index)];
+  bucket += static_cast<uint32_t>(std::min<uint64_t>(count, UINT32_MAX - bucket));
 }
 
 Distribution &Distribution::operator=(const Distribution &other) {
@@ -68,9 +69,7 @@ size_t Distribution::add(double value, bool keep_samples) {
   if (moments_only)
     return 0;
   if (!keep_samples) {
-    moments_only = true;
-    samples = {};
-    sketch.reset();
+    forget_samples();
     return 0;
   }
   if (!sketch && samples.size() < kMaxRawSamples) {
@@ -79,15 +78,50 @@ size_t Distribution::add(double value, bool keep_samples) {
     return (samples.capacity() - before) * sizeof(float);
   }
   size_t before = sketch ? sketch->counts.capacity() : 0;
-  if (!sketch) {
-    sketch = std::make_unique<Sketch>();
-    for (float sample : samples)
-      if (sample > 0)
-        sketch->add(std::log(static_cast<double>(sample)));
-  }
+  if (!sketch)
+    make_sketch();
   if (value > 0)
     sketch->add(ln);
   return (sketch->counts.capacity() - before) * sizeof(uint32_t);
+}
+
+void Distribution::forget_samples() {
+  moments_only = true;
+  samples = {};
+  sketch.reset();
+}
+
+void Distribution::make_sketch() {
+  sketch = std::make_unique<Sketch>();
+  for (float sample : samples)
+    if (sample > 0)
+      sketch->add(std::log(static_cast<double>(sample)));
+}
+
+size_t Distribution::add(const CountedSamples &counted, bool keep_samples) {
+  if (counted.n == 0)
+    return 0;
+  min = n == 0 ? counted.min : std::min(min, counted.min);
+  max = n == 0 ? counted.max : std::max(max, counted.max);
+  n += counted.n;
+  sum += counted.sum;
+  if (!moments_only && !keep_samples)
+    forget_samples();
+  size_t before = sketch ? sketch->counts.capacity() : 0;
+  if (!sketch && !moments_only)
+    make_sketch();
+  for (const CountedSamples::Bin &bin : counted.bins) {
+    if (bin.value <= 0) {
+      zero_count += bin.count;
+      continue;
+    }
+    const double ln = std::log(bin.value);
+    sum_ln += ln * static_cast<double>(bin.count);
+    sum_ln2 += ln * ln * static_cast<double>(bin.count);
+    if (sketch)
+      sketch->add(ln, bin.count);
+  }
+  return sketch ? (sketch->counts.capacity() - before) * sizeof(uint32_t) : 0;
 }
 
 } // namespace proton

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace proton {
@@ -20,7 +21,19 @@ struct Sketch {
   int32_t first_index = 0;      ///< bucket index of counts[0]
   std::vector<uint32_t> counts; ///< dense
   bool collapsed = false;       ///< some low buckets were merged: low quantiles are bounds only
-  void add(double ln);          ///< natural logarithm of the value
+  /// Adds a value by its natural logarithm, so many times.
+  void add(double ln, uint64_t count = 1);
+};
+
+/// Samples that were counted elsewhere: exact moments, and values near the real ones.
+struct CountedSamples {
+  struct Bin {
+    double value = 0;
+    uint64_t count = 0;
+  };
+  uint64_t n = 0; ///< of all bins
+  double sum = 0, min = 0, max = 0;
+  std::span<const Bin> bins;
 };
 
 class Distribution {
@@ -35,6 +48,8 @@ public:
   /// Adds one sample. Values <= 0 count in `zero_count` and not in the logarithmic sums.
   /// Returns the bytes by which the distribution grew.
   size_t add(double value, bool keep_samples);
+  /// Same for counted ones: the logarithmic sums are as near as their bins.
+  size_t add(const CountedSamples &counted, bool keep_samples);
 
   uint64_t n = 0;
   uint64_t zero_count = 0;
@@ -43,6 +58,10 @@ public:
   std::vector<float> samples;     ///< the first kMaxRawSamples
   std::unique_ptr<Sketch> sketch; ///< covers all samples; set from sample kMaxRawSamples + 1 on
   bool moments_only = false;      ///< the session's budget was spent: neither samples nor sketch
+
+private:
+  void forget_samples();
+  void make_sketch(); ///< of the samples
 };
 
 } // namespace proton

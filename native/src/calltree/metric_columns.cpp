@@ -172,6 +172,13 @@ void MetricColumns::set_own(const char *name, Aggregation aggregation, NodeIndex
   add_scalar(target.ints, target, node, value);
 }
 
+void MetricColumns::add_own(const char *name, Aggregation aggregation, NodeIndex node,
+                            int64_t value) {
+  MetricColumn &target = columns_[builtin(name, aggregation)];
+  target.is_own = true;
+  add_scalar(target.ints, target, node, value);
+}
+
 void MetricColumns::add_sample(size_t position, NodeIndex node, double value) {
   add_sample(distribution(position, node), value);
 }
@@ -183,11 +190,20 @@ Distribution &MetricColumns::distribution(size_t position, NodeIndex node) {
   return found->second;
 }
 
-void MetricColumns::add_sample(Distribution &distribution, double value) {
+template <typename Samples>
+void MetricColumns::add_to(Distribution &distribution, const Samples &samples) {
   bool was_cold = distribution.moments_only;
-  distribution_bytes_ += distribution.add(value, distribution_bytes_ < kDistributionBudgetBytes);
+  distribution_bytes_ += distribution.add(samples, distribution_bytes_ < kDistributionBudgetBytes);
   if (!was_cold && distribution.moments_only)
     ++cold_;
+}
+
+void MetricColumns::add_sample(Distribution &distribution, double value) {
+  add_to(distribution, value);
+}
+
+void MetricColumns::add_samples(Distribution &distribution, const CountedSamples &counted) {
+  add_to(distribution, counted);
 }
 
 } // namespace proton

@@ -50,11 +50,14 @@ public:
   void add_int(size_t column, NodeIndex node, int64_t value);
   /// Sets a built-in int64 metric that only `.proton` files show. `name` is one of few constants.
   void set_own(const char *name, Aggregation aggregation, NodeIndex node, int64_t value);
+  /// Adds to one: summed where the aggregation is no property.
+  void add_own(const char *name, Aggregation aggregation, NodeIndex node, int64_t value);
   /// Adds one sample to the node's distribution of a built-in metric.
   void add_sample(size_t column, NodeIndex node, double value);
   /// The node's distribution of a built-in metric, made when it is new; its address stays.
   Distribution &distribution(size_t column, NodeIndex node);
   void add_sample(Distribution &distribution, double value);
+  void add_samples(Distribution &distribution, const CountedSamples &counted);
   /// Position of a built-in int64 column, made on first use. `name` is one of few constants.
   size_t builtin(const char *name, Aggregation aggregation);
 
@@ -62,6 +65,7 @@ public:
   uint64_t cold_distributions() const { return cold_; } ///< reduced to moments by the budget
 
 private:
+  template <typename Samples> void add_to(Distribution &distribution, const Samples &samples);
   MetricColumn &column(const std::string &name, Aggregation aggregation, MetricType type);
   std::vector<MetricColumn> columns_;
   std::map<std::string, size_t, std::less<>> positions_;
