@@ -88,7 +88,13 @@ def pay_metrics(
 ) -> None: ...
 
 # -- sessions ------------------------------------------------------------------------------------
-def add_session(name: str, context: Literal["shadow", "python"], records_wall: bool, /) -> int: ...
+def add_session(
+    name: str,
+    context: Literal["shadow", "python"],
+    records_wall: bool,
+    keeps_timeline: bool = False,
+    /,
+) -> int: ...
 def activate_session(session: int, /) -> None: ...
 def deactivate_session(session: int, /) -> None: ...
 def remove_session(session: int, /) -> None: ...
@@ -111,7 +117,7 @@ def clear_phase(session: int, phase: int, up_to: bool, /) -> None: ...
 def encode_phase(
     session: int,
     phase: int,
-    format: Literal["proton", "hatchet", "hatchet_compact", "hatchet_msgpack"],
+    format: Literal["proton", "hatchet", "hatchet_compact", "hatchet_msgpack", "chrome_trace"],
     /,
 ) -> bytes: ...
 def write_phase(
@@ -207,6 +213,29 @@ def record_operator(
 def set_kernel_hash(kernel: int | str, hash: int | str, config: str = "", /) -> None: ...
 def write_recording(path: str, events: Sequence[Mapping[str, Any]], /) -> None: ...
 def read_recording(path: str, /) -> list[dict[str, Any]]: ...
+
+# -- profile buffers of instrumented kernels, of one launch each ---------------------------------
+# A layout has scratch_bytes (of one program), warps, warp_ids (that record; empty: all), scopes
+# (how many), short_clock and record_cost_cycles.
+def decode_records(
+    buffer: bytes, layout: Mapping[str, int | bool | Sequence[int]], /
+) -> tuple[
+    list[tuple[int, int, int, int, int, bool]],  # program, processor, three times, lost records
+    # program, scope, warp, warp of the end, asynchronous, clocks of start and end, cycles
+    list[tuple[int, int, int, int, bool, int, int, int]],
+    dict[str, int],
+]: ...
+def reduce_records(
+    buffer: bytes, layout: Mapping[str, int | bool | Sequence[int]], /
+) -> tuple[dict[str, int], list[dict[str, Any]]]: ...
+def emit_cycles(
+    kernel: str,
+    buffer: bytes,
+    layout: Mapping[str, int | bool | Sequence[int]],
+    scopes: Sequence[tuple[str, int | None]],  # name and parent, by id
+    clock_hz: int = 0,
+    /,
+) -> None: ...
 
 # -- facts that tests need -----------------------------------------------------------------------
 def live_context_count() -> int: ...

@@ -26,7 +26,7 @@ class SessionOptions:
     Attributes:
         name: Output path without a suffix; "" and "-" mean stdout.
         context: Where call paths come from, ``shadow`` or ``python``.
-        data: Kind of data, ``tree``.
+        data: Kind of data, ``tree``, or ``trace`` where the backends record timelines.
         backend: Names joined by ``+``; None asks the plugins for their default.
         mode: Mode text, or an object of ``proton_bench.mode``, for the backend that declares it.
         hook: Name of a launch hook, a ``Hook``, or None.
@@ -49,6 +49,7 @@ class CapturePlan:
     Attributes:
         path: Absolute output path without a suffix, or "-" for stdout.
         context: Context source.
+        data: Kind of data.
         backends: Backends, at least one.
         modes: One mode per backend.
         hook: Launch hook, not switched on yet.
@@ -58,6 +59,7 @@ class CapturePlan:
 
     path: str
     context: Literal["shadow", "python"]
+    data: str
     backends: tuple[Backend, ...]
     modes: tuple[Mode, ...]
     hook: Hook | None
@@ -107,6 +109,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
     return CapturePlan(
         path=path,
         context=cast('Literal["shadow", "python"]', context),
+        data=data,
         backends=backends,
         modes=assign_modes(backends, None if options.mode is None else str(options.mode)),
         hook=hook,

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "check_formats", "check_writable", "library_formats", "write_session"]
 
 # Written by the native module; the other one goes through a Profile.
-_NATIVE = ("hatchet", "hatchet_msgpack", "proton")
-FORMATS = (*_NATIVE, "json")
+_OF_TREES = ("hatchet", "hatchet_msgpack", "proton")
+_OF_TRACES = "chrome_trace"
+_NATIVE = (*_OF_TREES, _OF_TRACES)
+FORMATS = (*_OF_TREES, "json")
 _TRUE = ("1", "on", "true")
 
 
@@ -44,31 +46,38 @@ class Phases(Protocol):
         """Return what a phase recorded."""
 
 
-def library_formats(output_format: str) -> tuple[str, ...]:
+def library_formats(output_format: str, data: str = "tree") -> tuple[str, ...]:
     """Return what ``finalize(output_format=...)`` writes.
 
     Args:
-        output_format: A format, or "" for upstream's default, ``hatchet``.
+        output_format: A format, or "" for upstream's default, ``hatchet`` or ``chrome_trace``.
+        data: Kind of data of the session.
 
     Raises:
         UsageError: The format is unknown.
     """
-    formats = [output_format or "hatchet"]
-    check_formats(formats)
+    formats = [output_format or (_OF_TRACES if data == "trace" else "hatchet")]
+    check_formats(formats, data)
     if os.environ.get("PROTON_BENCH_NATIVE", "").lower() in _TRUE and "proton" not in formats:
         formats.append("proton")
     return tuple(formats)
 
 
-def check_formats(formats: Sequence[str]) -> None:
-    """Refuse a format that no session can write.
+def check_formats(formats: Sequence[str], data: str = "tree") -> None:
+    """Refuse a format that a session of such data cannot write.
 
     Raises:
-        UsageError: A format is unknown; the message names the choices.
+        UsageError: A format is unknown, or needs a timeline; the message names the choices.
     """
+    choices = (*FORMATS, _OF_TRACES) if data == "trace" else FORMATS
     for name in formats:
-        if name not in FORMATS:
-            raise UsageError(f"Unknown output format: {name}; choose from: {', '.join(FORMATS)}")
+        if name == _OF_TRACES and name not in choices:
+            raise UsageError(
+                f"{name} needs a timeline: start the session with data='trace' (-d trace), or "
+                f"choose from: {', '.join(choices)}"
+            )
+        if name not in choices:
+            raise UsageError(f"Unknown output format: {name}; choose from: {', '.join(choices)}")
 
 
 def check_writable(path: str) -> None:
@@ -136,14 +145,16 @@ def _write_phases(session: Phases, formats: Sequence[str]) -> list[Path]:
         part = f".part_{phase}" if current > 0 else ""
         merged = session.profile(phase) if session.adopted and phase == current else None
         for name in formats:
+            # Profiles of other processes hold no times of single events.
+            whole = None if name == _OF_TRACES else merged
             if session.path == STDOUT:
-                _print(_encoded(session, phase, name) if merged is None else _encode(merged, name))
+                _print(_encoded(session, phase, name) if whole is None else _encode(whole, name))
                 continue
             path = Path(f"{session.path}{part}.{name}")
-            if merged is None:
+            if whole is None:
                 _write(session, phase, path)
             else:
-                _write_profile(merged, path)
+                _write_profile(whole, path)
             paths.append(path)
     return paths
 

@@ -32,7 +32,7 @@ _lock = threading.RLock()
 _live: dict[int, Session] = {}
 _highest_id = -1
 # Counts of a session that stand for something in its profile.
-_FACTS = ("ranges", "records", "metrics")
+_FACTS = ("ranges", "records", "metrics", "instances")
 
 
 class Session:
@@ -179,7 +179,7 @@ class Session:
             UsageError: A format is unknown; the session stays as it is.
             OutputError: A file cannot be written.
         """
-        check_formats(formats)
+        check_formats(formats, self.plan.data)
         with _lock:
             if not self.is_live:
                 return []
@@ -279,7 +279,8 @@ def _start(plan: CapturePlan) -> Session:
         if plan.hook is not None:
             launch_hooks.switch_on(plan.hook)
             undo.callback(launch_hooks.switch_off_unused, [plan.hook])
-        identifier = native.add_session(plan.path, plan.context, plan.records_wall)
+        is_trace = plan.data == "trace"
+        identifier = native.add_session(plan.path, plan.context, plan.records_wall, is_trace)
         undo.callback(native.remove_session, identifier)
         session = Session(identifier, plan, lease)
         native.activate_session(identifier)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast, overload
 
 from proton_bench.capture.hooks import Hook
 from proton_bench.capture.options import SessionOptions
-from proton_bench.capture.output import library_formats
+from proton_bench.capture.output import check_formats, library_formats
 from proton_bench.capture.recording import (
     Session,
     find_session,
@@ -65,7 +65,7 @@ def start(
         name: Output path without a suffix, ``proton`` in the current folder by default; "" and
             "-" mean stdout.
         context: Where call paths come from: ``shadow`` (scopes) or ``python`` (Python frames).
-        data: Kind of data, ``tree``.
+        data: Kind of data, ``tree``, or ``trace`` where the backends record timelines.
         backend: Names joined by ``+``, e.g. ``cpu``; None asks the plugins for their default.
         mode: Mode text or object for the backend that declares it.
         hook: ``triton`` or a ``Hook``: be told of launches and read launch metadata.
@@ -94,7 +94,8 @@ def start(
     session = open_session(options)
     if library_asks():
         # The host decides about its exit codes: after a signal it ends as without us.
-        watch_outputs(session, library_formats(""), ends_by_signal=True)
+        formats = library_formats("", session.plan.data)
+        watch_outputs(session, formats, ends_by_signal=True)
     return session.id
 
 
@@ -133,14 +134,16 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
 
     Args:
         session: Session number; None means all sessions.
-        output_format: ``hatchet`` (also for ""), ``hatchet_msgpack``, ``proton`` or ``json``.
+        output_format: ``hatchet``, ``hatchet_msgpack``, ``proton``, ``json``, or ``chrome_trace``
+            for ``data="trace"``; "" is ``hatchet``, or ``chrome_trace`` for that.
 
     Raises:
         SessionError: There was never such a session.
         UsageError: The format is unknown.
         OutputError: A file cannot be written; the other sessions are written all the same.
     """
-    formats = library_formats(output_format)
+    if output_format:
+        check_formats([output_format], "trace")
     if was_finalized(session):
         return
     chosen = _chosen(session)
@@ -149,7 +152,7 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
     first_error: Exception | None = None
     for each in chosen:
         try:
-            each.finalize(formats)
+            each.finalize(library_formats(output_format, each.plan.data))
             for remark in each.remarks:
                 warn(remark)
         except Exception as error:  # noqa: BLE001 - raised below, after the other sessions

@@ -25,7 +25,7 @@ _DEFAULT_INTERVAL_S = 10.0
 _MAX_INTERVAL_S = 1e9
 _TRUE = ("1", "on", "true")
 _FALSE = ("0", "off", "false")
-_NATIVE_FORMATS = ("proton", "hatchet", "hatchet_msgpack")
+_NATIVE_FORMATS = ("proton", "hatchet", "hatchet_msgpack", "chrome_trace")
 
 _python_signal: Callable[..., Any] = signal.signal
 

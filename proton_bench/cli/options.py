@@ -133,7 +133,7 @@ StrictOption = Annotated[
 ]
 
 
-def read_output(name: str | None, output: str | None) -> OutputName:
+def read_output(name: str | None, output: str | None, data: str = "tree") -> OutputName:
     """Turn ``-n`` and ``-o`` into a name and the formats to write.
 
     Raises:
@@ -142,8 +142,8 @@ def read_output(name: str | None, output: str | None) -> OutputName:
     if name is not None and output is not None:
         raise UsageError("-n/--name and -o/--output exclude each other: give one of them")
     if output is None:
-        return read_name(_DEFAULT_NAME if name is None else name)
+        return read_name(_DEFAULT_NAME if name is None else name, data=data)
     if output not in ("", "-") and not split_suffix(output)[1]:
         known = ", ".join(OUTPUT_SUFFIXES)
         raise UsageError(f"-o {output!r} does not say which format to write: end it with {known}")
-    return read_name(output)
+    return read_name(output, data=data)

@@ -31,8 +31,9 @@ from proton_bench.profile.profile import Profile
 __all__ = ["ProtonTraceReader", "is_proton_trace"]
 
 _SCOPES = frozenset({"scope", "metric"})
-_FLOW, _ASYNC = "flow", "async"
+_FLOW, _ASYNC, _CORE = "flow", "async", "core"
 _CYCLES = "cycles"
+_UNKNOWN_MHZ = 1000.0  # upstream takes it for every device
 _WARP = re.compile(r"(warp .*) \(line \d+\)")
 _SUFFIXES = {"(exc)": Aggregation.EXCLUSIVE, "(pty)": Aggregation.PROPERTY}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -73,6 +74,8 @@ class ProtonTraceReader:
         for event in events:
             if event.ph != "X":
                 continue
+            if event.cat == _CORE and isinstance(event.tid, str):
+                continue  # which programs a processor ran: their scopes stand elsewhere
             path = self._path(event.arguments.call_stack)
             if path is None:
                 # Ranges of graphs on a device: their kernels tell the time.
@@ -162,10 +165,11 @@ class ProtonTraceReader:
     def _add_device_scope(self, event: TraceEvent, path: tuple[str, ...], duration: int) -> None:
         if event.cat == _FLOW and not duration:
             return  # the two ends of an asynchronous event; it has no time of its own
-        start = nanoseconds(event.ts, self._reading.source)
-        if start is None:
+        if event.ts is None or event.dur is None:
             self._reading.drop(_NEGATIVE)
             return
+        start = self._clock(event.ts, event)
+        end = self._clock(event.ts + event.dur, event)
         lane = _WARP.fullmatch(str(event.tid))
         warp = lane[1] if lane else event.tid
         is_async = event.cat == _ASYNC and path[-1:] != (_ASYNC,)
@@ -173,9 +177,14 @@ class ProtonTraceReader:
         key = (event.pid, warp, path, len(self._timeline.ranges) if is_async else -1)
         thread = self._timeline.number(key)
         self._roots[thread] = self._row(path, FrameKind.KERNEL)
-        self._timeline.add_range(
-            thread, event.name, FrameKind.SCOPE, start_ns=start, end_ns=start + duration
-        )
+        self._timeline.add_range(thread, event.name, FrameKind.SCOPE, start_ns=start, end_ns=end)
+
+    def _clock(self, microseconds: float, event: TraceEvent) -> int:
+        """Return what the clock that counted the cycles had reached."""
+        told = event.arguments.frequency_mhz
+        is_known = isinstance(told, int | float) and math.isfinite(told) and told > 0
+        cycles = microseconds * (float(told) if is_known else _UNKNOWN_MHZ)
+        return nanoseconds(cycles / 1e3, self._reading.source) or 0
 
     def profile(self, head: TraceHead) -> Profile:
         """Return the profile of all that was added.

@@ -19,6 +19,7 @@ void RecordCounts::add(const RecordCounts &other) {
   cleared += other.cleared;
   ranges += other.ranges;
   metrics += other.metrics;
+  instances += other.instances;
   drain_ns += other.drain_ns;
 }
 
@@ -210,10 +211,28 @@ void Aggregator::complete(const CycleRecord &record) noexcept {
       return; // its phase was cleared, or nobody listened
     count_losses(*record.totals,
                  [&](const char *reason, uint64_t count) { lose(reason, count, epoch); });
+    for (size_t scope = 0; scope < record.scopes.size(); ++scope)
+      epoch->counts.instances += record.scope_totals[scope].count;
     for (const EpochMember &member : epoch->members)
       member.tree->add_cycles(member.phase, record);
   } catch (...) { // out of memory, or a user's metric has the name of ours
     dropped({"cycles of scopes not stored", 1});
+  }
+}
+
+void Aggregator::complete(const TimelineRecord &record) noexcept {
+  try {
+    std::lock_guard lock(mutex);
+    drain();
+    Epoch *epoch = find_epoch(record.at.epoch);
+    if (!epoch)
+      return;
+    for (const EpochMember &member : epoch->members)
+      if (!member.tree->add_timeline(member.phase, record))
+        losses[member.session]["scopes inside kernels that the timeline had no room for"] +=
+            record.instances.size();
+  } catch (...) { // out of memory
+    dropped({"timeline of a launch not stored", 1});
   }
 }
 

@@ -21,11 +21,12 @@ struct RecordCounts {
   uint64_t launches = 0;
   uint64_t records = 0;
   uint64_t failed = 0;
-  uint64_t dropped = 0; ///< launches whose record was lost
-  uint64_t cleared = 0; ///< launches whose phase was cleared before their record came
-  uint64_t ranges = 0;  ///< that ended, without those that only say "seen"
-  uint64_t metrics = 0; ///< values that users added
-  int64_t drain_ns = 0; ///< time spent here on behalf of the epoch's sessions
+  uint64_t dropped = 0;   ///< launches whose record was lost
+  uint64_t cleared = 0;   ///< launches whose phase was cleared before their record came
+  uint64_t ranges = 0;    ///< that ended, without those that only say "seen"
+  uint64_t metrics = 0;   ///< values that users added
+  uint64_t instances = 0; ///< of scopes inside kernels
+  int64_t drain_ns = 0;   ///< time spent here on behalf of the epoch's sessions
 
   uint64_t outstanding() const { return launches - records - failed - dropped - cleared; }
   bool is_complete() const { return outstanding() == 0; }
@@ -61,6 +62,7 @@ public:
   void complete(std::span<const KernelRecord> kernels) noexcept override;
   void complete(std::span<const CopyRecord> copies) noexcept override;
   void complete(const CycleRecord &record) noexcept override;
+  void complete(const TimelineRecord &record) noexcept override;
   PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept override;
   void settled(const SettledRecord &record) noexcept override;
   void dropped(const DroppedRecord &record) noexcept override;

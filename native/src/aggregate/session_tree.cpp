@@ -225,6 +225,15 @@ void SessionTree::add_cycles(uint32_t number, const CycleRecord &record) {
   proton::add_cycles(target.tree, any_leaf(target, record.at, record.kernel), record);
 }
 
+bool SessionTree::add_timeline(uint32_t number, const TimelineRecord &record) {
+  if (!keeps_timeline_)
+    return true;
+  Phase &target = phase(number);
+  ++target.revision;
+  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  return target.timeline.add(any_leaf(target, record.at, record.kernel), device, record);
+}
+
 NodeIndex SessionTree::captured_node(Phase &target, const LaunchRecord &launch,
                                      const GraphPlace &place) const {
   static const Name captured_at("<captured_at>");

@@ -11,6 +11,7 @@
 #include "aggregate/device_times.h"
 #include "aggregate/pause_list.h"
 #include "calltree/call_path_tree.h"
+#include "calltree/scope_timeline.h"
 #include "correlation/capture_store.h"
 #include "record/cycle_record.h"
 #include "record/record.h"
@@ -30,14 +31,17 @@ struct GraphPlace {
 /// Not synchronised: the aggregator's lock guards it.
 class SessionTree {
 public:
-  SessionTree(ContextSource source, uint32_t birth, bool records_wall)
-      : source_(source), birth_(birth), records_wall_(records_wall) {}
+  SessionTree(ContextSource source, uint32_t birth, bool records_wall, bool keeps_timeline = false)
+      : source_(source), birth_(birth), records_wall_(records_wall),
+        keeps_timeline_(keeps_timeline) {}
 
   void add_range(uint32_t phase, const RangeRecord &record);
   void add_kernel(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record);
   void add_copy(uint32_t phase, const LaunchRecord &launch, const CopyRecord &record);
   /// What the scopes inside a kernel took, below its leaf: that of its times, if it has any.
   void add_cycles(uint32_t phase, const CycleRecord &record);
+  /// When they ran, if the session keeps that. False: there was no room.
+  bool add_timeline(uint32_t phase, const TimelineRecord &record);
   /// A record of a node of a graph that was launched so.
   void add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
                 const KernelRecord &record);
@@ -57,6 +61,7 @@ public:
   /// The tree of a phase, made when it is new, with all that is known so far.
   CallPathTree &tree(uint32_t phase);
   const CallPathTree *find(uint32_t phase) const;
+  const ScopeTimeline &timeline(uint32_t number) { return phase(number).timeline; }
   /// Grows with everything that is added to the phase; 0 for an empty one.
   uint64_t revision(uint32_t phase) const;
   void drop_phase(uint32_t phase) {
@@ -92,6 +97,7 @@ private:
   struct Phase {
     explicit Phase(const PauseList &pauses) : devices(pauses) {}
     CallPathTree tree;
+    ScopeTimeline timeline;
     DeviceTimes devices;
     uint64_t revision = 0;
     std::unordered_map<uint64_t, NodeIndex> paths;    ///< (shadow, python) -> node
@@ -141,6 +147,7 @@ private:
   ContextSource source_;
   uint32_t birth_; ///< frames of an earlier birth are not on this session's paths
   bool records_wall_;
+  bool keeps_timeline_;
   PauseList pauses_;
   std::map<uint32_t, std::unique_ptr<Phase>> phases_;
   uint32_t newest_number_ = 0; ///< of `newest_`, the phase that nearly every record goes to

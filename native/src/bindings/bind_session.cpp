@@ -20,7 +20,7 @@ using Unlocked = py::call_guard<py::gil_scoped_release>;
 
 SessionRegistry &sessions() { return SessionRegistry::instance(); }
 
-int add_session(py::str name, const std::string &context, bool records_wall) {
+int add_session(py::str name, const std::string &context, bool records_wall, bool keeps_timeline) {
   ContextSource source = ContextSource::kShadow;
   if (context == "python")
     source = ContextSource::kPython;
@@ -29,7 +29,7 @@ int add_session(py::str name, const std::string &context, bool records_wall) {
                 "Unknown context source: " + context + "; choose shadow or python");
   std::string text(PythonText(name.ptr(), "name").text());
   py::gil_scoped_release release;
-  return sessions().add(text, source, records_wall);
+  return sessions().add(text, source, records_wall, keeps_timeline);
 }
 
 uint32_t context_depth(int session) {
@@ -58,6 +58,7 @@ std::map<std::string, uint64_t> session_counts(int session) {
           {"cleared", counts.cleared},
           {"ranges", counts.ranges},
           {"metrics", counts.metrics},
+          {"instances", counts.instances},
           {"dropped", lost},
           {"drain_ns", static_cast<uint64_t>(counts.drain_ns)}};
 }
@@ -86,7 +87,8 @@ void write_phase(int session, uint32_t phase, py::object path, const std::string
 } // namespace
 
 void bind_session(py::module_ &module) {
-  module.def("add_session", &add_session);
+  module.def("add_session", &add_session, py::arg("name"), py::arg("context"),
+             py::arg("records_wall"), py::arg("keeps_timeline") = false, py::pos_only());
   module.def("activate_session", [](int id) { sessions().activate(id); }, Unlocked());
   module.def("deactivate_session", [](int id) { sessions().deactivate(id); }, Unlocked());
   module.def("remove_session", &remove_session);

@@ -16,6 +16,7 @@ void bind_session(pybind11::module_ &module);
 void bind_records(pybind11::module_ &module);
 void bind_collectors(pybind11::module_ &module);
 void bind_cupti(pybind11::module_ &module);
+void bind_cycle_records(pybind11::module_ &module);
 void bind_watch(pybind11::module_ &module);
 
 } // namespace proton

@@ -30,7 +30,7 @@ std::string file_name(const OutputPlan &plan, const SessionCopy &session, const 
 
 std::string encoded(const PhaseCopy &phase, const std::string &format) {
   return encode_profile(phase.tree, DeviceTable::instance().list(), phase.facts,
-                        parse_file_format(format));
+                        parse_file_format(format), &phase.timeline);
 }
 
 // Whatever goes wrong with one session must not keep the others from being written.

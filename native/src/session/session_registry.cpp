@@ -37,7 +37,8 @@ SessionRegistry::Session &SessionRegistry::find(int id) {
                                        "; live sessions: " + (known.empty() ? "none" : known));
 }
 
-int SessionRegistry::add(const std::string &name, ContextSource source, bool records_wall) {
+int SessionRegistry::add(const std::string &name, ContextSource source, bool records_wall,
+                         bool keeps_timeline) {
   Lock lock(guard());
   if (next_birth_ > kMaxBirth)
     throw Error(ErrorCode::kSession, "more than 16 777 215 sessions were started in this process; "
@@ -45,7 +46,7 @@ int SessionRegistry::add(const std::string &name, ContextSource source, bool rec
   int id = next_id_++;
   Session &session = sessions_[id];
   session.name = name;
-  session.tree = std::make_unique<SessionTree>(source, next_birth_++, records_wall);
+  session.tree = std::make_unique<SessionTree>(source, next_birth_++, records_wall, keeps_timeline);
   session.starting_thread = ThreadStack(this_thread().stack);
   return id;
 }
@@ -306,7 +307,8 @@ std::string SessionRegistry::encode(int id, uint32_t phase, FileFormat format) {
   Aggregator &aggregator = Aggregator::instance();
   aggregator.drain();
   const CallPathTree &wanted = tree(id, phase);
-  return encode_profile(wanted, DeviceTable::instance().list(), facts(id, wanted), format);
+  return encode_profile(wanted, DeviceTable::instance().list(), facts(id, wanted), format,
+                        &find(id).tree->timeline(phase));
 }
 
 FileFacts SessionRegistry::facts(int id, const CallPathTree &tree) {
@@ -339,7 +341,8 @@ bool SessionRegistry::try_copy(int id, int64_t deadline_ns,
     if (known != seen.end() && known->second == revision)
       continue;
     const CallPathTree &wanted = session.tree->tree(phase);
-    out.phases.push_back({phase, revision, wanted.copy_for_writing(), facts(id, wanted)});
+    out.phases.push_back({phase, revision, wanted.copy_for_writing(), facts(id, wanted),
+                          session.tree->timeline(phase)});
   }
   return true;
 }

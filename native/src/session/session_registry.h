@@ -19,6 +19,7 @@ struct PhaseCopy {
   uint64_t revision = 0;
   CallPathTree tree;
   FileFacts facts;
+  ScopeTimeline timeline;
 };
 
 /// The phases of a session as they were at one moment.
@@ -33,7 +34,8 @@ public:
   static SessionRegistry &instance();
 
   /// Makes an inactive session; ids count from 0.
-  int add(const std::string &name, ContextSource source, bool records_wall);
+  int add(const std::string &name, ContextSource source, bool records_wall,
+          bool keeps_timeline = false);
   void activate(int id);
   void deactivate(int id);
   /// Drops the session and everything it recorded.

@@ -1,9 +1,8 @@
 #include "writer/json_emitter.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
+#include "writer/json_text.h"
 #include "writer/utf8_text.h"
 
 namespace proton {
@@ -13,52 +12,11 @@ constexpr size_t kIndent = 4;
 // Deeper lines are not indented further: blanks would outgrow the values.
 constexpr size_t kMaxIndentLevel = 64;
 
-template <typename Number> void append_number(std::string &out, Number number) {
-  char digits[32];
-  auto [end, status] = std::to_chars(digits, digits + sizeof digits, number);
-  static_cast<void>(status); // 32 characters hold every int64 and every shortest double
-  out.append(digits, end);
-}
-
-// Two-character escapes of JSON; 0 for characters that have none.
-char short_escape(char character) {
-  switch (character) {
-  case '"':
-  case '\\':
-    return character;
-  case '\b':
-    return 'b';
-  case '\f':
-    return 'f';
-  case '\n':
-    return 'n';
-  case '\r':
-    return 'r';
-  case '\t':
-    return 't';
-  default:
-    return 0;
-  }
-}
-
-void append_escaped(std::string &out, char character) {
-  constexpr char kHexDigits[] = "0123456789abcdef";
-  out += '\\';
-  if (char letter = short_escape(character); letter != 0) {
-    out += letter;
-    return;
-  }
-  auto code = static_cast<unsigned char>(character);
-  out += "u00";
-  out += kHexDigits[code >> 4];
-  out += kHexDigits[code & 0xF];
-}
-
 } // namespace
 
 JsonEmitter::JsonEmitter(JsonStyle style) : indents_(style == JsonStyle::kFile) {
   if (indents_)
-    out_ = "\n";
+    out_ += '\n'; // += : GCC 12 takes an assignment here for an overlapping copy
   open('[');
 }
 
@@ -101,34 +59,11 @@ void JsonEmitter::key(std::string_view name) {
   out_ += indents_ ? ": " : ":";
 }
 
-void JsonEmitter::text(std::string_view value) {
-  out_ += '"';
-  size_t plain = 0; // start of the run that needs no escape
-  for (size_t position = 0; position < value.size(); ++position) {
-    char character = value[position];
-    if (static_cast<unsigned char>(character) >= 0x20 && short_escape(character) == 0)
-      continue;
-    out_.append(value.substr(plain, position - plain));
-    append_escaped(out_, character);
-    plain = position + 1;
-  }
-  out_.append(value.substr(plain));
-  out_ += '"';
-}
+void JsonEmitter::text(std::string_view value) { append_json_text(out_, value); }
 
-void JsonEmitter::value(int64_t number) { append_number(out_, number); }
+void JsonEmitter::value(int64_t number) { append_json_number(out_, number); }
 
-void JsonEmitter::value(double number) {
-  if (!std::isfinite(number)) {
-    out_ += "null";
-    return;
-  }
-  size_t start = out_.size();
-  append_number(out_, number);
-  // A whole double keeps its type in every reader: 3.0, not 3.
-  if (out_.find_first_of(".e", start) == std::string::npos)
-    out_ += ".0";
-}
+void JsonEmitter::value(double number) { append_json_number(out_, number); }
 
 template <typename Number> void JsonEmitter::value(const std::vector<Number> &numbers) {
   open('[');

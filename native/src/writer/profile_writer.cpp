@@ -8,13 +8,14 @@
 #include "writer/msgpack_emitter.h"
 #include "writer/output_file.h"
 #include "writer/proton_writer.h"
+#include "writer/scope_trace_writer.h"
 #include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
 
 std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
-                   const FileFacts &facts, FileFormat format) {
+                   const FileFacts &facts, FileFormat format, const ScopeTimeline *timeline) {
   switch (format) {
   case FileFormat::kProton:
     return write_proton(tree, devices, facts);
@@ -30,6 +31,8 @@ std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
     MsgpackEmitter emitter;
     return write_hatchet(tree, devices, emitter);
   }
+  case FileFormat::kChromeTrace:
+    return write_scope_trace(tree, timeline ? *timeline : ScopeTimeline(), devices);
   }
   throw Error(ErrorCode::kUsage, "unknown file format number " +
                                      std::to_string(static_cast<int>(format)) +
@@ -47,16 +50,19 @@ FileFormat parse_file_format(std::string_view text) {
     return FileFormat::kHatchetCompact;
   if (text == "hatchet_msgpack")
     return FileFormat::kHatchetMsgpack;
+  if (text == "chrome_trace")
+    return FileFormat::kChromeTrace;
   throw Error(ErrorCode::kUsage, "Unknown output format: " + valid_utf8(text) +
-                                     "; choose proton, hatchet, hatchet_compact or "
-                                     "hatchet_msgpack");
+                                     "; choose proton, hatchet, hatchet_compact, "
+                                     "hatchet_msgpack or chrome_trace");
 }
 
 // What the standard library throws (no memory) becomes the one error type that callers know.
 std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
-                           const FileFacts &facts, FileFormat format) {
+                           const FileFacts &facts, FileFormat format,
+                           const ScopeTimeline *timeline) {
   try {
-    return encode(tree, devices, facts, format);
+    return encode(tree, devices, facts, format, timeline);
   } catch (const Error &) {
     throw;
   } catch (const std::exception &error) {

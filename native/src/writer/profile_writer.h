@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calltree/call_path_tree.h"
+#include "calltree/scope_timeline.h"
 #include "record/device.h"
 
 namespace proton {
@@ -19,14 +20,16 @@ struct FileFacts {
   bool partial = false;
 };
 
-enum class FileFormat { kProton, kHatchet, kHatchetCompact, kHatchetMsgpack };
+enum class FileFormat { kProton, kHatchet, kHatchetCompact, kHatchetMsgpack, kChromeTrace };
 
-/// "proton", "hatchet", "hatchet_compact", "hatchet_msgpack". Throws Error(kUsage) naming these.
+/// "proton", "hatchet", "hatchet_compact", "hatchet_msgpack", "chrome_trace". Throws Error(kUsage)
+/// naming these.
 FileFormat parse_file_format(std::string_view text);
 
-/// The whole file as bytes.
+/// The whole file as bytes. Only kChromeTrace looks at the timeline; null is an empty one.
 std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
-                           const FileFacts &facts, FileFormat format);
+                           const FileFacts &facts, FileFormat format,
+                           const ScopeTimeline *timeline = nullptr);
 
 /// Writes NAME.partial<suffix>, then renames. Throws Error(kOutput) with the reason and leaves
 /// nothing behind. "" and "-" mean standard output.

@@ -70,7 +70,7 @@ void Decoder::read_segment(const BlockHeader &header, const Segment &segment, ui
     if (record.scope >= layout_.scopes)
       ++totals_.unpaired_records;
     else if (record.is_async)
-      async_pairs_.add(record, warp);
+      async_pairs_.add(record, warp, position);
     else if (auto instance = warp_pairs_.add(record, position))
       visitor_.instance(header, *instance);
   }

@@ -59,7 +59,8 @@ struct ScopeInstance {
   bool is_async = false;
   uint64_t start_clock = 0; ///< as the device read it
   uint64_t end_clock = 0;
-  uint64_t cycles = 0; ///< between them, less what recording cost
+  uint64_t cycles = 0;       ///< between them, less what recording cost
+  uint64_t shift_cycles = 0; ///< what recording cost its warp before the start
 };
 
 /// Is told of what a buffer holds.

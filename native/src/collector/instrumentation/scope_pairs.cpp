@@ -32,6 +32,7 @@ std::optional<ScopeInstance> WarpPairs::add(const RawRecord &record, uint32_t po
   instance.start_clock = start.clock;
   instance.end_clock = record.clock;
   instance.cycles = rules_.cycles(start.clock, record.clock, position - start.position);
+  instance.shift_cycles = rules_.cost(start.position);
   return instance;
 }
 
@@ -73,6 +74,7 @@ std::optional<ScopeInstance> AsyncPairs::pair(const Entry &entry, uint64_t &unpa
   instance.start_clock = own->record.clock;
   instance.end_clock = entry.record.clock;
   instance.cycles = rules_.cycles(own->record.clock, entry.record.clock, 1);
+  instance.shift_cycles = rules_.cost(own->position);
   open_.erase(own);
   return instance;
 }

@@ -15,11 +15,11 @@ struct PairingRules {
   uint64_t clock_mask = 0;
   uint32_t record_cost_cycles = 0;
 
+  uint64_t cost(uint64_t records) const { return records * record_cost_cycles; }
   /// From one clock to the other, less the cost of so many records.
   uint64_t cycles(uint64_t start, uint64_t end, uint64_t records) const {
     uint64_t between = (end - start) & clock_mask;
-    uint64_t cost = records * record_cost_cycles;
-    return between > cost ? between - cost : 0;
+    return between > cost(records) ? between - cost(records) : 0;
   }
 };
 
@@ -50,7 +50,9 @@ private:
 class AsyncPairs {
 public:
   explicit AsyncPairs(PairingRules rules) : rules_(rules) {}
-  void add(const RawRecord &record, uint32_t warp) { entries_.push_back({record, warp}); }
+  void add(const RawRecord &record, uint32_t warp, uint32_t position) {
+    entries_.push_back({record, warp, position});
+  }
   /// Pairs what was added, in the order of their ends, and forgets it. Returns the unpaired ones.
   template <typename Emit> uint64_t finish(Emit emit) {
     uint64_t unpaired = 0;
@@ -68,6 +70,7 @@ private:
   struct Entry {
     RawRecord record;
     uint32_t warp = 0;
+    uint32_t position = 0;
   };
   void sort();
   std::optional<ScopeInstance> pair(const Entry &entry, uint64_t &unpaired);

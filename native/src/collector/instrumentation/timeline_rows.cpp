@@ -18,7 +18,8 @@ void TimelineRows::begin_program(const BlockHeader &header) {
 
 void TimelineRows::instance(const BlockHeader &, const ScopeInstance &instance) {
   TimelineScope &scope = instances.emplace_back();
-  scope.start_cycle = instance.start_clock;
+  // Without it a scope could seem to begin after the shortened one around it has ended.
+  scope.start_cycle = instance.start_clock - instance.shift_cycles;
   scope.cycles = instance.cycles;
   scope.warp = static_cast<uint16_t>(instance.warp);
   scope.end_warp = static_cast<uint16_t>(instance.end_warp);

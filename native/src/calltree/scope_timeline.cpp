@@ -1,0 +1,60 @@
+#include "calltree/scope_timeline.h"
+
+#include <algorithm>
+#include <string>
+
+namespace proton {
+namespace {
+
+std::string shown_name(const TimelineRecord &record, size_t id) {
+  const char *name = record.scopes[id].name;
+  return name ? name : "scope_" + std::to_string(id);
+}
+
+/// Whether every range of instances lies in the record, as the writer expects it.
+bool is_whole(const TimelineRecord &record) {
+  bool has_ranges = std::all_of(
+      record.programs.begin(), record.programs.end(), [&](const TimelineProgram &program) {
+        return uint64_t{program.first} + program.count <= record.instances.size();
+      });
+  bool has_names =
+      std::all_of(record.instances.begin(), record.instances.end(),
+                  [&](const TimelineScope &scope) { return scope.scope < record.scopes.size(); });
+  return has_ranges && has_names;
+}
+
+} // namespace
+
+// Launches of one kernel mostly follow one another: they share the names of its scopes.
+void ScopeTimeline::name_scopes(const TimelineRecord &record) {
+  bool is_same = names_ && names_->size() == record.scopes.size();
+  for (size_t id = 0; is_same && id < record.scopes.size(); ++id)
+    is_same = (*names_)[id].text() == shown_name(record, id);
+  if (is_same)
+    return;
+  std::vector<Name> names;
+  for (size_t id = 0; id < record.scopes.size(); ++id)
+    names.emplace_back(shown_name(record, id));
+  bytes_ += names.size() * sizeof(Name);
+  names_ = std::make_shared<const std::vector<Name>>(std::move(names));
+}
+
+bool ScopeTimeline::add(NodeIndex kernel, int32_t device, const TimelineRecord &record) {
+  size_t wanted =
+      sizeof(TimelineLaunch) + record.programs.size_bytes() + record.instances.size_bytes();
+  if (bytes_ + wanted > max_bytes_ || !is_whole(record))
+    return false;
+  name_scopes(record);
+  TimelineLaunch launch;
+  launch.kernel = kernel;
+  launch.device = device;
+  launch.clock_hz = record.clock_hz;
+  launch.scope_names = names_;
+  launch.programs.assign(record.programs.begin(), record.programs.end());
+  launch.instances.assign(record.instances.begin(), record.instances.end());
+  launches_.push_back(std::make_shared<const TimelineLaunch>(std::move(launch)));
+  bytes_ += wanted;
+  return true;
+}
+
+} // namespace proton

@@ -1,0 +1,42 @@
+// When the scopes inside kernels ran, launch by launch, up to a bound of memory.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "calltree/metric_columns.h"
+#include "record/timeline_record.h"
+#include "support/name.h"
+
+namespace proton {
+
+/// Owned form of TimelineRecord.
+struct TimelineLaunch {
+  NodeIndex kernel = 0; ///< in the tree of the same session and phase
+  int32_t device = 0;   ///< index into the DeviceTable
+  uint64_t clock_hz = 0;
+  std::shared_ptr<const std::vector<Name>> scope_names; ///< by id
+  std::vector<TimelineProgram> programs;
+  std::vector<TimelineScope> instances;
+};
+
+/// A copy shares its launches. Not synchronised: the aggregator's lock guards it.
+class ScopeTimeline {
+public:
+  static constexpr size_t kMaxBytes = size_t{64} << 20;
+
+  explicit ScopeTimeline(size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
+  /// False: the launch found no room. What came before stays, so that the start of a run is whole.
+  bool add(NodeIndex kernel, int32_t device, const TimelineRecord &record);
+  const std::vector<std::shared_ptr<const TimelineLaunch>> &launches() const { return launches_; }
+
+private:
+  void name_scopes(const TimelineRecord &record);
+
+  size_t max_bytes_;
+  size_t bytes_ = 0;
+  std::vector<std::shared_ptr<const TimelineLaunch>> launches_;
+  std::shared_ptr<const std::vector<Name>> names_; ///< of the newest launch
+};
+
+} // namespace proton

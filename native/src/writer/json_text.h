@@ -1,0 +1,16 @@
+// JSON values at the end of a string.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace proton {
+
+/// `text` is valid UTF-8.
+void append_json_text(std::string &out, std::string_view text);
+void append_json_number(std::string &out, int64_t number);
+/// The shortest text that reads back equal; whole numbers with ".0", NaN and infinities as null.
+void append_json_number(std::string &out, double number);
+
+} // namespace proton
