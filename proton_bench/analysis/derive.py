@@ -25,6 +25,15 @@ from proton_bench.analysis.occupancy import OCCUPANCY, with_occupancy
 from proton_bench.analysis.peak import least_seconds
 from proton_bench.analysis.roofline import is_roofline, roofline_names, roofline_values
 from proton_bench.analysis.samples import is_sample_statistic, sample_names, sample_values
+from proton_bench.analysis.scope_cycles import (
+    COVERAGE,
+    CYCLES,
+    INSTANCES,
+    LOST,
+    is_scope_metric,
+    scope_metric_names,
+    scope_metric_values,
+)
 from proton_bench.analysis.stalls import is_stall_ratio, stall_names, stall_values
 from proton_bench.analysis.values import MetricValues, quotient
 from proton_bench.analysis.weighted import is_part_of_mean, mean_names, mean_values
@@ -92,6 +101,7 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     names = [*derivable_names(numbers), *roofline_names(numbers)]
     names += sample_names(profile.distributions)
     names += stall_names(numbers)
+    names += scope_metric_names(numbers)
     if find_metric("count", numbers) is not None:
         names.append(LAUNCHES)
     has_launches = any(variant.registers for variant in profile.variants)
@@ -115,8 +125,11 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
     shown = primary
     if MetricSpec(recorded[primary]).unit in SECONDS:
         shown = f"{primary}/{_fitting_unit(profile, recorded[primary])}"
-    found = (shown, f"{primary}/%")
-    return (*found, "count") if "count" in recorded else found
+    found = [shown, f"{primary}/%", *(["count"] if "count" in recorded else [])]
+    # Scopes inside kernels: beside the times of kernels, or alone.
+    more = {CYCLES: CYCLES, INSTANCES: INSTANCES, LOST: COVERAGE}
+    found += [name for base, name in more.items() if base in recorded and name not in found]
+    return tuple(found)
 
 
 def _fitting_unit(profile: Profile, metric: str) -> str:
@@ -192,6 +205,8 @@ def _computed(profile: Profile, name: str) -> MetricValues | None:
         return launch_values(profile)
     if is_roofline(name):
         return roofline_values(profile, name)
+    if is_scope_metric(name):
+        return scope_metric_values(profile, name)
     if is_stall_ratio(name):
         return stall_values(profile, name)
     return sample_values(profile, name) if is_sample_statistic(name) else None

@@ -13,6 +13,7 @@ from proton_bench.analysis.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.own_cost import own_cost
 from proton_bench.profile import Profile
 from proton_bench.report.edge import edge_of, prose
+from proton_bench.report.inside_kernels import inside_notes
 from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text, duration_text
@@ -90,14 +91,14 @@ def cost_text(profile: Profile) -> str:
 
 
 def losses(profile: Profile) -> tuple[str, ...]:
-    """Return a sentence about each thing that the profile should hold and does not."""
+    """Return a sentence about each thing that the profile should hold and does not, or changed."""
     found = []
     if profile.partial:
         found.append("PARTIAL: the run had not ended when this was written")
     for reason, count in profile.dropped.items():
         if count:
             found.append(f"DROPPED: {count_text(count, 'record')}: {visible(reason)}")
-    return tuple(found)
+    return (*found, *inside_notes(profile))
 
 
 def _facts(profile: Profile) -> Iterator[str]:

@@ -1,0 +1,152 @@
+"""Profile buffers of instrumented kernels, written and read in plain Python: slow and obvious."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+PREAMBLE = 0xDEADBEEF
+HEADER = struct.Struct("<IIIIQQQ")
+ROW = tuple[int, int, int, int, bool, int, int, int]  # as decode_records returns instances
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record; clocks are cut to the width that the buffer has."""
+
+    scope: int
+    is_end: bool
+    clock: int
+    is_async: bool = False
+
+    def packed(self) -> bytes:
+        tag = self.is_end << 31 | self.scope << 23 | self.is_async << 22 | self.clock >> 32 & 0x7FF
+        return struct.pack("<II", tag, self.clock & 0xFFFFFFFF)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a kernel's metadata tells of its buffer."""
+
+    warps: int
+    scopes: int
+    slots: int = 16
+    warp_ids: tuple[int, ...] = ()
+    short_clock: bool = False
+    record_cost_cycles: int = 0
+    scratch_bytes: int = 4096
+
+    @property
+    def recording(self) -> tuple[int, ...]:
+        return self.warp_ids or tuple(range(self.warps))
+
+    @property
+    def modulus(self) -> int:
+        return 1 << (32 if self.short_clock else 43)
+
+    def attributes(self) -> dict[str, object]:
+        return {
+            "scratch_bytes": self.scratch_bytes,
+            "warps": self.warps,
+            "warp_ids": self.warp_ids,
+            "scopes": self.scopes,
+            "short_clock": self.short_clock,
+            "record_cost_cycles": self.record_cost_cycles,
+        }
+
+
+@dataclass(frozen=True)
+class Program:
+    """What each warp that records wrote, all of it."""
+
+    number: int
+    segments: tuple[tuple[Record, ...], ...]
+    processor: int = 0
+    times: tuple[int, int, int] = (1000, 5000, 5100)
+
+    def packed(self, layout: Layout) -> bytes:
+        words, data = [0] * layout.warps, b""
+        for warp, records in zip(layout.recording, self.segments, strict=True):
+            words[warp] = 2 * len(records)
+            slots = [bytes(8)] * layout.slots
+            for place, record in enumerate(records):
+                slots[place % layout.slots] = record.packed()
+            data += b"".join(slots)
+        head = HEADER.pack(PREAMBLE, self.number, self.processor, len(data), *self.times)
+        return (head + struct.pack(f"<{len(words)}I", *words) + data).ljust(
+            layout.scratch_bytes, b"\0"
+        )
+
+
+@dataclass
+class RecordOracle:
+    """What programs amount to: instances, and how many records came to what."""
+
+    layout: Layout
+    instances: list[ROW] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, program: Program) -> None:
+        self.counts["programs"] += 1
+        lossy, events = 0, []
+        for warp, written in zip(self.layout.recording, program.segments, strict=True):
+            kept = written[-self.layout.slots :]
+            self.counts["records"] += len(kept)
+            self.counts["lost_records"] += len(written) - len(kept)
+            lossy += len(written) > len(kept)
+            known = [
+                (place, each) for place, each in enumerate(kept) if each.scope < self.layout.scopes
+            ]
+            self.counts["unpaired_records"] += len(kept) - len(known)
+            events += [(warp, each) for _, each in known if each.is_async]
+            self._pair(program.number, warp, [item for item in known if not item[1].is_async])
+        self.counts["lossy_warps"] += lossy
+        self.counts["lossy_programs"] += bool(lossy)
+        self._pair_events(program.number, events)
+
+    def _pair(self, program: int, warp: int, records: Sequence[tuple[int, Record]]) -> None:
+        opened: dict[int, tuple[int, Record]] = {}
+        for place, record in records:
+            start = opened.pop(record.scope, None)
+            if not record.is_end:
+                opened[record.scope] = (place, record)
+            if not record.is_end or start is None:
+                self.counts["unpaired_records"] += record.is_end or start is not None
+                continue
+            cycles = self._cycles(start[1], record, place - start[0])
+            self._found(program, (start[1], warp), (record, warp), cycles)
+        self.counts["unpaired_records"] += len(opened)
+
+    def _pair_events(self, program: int, events: list[tuple[int, Record]]) -> None:
+        if not events:
+            return
+        begin = events[0][1].clock - self.layout.modulus // 2
+        opened: list[tuple[int, Record]] = []
+        for warp, record in sorted(
+            events, key=lambda event: (event[1].clock - begin) % self.layout.modulus
+        ):
+            alike = [each for each in opened if each[1].scope == record.scope]
+            own = [each for each in alike if each[0] == warp]
+            if not record.is_end and not own:
+                opened.append((warp, record))
+            elif record.is_end and alike:
+                start = (own or alike)[0]
+                opened.remove(start)
+                cycles = self._cycles(start[1], record, 1)
+                self._found(program, (start[1], start[0]), (record, warp), cycles)
+            else:
+                self.counts["unpaired_records"] += 1
+        self.counts["unpaired_records"] += len(opened)
+
+    def _cycles(self, start: Record, end: Record, records: int) -> int:
+        between = (end.clock - start.clock) % self.layout.modulus
+        return max(0, between - records * self.layout.record_cost_cycles)
+
+    def _found(
+        self, program: int, start: tuple[Record, int], end: tuple[Record, int], cycles: int
+    ) -> None:
+        clocks = start[0].clock % self.layout.modulus, end[0].clock % self.layout.modulus
+        which = (program, start[0].scope, start[1], end[1], start[0].is_async)
+        self.instances.append((*which, *clocks, cycles))
