@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from proton_bench.analysis.formula import SECONDS
+from proton_bench.analysis.scope_cycles import CYCLES
 from proton_bench.analysis.values import MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.profile import Aggregation, Distribution, MetricSpec, Profile
@@ -73,6 +74,7 @@ STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
     "cv": coefficient_of_variation,
 }
 _MEANING = "over the launches of the row alone"
+_MEANING_INSIDE = "over the passes of the scope in all warps"
 _NAME = re.compile(rf"(?P<what>{'|'.join(STATISTICS)})_(?P<source>[^/]+)(?:/(?P<unit>\w+))?")
 
 
@@ -113,7 +115,8 @@ def sample_values(profile: Profile, name: str) -> MetricValues:
         value = statistic(samples)
         if value is not None:
             values[row] = value * scale
-    return MetricValues(match[0], Aggregation.EXCLUSIVE, values, np.isfinite(values), _MEANING)
+    meaning = _MEANING_INSIDE if source == CYCLES else _MEANING
+    return MetricValues(match[0], Aggregation.EXCLUSIVE, values, np.isfinite(values), meaning)
 
 
 def _source(profile: Profile, name: str, base: str) -> str:

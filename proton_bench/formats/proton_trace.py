@@ -32,7 +32,7 @@ __all__ = ["ProtonTraceReader", "is_proton_trace"]
 
 _SCOPES = frozenset({"scope", "metric"})
 _FLOW, _ASYNC, _CORE = "flow", "async", "core"
-_CYCLES = "cycles"
+_CYCLES, _INSTANCES = "cycles", "instances"
 _UNKNOWN_MHZ = 1000.0  # upstream takes it for every device
 _WARP = re.compile(r"(warp .*) \(line \d+\)")
 _SUFFIXES = {"(exc)": Aggregation.EXCLUSIVE, "(pty)": Aggregation.PROPERTY}
@@ -193,6 +193,7 @@ class ProtonTraceReader:
             ProfileFormatError: Values of a metric do not fit one another.
         """
         place_ranges(self._timeline, roots=self._roots, own=_CYCLES)
+        self._count_instances()
         # Only 3.9.0 and later say when ts 0 was; what 3.6.0 writes is one document per stream.
         base = head.facts.get("baseTimeNanoseconds")
         self._reading.provenance = {"tool": "triton.profiler", "format": "chrome_trace"}
@@ -205,6 +206,13 @@ class ProtonTraceReader:
         device = Device(UNNAMED_KIND, 0)
         uses = device_uses(self._device_work(), self._tree.strings.texts())
         return with_uses(replace(profile, devices=(device,)), uses, {0: device})
+
+    def _count_instances(self) -> None:
+        rows, counts = np.unique(self._timeline.range_rows, return_counts=True)
+        if len(rows):
+            self._tree.declare(_INSTANCES, Aggregation.EXCLUSIVE)
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            self._tree.put(row, _INSTANCES, count)
 
     def _device_work(self) -> DeviceWork:
         kernels, texts = self._kernels, self._tree.strings.texts()

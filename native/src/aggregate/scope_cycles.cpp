@@ -12,6 +12,8 @@ namespace {
 constexpr const char *kCycles = "cycles";
 constexpr const char *kNormalized = "normalized_cycles";
 constexpr const char *kInstances = "instances";
+// As coarse as the bins, so that a sketch holds all that 43 bits of clock can be.
+constexpr double kCycleGamma = 1.03;
 
 class Scopes {
 public:
@@ -73,7 +75,7 @@ CountedSamples counted(const ScopeTotals &totals, std::vector<CountedSamples::Bi
     double middle = std::clamp((low + high) / 2, std::min(min, max), max);
     bins.push_back({middle, totals.buckets[bucket]});
   }
-  return {totals.count, static_cast<double>(totals.cycles), min, max, bins};
+  return {totals.count, static_cast<double>(totals.cycles), min, max, bins, kCycleGamma};
 }
 
 void Scopes::add(uint32_t scope, const ScopeTotals &totals) {

@@ -5,9 +5,13 @@
 
 namespace proton {
 
+Sketch::Sketch(double bucket_ratio) : gamma(bucket_ratio) {
+  static const double kLnGamma = std::log(kSketchGamma);
+  ln_gamma = gamma == kSketchGamma ? kLnGamma : std::log(gamma);
+}
+
 void Sketch::add(double ln, uint64_t count) {
-  static const double kLogGamma = std::log(kSketchGamma);
-  auto index = static_cast<int32_t>(std::ceil(ln / kLogGamma));
+  auto index = static_cast<int32_t>(std::ceil(ln / ln_gamma));
   if (counts.empty()) {
     first_index = index;
     counts.push_back(0);
@@ -79,7 +83,7 @@ size_t Distribution::add(double value, bool keep_samples) {
   }
   size_t before = sketch ? sketch->counts.capacity() : 0;
   if (!sketch)
-    make_sketch();
+    make_sketch(kSketchGamma);
   if (value > 0)
     sketch->add(ln);
   return (sketch->counts.capacity() - before) * sizeof(uint32_t);
@@ -91,8 +95,8 @@ void Distribution::forget_samples() {
   sketch.reset();
 }
 
-void Distribution::make_sketch() {
-  sketch = std::make_unique<Sketch>();
+void Distribution::make_sketch(double gamma) {
+  sketch = std::make_unique<Sketch>(gamma);
   for (float sample : samples)
     if (sample > 0)
       sketch->add(std::log(static_cast<double>(sample)));
@@ -109,7 +113,7 @@ size_t Distribution::add(const CountedSamples &counted, bool keep_samples) {
     forget_samples();
   size_t before = sketch ? sketch->counts.capacity() : 0;
   if (!sketch && !moments_only)
-    make_sketch();
+    make_sketch(counted.gamma);
   for (const CountedSamples::Bin &bin : counted.bins) {
     if (bin.value <= 0) {
       zero_count += bin.count;

@@ -9,7 +9,7 @@
 
 namespace proton {
 
-/// Relative error of the sketch: bucket i covers (kGamma^(i-1), kGamma^i].
+/// Relative error of the sketch: bucket i covers (gamma^(i-1), gamma^i].
 inline constexpr double kSketchAccuracy = 0.001;
 inline constexpr double kSketchGamma = (1 + kSketchAccuracy) / (1 - kSketchAccuracy);
 inline constexpr size_t kMaxRawSamples = 64;
@@ -18,6 +18,9 @@ inline constexpr size_t kMaxBuckets = 1024;
 /// Log buckets over consecutive indexes; the lowest buckets collapse past kMaxBuckets.
 /// After "DDSketch: a fast and fully-mergeable quantile sketch", Masson et al., VLDB 2019.
 struct Sketch {
+  explicit Sketch(double bucket_ratio = kSketchGamma);
+  double gamma;
+  double ln_gamma;
   int32_t first_index = 0;      ///< bucket index of counts[0]
   std::vector<uint32_t> counts; ///< dense
   bool collapsed = false;       ///< some low buckets were merged: low quantiles are bounds only
@@ -34,6 +37,7 @@ struct CountedSamples {
   uint64_t n = 0; ///< of all bins
   double sum = 0, min = 0, max = 0;
   std::span<const Bin> bins;
+  double gamma = kSketchGamma; ///< of the sketch, should there be none yet
 };
 
 class Distribution {
@@ -61,7 +65,7 @@ public:
 
 private:
   void forget_samples();
-  void make_sketch(); ///< of the samples
+  void make_sketch(double gamma); ///< of the samples
 };
 
 } // namespace proton

@@ -21,12 +21,14 @@ struct Arrays {
   std::vector<int32_t> bucket_index;
   std::vector<int64_t> bucket_count;
   std::vector<uint8_t> collapsed;
+  double gamma = kSketchGamma; ///< the sketches of one metric have one
 
   void add(int32_t row, const Distribution &distribution);
   void add_sketch(const Sketch &sketch);
 };
 
 void Arrays::add_sketch(const Sketch &sketch) {
+  gamma = sketch.gamma;
   for (size_t bucket = 0; bucket < sketch.counts.size(); ++bucket) {
     if (sketch.counts[bucket] != 0) {
       bucket_index.push_back(sketch.first_index + static_cast<int32_t>(bucket));
@@ -91,7 +93,7 @@ void pack(MsgpackBytes &out, const std::string &metric, const Arrays &arrays) {
     out.binary(bytes);
   }
   out.text("gamma");
-  out.real(kSketchGamma);
+  out.real(arrays.gamma);
 }
 
 } // namespace

@@ -30,10 +30,18 @@ def test_environment_adds_the_native_file(value: str, monkeypatch: pytest.Monkey
     assert library_formats("proton") == ("proton",)
 
 
-@pytest.mark.parametrize("name", ["chrome_trace", "csv"])
-def test_unknown_format_is_named_with_the_choices(name: str) -> None:
-    with pytest.raises(UsageError, match=f"Unknown output format: {name}; choose from: hatchet"):
-        check_formats(["hatchet", name])
+def test_unknown_format_is_named_with_the_choices() -> None:
+    with pytest.raises(UsageError, match="Unknown output format: csv; choose from: hatchet"):
+        check_formats(["hatchet", "csv"])
+    with pytest.raises(UsageError, match=r"choose from: .*chrome_trace"):
+        check_formats(["csv"], "trace")
+
+
+def test_timelines_are_written_as_upstream_does_and_only_where_they_are_kept() -> None:
+    assert library_formats("", "trace") == ("chrome_trace",)
+    assert library_formats("hatchet", "trace") == ("hatchet",)
+    with pytest.raises(UsageError, match=r"chrome_trace needs a timeline: .*data='trace'"):
+        library_formats("chrome_trace")
 
 
 def test_check_leaves_nothing_behind(tmp_path: Path) -> None:

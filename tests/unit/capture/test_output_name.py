@@ -19,11 +19,16 @@ def test_a_bare_name_writes_both_formats_in_the_current_folder(
     assert output.formats == ("proton", "hatchet")
 
 
-@pytest.mark.parametrize("suffix", ["proton", "hatchet", "hatchet_msgpack"])
+@pytest.mark.parametrize("suffix", ["proton", "hatchet", "hatchet_msgpack", "chrome_trace"])
 def test_a_known_suffix_writes_just_that_format(suffix: str) -> None:
     output = read_name(f"runs/x.{suffix}", folder="/data")
 
     assert (output.name, output.formats) == ("/data/runs/x", (suffix,))
+
+
+def test_a_trace_is_written_in_upstreams_format() -> None:
+    assert read_name("x", data="trace").formats == ("proton", "chrome_trace")
+    assert read_name("-", data="trace").formats == ("chrome_trace",)
 
 
 def test_an_unknown_suffix_is_part_of_the_name() -> None:

@@ -17,6 +17,8 @@ INC, EXC, PTY = Aggregation.INCLUSIVE, Aggregation.EXCLUSIVE, Aggregation.PROPER
         ("wall (ns)", ValueKind.INT, {"time (ns)"}, EXC),
         ("cpu_time (ns)", ValueKind.INT, set(), EXC),
         ("cpu_time (ns)", ValueKind.INT, {"cpu_time (ns)"}, INC),
+        ("cycles", ValueKind.INT, set(), EXC),
+        ("cycles", ValueKind.INT, {"cycles", "normalized_cycles"}, INC),
         ("own", ValueKind.FLOAT, {"time (ns)", "flops"}, EXC),
         ("flops", ValueKind.FLOAT, {"time (ns)", "stalled_wait"}, INC),
         ("flops", ValueKind.FLOAT, set(), INC),

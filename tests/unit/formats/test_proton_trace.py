@@ -228,3 +228,32 @@ def test_a_metric_that_changes_its_type_is_refused(one: str, other: str) -> None
             kernel("k", metrics={"m": other}),
             kernel("l", metrics={"m": one}),
         )
+
+
+def test_cycles_are_counted_by_the_clock_that_the_event_tells() -> None:
+    def scope(name: str, ts: float, dur: float, mhz: float) -> dict[str, Any]:
+        told = {"call_stack": ["ROOT", "k"], "Frequency (MHz)": mhz}
+        warp = {"pid": "k Core0 CTA0", "tid": "warp 0 (line 0)", "cat": "k", "args": told}
+        return {**warp, "name": name, "ts": ts, "dur": dur}
+
+    profile = decode(scope("a", 0, 1.5, 2000.0), scope("b", 2, 1.0, 1500.0), scope("a", 4, 1, 0))
+
+    assert totals(profile, "cycles") == {
+        (): 5500,
+        ("k",): 5500,
+        ("k", "a"): 4000,
+        ("k", "b"): 1500,
+    }
+    instances = profile.columns["instances"]
+    assert [instances.get(row) for row in range(len(profile))] == [None, None, 2, 1]
+
+
+def test_rows_of_cores_repeat_what_scopes_tell() -> None:
+    core = {"pid": "Cores", "tid": "Core 0 (line 0)", "cat": "core", "name": "k CTA0"}
+    told = {"call_stack": ["ROOT", "k"]}
+    warp = {"pid": "k Core0 CTA0", "tid": "warp 0 (line 0)", "cat": "k", "args": told}
+
+    profile = decode({**warp, "name": "a", "ts": 0, "dur": 1}, {**core, "ts": 0, "dur": 9})
+
+    assert totals(profile, "cycles") == {(): 1000, ("k",): 1000, ("k", "a"): 1000}
+    assert not profile.dropped

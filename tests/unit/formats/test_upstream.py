@@ -41,8 +41,12 @@ def test_rows_and_sums_are_those_of_the_file(path: Path) -> None:
     profile.self_check()
     assert [profile.name(row) for row in range(len(profile))] == names(tree)
     for metric, total in totals(tree).items():
-        assert profile.inclusive(metric)[0] == pytest.approx(total)
-        assert profile.column(metric).spec.aggregation is Aggregation.INCLUSIVE
+        column = profile.column(metric)
+        assert column.values[column.valid].sum() == pytest.approx(total)
+        # Scopes inside kernels nest, and 3.6.0 hints at none of their sums.
+        is_nested = metric.endswith("cycles")
+        meant = Aggregation.EXCLUSIVE if is_nested else Aggregation.INCLUSIVE
+        assert column.spec.aggregation is meant
 
 
 @pytest.mark.parametrize(
