@@ -126,10 +126,11 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
     if MetricSpec(recorded[primary]).unit in SECONDS:
         shown = f"{primary}/{_fitting_unit(profile, recorded[primary])}"
     found = [shown, f"{primary}/%", *(["count"] if "count" in recorded else [])]
+    if INSTANCES not in recorded:
+        return tuple(found)
     # Scopes inside kernels: beside the times of kernels, or alone.
     more = {CYCLES: CYCLES, INSTANCES: INSTANCES, LOST: COVERAGE}
-    found += [name for base, name in more.items() if base in recorded and name not in found]
-    return tuple(found)
+    return (*found, *(more[base] for base in more if base in recorded and more[base] not in found))
 
 
 def _fitting_unit(profile: Profile, metric: str) -> str:

@@ -58,7 +58,10 @@ def scope_metric_values(profile: Profile, name: str) -> MetricValues:
     if wanted == COVERAGE:
         return _coverage(profile)
     cycles = profile.columns[CYCLES]
-    values, valid = quotient(cycles.values, own_counts(profile, INSTANCES), cycles.valid)
+    whole = cycles.values
+    if cycles.spec.aggregation is Aggregation.INCLUSIVE:  # of timelines: own cycles, less nested
+        whole = profile.inclusive(CYCLES)
+    values, valid = quotient(whole, own_counts(profile, INSTANCES), cycles.valid)
     return MetricValues(wanted, Aggregation.EXCLUSIVE, values, valid, "of one pass of the scope")
 
 

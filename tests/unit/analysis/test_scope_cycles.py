@@ -30,6 +30,17 @@ def test_mean_cycles_are_of_one_pass() -> None:
     assert found.to_list() == [None, None, 25.0]
 
 
+def test_nested_scopes_of_a_timeline_are_part_of_the_mean() -> None:
+    builder = ProfileBuilder()
+    builder.declare("instances", Aggregation.EXCLUSIVE)
+    outer = builder.add(0, "outer", FrameKind.SCOPE, metrics={"cycles": 10, "instances": 2})
+    builder.add(outer, "inner", FrameKind.SCOPE, metrics={"cycles": 30, "instances": 3})
+
+    (found,) = derive(builder.build(), ["avg_cycles"])
+
+    assert found.to_list() == [None, 20.0, 10.0]
+
+
 def test_the_scopes_of_a_kernel_share_its_coverage() -> None:
     (found,) = derive(profile(lost=2), ["coverage"])
 
