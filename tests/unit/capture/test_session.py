@@ -94,7 +94,7 @@ def test_finalizing_twice_does_nothing(tmp_path: Path) -> None:
 def test_unknown_output_format_leaves_the_session_live() -> None:
     session = proton.start("a")
 
-    with pytest.raises(ValueError, match="Unknown output format: chrome_trace"):
+    with pytest.raises(ValueError, match="chrome_trace needs a timeline"):
         proton.finalize(session, "chrome_trace")
 
     assert [each.id for each in live_sessions()] == [session]
