@@ -85,7 +85,8 @@ def doubles(folder: Path, *, with_subscribe_v2: bool = False) -> Doubles:
     options = ["-DFAKE_CUPTI_13"] if with_subscribe_v2 else []
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        newest = max(_newest(HERE), _newest(SOURCES / "driver"))
+        device = SOURCES / "collector" / "instrumentation" / "device"
+        newest = max(_newest(HERE), _newest(SOURCES / "driver"), _newest(device))
         made = place / "libcuda.so.1"
         if not made.exists() or made.stat().st_mtime < newest:
             sources = sorted((HERE / "fake_cupti").glob("*.cpp"))

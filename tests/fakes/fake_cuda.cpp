@@ -3,6 +3,8 @@
 //   FAKE_CUDA_DEVICES  number of devices (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
 //   FAKE_CUDA_LAUNCHES "1": cuLaunchKernel is seen by the double of libcupti in FAKE_CUPTI_LIB
 //   FAKE_CUDA_FAIL     "cuCtxSynchronize=700": entry points that return a code
+// Streams are synchronous. The kernels that reduce records run on the host (emulated_kernels.h),
+// others do nothing.
 // When libcupti's double is loaded under the name in FAKE_CUPTI_LIB, cuCtxSynchronize completes the
 // records that it holds back for the current context, or ends the captures that are open.
 #include <dlfcn.h>
@@ -14,6 +16,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "driver/cuda_abi.h"
 
@@ -52,11 +55,36 @@ std::map<std::string, uint64_t> &calls() {
   return *instance;
 }
 
+/// Faults that a test plans: the call after `skip` others of its name returns `code`.
+struct PlannedFault {
+  std::string name; ///< empty: every call counts
+  int code = 0;
+  uint64_t skip = 0;
+};
+PlannedFault &plan() {
+  static auto *instance = new PlannedFault;
+  return *instance;
+}
+
+int planned_fault(const char *name) {
+  std::lock_guard lock(calls_mutex);
+  PlannedFault &next = plan();
+  if (next.code == 0 || (!next.name.empty() && next.name != name))
+    return 0;
+  if (next.skip != 0) {
+    --next.skip;
+    return 0;
+  }
+  return std::exchange(next.code, 0);
+}
+
 int fault(const char *name) {
   {
     std::lock_guard lock(calls_mutex);
     ++calls()[name];
   }
+  if (const int code = planned_fault(name); code != 0)
+    return code;
   const char *environment = std::getenv("FAKE_CUDA_FAIL");
   if (environment == nullptr)
     return 0;
@@ -114,6 +142,8 @@ bool launches_are_seen() {
   return text != nullptr && std::strcmp(text, "1") == 0;
 }
 
+bool break_open_captures();
+
 } // namespace
 
 #define FAULT(name)                                                                                \
@@ -124,6 +154,16 @@ bool launches_are_seen() {
 EXPORT uint64_t fake_cuda_calls(const char *name) {
   std::lock_guard lock(calls_mutex);
   return calls()[name];
+}
+/// The call of `name` (null: of any) after `skip` others returns `code`, once.
+EXPORT void fake_cuda_plan_fault(const char *name, int code, uint64_t skip) {
+  std::lock_guard lock(calls_mutex);
+  plan() = {name == nullptr ? "" : name, code, skip};
+}
+/// Whether the planned fault has not come.
+EXPORT bool fake_cuda_fault_waits() {
+  std::lock_guard lock(calls_mutex);
+  return plan().code != 0;
 }
 EXPORT uint64_t fake_cuda_synchronisations() { return synchronisations; }
 /// 0: the thread has no current context.
@@ -246,6 +286,8 @@ EXPORT int cuCtxSynchronize() {
   if (current() == nullptr)
     return cuda::kErrorInvalidContext;
   ++synchronisations;
+  if (break_open_captures())
+    return kErrorStreamCaptureUnsupported;
   return wait_for(context_id(current()));
 }
 
@@ -255,18 +297,10 @@ EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   return cuda::kSuccess;
 }
 
-EXPORT int cuStreamIsCapturing(void *, int *status) {
-  FAULT(cuStreamIsCapturing);
-  *status = cuda::kCaptureNone;
-  return cuda::kSuccess;
-}
-
 EXPORT int cuStreamCreateWithPriority(void **stream, unsigned, int) {
   *stream = reinterpret_cast<void *>((2ULL << 44) | (9ULL << 4));
   return cuda::kSuccess;
 }
-EXPORT int cuStreamDestroy_v2(void *) { return cuda::kSuccess; }
-EXPORT int cuStreamSynchronize(void *) { return cuda::kSuccess; }
 EXPORT int cuStreamGetCtx(void *, void **context) {
   *context = current();
   return cuda::kSuccess;
@@ -278,63 +312,15 @@ EXPORT int cuGraphNodeGetType(void *, int *type) {
   return cuda::kSuccess;
 }
 
-// Memory of the device is memory of the host.
-EXPORT int cuMemAlloc_v2(void **memory, size_t bytes) {
-  *memory = std::malloc(bytes);
-  return *memory == nullptr ? cuda::kErrorOutOfMemory : cuda::kSuccess;
-}
-EXPORT int cuMemFree_v2(void *memory) {
-  std::free(memory);
-  return cuda::kSuccess;
-}
-EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) { return cuMemAlloc_v2(memory, bytes); }
-EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-  return cuMemAlloc_v2(memory, bytes);
-}
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {
   FAULT(cuThreadExchangeStreamCaptureMode);
   static thread_local int present = 0;
   std::swap(present, *mode);
   return cuda::kSuccess;
 }
-EXPORT int cuMemFreeHost(void *memory) { return cuMemFree_v2(memory); }
-EXPORT int cuMemHostGetDevicePointer_v2(void **device, void *host, unsigned) {
-  *device = host;
-  return cuda::kSuccess;
-}
-EXPORT int cuMemcpyDtoHAsync_v2(void *target, void *source, size_t bytes, void *) {
-  std::memcpy(target, source, bytes);
-  return cuda::kSuccess;
-}
-EXPORT int cuMemsetD32Async(void *target, unsigned value, size_t count, void *) {
-  for (size_t i = 0; i < count; ++i)
-    static_cast<unsigned *>(target)[i] = value;
-  return cuda::kSuccess;
-}
-
-EXPORT int cuModuleLoadData(void **module, const void *image) {
-  FAULT(cuModuleLoadData);
-  *module = const_cast<void *>(image);
-  return cuda::kSuccess;
-}
-EXPORT int cuModuleUnload(void *) { return cuda::kSuccess; }
-EXPORT int cuModuleGetFunction(void **function, void *module, const char *) {
-  *function = module;
-  return cuda::kSuccess;
-}
-EXPORT int cuFuncGetAttribute(int *value, int, void *) {
-  *value = 0;
-  return cuda::kSuccess;
-}
-EXPORT int cuFuncSetAttribute(void *, int, int) { return cuda::kSuccess; }
-EXPORT int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                          unsigned, void *, void **, void **) {
-  FAULT(cuLaunchKernel);
-  if (launches_are_seen())
-    control("fake_cupti_launch", static_cast<const char *>("kernel"), uint32_t{7});
-  return cuda::kSuccess;
-}
 EXPORT int cuLaunchKernelEx(const cuda::LaunchConfig *, void *, void **, void **) {
   FAULT(cuLaunchKernelEx);
   return cuda::kSuccess;
 }
+
+#include "fake_cuda_work.h"

@@ -10,6 +10,8 @@ namespace proton::cuda {
 
 using Result = int; // CUresult
 enum CaptureMode : int { kCaptureModeRelaxed = 2 };
+enum StreamFlags : unsigned { kStreamNonBlocking = 1 };
+enum EventFlags : unsigned { kEventDisableTiming = 2 };
 enum HostAllocFlags : unsigned { kHostAllocPortable = 1, kHostAllocDeviceMap = 2 };
 enum ResultCode : int {
   kSuccess = 0,
@@ -20,10 +22,13 @@ enum ResultCode : int {
   kErrorNoDevice = 100,
   kErrorInvalidDevice = 101,
   kErrorInvalidContext = 201,
+  kErrorNotFound = 500,
+  kErrorNotReady = 600,
   kErrorStreamCaptureUnsupported = 900,
   kErrorStreamCaptureImplicit = 906,
 };
 
+using DevicePointer = unsigned long long; // CUdeviceptr
 using Device = int; // CUdevice; contexts, streams, graphs, nodes and functions are void *
 
 enum DeviceAttribute : int {
@@ -36,6 +41,8 @@ enum DeviceAttribute : int {
   kAttributeCapabilityMajor = 75,
   kAttributeCapabilityMinor = 76,
 };
+
+enum FunctionAttribute : int { kFunctionSharedBytes = 1, kFunctionRegisters = 4 };
 
 enum StreamCaptureStatus : int { kCaptureNone = 0, kCaptureActive = 1, kCaptureInvalidated = 2 };
 
@@ -153,6 +160,33 @@ using MemHostAlloc = Result (*)(void **memory, size_t bytes, unsigned flags);
 using ThreadExchangeStreamCaptureMode = Result (*)(int *mode);
 using StreamIsCapturing = Result (*)(void *stream, int *status);
 using StreamGetCtx = Result (*)(void *stream, void **context);
+using StreamGetId = Result (*)(void *stream, unsigned long long *id); ///< from 12.0
+/// cuStreamGetCaptureInfo_v2, from 11.3; all but the status may be null.
+using StreamGetCaptureInfo = Result (*)(void *stream, int *status, unsigned long long *id,
+                                        void **graph, const void **dependencies, size_t *count);
+using StreamCreate = Result (*)(void **stream, unsigned flags);
+using StreamDestroy = Result (*)(void *stream); ///< cuStreamDestroy_v2
+using StreamSynchronize = Result (*)(void *stream);
+using StreamWaitEvent = Result (*)(void *stream, void *event, unsigned flags);
+using EventCreate = Result (*)(void **event, unsigned flags);
+using EventDestroy = Result (*)(void *event); ///< cuEventDestroy_v2
+using EventRecord = Result (*)(void *event, void *stream);
+using EventSynchronize = Result (*)(void *event);
+using ModuleLoadData = Result (*)(void **module, const void *image);
+using ModuleUnload = Result (*)(void *module);
+using ModuleGetFunction = Result (*)(void **function, void *module, const char *name);
+using FuncGetAttribute = Result (*)(int *value, int attribute, void *function);
+using LaunchKernel = Result (*)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                unsigned block_x, unsigned block_y, unsigned block_z,
+                                unsigned shared_bytes, void *stream, void **parameters,
+                                void **extra);
+using MemAlloc = Result (*)(DevicePointer *memory, size_t bytes); ///< cuMemAlloc_v2
+using MemFree = Result (*)(DevicePointer memory);                 ///< cuMemFree_v2
+using MemFreeHost = Result (*)(void *memory);
+using MemsetD8Async = Result (*)(DevicePointer memory, unsigned char value, size_t bytes,
+                                 void *stream);
+/// cuMemcpyDtoHAsync_v2
+using MemcpyDtoHAsync = Result (*)(void *to, DevicePointer from, size_t bytes, void *stream);
 using GraphNodeGetType = Result (*)(void *node, int *type);
 } // namespace function
 

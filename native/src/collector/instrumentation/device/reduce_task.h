@@ -5,6 +5,8 @@
 
 namespace proton::device {
 
+inline constexpr uint32_t kLanes = 32;
+inline constexpr uint32_t kMaxRanges = 8;
 inline constexpr uint32_t kMaxWarps = 32; ///< of a program: 1024 threads
 
 /// The buffer of one launch and where its totals go. Totals on the device are a KernelTotals and
@@ -20,7 +22,11 @@ struct ReduceTask {
   uint32_t scopes;
   uint32_t record_cost; ///< as in BufferLayout
   uint32_t clock_bits;
-  uint32_t local_buckets;      ///< 1: histograms fit into the shared memory of a block
+  uint32_t local_buckets; ///< 1: histograms fit into the shared memory of a block
+  uint32_t ranges;        ///< of programs that count; 0: all do
+  uint32_t reserved;
+  uint32_t first[kMaxRanges];
+  uint32_t last[kMaxRanges];   ///< included
   uint8_t warp_ids[kMaxWarps]; ///< of the segments
 };
 

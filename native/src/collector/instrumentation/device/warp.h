@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+
+#include "collector/instrumentation/device/reduce_task.h"
 #ifndef __CUDACC__
 #include <array>
 #include <bit>
@@ -19,7 +21,6 @@
 
 namespace proton::device {
 
-inline constexpr uint32_t kLanes = 32;
 inline constexpr uint32_t kAllLanes = 0xffffffffu;
 
 #ifdef __CUDACC__

@@ -29,6 +29,12 @@ public:
   PB_DEVICE void flush();
 
 private:
+  PB_DEVICE bool is_kept(uint64_t index) const {
+    bool is_kept = task_.ranges == 0;
+    for (uint32_t i = 0; i < task_.ranges; ++i)
+      is_kept |= index >= task_.first[i] && index <= task_.last[i];
+    return is_kept;
+  }
   PB_DEVICE void read_program(uint64_t index, uint32_t first_segment);
   PB_DEVICE void count_program(const ProgramView &program);
   PB_DEVICE bool read_segment(const Segment &segment);
@@ -54,7 +60,7 @@ PB_DEVICE void WarpReduction::read() {
 }
 
 PB_DEVICE void WarpReduction::read_program(uint64_t index, uint32_t first_segment) {
-  if (first_segment >= task_.segments)
+  if (first_segment >= task_.segments || !is_kept(index))
     return;
   ProgramView program(task_, index);
   if (first_segment == 0)
@@ -196,7 +202,8 @@ PB_DEVICE void WarpReduction::finish() {
     Lanes<bool> has_events;
     for_lanes([&](uint32_t lane) {
       uint64_t index = program_at(base + lane);
-      has_events[lane] = index < task_.programs && ProgramView::has_events(task_, index);
+      has_events[lane] =
+          index < task_.programs && is_kept(index) && ProgramView::has_events(task_, index);
     });
     for (uint32_t rest = ballot(has_events); rest != 0; rest &= rest - 1) {
       ProgramView program(task_, program_at(base + lowest_bit(rest)));

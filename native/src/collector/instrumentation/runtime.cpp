@@ -1,0 +1,290 @@
+#include "collector/instrumentation/runtime.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "context/current.h"
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+constexpr const char *kFailedReduction = "launch whose records the device did not reduce";
+constexpr const char *kFailedHarvest = "launch whose totals the device did not give back";
+
+std::atomic<uint64_t> g_serial{0};
+std::atomic<bool> g_is_forked{false};
+
+} // namespace
+
+OpenLaunches &OpenLaunches::of_thread() noexcept {
+  static constinit thread_local OpenLaunches launches;
+  return launches;
+}
+
+InstrumentationRuntime::InstrumentationRuntime(RecordSink &sink, InstrumentationOptions options)
+    : sink_(sink), options_(options), serial_(g_serial.fetch_add(1) + 1) {
+  static const bool installed =
+      pthread_atfork(nullptr, nullptr, [] { g_is_forked.store(true); }) == 0;
+  static_cast<void>(installed);
+}
+
+InstrumentationRuntime::~InstrumentationRuntime() { stop(); }
+
+void InstrumentationRuntime::start() {
+  if (g_is_forked.load())
+    throw Error(ErrorCode::kUnavailable,
+                "scopes inside kernels are not recorded in a child that was forked; start the "
+                "child by spawn or exec");
+  std::lock_guard lock(mutex_);
+  if (is_running_)
+    throw Error(ErrorCode::kUnavailable,
+                "the instrumentation collector runs already; stop it first");
+  if (!work_)
+    work_ = std::make_unique<CudaWork>(CudaWork::open());
+  places_ = std::make_unique<LaunchPlaces>(*work_);
+  facts_ = {};
+  is_running_ = true;
+}
+
+void InstrumentationRuntime::add_kernel(uint64_t function, Kernel kernel) {
+  std::lock_guard lock(mutex_);
+  kernels_[function] = std::move(kernel);
+}
+
+void InstrumentationRuntime::remove_kernel(uint64_t function) {
+  std::lock_guard lock(mutex_);
+  kernels_.erase(function);
+}
+
+void InstrumentationRuntime::check_size(size_t bytes) const {
+  if (bytes > options_.byte_limit)
+    throw Error(ErrorCode::kUsage,
+                "a launch needs " + std::to_string(bytes) +
+                    " bytes for the records of its scopes, more than byte_limit=" +
+                    std::to_string(options_.byte_limit) +
+                    "; raise byte_limit, launch a smaller grid, or make the buffer smaller "
+                    "(buffer_size, or fewer warps by sampling_options)");
+  if (bytes >= options_.addressable_bytes)
+    throw Error(ErrorCode::kUnavailable,
+                "a launch needs " + std::to_string(bytes) +
+                    " bytes for the records of its scopes, but the code of this Triton reaches "
+                    "only " +
+                    std::to_string(options_.addressable_bytes) +
+                    "; launch a smaller grid, make the buffer smaller, or use a newer Triton");
+}
+
+cuda::DevicePointer InstrumentationRuntime::allocate(size_t bytes, void *stream) {
+  check_size(bytes);
+  OpenLaunches &open = OpenLaunches::of_thread();
+  std::lock_guard lock(mutex_);
+  if (!is_running_)
+    throw Error(ErrorCode::kUnavailable, "a kernel with records was launched, but the "
+                                         "instrumentation collector does not run");
+  ContextPlaces &context = places_->current();
+  uint64_t capture_id = context.capture_of(stream);
+  if (capture_id != 0 && options_.trace)
+    throw Error(ErrorCode::kUnavailable,
+                "a timeline of scopes inside kernels cannot be recorded while a CUDA graph is "
+                "captured: each launch of the graph would need a buffer of its own; record a tree "
+                "(data=\"tree\"), or launch without a graph");
+  if (open.is_full()) {
+    abandon(open.oldest());
+    open.drop_oldest();
+  }
+  ScratchPool &pool = context.pool(stream, capture_id);
+  ScratchBuffer &buffer = pool.take(bytes);
+  if (buffer.is_dirty && capture_id == 0)
+    buffer.is_dirty =
+        context.device().clear(buffer.address, buffer.bytes, stream) != cuda::kSuccess;
+  open.push({serial_, &pool, &buffer, bytes, stream, capture_id, nullptr});
+  return buffer.address;
+}
+
+/// The launch never ended; its kernel may have run nevertheless. [lock held]
+void InstrumentationRuntime::abandon(const OpenLaunch &launch) noexcept {
+  if (launch.owner != serial_)
+    return;
+  launch.buffer->is_dirty = true;
+  launch.pool->give_back(*launch.buffer);
+  ++facts_.abandoned;
+}
+
+void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept {
+  OpenLaunches &open = OpenLaunches::of_thread();
+  if (open.size() == 0)
+    return;
+  Situation now = situation();
+  Capture at = now.active ? capture_current() : Capture{};
+  std::lock_guard lock(mutex_);
+  auto found = kernels_.find(function);
+  if (!is_running_ || found == kernels_.end())
+    return; // it has no records, so the buffer is of a launch around it
+  uint32_t position = open.find(serial_, stream, found->second->scratch_bytes);
+  if (position == OpenLaunches::kMost)
+    return;
+  for (; open.size() > position + 1; open.drop_newest())
+    abandon(open.newest());
+  OpenLaunch launch = open.newest();
+  open.drop_newest();
+  launch.buffer->is_dirty = true; // until its reduction is queued
+  try {
+    if (now.active)
+      finish(launch, found->second, at);
+  } catch (...) { // no memory of the device for totals, or none of the host
+    lose(kFailedReduction, 1);
+  }
+  launch.pool->give_back(*launch.buffer);
+}
+
+/// Has the launch's records reduced behind it on its stream. [lock held]
+void InstrumentationRuntime::finish(const OpenLaunch &launch, const Kernel &kernel,
+                                    const Capture &at) {
+  ContextPlaces &context = places_->current();
+  DeviceContext &device = context.device();
+  device::ReduceTask task = kernel->task;
+  task.buffer = reinterpret_cast<unsigned char *>(launch.buffer->address);
+  task.totals =
+      reinterpret_cast<unsigned char *>(context.totals().find(kernel, at, launch.capture_id));
+  task.programs = static_cast<uint32_t>(launch.bytes / kernel->scratch_bytes);
+  device::ReduceShape shape = device::reduce_shape(
+      task.scopes, task.segments, task.programs, device.processors(), sizeof(ScopeTotals::buckets));
+  task.local_buckets = shape.local_buckets;
+  if (device.reduce(task, shape, launch.stream) != cuda::kSuccess) {
+    lose(kFailedReduction, 1);
+    return;
+  }
+  ++facts_.launches;
+  ++context.unread;
+  launch.buffer->is_dirty = false;
+  // What programs wrote beyond their headers could be taken for a header of another layout by the
+  // next launch, if it has programs that never run.
+  if (device.may_skip_programs())
+    launch.buffer->is_dirty =
+        device.clear(launch.buffer->address, launch.bytes, launch.stream) != cuda::kSuccess;
+}
+
+void InstrumentationRuntime::lose(const char *reason, uint64_t count) noexcept {
+  facts_.failed += count;
+  sink_.dropped({reason, count, true});
+}
+
+/// Waits for the context, unless that would end a capture. [flush lock held, not the other]
+void InstrumentationRuntime::synchronize(ContextPlaces &context) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (context.is_capturing())
+      return;
+  }
+  work_->functions().ctx_synchronize(); // a failure shows where totals are read
+}
+
+/// Hands on what was reduced so far. [flush lock held]
+void InstrumentationRuntime::deliver() noexcept {
+  std::vector<ContextPlaces *> contexts;
+  {
+    std::lock_guard lock(mutex_);
+    contexts = places_->list();
+  }
+  EpochId epoch = situation().epoch;
+  for (ContextPlaces *context : contexts) {
+    CurrentContext current(work_->functions(), context->device().context());
+    synchronize(*context);
+    std::vector<HarvestedTotals> harvested;
+    {
+      std::lock_guard lock(mutex_);
+      uint64_t unread = std::exchange(context->unread, 0);
+      try {
+        context->totals().harvest(harvested);
+      } catch (...) {
+        lose(kFailedHarvest, unread);
+      }
+      if (!context->is_capturing()) {
+        context->free_outgrown();
+        // One flush later than needed, for a launch that took its place in the old epoch.
+        context->totals().forget_before(flushed_epoch_);
+      }
+    }
+    for (const HarvestedTotals &each : harvested)
+      emit(each, context->device().device());
+  }
+  flushed_epoch_ = epoch;
+}
+
+void InstrumentationRuntime::emit(const HarvestedTotals &harvested, int device) noexcept {
+  const InstrumentedKernel &kernel = *harvested.kernel;
+  CycleRecord record;
+  record.at = harvested.at;
+  record.kernel = kernel.name.c_str();
+  record.device_index = device;
+  record.warps = kernel.task.segments;
+  record.scopes = kernel.scopes;
+  record.totals = &harvested.totals;
+  record.scope_totals = harvested.scopes.data();
+  sink_.complete(record);
+}
+
+void InstrumentationRuntime::flush() {
+  if (g_is_forked.load())
+    return;
+  std::lock_guard flushing(flush_mutex_);
+  {
+    std::lock_guard lock(mutex_);
+    if (!is_running_)
+      return;
+  }
+  deliver();
+}
+
+void InstrumentationRuntime::stop() {
+  if (g_is_forked.load())
+    return; // threads, locks and the device belong to the parent
+  std::lock_guard flushing(flush_mutex_);
+  {
+    std::lock_guard lock(mutex_);
+    if (!is_running_)
+      return;
+    // Launches of other threads may be on their way; their buffers stay.
+    OpenLaunches &open = OpenLaunches::of_thread();
+    for (; open.size() != 0; open.drop_newest())
+      abandon(open.newest());
+  }
+  deliver();
+  std::lock_guard lock(mutex_);
+  release();
+  is_running_ = false;
+}
+
+/// Gives the devices' memory back. A graph may run at any later time: its memory, and the code that
+/// it runs, stay for the life of the process. [both locks held]
+void InstrumentationRuntime::release() noexcept {
+  for (ContextPlaces *context : places_->list()) {
+    CurrentContext current(work_->functions(), context->device().context());
+    bool is_idle =
+        !context->is_capturing() && work_->functions().ctx_synchronize() == cuda::kSuccess;
+    facts_.graph_bytes += context->graph_bytes();
+    if (!current.holds() || !is_idle)
+      continue; // what still runs may write to it; a broken context takes its memory along
+    bool is_used_by_graphs = context->graph_bytes() != 0;
+    context->free_all();
+    if (!is_used_by_graphs)
+      context->device().release();
+  }
+  places_.reset();
+}
+
+InstrumentationFacts InstrumentationRuntime::facts() const {
+  std::lock_guard lock(mutex_);
+  InstrumentationFacts facts = facts_;
+  if (!places_)
+    return facts;
+  facts.device_bytes = facts.graph_bytes = 0;
+  for (const ContextPlaces *context : places_->list()) {
+    facts.device_bytes += context->bytes();
+    facts.graph_bytes += context->graph_bytes();
+  }
+  return facts;
+}
+
+} // namespace proton

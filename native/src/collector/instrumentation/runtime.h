@@ -1,0 +1,81 @@
+// The collector of scopes inside kernels: gives each launch a buffer, has the device reduce it when
+// the launch is over, and hands the totals on when it is asked to.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "collector/collector.h"
+#include "collector/instrumentation/launch_places.h"
+#include "collector/instrumentation/open_launches.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+struct InstrumentationOptions {
+  size_t byte_limit = size_t{1} << 30; ///< of one launch
+  /// Bytes that the compiler's code can address: Triton before 3.7 multiplies in 32 bits.
+  size_t addressable_bytes = ~size_t{0};
+  bool trace = false;
+};
+
+struct InstrumentationFacts {
+  uint64_t launches = 0;  ///< whose records were reduced or copied
+  uint64_t failed = 0;    ///< whose records were lost: the driver refused
+  uint64_t abandoned = 0; ///< that never ended: they failed
+  size_t device_bytes = 0;
+  size_t graph_bytes = 0; ///< of those: kept for graphs that may be launched again
+};
+
+class InstrumentationRuntime final : public Collector {
+public:
+  InstrumentationRuntime(RecordSink &sink, InstrumentationOptions options);
+  ~InstrumentationRuntime() override;
+
+  void start() override;
+  void flush() override;
+  void stop() override;
+
+  /// Describes a loaded function, in place of what was known. [any thread]
+  void add_kernel(uint64_t function, std::shared_ptr<const InstrumentedKernel> kernel);
+  void remove_kernel(uint64_t function);
+  InstrumentationFacts facts() const;
+
+  /// Memory for the records of the launch that follows in the calling thread. Throws
+  /// Error(kUsage) when it is more than the limit, and Error(kUnavailable). [launching thread]
+  cuda::DevicePointer allocate(size_t bytes, void *stream);
+  /// The launch call of the function returned. [launching thread, noexcept]
+  void launched(uint64_t function, void *stream) noexcept;
+  /// Whether the calling thread has a launch that may end.
+  static bool has_open_launch() noexcept { return OpenLaunches::of_thread().size() != 0; }
+
+private:
+  using Kernel = std::shared_ptr<const InstrumentedKernel>;
+
+  void check_size(size_t bytes) const;
+  void abandon(const OpenLaunch &launch) noexcept;
+  void finish(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
+  void lose(const char *reason, uint64_t count) noexcept;
+  void synchronize(ContextPlaces &context) noexcept;
+  void deliver() noexcept;
+  void emit(const HarvestedTotals &harvested, int device) noexcept;
+  void release() noexcept;
+
+  RecordSink &sink_;
+  const InstrumentationOptions options_;
+  const uint64_t serial_; ///< tells its launches from those of others
+
+  std::mutex flush_mutex_;   ///< one flush at a time; before `mutex_`
+  mutable std::mutex mutex_; ///< of all that follows
+  std::unique_ptr<CudaWork> work_;
+  std::unique_ptr<LaunchPlaces> places_;
+  std::unordered_map<uint64_t, Kernel> kernels_; ///< by function
+  bool is_running_ = false;
+  EpochId flushed_epoch_ = 0;
+  InstrumentationFacts facts_;
+};
+
+} // namespace proton

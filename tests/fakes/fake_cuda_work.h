@@ -1,0 +1,251 @@
+// The part of libcuda's double that runs work: memory, streams, events, modules and kernels.
+// Included by fake_cuda.cpp.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "emulated_kernels.h"
+
+namespace {
+
+/// One stream may be captured at a time; what it runs meanwhile is kept for replays.
+struct FakeCapture {
+  void *stream = nullptr;
+  unsigned long long id = 0; ///< of the open capture; 0: none
+  unsigned long long newest_id = 0;
+  bool is_broken = false;
+  std::map<unsigned long long, std::vector<std::function<void()>>> graphs;
+};
+std::recursive_mutex work_mutex;
+FakeCapture &capture() {
+  static auto *instance = new FakeCapture;
+  return *instance;
+}
+
+bool is_captured(void *stream) { return capture().id != 0 && capture().stream == stream; }
+
+bool break_open_captures() {
+  std::lock_guard lock(work_mutex);
+  capture().is_broken |= capture().id != 0;
+  return capture().id != 0;
+}
+
+/// Runs the work, or keeps it for the graph.
+void run_on(void *stream, std::function<void()> work) {
+  std::lock_guard lock(work_mutex);
+  if (is_captured(stream))
+    capture().graphs[capture().id].push_back(std::move(work));
+  else
+    work();
+}
+
+// Memory of the device, so that a test finds what is not given back.
+std::map<void *, size_t> &allocations() {
+  static auto *instance = new std::map<void *, size_t>;
+  return *instance;
+}
+
+int allocate(void **memory, size_t bytes) {
+  *memory = std::malloc(bytes);
+  if (*memory == nullptr)
+    return cuda::kErrorOutOfMemory;
+  std::memset(*memory, 0xa5, bytes); // nobody clears it
+  std::lock_guard lock(work_mutex);
+  allocations()[*memory] = bytes;
+  return cuda::kSuccess;
+}
+
+int release(void *memory) {
+  std::lock_guard lock(work_mutex);
+  if (allocations().erase(memory) == 0)
+    return cuda::kErrorInvalidValue;
+  std::free(memory);
+  return cuda::kSuccess;
+}
+
+const char *const kOwnKernels[] = {"proton_bench_reduce", "proton_bench_harvest",
+                                   "proton_bench_anchor"};
+uint64_t anchor_calls = 0;
+
+struct FakeLaunch {
+  unsigned blocks, threads, shared_bytes;
+  void *stream;
+};
+
+/// Whether it is a kernel of ours, which then ran.
+bool run_own(void *function, const FakeLaunch &launch, void **parameters) {
+  namespace device = proton::device;
+  if (function == kOwnKernels[0]) {
+    auto task = *static_cast<device::ReduceTask *>(parameters[0]);
+    run_on(launch.stream,
+           [=] { emulated::reduce(task, launch.blocks, launch.threads, launch.shared_bytes); });
+  } else if (function == kOwnKernels[1]) {
+    auto task = *static_cast<device::HarvestTask *>(parameters[0]);
+    run_on(launch.stream, [=] { emulated::harvest(task); });
+  } else if (function == kOwnKernels[2]) {
+    auto task = *static_cast<device::AnchorTask *>(parameters[0]);
+    run_on(launch.stream, [=] { emulated::anchor(task, anchor_calls++); });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+} // namespace
+
+// Control.
+EXPORT size_t fake_cuda_allocations() {
+  std::lock_guard lock(work_mutex);
+  return allocations().size();
+}
+/// Begins to capture what runs on the stream; returns the id of the graph.
+EXPORT unsigned long long fake_cuda_begin_capture(void *stream) {
+  std::lock_guard lock(work_mutex);
+  capture().stream = stream;
+  capture().is_broken = false;
+  return capture().id = ++capture().newest_id;
+}
+/// False where somebody broke the capture.
+EXPORT bool fake_cuda_end_capture() {
+  std::lock_guard lock(work_mutex);
+  capture().id = 0;
+  return !capture().is_broken;
+}
+EXPORT void fake_cuda_replay(unsigned long long id) {
+  std::lock_guard lock(work_mutex);
+  for (const std::function<void()> &work : capture().graphs[id])
+    work();
+}
+
+EXPORT int cuStreamIsCapturing(void *stream, int *status) {
+  FAULT(cuStreamIsCapturing);
+  std::lock_guard lock(work_mutex);
+  *status = is_captured(stream) ? cuda::kCaptureActive : cuda::kCaptureNone;
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long long *id, void **,
+                                     const void **, size_t *) {
+  FAULT(cuStreamGetCaptureInfo_v2);
+  std::lock_guard lock(work_mutex);
+  *status = is_captured(stream) ? cuda::kCaptureActive : cuda::kCaptureNone;
+  if (id != nullptr)
+    *id = is_captured(stream) ? capture().id : 0;
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamGetId(void *stream, unsigned long long *id) {
+  FAULT(cuStreamGetId);
+  *id = reinterpret_cast<uintptr_t>(stream) + 1;
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamCreate(void **stream, unsigned) {
+  FAULT(cuStreamCreate);
+  *stream = std::malloc(1);
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamDestroy_v2(void *stream) {
+  FAULT(cuStreamDestroy_v2);
+  if (reinterpret_cast<uintptr_t>(stream) >> 44 != 2) // else of cuStreamCreateWithPriority
+    std::free(stream);
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamSynchronize(void *) {
+  FAULT(cuStreamSynchronize);
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamWaitEvent(void *, void *, unsigned) {
+  FAULT(cuStreamWaitEvent);
+  return cuda::kSuccess;
+}
+
+EXPORT int cuEventCreate(void **event, unsigned) {
+  FAULT(cuEventCreate);
+  *event = std::malloc(1);
+  return cuda::kSuccess;
+}
+EXPORT int cuEventDestroy_v2(void *event) {
+  FAULT(cuEventDestroy_v2);
+  std::free(event);
+  return cuda::kSuccess;
+}
+EXPORT int cuEventRecord(void *, void *) {
+  FAULT(cuEventRecord);
+  return cuda::kSuccess;
+}
+EXPORT int cuEventSynchronize(void *) {
+  FAULT(cuEventSynchronize);
+  return cuda::kSuccess;
+}
+
+// Memory of the device is memory of the host.
+EXPORT int cuMemAlloc_v2(void **memory, size_t bytes) {
+  FAULT(cuMemAlloc_v2);
+  return allocate(memory, bytes);
+}
+EXPORT int cuMemFree_v2(void *memory) {
+  FAULT(cuMemFree_v2);
+  return release(memory);
+}
+EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) { return allocate(memory, bytes); }
+EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  FAULT(cuMemHostAlloc);
+  return allocate(memory, bytes);
+}
+EXPORT int cuMemFreeHost(void *memory) {
+  FAULT(cuMemFreeHost);
+  return release(memory);
+}
+EXPORT int cuMemHostGetDevicePointer_v2(void **device, void *host, unsigned) {
+  *device = host;
+  return cuda::kSuccess;
+}
+EXPORT int cuMemcpyDtoHAsync_v2(void *target, void *source, size_t bytes, void *stream) {
+  FAULT(cuMemcpyDtoHAsync_v2);
+  run_on(stream, [=] { std::memcpy(target, source, bytes); });
+  return cuda::kSuccess;
+}
+EXPORT int cuMemsetD8Async(void *target, unsigned char value, size_t bytes, void *stream) {
+  FAULT(cuMemsetD8Async);
+  run_on(stream, [=] { std::memset(target, value, bytes); });
+  return cuda::kSuccess;
+}
+EXPORT int cuMemsetD32Async(void *target, unsigned value, size_t count, void *) {
+  for (size_t i = 0; i < count; ++i)
+    static_cast<unsigned *>(target)[i] = value;
+  return cuda::kSuccess;
+}
+
+EXPORT int cuModuleLoadData(void **module, const void *image) {
+  FAULT(cuModuleLoadData);
+  *module = const_cast<void *>(image);
+  return cuda::kSuccess;
+}
+EXPORT int cuModuleUnload(void *) {
+  FAULT(cuModuleUnload);
+  return cuda::kSuccess;
+}
+EXPORT int cuModuleGetFunction(void **function, void *module, const char *name) {
+  FAULT(cuModuleGetFunction);
+  *function = module;
+  for (const char *const &own : kOwnKernels)
+    if (std::strcmp(own, name) == 0)
+      *function = const_cast<char *>(own);
+  return cuda::kSuccess;
+}
+EXPORT int cuFuncGetAttribute(int *value, int, void *) {
+  FAULT(cuFuncGetAttribute);
+  *value = 0;
+  return cuda::kSuccess;
+}
+EXPORT int cuFuncSetAttribute(void *, int, int) { return cuda::kSuccess; }
+EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned, unsigned, unsigned block_x,
+                          unsigned, unsigned, unsigned shared_bytes, void *stream,
+                          void **parameters, void **) {
+  FAULT(cuLaunchKernel);
+  if (run_own(function, {grid_x, block_x, shared_bytes, stream}, parameters))
+    return cuda::kSuccess;
+  if (launches_are_seen())
+    control("fake_cupti_launch", static_cast<const char *>("kernel"), uint32_t{7});
+  return cuda::kSuccess;
+}
