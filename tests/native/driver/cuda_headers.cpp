@@ -27,6 +27,12 @@ SAME(kErrorDeinitialized, CUDA_ERROR_DEINITIALIZED);
 SAME(kErrorNoDevice, CUDA_ERROR_NO_DEVICE);
 SAME(kErrorInvalidDevice, CUDA_ERROR_INVALID_DEVICE);
 SAME(kErrorInvalidContext, CUDA_ERROR_INVALID_CONTEXT);
+SAME(kErrorNotFound, CUDA_ERROR_NOT_FOUND);
+SAME(kErrorNotReady, CUDA_ERROR_NOT_READY);
+SAME(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
+SAME(kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
+SAME(kFunctionSharedBytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+SAME(kFunctionRegisters, CU_FUNC_ATTRIBUTE_NUM_REGS);
 SAME(kErrorStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 SAME(kErrorStreamCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 SAME(kAttributeWarpSize, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
@@ -116,3 +122,44 @@ START(GraphAddChildNodeParams, child, cuGraphAddChildGraphNode_params, childGrap
 START(GraphExecKernelNodeSetParamsParams, graph_exec, cuGraphExecKernelNodeSetParams_v2_params,
       hGraphExec);
 START(GraphExecKernelNodeSetParamsParams, node, cuGraphExecKernelNodeSetParams_v2_params, hNode);
+
+// Calls of our own: the parameters are those of the declared functions, up to handles and enums,
+// which are pointers and ints.
+template <typename Ours, typename Theirs> struct SameCall;
+template <typename... Ours, typename... Theirs>
+struct SameCall<Result (*)(Ours...), CUresult (*)(Theirs...)> {
+  static constexpr bool value =
+      sizeof...(Ours) == sizeof...(Theirs) && ((sizeof(Ours) == sizeof(Theirs)) && ...);
+};
+#define SAME_CALL(ours, theirs) static_assert(SameCall<function::ours, decltype(&theirs)>::value)
+
+static_assert(sizeof(DevicePointer) == sizeof(CUdeviceptr));
+SAME_CALL(CtxGetCurrent, cuCtxGetCurrent);
+SAME_CALL(CtxGetDevice, cuCtxGetDevice);
+SAME_CALL(ModuleLoadData, cuModuleLoadData);
+SAME_CALL(ModuleUnload, cuModuleUnload);
+SAME_CALL(ModuleGetFunction, cuModuleGetFunction);
+SAME_CALL(FuncGetAttribute, cuFuncGetAttribute);
+SAME_CALL(LaunchKernel, cuLaunchKernel);
+SAME_CALL(MemAlloc, cuMemAlloc);
+SAME_CALL(MemFree, cuMemFree);
+SAME_CALL(MemHostAlloc, cuMemHostAlloc);
+SAME_CALL(MemFreeHost, cuMemFreeHost);
+SAME_CALL(MemsetD8Async, cuMemsetD8Async);
+SAME_CALL(MemcpyDtoHAsync, cuMemcpyDtoHAsync);
+SAME_CALL(StreamCreate, cuStreamCreate);
+SAME_CALL(StreamDestroy, cuStreamDestroy);
+SAME_CALL(StreamSynchronize, cuStreamSynchronize);
+SAME_CALL(StreamWaitEvent, cuStreamWaitEvent);
+SAME_CALL(StreamIsCapturing, cuStreamIsCapturing);
+#if CUDA_VERSION >= 12000
+SAME_CALL(StreamGetId, cuStreamGetId);
+#endif
+#if CUDA_VERSION >= 12000 && CUDA_VERSION < 13000
+SAME_CALL(StreamGetCaptureInfo, cuStreamGetCaptureInfo); // _v2; of 13 the header names _v3 so
+#endif
+SAME_CALL(EventCreate, cuEventCreate);
+SAME_CALL(EventDestroy, cuEventDestroy);
+SAME_CALL(EventRecord, cuEventRecord);
+SAME_CALL(EventSynchronize, cuEventSynchronize);
+SAME_CALL(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode);
