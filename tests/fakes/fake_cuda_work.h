@@ -100,6 +100,11 @@ EXPORT size_t fake_cuda_allocations() {
   std::lock_guard lock(work_mutex);
   return allocations().size();
 }
+/// How often clocks were noted: see emulated::anchor.
+EXPORT uint64_t fake_cuda_anchor_calls() {
+  std::lock_guard lock(work_mutex);
+  return anchor_calls;
+}
 /// Begins to capture what runs on the stream; returns the id of the graph.
 EXPORT unsigned long long fake_cuda_begin_capture(void *stream) {
   std::lock_guard lock(work_mutex);

@@ -178,6 +178,9 @@ py::dict list_facts(const PythonRuntime &self) {
   listed["abandoned_launches"] = facts.abandoned;
   listed["device_bytes"] = facts.device_bytes;
   listed["graph_bytes"] = facts.graph_bytes;
+  listed["trace_waits"] = facts.trace.waits;
+  listed["pinned_bytes"] = facts.trace.pinned_bytes;
+  listed["clock_mhz"] = facts.trace.clock_hz / 1e6;
   return listed;
 }
 

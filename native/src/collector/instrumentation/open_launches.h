@@ -16,7 +16,6 @@ struct OpenLaunch {
   size_t bytes = 0;
   void *stream = nullptr;
   uint64_t capture_id = 0;
-  void *trace = nullptr; ///< what trace mode keeps of it
 };
 
 /// A launch that failed stays, for Triton does not tell; it is dropped when an older one ends, or

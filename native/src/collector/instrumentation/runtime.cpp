@@ -11,6 +11,7 @@ namespace proton {
 namespace {
 
 constexpr const char *kFailedReduction = "launch whose records the device did not reduce";
+constexpr const char *kFailedCopy = "launch whose timeline the device did not copy";
 constexpr const char *kFailedHarvest = "launch whose totals the device did not give back";
 
 std::atomic<uint64_t> g_serial{0};
@@ -30,7 +31,11 @@ InstrumentationRuntime::InstrumentationRuntime(RecordSink &sink, Instrumentation
   static_cast<void>(installed);
 }
 
-InstrumentationRuntime::~InstrumentationRuntime() { stop(); }
+InstrumentationRuntime::~InstrumentationRuntime() {
+  stop();
+  if (g_is_forked.load())
+    static_cast<void>(copies_.release()); // its thread is the parent's
+}
 
 void InstrumentationRuntime::start() {
   if (g_is_forked.load())
@@ -44,6 +49,8 @@ void InstrumentationRuntime::start() {
   if (!work_)
     work_ = std::make_unique<CudaWork>(CudaWork::open());
   places_ = std::make_unique<LaunchPlaces>(*work_);
+  if (options_.trace)
+    copies_ = std::make_unique<TraceCopies>(sink_);
   facts_ = {};
   is_running_ = true;
 }
@@ -94,12 +101,20 @@ cuda::DevicePointer InstrumentationRuntime::allocate(size_t bytes, void *stream)
     open.drop_oldest();
   }
   ScratchPool &pool = context.pool(stream, capture_id);
-  ScratchBuffer &buffer = pool.take(bytes);
+  TraceLayout layout = trace_layout(context.device(), bytes);
+  ScratchBuffer &buffer = pool.take(options_.trace ? layout.bytes() : bytes);
   if (buffer.is_dirty && capture_id == 0)
     buffer.is_dirty =
         context.device().clear(buffer.address, buffer.bytes, stream) != cuda::kSuccess;
-  open.push({serial_, &pool, &buffer, bytes, stream, capture_id, nullptr});
+  if (options_.trace) // without them the timeline has no clock
+    TraceCopies::mark(context.device(), {nullptr, {}, layout, buffer.address, stream},
+                      layout.before_at());
+  open.push({serial_, &pool, &buffer, bytes, stream, capture_id});
   return buffer.address;
+}
+
+TraceLayout InstrumentationRuntime::trace_layout(const DeviceContext &device, size_t bytes) const {
+  return {bytes, device.processors()};
 }
 
 /// The launch never ended; its kernel may have run nevertheless. [lock held]
@@ -138,8 +153,23 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
   launch.pool->give_back(*launch.buffer);
 }
 
-/// Has the launch's records reduced behind it on its stream. [lock held]
+/// [lock held]
 void InstrumentationRuntime::finish(const OpenLaunch &launch, const Kernel &kernel,
+                                    const Capture &at) {
+  if (copies_) {
+    DeviceContext &device = places_->current().device();
+    try {
+      copies_->copy(device, {kernel, at, trace_layout(device, launch.bytes), launch.buffer->address,
+                             launch.stream});
+    } catch (const Error &) { // the totals are there nevertheless
+      lose(kFailedCopy, 1);
+    }
+  }
+  reduce(launch, kernel, at);
+}
+
+/// Has the launch's records reduced behind it on its stream. [lock held]
+void InstrumentationRuntime::reduce(const OpenLaunch &launch, const Kernel &kernel,
                                     const Capture &at) {
   ContextPlaces &context = places_->current();
   DeviceContext &device = context.device();
@@ -191,6 +221,8 @@ void InstrumentationRuntime::deliver() noexcept {
   for (ContextPlaces *context : contexts) {
     CurrentContext current(work_->functions(), context->device().context());
     synchronize(*context);
+    if (copies_)
+      copies_->drain();
     std::vector<HarvestedTotals> harvested;
     {
       std::lock_guard lock(mutex_);
@@ -268,9 +300,14 @@ void InstrumentationRuntime::release() noexcept {
       continue; // what still runs may write to it; a broken context takes its memory along
     bool is_used_by_graphs = context->graph_bytes() != 0;
     context->free_all();
+    if (copies_)
+      copies_->free_all();
     if (!is_used_by_graphs)
       context->device().release();
   }
+  if (copies_)
+    facts_.trace = copies_->facts();
+  copies_.reset();
   places_.reset();
 }
 
@@ -279,6 +316,8 @@ InstrumentationFacts InstrumentationRuntime::facts() const {
   InstrumentationFacts facts = facts_;
   if (!places_)
     return facts;
+  if (copies_)
+    facts.trace = copies_->facts();
   facts.device_bytes = facts.graph_bytes = 0;
   for (const ContextPlaces *context : places_->list()) {
     facts.device_bytes += context->bytes();

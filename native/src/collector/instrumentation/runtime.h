@@ -11,6 +11,7 @@
 #include "collector/collector.h"
 #include "collector/instrumentation/launch_places.h"
 #include "collector/instrumentation/open_launches.h"
+#include "collector/instrumentation/trace_copies.h"
 #include "record/record_sink.h"
 
 namespace proton {
@@ -28,6 +29,7 @@ struct InstrumentationFacts {
   uint64_t abandoned = 0; ///< that never ended: they failed
   size_t device_bytes = 0;
   size_t graph_bytes = 0; ///< of those: kept for graphs that may be launched again
+  TraceFacts trace;
 };
 
 class InstrumentationRuntime final : public Collector {
@@ -57,7 +59,9 @@ private:
 
   void check_size(size_t bytes) const;
   void abandon(const OpenLaunch &launch) noexcept;
+  TraceLayout trace_layout(const DeviceContext &device, size_t bytes) const;
   void finish(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
+  void reduce(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
   void lose(const char *reason, uint64_t count) noexcept;
   void synchronize(ContextPlaces &context) noexcept;
   void deliver() noexcept;
@@ -72,6 +76,7 @@ private:
   mutable std::mutex mutex_; ///< of all that follows
   std::unique_ptr<CudaWork> work_;
   std::unique_ptr<LaunchPlaces> places_;
+  std::unique_ptr<TraceCopies> copies_;          ///< in trace mode
   std::unordered_map<uint64_t, Kernel> kernels_; ///< by function
   bool is_running_ = false;
   EpochId flushed_epoch_ = 0;

@@ -9,9 +9,11 @@
 
 #include "collector/instrumentation/runtime.h"
 #include "context/current.h"
+#include "record/timeline_record.h"
 
 extern "C" {
 size_t fake_cuda_allocations();
+uint64_t fake_cuda_anchor_calls();
 uint64_t fake_cuda_calls(const char *name);
 uint64_t fake_cuda_synchronisations();
 void fake_cuda_set_context(uint32_t id);
@@ -46,10 +48,19 @@ public:
   void complete(std::span<const CopyRecord>) noexcept override {}
   void complete(const CycleRecord &record) noexcept override {
     std::lock_guard lock(mutex);
-    cycles.push_back({record.kernel, record.at, record.device_index, *record.totals,
+    cycles.push_back({record.kernel,
+                      record.at,
+                      record.device_index,
+                      *record.totals,
                       {record.scope_totals, record.scope_totals + record.scopes.size()}});
   }
-  void complete(const TimelineRecord &) noexcept override {}
+  void complete(const TimelineRecord &record) noexcept override {
+    std::lock_guard lock(mutex);
+    timelines.push_back({record.kernel,
+                         record.clock_hz,
+                         {record.programs.begin(), record.programs.end()},
+                         {record.instances.begin(), record.instances.end()}});
+  }
   proton::PendingLaunches pending(uint64_t, uint64_t) noexcept override { return {}; }
   void settled(const SettledRecord &) noexcept override {}
   void dropped(const DroppedRecord &record) noexcept override {
@@ -67,8 +78,16 @@ public:
     return all;
   }
 
+  struct Timeline {
+    std::string kernel;
+    uint64_t clock_hz;
+    std::vector<TimelineProgram> programs;
+    std::vector<TimelineScope> instances;
+  };
+
   std::mutex mutex;
   std::vector<Cycles> cycles;
+  std::vector<Timeline> timelines;
   uint64_t lost = 0;
 };
 

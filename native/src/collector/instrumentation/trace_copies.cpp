@@ -1,0 +1,167 @@
+#include "collector/instrumentation/trace_copies.h"
+
+#include <bit>
+#include <utility>
+
+#include "collector/instrumentation/launch_timeline.h"
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+constexpr size_t kLeastBytes = size_t{64} << 10;
+constexpr const char *kFailedCopy = "launch whose timeline the device did not copy";
+
+const std::string kPurpose = "copying the timeline of a launch";
+
+} // namespace
+
+TraceCopies::TraceCopies(RecordSink &sink, size_t pinned_bytes)
+    : sink_(sink), pinned_bytes_(pinned_bytes), thread_([this] { run(); }) {}
+
+TraceCopies::~TraceCopies() {
+  {
+    std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  has_work_.notify_all();
+  thread_.join();
+}
+
+cuda::Result TraceCopies::mark(DeviceContext &context, const TraceLaunch &launch,
+                               size_t at) noexcept {
+  device::AnchorTask task{};
+  task.anchors = reinterpret_cast<device::ClockAnchor *>(launch.buffer + at);
+  task.processors = launch.layout.processors;
+  return context.anchor(task, launch.stream);
+}
+
+void TraceCopies::copy(DeviceContext &context, const TraceLaunch &launch) {
+  const CudaWork &work = context.work();
+  std::unique_ptr<Chunk> chunk = take_chunk(context, launch.layout.bytes());
+  cuda::Result result = mark(context, launch, launch.layout.after_at());
+  const char *call = "cuLaunchKernel";
+  if (result == cuda::kSuccess) {
+    call = "cuMemcpyDtoHAsync";
+    result = work.functions().memcpy_dtoh_async(chunk->memory, launch.buffer, launch.layout.bytes(),
+                                                launch.stream);
+  }
+  if (result == cuda::kSuccess) {
+    call = "cuEventRecord";
+    result = work.functions().event_record(chunk->event, launch.stream);
+  }
+  std::lock_guard lock(mutex_);
+  if (result != cuda::kSuccess) {
+    // The copy may be on its way, so nobody else may have the chunk.
+    taken_bytes_ -= chunk->bytes;
+    work.check(result, call, kPurpose);
+  }
+  jobs_.push_back({&context, launch, std::move(chunk)});
+  has_work_.notify_one();
+}
+
+std::unique_ptr<TraceCopies::Chunk> TraceCopies::find_free(DeviceContext &context, size_t bytes) {
+  for (auto &chunk : free_)
+    if (chunk->context == &context && chunk->bytes >= bytes) {
+      std::swap(chunk, free_.back());
+      std::unique_ptr<Chunk> found = std::move(free_.back());
+      free_.pop_back();
+      return found;
+    }
+  return nullptr;
+}
+
+std::unique_ptr<TraceCopies::Chunk> TraceCopies::take_chunk(DeviceContext &context, size_t bytes) {
+  size_t rounded = bytes < kLeastBytes ? kLeastBytes : std::bit_ceil(bytes);
+  std::unique_lock lock(mutex_);
+  auto has_room = [&] { return taken_bytes_ == 0 || taken_bytes_ + rounded <= pinned_bytes_; };
+  if (!has_room()) {
+    ++facts_.waits;
+    has_room_.wait(lock, has_room);
+  }
+  std::unique_ptr<Chunk> chunk = find_free(context, rounded);
+  if (!chunk) {
+    for (auto &unused : std::exchange(free_, {})) // too small, or of another context
+      free_chunk(*unused);
+    chunk = std::make_unique<Chunk>();
+    chunk->context = &context;
+    chunk->bytes = rounded;
+    chunk->memory = static_cast<std::byte *>(context.allocate_host(rounded, kPurpose));
+    cuda::Result result =
+        context.work().functions().event_create(&chunk->event, cuda::kEventDisableTiming);
+    if (result != cuda::kSuccess)
+      context.free_host(chunk->memory);
+    context.work().check(result, "cuEventCreate", kPurpose);
+    facts_.pinned_bytes += rounded;
+  }
+  taken_bytes_ += chunk->bytes;
+  return chunk;
+}
+
+void TraceCopies::free_chunk(Chunk &chunk) noexcept {
+  const CudaWorkFunctions &functions = chunk.context->work().functions();
+  CurrentContext current(functions, chunk.context->context());
+  functions.event_destroy(chunk.event);
+  chunk.context->free_host(chunk.memory);
+  facts_.pinned_bytes -= chunk.bytes;
+}
+
+void TraceCopies::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    has_work_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });
+    if (jobs_.empty())
+      return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    is_busy_ = true;
+    lock.unlock();
+    finish(job);
+    lock.lock();
+    is_busy_ = false;
+    taken_bytes_ -= job.chunk->bytes;
+    free_.push_back(std::move(job.chunk));
+    has_room_.notify_all();
+  }
+}
+
+void TraceCopies::finish(Job &job) noexcept {
+  const CudaWorkFunctions &functions = job.context->work().functions();
+  CurrentContext current(functions, job.context->context());
+  if (functions.event_synchronize(job.chunk->event) != cuda::kSuccess) {
+    sink_.dropped({kFailedCopy, 1, true});
+    return;
+  }
+  try {
+    LaunchTimeline timeline(*job.launch.kernel, job.launch.layout, job.chunk->memory);
+    TimelineRecord record = timeline.record();
+    record.at = job.launch.at;
+    record.device_index = job.context->device();
+    if (timeline.clock_hz() > 0) {
+      std::lock_guard lock(mutex_);
+      facts_.clock_hz = timeline.clock_hz();
+    }
+    sink_.complete(record);
+  } catch (...) { // no memory of the host
+    sink_.dropped({kFailedCopy, 1, true});
+  }
+}
+
+void TraceCopies::drain() {
+  std::unique_lock lock(mutex_);
+  has_room_.wait(lock, [&] { return jobs_.empty() && !is_busy_; });
+}
+
+void TraceCopies::free_all() noexcept {
+  std::lock_guard lock(mutex_);
+  for (auto &chunk : free_)
+    free_chunk(*chunk);
+  free_.clear();
+}
+
+TraceFacts TraceCopies::facts() const {
+  std::lock_guard lock(mutex_);
+  return facts_;
+}
+
+} // namespace proton

@@ -1,0 +1,96 @@
+// Timelines: the records of each launch are copied to pinned memory behind it on its stream, and
+// decoded on a thread of their own. Nothing waits for the device, except for room in that memory.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "collector/instrumentation/device_context.h"
+#include "collector/instrumentation/instrumented_kernel.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+/// Where a launch's records and clocks are in one buffer.
+struct TraceLayout {
+  size_t records_bytes = 0;
+  uint32_t processors = 0;
+
+  static constexpr size_t kAlignment = 128;
+  size_t before_at() const { return (records_bytes + kAlignment - 1) / kAlignment * kAlignment; }
+  size_t after_at() const { return before_at() + processors * sizeof(device::ClockAnchor); }
+  size_t bytes() const { return after_at() + processors * sizeof(device::ClockAnchor); }
+};
+
+struct TraceLaunch {
+  std::shared_ptr<const InstrumentedKernel> kernel;
+  Capture at;
+  TraceLayout layout;
+  cuda::DevicePointer buffer = 0;
+  void *stream = nullptr;
+};
+
+struct TraceFacts {
+  uint64_t waits = 0; ///< launches that waited for room
+  size_t pinned_bytes = 0;
+  double clock_hz = 0; ///< of the multiprocessors in the newest launch; 0: unknown
+};
+
+class TraceCopies {
+public:
+  static constexpr size_t kPinnedBytes = size_t{256} << 20;
+
+  explicit TraceCopies(RecordSink &sink, size_t pinned_bytes = kPinnedBytes);
+  /// Waits for what is queued. Memory was given back by `free_all`, or is lost.
+  ~TraceCopies();
+
+  /// Notes the clocks before a launch.
+  static cuda::Result mark(DeviceContext &context, const TraceLaunch &launch, size_t at) noexcept;
+  /// Queues clocks and copy behind the launch. Throws Error(kUnavailable); its records are lost
+  /// then. [context current]
+  void copy(DeviceContext &context, const TraceLaunch &launch);
+  /// Returns when everything that was queued is decoded. The devices have done it.
+  void drain();
+  /// Gives pinned memory back. [drained]
+  void free_all() noexcept;
+  TraceFacts facts() const;
+
+private:
+  struct Chunk {
+    DeviceContext *context = nullptr; ///< that allocated it
+    std::byte *memory = nullptr;
+    size_t bytes = 0;
+    void *event = nullptr;
+  };
+  struct Job {
+    DeviceContext *context;
+    TraceLaunch launch;
+    std::unique_ptr<Chunk> chunk;
+  };
+
+  std::unique_ptr<Chunk> take_chunk(DeviceContext &context, size_t bytes);
+  std::unique_ptr<Chunk> find_free(DeviceContext &context, size_t bytes);
+  void free_chunk(Chunk &chunk) noexcept;
+  void run();
+  void finish(Job &job) noexcept;
+
+  RecordSink &sink_;
+  const size_t pinned_bytes_;
+  mutable std::mutex mutex_;
+  std::condition_variable has_work_;
+  std::condition_variable has_room_; ///< also: a job is done
+  std::deque<Job> jobs_;
+  std::vector<std::unique_ptr<Chunk>> free_;
+  size_t taken_bytes_ = 0; ///< of chunks that are not free
+  bool is_busy_ = false;
+  bool is_ending_ = false;
+  TraceFacts facts_;
+  std::thread thread_; ///< last: it uses the others
+};
+
+} // namespace proton

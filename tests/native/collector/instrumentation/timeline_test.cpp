@@ -1,0 +1,119 @@
+// Timelines of launches, on the double of libcuda.
+#include "check.h"
+#include "collector/instrumentation/launch_timeline.h"
+#include "instrumented_launches.h"
+
+using namespace launches;
+
+namespace {
+
+constexpr InstrumentationOptions kTrace{size_t{1} << 30, ~size_t{0}, true};
+
+} // namespace
+
+TEST(each_launch_has_a_timeline_and_totals) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, kTrace);
+  runtime.start();
+  runtime.add_kernel(7, make_kernel("matmul"));
+  for (int i = 0; i < 3; ++i)
+    launch(runtime, 7, 4, 100);
+  runtime.stop();
+
+  CHECK_EQ(sink.timelines.size(), 3);
+  for (const Sink::Timeline &timeline : sink.timelines) {
+    CHECK_EQ(timeline.kernel, "matmul");
+    CHECK_EQ(timeline.programs.size(), 4);
+    CHECK_EQ(timeline.instances.size(), 8);
+    CHECK_EQ(timeline.instances[0].cycles, 100);
+    CHECK_EQ(timeline.clock_hz, 2'000'000'000); // as emulated::anchor has it
+  }
+  CHECK_EQ(sink.total(&KernelTotals::launches), 3);
+  CHECK_EQ(sink.lost, 0);
+}
+
+TEST(cycles_are_placed_by_the_clock_of_their_multiprocessor) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, kTrace);
+  runtime.start();
+  runtime.add_kernel(7, make_kernel("matmul"));
+  cuda::DevicePointer buffer = runtime.allocate(kScratchBytes, stream(1));
+  play(buffer, 1, 1, 100);
+  auto *words = reinterpret_cast<uint32_t *>(buffer);
+  uint64_t call = fake_cuda_anchor_calls(); // of the clocks behind the launch
+  uint64_t cycles = (call + 1) * 2000, ns = 1'000'000 + call * 1000;
+  uint64_t init_ns = ns - 400;
+  std::memcpy(words + 4, &init_ns, 8);
+  for (uint32_t warp = 0; warp < kWarps; ++warp) {
+    uint32_t *data = words + 10 + kWarps + warp * kSlots * 2;
+    data[1] = static_cast<uint32_t>(cycles) - 500; // 250 ns before those clocks
+    data[3] = data[1] + 100;
+  }
+  runtime.launched(7, stream(1));
+  runtime.stop();
+
+  CHECK_EQ(sink.timelines.size(), 1);
+  CHECK_EQ(sink.timelines[0].instances[0].start_cycle, 300); // 150 ns after the first time
+  CHECK_EQ(sink.timelines[0].instances[0].cycles, 100);
+  CHECK_EQ(sink.timelines[0].programs[0].init_ns, init_ns);
+}
+
+TEST(a_flush_hands_timelines_on) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, kTrace);
+  runtime.start();
+  runtime.add_kernel(7, make_kernel("matmul"));
+  launch(runtime, 7, 4, 100);
+  runtime.flush();
+
+  CHECK_EQ(sink.timelines.size(), 1);
+  runtime.stop();
+}
+
+TEST(programs_that_are_not_asked_for_are_left_out) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, kTrace);
+  runtime.start();
+  auto kernel = make_kernel("matmul");
+  kernel->programs = {{1, 1}, {3, 9}};
+  kernel->finish();
+  runtime.add_kernel(7, kernel);
+  launch(runtime, 7, 6, 100);
+  runtime.stop();
+
+  CHECK_EQ(sink.timelines[0].programs.size(), 4);
+  CHECK_EQ(sink.timelines[0].instances.size(), 8);
+  CHECK_EQ(sink.timelines[0].programs[1].program, 3);
+  CHECK_EQ(sink.timelines[0].programs[1].first, 2);
+  CHECK_EQ(sink.total(&KernelTotals::programs), 4);
+}
+
+TEST(memory_for_copies_is_bounded_and_waited_for) {
+  Listening listening;
+  Sink sink;
+  CudaWork work = CudaWork::open();
+  void *current = nullptr;
+  work.functions().ctx_get_current(&current);
+  size_t before = fake_cuda_allocations();
+  DeviceContext device(work, current);
+  {
+    TraceCopies copies(sink, 100'000); // room for one
+    TraceLaunch launched{
+        make_kernel("matmul"), {}, {4 * kScratchBytes, device.processors()}, 0, nullptr};
+    launched.buffer = device.allocate(launched.layout.bytes(), "testing");
+    for (int i = 0; i < 50; ++i)
+      copies.copy(device, launched);
+    copies.drain();
+    CHECK_EQ(copies.facts().pinned_bytes, 65536);
+    copies.free_all();
+    device.free(launched.buffer);
+  }
+  device.release();
+
+  CHECK_EQ(sink.timelines.size(), 50);
+  CHECK_EQ(fake_cuda_allocations(), before);
+}
