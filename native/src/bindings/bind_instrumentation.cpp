@@ -161,6 +161,7 @@ void add_kernel(PythonRuntime &self, uint64_t function, const py::dict &layout) 
   kernel->warps = entry<uint32_t>(layout, "warps", 0);
   kernel->warp_ids = entry<std::vector<uint32_t>>(layout, "warp_ids", {});
   kernel->has_short_clock = entry<bool>(layout, "short_clock", false);
+  kernel->is_private = entry<bool>(layout, "private", false);
   kernel->record_cost_cycles = entry<uint32_t>(layout, "record_cost", 0);
   for (const auto &range :
        entry<std::vector<std::pair<uint32_t, uint32_t>>>(layout, "programs", {}))
@@ -182,6 +183,19 @@ py::dict list_facts(const PythonRuntime &self) {
   listed["pinned_bytes"] = facts.trace.pinned_bytes;
   listed["clock_mhz"] = facts.trace.clock_hz / 1e6;
   return listed;
+}
+
+/// (count, cycles, least, most) of each scope.
+py::list take(PythonRuntime &self, uint64_t function, uint64_t stream) {
+  std::vector<ScopeTotals> taken;
+  {
+    py::gil_scoped_release release;
+    taken = self.runtime->take(function, reinterpret_cast<void *>(stream));
+  }
+  py::list scopes;
+  for (const ScopeTotals &scope : taken)
+    scopes.append(py::make_tuple(scope.count, scope.cycles, scope.min_cycles, scope.max_cycles));
+  return scopes;
 }
 
 std::unique_ptr<PythonRuntime> make_runtime(size_t byte_limit, bool trace,
@@ -216,6 +230,13 @@ void bind_instrumentation(py::module_ &module) {
           "remove_kernel",
           [](PythonRuntime &self, uint64_t function) { self.runtime->remove_kernel(function); },
           py::arg("function"))
+      .def("take", &take, py::arg("function"), py::arg("stream"))
+      .def(
+          "is_capturing",
+          [](PythonRuntime &self, uint64_t stream) {
+            return self.runtime->is_capturing(reinterpret_cast<void *>(stream));
+          },
+          py::arg("stream"))
       .def_property_readonly("allocator", [](PythonRuntime &self) { return self.allocator; })
       .def_property_readonly("launch_exit", [](PythonRuntime &self) { return self.exit; });
 }

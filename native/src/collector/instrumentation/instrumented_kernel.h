@@ -20,8 +20,9 @@ struct InstrumentedKernel {
   std::vector<uint32_t> warp_ids; ///< that record; empty: all
   bool has_short_clock = false;
   uint32_t record_cost_cycles = 0;
-  std::vector<std::string> scope_names;                ///< by id; empty where an id has none
-  std::vector<uint32_t> scope_parents;                 ///< by id
+  bool is_private = false;              ///< no session sees it: its totals are taken by `take`
+  std::vector<std::string> scope_names; ///< by id; empty where an id has none
+  std::vector<uint32_t> scope_parents;  ///< by id
   std::vector<std::pair<uint32_t, uint32_t>> programs; ///< ranges that count; empty: all
 
   /// Checks what was set and derives the rest. Throws Error(kUsage).

@@ -145,7 +145,7 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
   open.drop_newest();
   launch.buffer->is_dirty = true; // until its reduction is queued
   try {
-    if (now.active)
+    if (now.active || found->second->is_private)
       finish(launch, found->second, at);
   } catch (...) { // no memory of the device for totals, or none of the host
     lose(kFailedReduction, 1);
@@ -156,7 +156,7 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
 /// [lock held]
 void InstrumentationRuntime::finish(const OpenLaunch &launch, const Kernel &kernel,
                                     const Capture &at) {
-  if (copies_) {
+  if (copies_ && !kernel->is_private) {
     DeviceContext &device = places_->current().device();
     try {
       copies_->copy(device, {kernel, at, trace_layout(device, launch.bytes), launch.buffer->address,
@@ -210,6 +210,19 @@ void InstrumentationRuntime::synchronize(ContextPlaces &context) noexcept {
   work_->functions().ctx_synchronize(); // a failure shows where totals are read
 }
 
+/// What was reduced so far. [flush lock held, context current]
+std::vector<HarvestedTotals> InstrumentationRuntime::harvest(ContextPlaces &context) noexcept {
+  std::vector<HarvestedTotals> harvested;
+  std::lock_guard lock(mutex_);
+  uint64_t unread = std::exchange(context.unread, 0);
+  try {
+    context.totals().harvest(harvested);
+  } catch (...) {
+    lose(kFailedHarvest, unread);
+  }
+  return harvested;
+}
+
 /// Hands on what was reduced so far. [flush lock held]
 void InstrumentationRuntime::deliver() noexcept {
   std::vector<ContextPlaces *> contexts;
@@ -223,29 +236,50 @@ void InstrumentationRuntime::deliver() noexcept {
     synchronize(*context);
     if (copies_)
       copies_->drain();
-    std::vector<HarvestedTotals> harvested;
-    {
-      std::lock_guard lock(mutex_);
-      uint64_t unread = std::exchange(context->unread, 0);
-      try {
-        context->totals().harvest(harvested);
-      } catch (...) {
-        lose(kFailedHarvest, unread);
-      }
-      if (!context->is_capturing()) {
-        context->free_outgrown();
-        // One flush later than needed, for a launch that took its place in the old epoch.
-        context->totals().forget_before(flushed_epoch_);
-      }
-    }
-    for (const HarvestedTotals &each : harvested)
+    for (const HarvestedTotals &each : harvest(*context))
       emit(each, context->device().device());
+    std::lock_guard lock(mutex_);
+    if (context->is_capturing())
+      continue;
+    context->free_outgrown();
+    // One flush later than needed, for a launch that took its place in the old epoch.
+    context->totals().forget_before(flushed_epoch_);
   }
   flushed_epoch_ = epoch;
 }
 
+std::vector<ScopeTotals> InstrumentationRuntime::take(uint64_t function, void *stream) {
+  std::lock_guard flushing(flush_mutex_);
+  ContextPlaces *context = nullptr;
+  Kernel kernel;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = kernels_.find(function);
+    if (!is_running_ || found == kernels_.end())
+      return {};
+    kernel = found->second;
+    context = &places_->current();
+  }
+  work_->check(work_->functions().stream_synchronize(stream), "cuStreamSynchronize",
+               "measuring what a record costs");
+  std::vector<ScopeTotals> taken;
+  for (HarvestedTotals &each : harvest(*context)) {
+    emit(each, context->device().device());
+    if (each.kernel == kernel)
+      taken = std::move(each.scopes);
+  }
+  return taken;
+}
+
+bool InstrumentationRuntime::is_capturing(void *stream) {
+  std::lock_guard lock(mutex_);
+  return is_running_ && places_->current().capture_of(stream) != 0;
+}
+
 void InstrumentationRuntime::emit(const HarvestedTotals &harvested, int device) noexcept {
   const InstrumentedKernel &kernel = *harvested.kernel;
+  if (kernel.is_private)
+    return;
   CycleRecord record;
   record.at = harvested.at;
   record.kernel = kernel.name.c_str();

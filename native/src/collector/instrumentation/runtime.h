@@ -45,6 +45,11 @@ public:
   void add_kernel(uint64_t function, std::shared_ptr<const InstrumentedKernel> kernel);
   void remove_kernel(uint64_t function);
   InstrumentationFacts facts() const;
+  /// Waits for the stream, and returns what a private kernel's launches in it came to; empty when
+  /// none was recorded. Throws Error(kUnavailable). [launching thread]
+  std::vector<ScopeTotals> take(uint64_t function, void *stream);
+  /// Whether the stream is captured into a graph. [launching thread]
+  bool is_capturing(void *stream);
 
   /// Memory for the records of the launch that follows in the calling thread. Throws
   /// Error(kUsage) when it is more than the limit, and Error(kUnavailable). [launching thread]
@@ -65,6 +70,7 @@ private:
   void lose(const char *reason, uint64_t count) noexcept;
   void synchronize(ContextPlaces &context) noexcept;
   void deliver() noexcept;
+  std::vector<HarvestedTotals> harvest(ContextPlaces &context) noexcept;
   void emit(const HarvestedTotals &harvested, int device) noexcept;
   void release() noexcept;
 
