@@ -1,22 +1,39 @@
-"""Scopes inside kernels, under upstream's submodule name.
+"""Scopes and events inside kernels, under upstream's submodule name.
 
 In a kernel that Triton's interpreter runs, and in plain Python, a scope is a host scope of the
-running thread. In a compiled kernel it adds no code and costs nothing.
+running thread. In a compiled kernel it is a pair of records if a session with the backend
+``instrumentation`` is active while the kernel is compiled, and no instruction at all otherwise.
+
+As upstream, records are accepted in Gluon kernels, and in Triton's own after
+``enable_semantic("triton")``: Triton's compiler moves, duplicates and pipelines what it compiles,
+so a record there may bracket less than its place in the source suggests.
 """
 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from proton_bench.capture import kernel_records as records
 from proton_bench.capture.native import native
-from proton_bench.errors import UsageError
 
-__all__ = ["disable_semantic", "enable_semantic", "enter_scope", "exit_scope", "scope"]
+if TYPE_CHECKING:
+    from proton_bench.capture.kernel_events import Event
+
+__all__ = [
+    "Event",
+    "allocate_event",
+    "disable_semantic",
+    "enable_semantic",
+    "end_event",
+    "enter_scope",
+    "exit_scope",
+    "record",
+    "scope",
+    "start_event",
+]
 
 _F = TypeVar("_F")
-
-_SEMANTICS = ("triton", "gluon")
 
 
 def _builtin(function: _F) -> _F:
@@ -30,10 +47,15 @@ def enter_scope(name: str, _semantic: Any = None) -> None:
     """Open a scope in a kernel.
 
     Args:
-        name: Name of the frame.
+        name: Name of the frame; may be a ``tl.constexpr``.
+
+    Raises:
+        UsageError: Records are not accepted in kernels of this language.
     """
     if _semantic is None:
-        native.enter_scope(_text(name))
+        native.enter_scope(records.plain(name))
+    else:
+        record(is_start=True, scope_name=name, semantic=_semantic)
 
 
 @_builtin
@@ -41,17 +63,22 @@ def exit_scope(name: str, _semantic: Any = None) -> None:
     """Close a scope in a kernel.
 
     Args:
-        name: Name of the scope.
+        name: Name of the scope; may be a ``tl.constexpr``.
+
+    Raises:
+        UsageError: Records are not accepted in kernels of this language.
     """
     if _semantic is None:
-        native.exit_scope(_text(name))
+        native.exit_scope(records.plain(name))
+    else:
+        record(is_start=False, scope_name=name, semantic=_semantic)
 
 
 class scope:  # noqa: N801 - upstream's name
     """Context manager around ``enter_scope`` and ``exit_scope``.
 
     Args:
-        name: Name of the frame.
+        name: Name of the frame; may be a ``tl.constexpr``.
     """
 
     def __init__(self, name: str, _semantic: Any = None) -> None:
@@ -70,8 +97,68 @@ class scope:  # noqa: N801 - upstream's name
         exit_scope(self.name, _semantic=self._semantic)
 
 
+def record(is_start: bool, scope_name: str, semantic: Any) -> None:  # noqa: FBT001 - upstream's signature
+    """Emit one record into the kernel that is being compiled, if it is to have records.
+
+    Args:
+        is_start: Whether the record opens or closes the scope.
+        scope_name: Name of the scope.
+        semantic: What the compiler calls builtins with.
+
+    Raises:
+        UsageError: Records are not accepted in kernels of this language.
+    """
+    if records.are_wanted(semantic):
+        records.emit(semantic, records.plain(scope_name), is_start=bool(records.value(is_start)))
+
+
+@_builtin
+def allocate_event(name: str, _semantic: Any = None) -> Event:
+    """Declare an event: a span that one warp may start and another one end.
+
+    Args:
+        name: Name of the frame; may be a ``tl.constexpr``.
+
+    Raises:
+        UsageError: This Triton's compiler has no events, or accepts no records here.
+    """
+    from proton_bench.capture.kernel_events import allocate
+
+    return allocate(records.plain(name), _semantic)
+
+
+@_builtin
+def start_event(event: Event, _semantic: Any = None) -> None:
+    """Start an event.
+
+    Args:
+        event: What ``allocate_event`` returned.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    from proton_bench.capture.kernel_events import record_event
+
+    record_event(event, _semantic, is_start=True)
+
+
+@_builtin
+def end_event(event: Event, _semantic: Any = None) -> None:
+    """End an event.
+
+    Args:
+        event: What ``allocate_event`` returned.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    from proton_bench.capture.kernel_events import record_event
+
+    record_event(event, _semantic, is_start=False)
+
+
 def enable_semantic(semantic_name: str) -> None:
-    """Accept scopes in kernels of a language; they add no code to compiled kernels of either.
+    """Accept scopes in instrumented kernels of a language; ``gluon`` is accepted from the start.
 
     Args:
         semantic_name: ``triton`` or ``gluon``.
@@ -79,11 +166,11 @@ def enable_semantic(semantic_name: str) -> None:
     Raises:
         UsageError: There is no such language.
     """
-    _check_semantic(semantic_name)
+    records.accept(semantic_name)
 
 
 def disable_semantic(semantic_name: str) -> None:
-    """Undo ``enable_semantic``.
+    """Refuse scopes in instrumented kernels of a language: compiling one raises.
 
     Args:
         semantic_name: ``triton`` or ``gluon``.
@@ -91,14 +178,12 @@ def disable_semantic(semantic_name: str) -> None:
     Raises:
         UsageError: There is no such language.
     """
-    _check_semantic(semantic_name)
+    records.refuse(semantic_name)
 
 
-def _check_semantic(name: str) -> None:
-    if name not in _SEMANTICS:
-        raise UsageError(f"Unknown semantic: {name}; choose from: {', '.join(_SEMANTICS)}")
+def __getattr__(name: str) -> Any:
+    if name == "Event":  # a class of Triton's front end: importing Triton can wait
+        from proton_bench.capture import kernel_events
 
-
-def _text(name: Any) -> str:
-    # The interpreter hands compile-time constants over as they are; the compiler wraps them.
-    return str(getattr(name, "value", name))
+        return kernel_events.Event
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

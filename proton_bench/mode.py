@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
+from urllib.parse import quote
 
 from proton_bench.errors import UsageError
 
@@ -72,6 +73,9 @@ class InstrumentationMode(BaseMode):
         buffer_size: Bytes per program; 0 chooses.
         optimizations: Names from ``time_shift``, ``sched_stores``, ``sched_barriers`` and
             ``clock32``; a list, or one text with commas.
+        passes: Operations to bracket without a change of the source, e.g. ``loops,loads``; ours.
+        cta: Programs to keep, e.g. ``0,4-7``; all by default; ours.
+        byte_limit: Most bytes of records that one launch may write; 0 chooses; ours.
     """
 
     metric_type: str = "cycle"
@@ -82,6 +86,9 @@ class InstrumentationMode(BaseMode):
     buffer_type: str = "shared"
     buffer_size: int = 0
     optimizations: str | tuple[str, ...] | list[str] = ()
+    passes: str = ""
+    cta: str = ""
+    byte_limit: int = 0
 
     def __post_init__(self) -> None:
         for field, choices in _CHOICES.items():
@@ -93,7 +100,10 @@ class InstrumentationMode(BaseMode):
 
     def __str__(self) -> str:
         parts = [self.name, *(f"{field}={getattr(self, field)}" for field in _FIELDS)]
-        return ":".join([*parts, f"optimizations={','.join(self.optimizations)}"])
+        parts.append(f"optimizations={','.join(self.optimizations)}")
+        # Upstream has no such options, so they stand in the text only where they say something.
+        own = {field: str(getattr(self, field)) for field in _OWN_FIELDS if getattr(self, field)}
+        return ":".join([*parts, *(f"{field}={encode(text)}" for field, text in own.items())])
 
 
 _FIELDS = (
@@ -105,6 +115,8 @@ _FIELDS = (
     "buffer_type",
     "buffer_size",
 )
+_OWN_FIELDS = ("passes", "cta", "byte_limit")
+_AS_WRITTEN = "*?[]=<>/@!|()"
 
 
 @dataclass(frozen=True)
@@ -116,9 +128,14 @@ class Default(InstrumentationMode):
 
 @dataclass(frozen=True)
 class MMA(InstrumentationMode):
-    """Records the scopes around matrix instructions."""
+    """The same, under the name that upstream keeps for matrix instructions."""
 
     name: ClassVar[str] = "mma"
+
+
+def encode(value: str) -> str:
+    """Write a value so that it can stand in a mode text: without ``:``, ``+`` and ``,``."""
+    return quote(value, safe=_AS_WRITTEN)
 
 
 def _optimizations(value: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:

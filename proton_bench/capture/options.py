@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, cast
 
 from proton_bench.capture.hooks import Hook
 from proton_bench.errors import UsageError
-from proton_bench.plugin.backend import Backend, Mode, assign_modes
+from proton_bench.plugin.backend import Backend, Mode, assign_modes, with_data
 
 __all__ = ["CapturePlan", "SessionOptions", "launch_hooks", "plan_capture", "session_path"]
 
@@ -106,12 +107,13 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
 
     backends = resolve_backend(_backend_text(options.backend))
     _check_data(data, backends)
+    modes = assign_modes(backends, None if options.mode is None else str(options.mode))
     return CapturePlan(
         path=path,
         context=cast('Literal["shadow", "python"]', context),
         data=data,
         backends=backends,
-        modes=assign_modes(backends, None if options.mode is None else str(options.mode)),
+        modes=tuple(map(partial(with_data, data=data), backends, modes)),
         hook=hook,
         command=tuple(sys.orig_argv) if options.command is None else options.command,
         asked=options,

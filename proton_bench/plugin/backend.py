@@ -24,6 +24,7 @@ __all__ = [
     "SessionFacts",
     "assign_modes",
     "parse_mode",
+    "with_data",
 ]
 
 
@@ -133,6 +134,8 @@ class Backend:
         data: Kinds of data that sessions may ask for.
         records_wall: Scopes of a session with this backend carry ``wall (ns)``.
         device_kinds: Kinds of devices that its records may name, e.g. ``("CUDA",)``.
+        trace_option: Option that is "on" in the mode of sessions with ``data="trace"``; "" where
+            the collector need not know.
         prepare: Runs before the target is loaded (command line and pytest plugin only), where
             settings still take effect; returns a one-line notice for stderr, or None.
         examine: What ``proton doctor`` shows in a section of its own. May take seconds, and starts
@@ -149,6 +152,7 @@ class Backend:
     data: tuple[str, ...] = ("tree",)
     records_wall: bool = False
     device_kinds: tuple[str, ...] = ()
+    trace_option: str = ""
     prepare: Callable[[], str | None] | None = None
     examine: Callable[[], Sequence[Finding]] | None = None
     canary: Callable[[], Canary] | None = None
@@ -207,6 +211,21 @@ def assign_modes(backends: Sequence[Backend], text: str | None) -> tuple[Mode, .
                 )
             assigned[place] = mode if mode.text else assigned[place]
     return tuple(assigned)
+
+
+def with_data(backend: Backend, mode: Mode, data: str) -> Mode:
+    """Tell a backend's mode which kind of data the session wants, where the backend asks for it.
+
+    Args:
+        backend: The backend.
+        mode: Its mode.
+        data: ``tree`` or ``trace``.
+    """
+    option = backend.trace_option
+    if data != "trace" or not option or option in mode.options:
+        return mode
+    text = f"{mode.text}:{option}=on" if mode.text else f"{option}=on"
+    return Mode(mode.name, {**mode.options, option: "on"}, text)
 
 
 def _split(backends: Sequence[Backend], text: str) -> list[str]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from proton_bench.plugin.backend import Backend, SessionFacts
+from proton_bench.plugin.kernel_mode import KernelMode
 
 if TYPE_CHECKING:
     import typer
@@ -95,6 +96,20 @@ def proton_session_finished(session: SessionFacts, paths: Sequence[Path]) -> Non
         def proton_session_finished(session, paths):
             for path in paths:
                 upload(path)
+    """
+
+
+@hookspec
+def proton_instrumentation_modes() -> Sequence[KernelMode]:  # type: ignore[empty-body]
+    """Offer modes of the backend ``instrumentation``: compiler passes, a reader and its metrics.
+
+    Example::
+
+        @hookimpl
+        def proton_instrumentation_modes():
+            return [KernelMode(name="acme", summary="largest value of each store", version="1",
+                               passes=AcmePasses, reader=read_largest,
+                               metrics=(KernelMetric("largest", "pty"),))]
     """
 
 

@@ -30,6 +30,7 @@ __all__ = [
 BUILTIN = (
     "proton_bench_plugins.cpu",
     "proton_bench_plugins.cupti",
+    "proton_bench_plugins.instrumentation",
     "proton_bench_plugins.nvtx",
     "proton_bench_plugins.replay",
     "proton_bench_plugins.triton",

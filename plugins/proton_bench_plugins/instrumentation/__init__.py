@@ -1,0 +1,75 @@
+"""The ``instrumentation`` backend: cycles of scopes inside Triton and Gluon kernels.
+
+``-b instrumentation [-m default:key=value...]``, alone or as ``cupti+instrumentation``. Kernels are
+compiled with records of the clock, which the GPU itself reduces between launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from proton_bench.capture.stderr import warn
+from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
+from proton_bench.plugin.kernel_mode import KernelMode
+from proton_bench_plugins.instrumentation.availability import find_obstacle
+from proton_bench_plugins.instrumentation.settings import OPTIONS, read_settings
+
+__all__ = ["BACKEND"]
+
+_CUSTOM_OPTIONS = ("cta", "byte_limit", "compare")
+
+
+def _availability() -> Availability:
+    obstacle = find_obstacle()
+    if obstacle is not None:
+        return Availability(available=False, reason=obstacle)
+    return Availability(available=True, reason="Triton's compiler and an NVIDIA driver are here")
+
+
+def _open(mode: Mode) -> Collector:
+    settings = read_settings(mode, _custom_modes())
+    from proton_bench_plugins.instrumentation.collector import InstrumentationCollector
+
+    return InstrumentationCollector(settings)
+
+
+BACKEND = Backend(
+    name="instrumentation",
+    summary="cycles of scopes inside Triton and Gluon kernels",
+    availability=_availability,
+    open=_open,
+    modes=(
+        ModeSpec("", options=OPTIONS, summary="scopes of the source, and of passes"),
+        ModeSpec("default", options=OPTIONS, summary="the same, by its name"),
+        ModeSpec("mma", options=OPTIONS, summary="the same, by upstream's other name"),
+    ),
+    data=("tree", "trace"),
+    device_kinds=("CUDA",),
+    trace_option="trace",
+)
+
+
+@hookimpl
+def proton_backends() -> Sequence[Backend]:
+    """Offer the backend ``instrumentation``, with the modes that plugins bring."""
+    own = {key: OPTIONS[key] for key in _CUSTOM_OPTIONS}
+    specs = [
+        ModeSpec(mode.name, {**own, **mode.options}, mode.summary)
+        for mode in _custom_modes().values()
+    ]
+    return [replace(BACKEND, modes=(*BACKEND.modes, *specs))]
+
+
+def _custom_modes() -> Mapping[str, KernelMode]:
+    from proton_bench.plugin.manager import get_plugin_manager
+
+    taken = {spec.name for spec in BACKEND.modes}
+    found: dict[str, KernelMode] = {}
+    for plugin, modes in get_plugin_manager().call("proton_instrumentation_modes"):
+        for mode in modes if isinstance(modes, Sequence) else [modes]:
+            if not isinstance(mode, KernelMode) or mode.name in taken:
+                warn(f"plugin {plugin!r} offers {mode!r}, which is no new mode of instrumentation")
+            else:
+                found.setdefault(mode.name, mode)
+    return found

@@ -1,0 +1,30 @@
+"""Whether the backend can run here, found out without starting a driver or importing Triton."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
+
+__all__ = ["find_obstacle"]
+
+
+def find_obstacle() -> str | None:
+    """Return why the backend cannot run here and what to do about it, None if nothing is known."""
+    try:
+        from proton_bench import _native
+    except ImportError as error:
+        return f"the compiled module does not load: {error}"
+    if not hasattr(_native, "InstrumentationRuntime"):
+        return "the compiled module is older than this backend: install proton_bench again"
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed, and its compiler makes the records: pip install triton"
+    vendor = find_gpu_driver()
+    if vendor is None:
+        return (
+            "no GPU driver with a visible device; `-b cpu` records the same scopes in Triton's "
+            "interpreter"
+        )
+    if vendor != "NVIDIA":
+        return f"records of {vendor} GPUs can be compiled, but only those of NVIDIA's are collected"
+    return None

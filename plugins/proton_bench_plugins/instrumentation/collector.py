@@ -1,0 +1,168 @@
+"""The collector of the backend: has kernels compiled with records, and those collected."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from proton_bench.capture.on_import import ImportCallback
+from proton_bench.capture.stderr import warn
+from proton_bench.capture.triton_heads import TritonHeads
+from proton_bench.errors import ProtonError
+from proton_bench_plugins.instrumentation.compiler.activation import Compilation
+from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes
+from proton_bench_plugins.instrumentation.compiler.stages import Inserting
+from proton_bench_plugins.instrumentation.kernel_costs import KernelCosts
+from proton_bench_plugins.instrumentation.runtime import Runtime, open_runtime
+from proton_bench_plugins.instrumentation.settings import Settings
+
+__all__ = ["InstrumentationCollector"]
+
+
+class InstrumentationCollector:
+    """Records what scopes inside kernels measure, from ``start`` on.
+
+    Args:
+        settings: Options of the mode.
+        runtime: Collects what kernels write; None opens the one of the mode.
+    """
+
+    def __init__(self, settings: Settings, runtime: Runtime | None = None) -> None:
+        self._settings = settings
+        self._runtime = runtime if runtime is not None else open_runtime(settings)
+        self._compilation = Compilation(settings, _inserter(settings))
+        self._costs = KernelCosts(settings)
+        self._heads = TritonHeads(
+            {
+                "kernel_load_end_hook": self._loaded,
+                "kernel_unload_hook": self._unloaded,
+                "launch_exit_hook": self._runtime.launch_exit,
+            }
+        )
+        self._undo = contextlib.ExitStack()
+
+    def start(self) -> None:
+        """Begin to collect; on an exception nothing is left switched on."""
+        with contextlib.ExitStack() as undo:
+            self._runtime.start()
+            undo.callback(self._runtime.stop)
+            if "triton" in sys.modules and not _is_importing("triton"):
+                self._attach(undo)
+            else:
+                undo.callback(ImportCallback("triton", self._attach_later).cancel)
+            self._undo = undo.pop_all()
+
+    def flush(self) -> None:
+        """Have everything recorded that was launched before this call."""
+        self._runtime.flush()
+
+    def stop(self) -> None:
+        """Stop collecting, and compile kernels as ever."""
+        self._undo.close()
+
+    def facts(self) -> dict[str, Any]:
+        """Return the mode, what the runtime measured, and what records cost each kernel."""
+        return {
+            "instrumentation_mode": self._compilation.mode,
+            **_described(self._settings),
+            # With records a kernel takes longer: its time is no measure of the plain one.
+            "kernel_times_perturbed": True,
+            **self._runtime.facts(),
+            "kernels": self._costs.facts(),
+        }
+
+    def remark(self, counts: Mapping[str, int]) -> str | None:
+        """Return why a session has no scopes of kernels, or what the records cost, or None."""
+        del counts
+        return self._costs.remark()
+
+    def _attach(self, undo: contextlib.ExitStack) -> None:
+        from triton.runtime import _allocation
+
+        self._compilation.attach()
+        undo.callback(self._compilation.detach)
+        before = _allocation._profile_allocator.get()
+        _allocation.set_profile_allocator(self._runtime.allocator)
+        undo.callback(self._put_back, _allocation, before)
+        self._heads.attach()
+        undo.callback(self._heads.detach)
+        self._note_loaded()
+
+    def _attach_later(self, module: ModuleType) -> None:
+        del module
+        try:
+            self._attach(self._undo)
+        except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
+            warn(f"kernels are compiled without records: {type(error).__name__}: {error}")
+
+    def _put_back(self, allocation: Any, before: Any) -> None:
+        if allocation._profile_allocator.get() is self._runtime.allocator:
+            allocation.set_profile_allocator(before)
+
+    def _note_loaded(self) -> None:
+        """Note kernels of this mode that an earlier session had loaded."""
+        kernel_type = getattr(sys.modules.get("triton.compiler.compiler"), "CompiledKernel", None)
+        for each in gc.get_objects() if kernel_type is not None else ():
+            if type(each) is kernel_type and getattr(each, "function", None):
+                self._loaded(each.module, each.function, each.name, each.metadata_group, each.hash)
+
+    def _loaded(  # noqa: PLR0917 - Triton's signature
+        self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        del module, hash
+        try:
+            scopes = self._read(metadata_group)
+            if scopes is not None:
+                self._runtime.add_kernel(function, scopes)
+                self._costs.note(scopes)
+        except (OSError, ValueError, KeyError, ProtonError) as error:
+            warn(f"scopes of kernel {name!r} are not recorded: {type(error).__name__}: {error}")
+
+    def _unloaded(  # noqa: PLR0917 - Triton's signature
+        self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        del module, name, metadata_group, hash
+        self._runtime.remove_kernel(function)
+
+    def _read(self, metadata_group: Mapping[str, str]) -> KernelScopes | None:
+        """Read a kernel of this mode that has records; None for any other."""
+        paths = {Path(path).suffix: path for path in metadata_group.values()}
+        metadata = json.loads(Path(paths[".json"]).read_text(encoding="utf-8"))
+        mode = str(metadata.get("instrumentation_mode") or "")
+        if not mode.startswith(self._compilation.mode) or not metadata.get("profile_scratch_size"):
+            return None
+        if ".ttgir" not in paths:
+            raise ValueError(
+                "Triton kept no TTGIR of it, which names the scopes: unset TRITON_STORE_BINARY_ONLY"
+            )
+        return read_scopes(paths[".ttgir"], paths[".json"], warp_ids=self._settings.warp_ids)
+
+
+def _inserter(settings: Settings) -> Inserting | None:
+    if not settings.passes:
+        return None
+    from proton_bench_plugins.instrumentation.passes import Inserter, parse_passes
+
+    return Inserter(parse_passes(settings.passes))
+
+
+def _described(settings: Settings) -> dict[str, Any]:
+    described = {
+        "mode": settings.mode,
+        "buffer_type": settings.buffer_type,
+        "buffer_size": settings.buffer_size,
+        "warps": list(settings.warp_ids),
+        "optimizations": list(settings.optimizations),
+        "passes": settings.passes,
+    }
+    return {key: value for key, value in described.items() if value not in ([], "")}
+
+
+def _is_importing(name: str) -> bool:
+    return bool(getattr(sys.modules[name].__spec__, "_initializing", False))

@@ -1,0 +1,116 @@
+"""Reads what a loaded kernel records: scopes by id, their parents, and the layout of its buffer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proton_bench_plugins.instrumentation.compiler.records import has_records
+from proton_bench_plugins.instrumentation.compiler.registers import read_registers
+
+__all__ = ["KernelScopes", "read_scopes"]
+
+_HEADER_BYTES = 40
+_ALIGNMENT = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelScopes:
+    """A compiled kernel with records.
+
+    Attributes:
+        name: Name of the kernel.
+        names: Name of each scope or event by its id.
+        parents: Id of the enclosing scope by id; outermost ones have none.
+        num_warps: Warps of a program, with those of all partitions.
+        profile_scratch_size: Bytes of each program in the buffer of a launch; 0 without records.
+        segments: Warps that record.
+        most_buffer_bytes: Most bytes of records of a program; the header of each has the true
+            number, which is this or less by padding.
+        uses_events: Whether some of its scopes are events.
+        shared: Bytes of shared memory of a program, with those for records.
+        registers: Registers of a thread, None where the binary does not tell.
+        target: ``backend``, ``arch`` and ``warp_size`` as Triton names them.
+        mode: ``instrumentation_mode`` of its compile.
+        ttgir_path: File with its TTGIR.
+        metadata_path: File with what Triton knows of it.
+    """
+
+    name: str
+    names: Mapping[int, str] = field(default_factory=dict)
+    parents: Mapping[int, int] = field(default_factory=dict)
+    num_warps: int
+    profile_scratch_size: int
+    segments: int
+    most_buffer_bytes: int
+    uses_events: bool
+    shared: int
+    registers: int | None
+    target: Mapping[str, Any]
+    mode: str
+    ttgir_path: Path = Path()
+    metadata_path: Path = Path()
+
+
+def read_scopes(
+    ttgir_path: str | Path, metadata_json_path: str | Path, *, warp_ids: tuple[int, ...] = ()
+) -> KernelScopes:
+    """Read a kernel from the files that Triton keeps of it.
+
+    Args:
+        ttgir_path: Its TTGIR.
+        metadata_json_path: Its metadata.
+        warp_ids: Warps that record; none means all.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: The metadata is none of Triton's.
+    """
+    metadata = json.loads(Path(metadata_json_path).read_text(encoding="utf-8"))
+    text = Path(ttgir_path).read_text(encoding="utf-8")
+    names, parents = _read_ids(str(ttgir_path), metadata) if has_records(text) else ({}, {})
+    warps = int(metadata["num_warps"])
+    scratch = int(metadata.get("profile_scratch_size") or 0)
+    segments = len(warp_ids) or warps
+    return KernelScopes(
+        name=str(metadata["name"]),
+        names=names,
+        parents=parents,
+        num_warps=warps,
+        profile_scratch_size=scratch,
+        segments=segments,
+        most_buffer_bytes=_most_bytes(scratch, warps, segments),
+        uses_events="proton.allocate_event" in text,
+        shared=int(metadata.get("shared") or 0),
+        registers=read_registers(Path(metadata_json_path).with_suffix(".cubin")),
+        target=metadata["target"],
+        mode=str(metadata.get("instrumentation_mode") or ""),
+        ttgir_path=Path(ttgir_path),
+        metadata_path=Path(metadata_json_path),
+    )
+
+
+def _read_ids(path: str, metadata: Mapping[str, Any]) -> tuple[dict[int, str], dict[int, int]]:
+    from triton._C import libtriton
+
+    context = libtriton.ir.context()
+    libtriton.ir.load_dialects(context)
+    vendor = libtriton.nvidia if metadata["target"]["backend"] == "cuda" else libtriton.amd
+    vendor.load_dialects(context)
+    libtriton.proton.load_dialects(context)
+    module = libtriton.ir.parse_mlir_module(path, context)
+    module.context = context  # kept alive as long as the module
+    names = {int(number): str(name) for number, name in libtriton.proton.get_scope_id_names(module)}
+    parents = libtriton.proton.get_scope_id_parents(module)
+    return names, {int(child): int(parent) for child, parent in parents if parent in names}
+
+
+def _most_bytes(scratch: int, warps: int, segments: int) -> int:
+    """Largest buffer of a power of two per segment that a block of this size may hold."""
+    space = scratch - _HEADER_BYTES - 4 * warps
+    if space < segments * 8:
+        return max(0, space)
+    return segments * (1 << (space // segments).bit_length() - 1)

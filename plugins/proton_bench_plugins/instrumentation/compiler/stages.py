@@ -1,0 +1,190 @@
+"""What happens in the stages of a compile that a session asked for.
+
+Triton calls a hook with the stages of each compile; ours wraps two of them, after those of a hook
+that somebody set before. Passes are added only while one of our stages runs on the thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from proton_bench.errors import ProtonError, UsageError
+from proton_bench.plugin.kernel_mode import KernelPasses
+from proton_bench_plugins.instrumentation.compiler import pipeline
+from proton_bench_plugins.instrumentation.compiler.records import (
+    check_records,
+    check_warps,
+    has_records,
+)
+from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
+from proton_bench_plugins.instrumentation.settings import Settings
+
+__all__ = ["Inserting", "Stages"]
+
+_Stage = Callable[[Any, dict[str, Any]], Any]
+_LEAST_SEGMENT = 16  # bytes: both records of one scope
+
+
+class Inserting(Protocol):
+    """Puts records into kernels, as ``passes.Inserter`` does."""
+
+    @property
+    def digest(self) -> str:
+        """A text that differs where other records are inserted."""
+
+    def insert(self, module: Any, *, kernel: str) -> Any:
+        """Insert records into TTGIR."""
+
+
+class _Compile(threading.local):
+    """The compile at work on this thread."""
+
+    target: Target | None = None
+    passes: KernelPasses | None = None
+
+
+class Stages:
+    """Triton's hook for stages, and the callbacks for passes, of one mode.
+
+    Args:
+        mode: Text in the options of the compiles that are meant.
+        settings: Options of the mode.
+        inserter: Puts further records into each kernel.
+    """
+
+    def __init__(self, mode: str, settings: Settings, inserter: Inserting | None) -> None:
+        self._mode = mode
+        self._settings = settings
+        self._inserter = inserter
+        self._older: Callable[..., Any] | None = None
+        self._compile = _Compile()
+        self._key = (mode, hashlib.sha256(mode.encode()).hexdigest())
+
+    def chain(self, older: Callable[..., Any] | None) -> None:
+        """Call another hook first from now on."""
+        self._older = older
+
+    def __call__(  # noqa: PLR0917 - Triton's signature
+        self,
+        backend: Any = None,
+        stages: dict[str, _Stage] | None = None,
+        options: Any = None,
+        language: Any = None,
+        capability: Any = None,
+    ) -> tuple[str, str] | None:
+        """Wrap the stages of a compile, or tell what they add to its key."""
+        if stages is None:
+            return self._full_key()
+        if self._older is not None:
+            self._older(backend, stages, options, language, capability)
+        if str(getattr(options, "instrumentation_mode", "")).startswith(self._mode):
+            target = describe_target(backend.target.backend, backend.target.arch)
+            if "ttgir" in stages:
+                stages["ttgir"] = self._inserting(stages["ttgir"])
+            stages["llir"] = self._lowering(stages["llir"], target)
+        return None
+
+    def load_dialects(self, context: Any) -> None:
+        """Make the dialects of records known to a context."""
+        from triton._C.libtriton import proton
+
+        proton.load_dialects(context)
+
+    def lower_ttgir(self, pm: Any, backend: str) -> None:
+        """Add passes before TTGIR becomes LLVM's dialect."""
+        if self._compile.target is None:
+            return
+        if self._compile.passes is not None:
+            self._compile.passes.lower_ttgir(pm, backend)
+        else:
+            pipeline.add_ttgir_passes(pm, self._settings, self._compile.target)
+
+    def lower_llvm(self, pm: Any, backend: str) -> None:
+        """Add passes after it."""
+        if self._compile.target is None:
+            return
+        if self._compile.passes is not None:
+            self._compile.passes.lower_llvm(pm, backend)
+        else:
+            pipeline.add_llvm_passes(pm, self._compile.target)
+
+    def _full_key(self) -> tuple[str, str]:
+        if self._older is None:
+            return self._key
+        key, digest = self._older()
+        return f"{key}{self._key[0]}", f"{digest}{self._key[1]}"
+
+    def _inserting(self, inner: _Stage) -> _Stage:
+        def stage(source: Any, metadata: dict[str, Any]) -> Any:
+            module = inner(source, metadata)
+            kernel = _name(module)
+            self.load_dialects(module.context)
+            if self._settings.custom is not None:
+                passes = self._settings.custom.passes(self._settings.custom_options)
+                module = passes.rewrite(module, kernel)
+            elif self._inserter is not None:
+                self._inserter.insert(module, kernel=kernel)
+            return module
+
+        return stage
+
+    def _lowering(self, inner: _Stage, target: Target) -> _Stage:
+        def stage(module: Any, metadata: dict[str, Any]) -> Any:
+            if self._settings.custom is not None:
+                passes = self._settings.custom.passes(self._settings.custom_options)
+                with self._at_work(target, passes):
+                    return inner(module, metadata)
+            text = module.str_nodebug()
+            if not has_records(text):
+                return inner(module, metadata)
+            kernel = _name(module)
+            check_records(text, kernel, self._settings)
+            with self._at_work(target), _rejections(kernel, self._settings):
+                lowered = inner(module, metadata)
+            check_warps(int(metadata["num_warps"]), kernel, self._settings)
+            self._check_space(kernel, metadata, target)
+            return lowered
+
+        return stage
+
+    @contextmanager
+    def _at_work(self, target: Target, passes: KernelPasses | None = None) -> Iterator[None]:
+        self._compile.target, self._compile.passes = target, passes
+        try:
+            yield
+        finally:
+            self._compile.target = self._compile.passes = None
+
+    def _check_space(self, kernel: str, metadata: dict[str, Any], target: Target) -> None:
+        warps = int(metadata["num_warps"])
+        segments = len(self._settings.warp_ids) or warps
+        most = int(metadata["profile_scratch_size"]) - 40 - 4 * warps  # what is not the header
+        if most < segments * _LEAST_SEGMENT and self._settings.buffer_type == "shared":
+            raise UsageError(
+                f"buffer_type=shared: kernel {kernel!r} leaves no shared memory for records of "
+                f"{segments} warps (it uses {metadata['shared']} of {target.max_shared} bytes); "
+                "write buffer_type=global, or select warps by sampling_options"
+            )
+
+
+@contextmanager
+def _rejections(kernel: str, settings: Settings) -> Iterator[None]:
+    try:
+        yield
+    except ProtonError:
+        raise
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(
+            f"kernel {kernel!r} cannot be compiled with records in mode {settings.mode!r} "
+            f"(buffer_type={settings.buffer_type}, buffer_size={settings.buffer_size}): {reason}; "
+            "the compiler's own message stands above, on stderr"
+        ) from error
+
+
+def _name(module: Any) -> str:
+    return str(module.get_entry_func_name())

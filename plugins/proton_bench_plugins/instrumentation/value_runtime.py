@@ -1,0 +1,198 @@
+"""Buffers of kernels in a mode of a plugin: kept until they are read, then given to its reader.
+
+What such a mode writes is not known here, so nothing is reduced on the GPU: buffers come back as
+they are. That waits for the GPU, once per flush or when they take too much memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from proton_bench import _native
+from proton_bench.capture.metric import Metric, normalize_metrics
+from proton_bench.capture.stderr import warn
+from proton_bench.errors import ProtonError, UsageError
+from proton_bench.plugin.kernel_mode import KernelBuffer, KernelMode
+from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
+
+__all__ = ["DeviceMemory", "ValueRuntime"]
+
+_MOST_KEPT_BYTES = 256 << 20
+
+
+class DeviceMemory(Protocol):
+    """Memory of the current device, as torch has it."""
+
+    def allocate(self, size: int) -> Any:
+        """Return zeroed memory with ``data_ptr()``, in the order of the current stream."""
+
+    def fetch(self, memory: Any) -> memoryview:
+        """Wait for the memory, and return its bytes."""
+
+
+class TorchMemory:
+    """Memory of torch's allocator."""
+
+    def allocate(self, size: int) -> Any:
+        """Return zeroed memory."""
+        import torch
+
+        _native.mute_ops()
+        try:
+            return torch.zeros(size, dtype=torch.uint8, device="cuda")
+        finally:
+            _native.unmute_ops()
+
+    def fetch(self, memory: Any) -> memoryview:
+        """Wait for the memory, and return its bytes."""
+        _native.mute_ops()
+        try:
+            return memoryview(memory.cpu().numpy())
+        finally:
+            _native.unmute_ops()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    scopes: KernelScopes
+    metadata: Mapping[str, Any]
+    ir: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    debt: int
+    kernel: _Kernel
+    memory: Any
+    size: int
+
+
+class ValueRuntime:
+    """Gives launches buffers, and a mode's reader what they hold then.
+
+    Args:
+        mode: The mode.
+        byte_limit: Most bytes of one buffer.
+        memory: Where buffers come from.
+    """
+
+    def __init__(
+        self, mode: KernelMode, byte_limit: int, memory: DeviceMemory | None = None
+    ) -> None:
+        self._mode = mode
+        self._byte_limit = byte_limit
+        self._memory = memory if memory is not None else TorchMemory()
+        self._kernels: dict[int, _Kernel] = {}
+        self._pending = threading.local()
+        self._lock = threading.Lock()
+        self._launches: list[_Launch] = []
+        self._kept_bytes = 0
+        self._read = 0
+        self._kinds = {metric.name: metric.kind for metric in mode.metrics}
+
+    def start(self) -> None:
+        """Do nothing: a buffer is made when a launch asks for it."""
+
+    def stop(self) -> None:
+        """Forget buffers that nobody read."""
+        with self._lock:
+            self._launches.clear()
+            self._kept_bytes = 0
+
+    def allocator(self, size: int, alignment: int, stream: int | None) -> Any:
+        """Return the buffer of the launch that this thread is about to make.
+
+        Raises:
+            UsageError: It would be larger than the mode allows.
+        """
+        del alignment, stream  # torch aligns to more; the launch is on torch's current stream
+        if size > self._byte_limit:
+            raise UsageError(
+                f"a launch needs {size} bytes for mode {self._mode.name!r}, and byte_limit is "
+                f"{self._byte_limit}: raise it, or launch a smaller grid"
+            )
+        self._pending.memory = self._memory.allocate(size)
+        self._pending.size = size
+        return self._pending.memory
+
+    def launch_exit(self, metadata: Any) -> None:
+        """Keep the buffer of the launch that this thread made."""
+        memory, self._pending.memory = getattr(self._pending, "memory", None), None
+        kernel = self._kernels.get(metadata.data.get("function"))
+        if memory is None or kernel is None:
+            return
+        launch = _Launch(_owe(kernel.scopes.name), kernel, memory, self._pending.size)
+        with self._lock:
+            self._launches.append(launch)
+            self._kept_bytes += launch.size
+            is_full = self._kept_bytes > _MOST_KEPT_BYTES
+        if is_full and not _native.is_capturing():
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait for the launches, and add what their buffers hold."""
+        with self._lock:
+            launches, self._launches = self._launches, []
+            self._kept_bytes = 0
+        for launch in launches:
+            try:
+                self._pay(launch)
+            except Exception as error:  # noqa: BLE001 - a mode's reader may raise anything
+                _native.add_dropped("buffers of kernels", 1)
+                name = launch.kernel.scopes.name
+                warn(f"a buffer of kernel {name!r} is not read: {type(error).__name__}: {error}")
+
+    def add_kernel(self, function: int, kernel: KernelScopes) -> None:
+        """Learn which kernel a loaded function is."""
+        metadata = json.loads(kernel.metadata_path.read_text(encoding="utf-8"))
+        ir = kernel.ttgir_path.read_text(encoding="utf-8")
+        self._kernels[function] = _Kernel(kernel, metadata, ir)
+
+    def remove_kernel(self, function: int) -> None:
+        """Forget a function."""
+        self._kernels.pop(function, None)
+
+    def facts(self) -> dict[str, Any]:
+        """Return how many buffers were read."""
+        return {"buffers_read": self._read}
+
+    def _pay(self, launch: _Launch) -> None:
+        kernel = launch.kernel
+        buffer = KernelBuffer(
+            kernel=kernel.scopes.name,
+            data=self._memory.fetch(launch.memory),
+            bytes_per_program=kernel.scopes.profile_scratch_size,
+            metadata=kernel.metadata,
+            ir=kernel.ir,
+        )
+        metrics = list(self._metrics(self._mode.reader(buffer)))
+        if metrics and launch.debt:
+            _native.pay_metrics(launch.debt, metrics)
+        self._read += 1
+
+    def _metrics(self, values: Iterable[tuple[str, float]]) -> Iterable[Metric]:
+        for name, value in values:
+            if name not in self._kinds:
+                known = ", ".join(self._kinds) or "none"
+                raise UsageError(
+                    f"mode {self._mode.name!r} declares no metric {name!r}; it declares: {known}"
+                )
+            kind = self._kinds[name]
+            yield from normalize_metrics({name if kind == "inc" else f"{name} ({kind})": value})
+
+
+def _owe(kernel: str) -> int:
+    """Keep the place of the kernel's frame below the scopes that are open here."""
+    scope = _native.enter_scope(kernel, _native.KIND_KERNEL)
+    if scope is None:
+        return 0
+    try:
+        return _native.owe_metrics()
+    finally:
+        with contextlib.suppress(ProtonError):
+            _native.exit_scope(kernel)

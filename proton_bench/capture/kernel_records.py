@@ -1,0 +1,103 @@
+"""Whether a kernel that is being compiled gets records of its scopes, and how they get into it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from proton_bench.errors import UsageError
+from proton_bench.flags import flags
+
+__all__ = ["MODE_PREFIX", "accept", "are_wanted", "check_language", "emit", "plain", "refuse"]
+
+# Begins the text that Triton has in the key of every compile that a session asked for. A compile
+# without it, such as one of a library in between, must not get records: it would be found again
+# in Triton's cache when no session is active.
+MODE_PREFIX = "proton_bench:"
+
+_CLASSES = {"triton": "TritonSemantic", "gluon": "GluonSemantic"}
+_accepted = {"gluon"}
+
+
+def are_wanted(semantic: Any) -> bool:
+    """Tell whether the kernel is compiled for a session that records scopes in kernels.
+
+    Args:
+        semantic: What the compiler calls builtins with.
+    """
+    if not flags.instrumentation_on:
+        return False
+    options = getattr(getattr(semantic, "builder", None), "options", None)
+    return str(getattr(options, "instrumentation_mode", "")).startswith(MODE_PREFIX)
+
+
+def check_language(semantic: Any) -> None:
+    """Refuse a kernel whose language was not accepted.
+
+    Args:
+        semantic: What the compiler calls builtins with.
+
+    Raises:
+        UsageError: Nobody accepted records in kernels of this language.
+    """
+    classes = {each.__name__ for each in type(semantic).__mro__}
+    if "GluonSemantic" in classes:
+        classes.discard("TritonSemantic")  # its base
+    if not any(_CLASSES[name] in classes for name in _accepted):
+        language = next((name for name, kind in _CLASSES.items() if kind in classes), None)
+        advice = (
+            f'call proton_bench.language.enable_semantic("{language}") first'
+            if language
+            else f"scopes work in {' and '.join(_CLASSES)} kernels"
+        )
+        raise UsageError(
+            f"Unsupported semantic type: {type(semantic).__name__}; accepted: "
+            f"{', '.join(sorted(_accepted)) or 'none'}; {advice}"
+        )
+
+
+def emit(semantic: Any, name: str, *, is_start: bool) -> None:
+    """Put a record where the compiler is.
+
+    Args:
+        semantic: What the compiler calls builtins with.
+        name: Name of the scope.
+        is_start: Whether the record opens or closes it.
+
+    Raises:
+        UsageError: Nobody accepted records in kernels of this language.
+    """
+    check_language(semantic)
+    dialect(semantic).create_proton_record(semantic.builder, is_start, name)
+
+
+def dialect(semantic: Any) -> Any:
+    """Return Triton's bindings of records; the compiler at work has loaded them."""
+    del semantic
+    return sys.modules["triton._C.libtriton"].proton
+
+
+def accept(semantic_name: str) -> None:
+    """Accept records in kernels of a language."""
+    _accepted.add(_known(semantic_name))
+
+
+def refuse(semantic_name: str) -> None:
+    """Refuse records in kernels of a language."""
+    _accepted.discard(_known(semantic_name))
+
+
+def value(given: Any) -> Any:
+    """Unwrap a compile-time constant; the interpreter hands them over as they are."""
+    return getattr(given, "value", given)
+
+
+def plain(name: Any) -> str:
+    """Return the text of a name."""
+    return str(value(name))
+
+
+def _known(name: str) -> str:
+    if name not in _CLASSES:
+        raise UsageError(f"Unknown semantic: {name}; choose from: {', '.join(_CLASSES)}")
+    return name
