@@ -21,7 +21,7 @@ def add(x, y, n, BLOCK: tl.constexpr):  # noqa: N803
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
     with pl.scope("loop"):
-        for i in range(0, n):
+        for i in range(n):
             pl.enter_scope("load")
             total += tl.load(x + at + i * BLOCK)
             pl.exit_scope("load")
@@ -32,7 +32,7 @@ def add(x, y, n, BLOCK: tl.constexpr):  # noqa: N803
 def plain_add(x, y, n, BLOCK: tl.constexpr):  # noqa: N803
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
-    for i in range(0, n):
+    for i in range(n):
         total += tl.load(x + at + i * BLOCK)
     tl.store(y + at, total)
 

@@ -6,7 +6,7 @@ import contextlib
 import gc
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -87,9 +87,7 @@ class InstrumentationCollector:
 
         self._compilation.attach()
         undo.callback(self._compilation.detach)
-        before = _allocation._profile_allocator.get()
-        _allocation.set_profile_allocator(self._runtime.allocator)
-        undo.callback(self._put_back, _allocation, before)
+        undo.callback(_set_allocator(_allocation, self._runtime.allocator))
         self._heads.attach()
         undo.callback(self._heads.detach)
         self._note_loaded()
@@ -100,10 +98,6 @@ class InstrumentationCollector:
             self._attach(self._undo)
         except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
             warn(f"kernels are compiled without records: {type(error).__name__}: {error}")
-
-    def _put_back(self, allocation: Any, before: Any) -> None:
-        if allocation._profile_allocator.get() is self._runtime.allocator:
-            allocation.set_profile_allocator(before)
 
     def _note_loaded(self) -> None:
         """Note kernels of this mode that an earlier session had loaded."""
@@ -142,6 +136,18 @@ class InstrumentationCollector:
                 "Triton kept no TTGIR of it, which names the scopes: unset TRITON_STORE_BINARY_ONLY"
             )
         return read_scopes(paths[".ttgir"], paths[".json"], warp_ids=self._settings.warp_ids)
+
+
+def _set_allocator(allocation: Any, ours: Any) -> Callable[[], None]:
+    """Have Triton ask us for buffers; returns what puts back who was asked before."""
+    before = allocation._profile_allocator.get()
+
+    def restore() -> None:
+        if allocation._profile_allocator.get() is ours:
+            allocation.set_profile_allocator(before)
+
+    allocation.set_profile_allocator(ours)
+    return restore
 
 
 def _inserter(settings: Settings) -> Inserting | None:

@@ -28,7 +28,7 @@ def read_registers(path: Path) -> int | None:
     try:
         binary = path.read_bytes()
         return max(_counts(binary), default=None) if binary.startswith(_ELF) else None
-    except (OSError, struct.error, IndexError):
+    except (OSError, OverflowError, struct.error, IndexError):
         return None
 
 
