@@ -27,20 +27,22 @@ class KernelPasses(Protocol):
             The module, or another one in the same context.
         """
 
-    def lower_ttgir(self, pm: Any, backend: str) -> None:
+    def lower_ttgir(self, pm: Any, backend: str, arch: str) -> None:
         """Add passes before TTGIR becomes LLVM's dialect.
 
         Args:
             pm: ``ir.pass_manager`` of Triton's bindings.
             backend: ``nvidia`` or ``amd``.
+            arch: Architecture, e.g. ``90`` or ``gfx942``.
         """
 
-    def lower_llvm(self, pm: Any, backend: str) -> None:
+    def lower_llvm(self, pm: Any, backend: str, arch: str) -> None:
         """Add passes after it.
 
         Args:
             pm: ``ir.pass_manager`` of Triton's bindings.
             backend: ``nvidia`` or ``amd``.
+            arch: Architecture, e.g. ``90`` or ``gfx942``.
         """
 
 

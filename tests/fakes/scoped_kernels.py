@@ -99,6 +99,14 @@ def gluon_events(x, y, n, BLOCK: ttgl.constexpr, LANES: ttgl.constexpr):  # noqa
 
 
 @triton.jit
+def tile(x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: N803
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    at = rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    with pl.scope("store"):
+        tl.store(y + at, tl.load(x + at) * 2)
+
+
+@triton.jit
 def left_open(x, y, BLOCK: tl.constexpr):  # noqa: N803
     at = tl.arange(0, BLOCK)
     pl.enter_scope("load")
@@ -156,6 +164,7 @@ SOURCES = {
     "specialized": Source(specialized, _MATRICES, _SIZES, _TILES),
     "gluon_copy": Source(gluon_copy, _PAIR, (), {"BLOCK": 256}),
     "gluon_events": Source(gluon_events, _PAIR, ("n",), {"BLOCK": 256}),
+    "tile": Source(tile, _PAIR, (), {"ROWS": 32, "COLUMNS": 64}),
     "left_open": Source(left_open, _PAIR, (), {"BLOCK": 256}),
     "many": Source(many, _PAIR, (), {"COUNT": 4, "BLOCK": 256}),
 }

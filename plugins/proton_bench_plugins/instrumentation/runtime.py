@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["NativeRuntime", "Runtime", "open_runtime"]
+__all__ = ["NativeRuntime", "Runtime", "addressable_bytes", "native_layout", "open_runtime"]
+
+_NARROW_BYTES = 1 << 31
 
 
 class Runtime(Protocol):
@@ -66,7 +70,9 @@ class NativeRuntime:
 
         self._settings = settings
         self._native = _native.InstrumentationRuntime(
-            byte_limit=settings.byte_limit, trace=settings.trace
+            byte_limit=settings.byte_limit,
+            trace=settings.trace,
+            addressable_bytes=addressable_bytes(),
         )
         self.allocator: Callable[..., Any] = self._native.allocator
         self.launch_exit: Callable[..., None] = self._native.launch_exit
@@ -78,15 +84,35 @@ class NativeRuntime:
 
     def add_kernel(self, function: int, kernel: KernelScopes) -> None:
         """Learn what a loaded function records."""
-        self._native.add_kernel(function, layout=self._layout(kernel))
+        self._native.add_kernel(function, native_layout(kernel, self._settings))
 
-    def _layout(self, kernel: KernelScopes) -> dict[str, Any]:
-        return {
-            "name": kernel.name,
-            "scratch_bytes": kernel.profile_scratch_size,
-            "warps": kernel.num_warps,
-            "warp_ids": list(self._settings.warp_ids),
-            "names": dict(kernel.names),
-            "parents": dict(kernel.parents),
-            "programs": [list(each) for each in self._settings.cta],
-        }
+
+def native_layout(kernel: KernelScopes, settings: Settings) -> dict[str, Any]:
+    """Return what the native runtime must know of a kernel.
+
+    Args:
+        kernel: The kernel.
+        settings: Options of the mode.
+    """
+    return {
+        "name": kernel.name,
+        "scratch_bytes": kernel.profile_scratch_size,
+        "warps": kernel.num_warps,
+        "warp_ids": list(settings.warp_ids),
+        "names": dict(kernel.names),
+        "parents": dict(kernel.parents),
+        "programs": list(settings.cta),
+        "short_clock": not settings.wide_clock,
+    }
+
+
+def addressable_bytes() -> int:
+    """Return the most bytes that a kernel of this Triton finds its blocks in; 0: any number.
+
+    Before 3.9 a kernel multiplies its program's number by the size of a block in 32 bits, of which
+    one is the sign. Triton is not imported to tell the two apart.
+    """
+    found = importlib.util.find_spec("triton")
+    folders = (found.submodule_search_locations if found else None) or []
+    is_wide = any(Path(folder, "_instrumentation.py").exists() for folder in folders)
+    return 0 if is_wide else _NARROW_BYTES

@@ -6,17 +6,17 @@ they are. That waits for the GPU, once per flush or when they take too much memo
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from proton_bench import _native
 from proton_bench.capture.metric import Metric, normalize_metrics
 from proton_bench.capture.stderr import warn
-from proton_bench.errors import ProtonError, UsageError
+from proton_bench.errors import UsageError
 from proton_bench.plugin.kernel_mode import KernelBuffer, KernelMode
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
 
@@ -72,6 +72,23 @@ class _Launch:
     size: int
 
 
+class _LaunchFrames(_native.launch_hook):
+    """Opens the frame of a kernel below the scopes that are open on the calling thread."""
+
+    def wants(self, kernel: str) -> bool:
+        """Take every kernel."""
+        del kernel
+        return True
+
+    def owe(self, kernel: str) -> int:
+        """Keep the place of a kernel's frame for values that come later; 0 without a session."""
+        self.enter(SimpleNamespace(data={"name": kernel}, extras=[]))
+        try:
+            return _native.owe_metrics()
+        finally:
+            self.exit(None)
+
+
 class ValueRuntime:
     """Gives launches buffers, and a mode's reader what they hold then.
 
@@ -93,6 +110,7 @@ class ValueRuntime:
         self._launches: list[_Launch] = []
         self._kept_bytes = 0
         self._read = 0
+        self._frames = _LaunchFrames()
         self._kinds = {metric.name: metric.kind for metric in mode.metrics}
 
     def start(self) -> None:
@@ -126,7 +144,7 @@ class ValueRuntime:
         kernel = self._kernels.get(metadata.data.get("function"))
         if memory is None or kernel is None:
             return
-        launch = _Launch(_owe(kernel.scopes.name), kernel, memory, self._pending.size)
+        launch = _Launch(self._frames.owe(kernel.scopes.name), kernel, memory, self._pending.size)
         with self._lock:
             self._launches.append(launch)
             self._kept_bytes += launch.size
@@ -184,15 +202,3 @@ class ValueRuntime:
                 )
             kind = self._kinds[name]
             yield from normalize_metrics({name if kind == "inc" else f"{name} ({kind})": value})
-
-
-def _owe(kernel: str) -> int:
-    """Keep the place of the kernel's frame below the scopes that are open here."""
-    scope = _native.enter_scope(kernel, _native.KIND_KERNEL)
-    if scope is None:
-        return 0
-    try:
-        return _native.owe_metrics()
-    finally:
-        with contextlib.suppress(ProtonError):
-            _native.exit_scope(kernel)

@@ -32,7 +32,9 @@ class Compilation:
     """
 
     def __init__(self, settings: Settings, inserter: Inserting | None = None) -> None:
-        self.mode = MODE_PREFIX + settings.digest(inserter.digest if inserter else "")
+        # Scopes of the source become records under this prefix only; a plugin's mode has others.
+        prefix = f"{MODE_PREFIX[:-1]}.{settings.custom.name}:" if settings.custom else MODE_PREFIX
+        self.mode = prefix + settings.digest(inserter.digest if inserter else "")
         self._stages = Stages(self.mode, settings, inserter)
         self._undo = contextlib.ExitStack()
         self._is_attached = False

@@ -99,7 +99,7 @@ class Stages:
         if self._compile.target is None:
             return
         if self._compile.passes is not None:
-            self._compile.passes.lower_ttgir(pm, backend)
+            self._compile.passes.lower_ttgir(pm, backend, self._compile.target.arch)
         else:
             pipeline.add_ttgir_passes(pm, self._settings, self._compile.target)
 
@@ -108,7 +108,7 @@ class Stages:
         if self._compile.target is None:
             return
         if self._compile.passes is not None:
-            self._compile.passes.lower_llvm(pm, backend)
+            self._compile.passes.lower_llvm(pm, backend, self._compile.target.arch)
         else:
             pipeline.add_llvm_passes(pm, self._compile.target)
 
