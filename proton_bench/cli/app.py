@@ -29,6 +29,7 @@ COMMANDS = {
     "query": "proton_bench.cli.query",
     "report": "proton_bench.cli.report",
     "export": "proton_bench.cli.export",
+    "dump-ir": "proton_bench.cli.dump_ir",
     "plugins": "proton_bench.cli.plugins",
     "doctor": "proton_bench.cli.doctor",
 }
