@@ -12,7 +12,14 @@ from proton_bench.analysis.weighted import with_mean
 from proton_bench.errors import MetricError
 from proton_bench.profile import Device, Profile, Variant
 
-__all__ = ["LIMITS", "OCCUPANCY", "MultiprocessorLimits", "occupancy", "with_occupancy"]
+__all__ = [
+    "LIMITS",
+    "OCCUPANCY",
+    "MultiprocessorLimits",
+    "occupancy",
+    "resident_blocks",
+    "with_occupancy",
+]
 
 OCCUPANCY = "occupancy"
 
@@ -76,15 +83,32 @@ def occupancy(variant: Variant, device: Device) -> float | None:
     if limits is None or threads <= 0 or grid <= 0:
         return None
     warps = -(-threads // _WARP)
-    blocks: float = min(
-        limits.blocks,
-        limits.warps // warps,
-        _blocks_by_registers(variant.registers, warps, limits),
-        _blocks_by_shared(variant.shared_bytes, limits),
-    )
+    blocks: float = _resident(limits, warps, (variant.registers, variant.shared_bytes))
     if device.num_sms > 0:
         blocks = min(blocks, grid / device.num_sms)
     return blocks * warps / limits.warps
+
+
+def resident_blocks(arch: str, warps: int, needs: tuple[int, int]) -> int | None:
+    """Return how many blocks of a kernel a multiprocessor holds, None where it is not known.
+
+    Args:
+        arch: Compute capability, e.g. ``90``.
+        warps: Warps of a block.
+        needs: Registers of a thread, and bytes of shared memory of a block.
+    """
+    limits = LIMITS.get(arch)
+    return None if limits is None or warps <= 0 else _resident(limits, warps, needs)
+
+
+def _resident(limits: MultiprocessorLimits, warps: int, needs: tuple[int, int]) -> int:
+    registers, shared_bytes = needs
+    return min(
+        limits.blocks,
+        limits.warps // warps,
+        _blocks_by_registers(registers, warps, limits),
+        _blocks_by_shared(shared_bytes, limits),
+    )
 
 
 def _blocks_by_registers(registers: int, warps: int, limits: MultiprocessorLimits) -> int:

@@ -15,6 +15,7 @@ from proton_bench.profile import Profile
 from proton_bench.report.edge import edge_of, prose
 from proton_bench.report.inside_kernels import inside_notes
 from proton_bench.report.names import visible
+from proton_bench.report.record_costs import record_cost_notes
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text, duration_text
 
@@ -98,7 +99,7 @@ def losses(profile: Profile) -> tuple[str, ...]:
     for reason, count in profile.dropped.items():
         if count:
             found.append(f"DROPPED: {count_text(count, 'record')}: {visible(reason)}")
-    return (*found, *inside_notes(profile))
+    return (*found, *inside_notes(profile), *record_cost_notes(profile))
 
 
 def _facts(profile: Profile) -> Iterator[str]:
