@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 from proton_bench import _native
 from proton_bench.capture.metric import Metric, normalize_metrics
@@ -19,42 +19,11 @@ from proton_bench.capture.stderr import warn
 from proton_bench.errors import UsageError
 from proton_bench.plugin.kernel_mode import KernelBuffer, KernelMode
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
+from proton_bench_plugins.instrumentation.device_memory import DeviceMemory, TorchMemory
 
-__all__ = ["DeviceMemory", "ValueRuntime"]
+__all__ = ["ValueRuntime"]
 
 _MOST_KEPT_BYTES = 256 << 20
-
-
-class DeviceMemory(Protocol):
-    """Memory of the current device, as torch has it."""
-
-    def allocate(self, size: int) -> Any:
-        """Return zeroed memory with ``data_ptr()``, in the order of the current stream."""
-
-    def fetch(self, memory: Any) -> memoryview:
-        """Wait for the memory, and return its bytes."""
-
-
-class TorchMemory:
-    """Memory of torch's allocator."""
-
-    def allocate(self, size: int) -> Any:
-        """Return zeroed memory."""
-        import torch
-
-        _native.mute_ops()
-        try:
-            return torch.zeros(size, dtype=torch.uint8, device="cuda")
-        finally:
-            _native.unmute_ops()
-
-    def fetch(self, memory: Any) -> memoryview:
-        """Wait for the memory, and return its bytes."""
-        _native.mute_ops()
-        try:
-            return memoryview(memory.cpu().numpy())
-        finally:
-            _native.unmute_ops()
 
 
 @dataclass(frozen=True, slots=True)
