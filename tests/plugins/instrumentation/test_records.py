@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import struct
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from proton_bench_plugins.instrumentation.compiler.records import (
     has_records,
 )
 from proton_bench_plugins.instrumentation.compiler.registers import read_registers
-from proton_bench_plugins.instrumentation.compiler.target import describe_target
+from proton_bench_plugins.instrumentation.compiler.space import check_space
+from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
 from proton_bench_plugins.instrumentation.settings import Settings
 
 HEAD = 'module attributes {"ttg.num-warps" = 4 : i32} {\n'
@@ -161,3 +163,43 @@ def test_targets_without_a_device_have_the_shared_memory_of_their_kind(
 
     assert (target.kind, target.max_shared) == (kind, size)
     assert ":" not in target.arch
+
+
+def compiled(**changed: int) -> dict[str, int]:
+    return {"num_warps": 4, "shared": 8192, "profile_scratch_size": 8320, **changed}
+
+
+SMALL = Target("cuda", "90", 100_000)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        compiled(profile_scratch_size=128),  # a few records, and then no more
+        compiled(shared=102_400, profile_scratch_size=4224),  # the kernel alone takes nearly all
+    ],
+)
+def test_a_kernel_that_takes_all_shared_memory_is_refused(metadata: dict[str, int]) -> None:
+    errors = pytest.importorskip("triton.runtime.errors")
+
+    with pytest.raises(UsageError, match="kernel 'k' leaves no shared memory") as raised:
+        check_space("k", metadata, SMALL, settings=Settings())
+
+    assert "write buffer_type=global" in str(raised.value)
+    assert isinstance(raised.value, errors.OutOfResources)  # autotuners try the next configuration
+    assert str(copy.deepcopy(raised.value)) == str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "options"),
+    [
+        (compiled(), {}),
+        (compiled(profile_scratch_size=128), {"buffer_type": "global"}),
+        (compiled(profile_scratch_size=128), {"buffer_size": 64}),  # asked for
+        (compiled(shared=300_000), {}),  # does not fit without records either
+    ],
+)
+def test_other_kernels_are_left_to_triton(
+    metadata: dict[str, int], options: dict[str, object]
+) -> None:
+    assert check_space("k", metadata, SMALL, settings=Settings(**options)) is None  # type: ignore[arg-type,func-returns-value]

@@ -20,13 +20,13 @@ from proton_bench_plugins.instrumentation.compiler.records import (
     check_warps,
     has_records,
 )
+from proton_bench_plugins.instrumentation.compiler.space import check_space
 from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
 from proton_bench_plugins.instrumentation.settings import Settings
 
 __all__ = ["Inserting", "Stages"]
 
 _Stage = Callable[[Any, dict[str, Any]], Any]
-_LEAST_SEGMENT = 16  # bytes: both records of one scope
 
 
 class Inserting(Protocol):
@@ -146,7 +146,7 @@ class Stages:
             with self._at_work(target), _rejections(kernel, self._settings):
                 lowered = inner(module, metadata)
             check_warps(int(metadata["num_warps"]), kernel, self._settings)
-            self._check_space(kernel, metadata, target)
+            check_space(kernel, metadata, target, settings=self._settings)
             return lowered
 
         return stage
@@ -158,17 +158,6 @@ class Stages:
             yield
         finally:
             self._compile.target = self._compile.passes = None
-
-    def _check_space(self, kernel: str, metadata: dict[str, Any], target: Target) -> None:
-        warps = int(metadata["num_warps"])
-        segments = len(self._settings.warp_ids) or warps
-        most = int(metadata["profile_scratch_size"]) - 40 - 4 * warps  # what is not the header
-        if most < segments * _LEAST_SEGMENT and self._settings.buffer_type == "shared":
-            raise UsageError(
-                f"buffer_type=shared: kernel {kernel!r} leaves no shared memory for records of "
-                f"{segments} warps (it uses {metadata['shared']} of {target.max_shared} bytes); "
-                "write buffer_type=global, or select warps by sampling_options"
-            )
 
 
 @contextmanager

@@ -1,0 +1,64 @@
+"""Whether a kernel leaves shared memory for its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proton_bench.errors import UsageError
+from proton_bench_plugins.instrumentation.compiler.target import Target
+from proton_bench_plugins.instrumentation.settings import Settings
+
+__all__ = ["check_space"]
+
+_HEADER_BYTES = 40
+_LEAST_SEGMENT = 32  # bytes of a warp: both records of two scopes; less is no measurement
+
+
+def check_space(
+    kernel: str, metadata: Mapping[str, Any], target: Target, *, settings: Settings
+) -> None:
+    """Refuse a kernel whose records have no room.
+
+    Args:
+        kernel: Name of the kernel.
+        metadata: What Triton knows of it, after it was compiled.
+        target: Device to compile for.
+        settings: Options of the mode.
+
+    Raises:
+        UsageError: There is none; also an ``OutOfResources`` of Triton's, so that an autotuner goes
+            on with the next configuration.
+    """
+    if settings.buffer_type != "shared":
+        return
+    warps, shared = int(metadata["num_warps"]), int(metadata["shared"])
+    segments = len(settings.warp_ids) or warps
+    most = int(metadata["profile_scratch_size"]) - _HEADER_BYTES - 4 * warps
+    is_tiny = most < segments * _LEAST_SEGMENT and not settings.buffer_size
+    # Beyond the limit because of the records: without them it is Triton that says so.
+    is_beyond = shared > target.max_shared >= shared - most
+    if is_tiny or is_beyond:
+        raise _shortage(
+            f"buffer_type=shared: kernel {kernel!r} leaves no shared memory for records of "
+            f"{segments} warps (with them it needs {shared} of {target.max_shared} bytes); write "
+            "buffer_type=global, or select warps by sampling_options"
+        )
+
+
+def _shortage(message: str) -> UsageError:
+    from triton.runtime.errors import OutOfResources
+
+    class RecordSpaceError(UsageError, OutOfResources):  # type: ignore[misc]
+        """No shared memory for records."""
+
+        def __init__(self, message: str) -> None:
+            Exception.__init__(self, message)
+
+        def __str__(self) -> str:
+            return message
+
+        def __reduce__(self) -> Any:
+            return (_shortage, (message,))
+
+    return RecordSpaceError(message)
