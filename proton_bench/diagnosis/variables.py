@@ -111,6 +111,11 @@ VARIABLES = (
         "set for children of a rank of a job, whose files are then told apart by process",
     ),
     Variable(
+        "PROTON_BENCH_MATRIX",
+        Reader.OURS,
+        "of our own tests: compiles every kernel with records for every target and option",
+    ),
+    Variable(
         "PROTON_BENCH_REQUIRE",
         Reader.OURS,
         "of our own tests: browser,go,node,gpu makes a skip for want of one a failure",
@@ -124,6 +129,11 @@ VARIABLES = (
         "PROTON_BENCH_STRESS",
         Reader.OURS,
         "of our own tests: makes the native stress test so many times as long",
+    ),
+    Variable(
+        "PROTON_BENCH_TRITONS",
+        Reader.OURS,
+        "of our own tests: folders of further Tritons to compile with, joined by ':'",
     ),
     Variable(
         "PROTON_BENCH_WORKER",
