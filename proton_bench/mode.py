@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import ClassVar
 from urllib.parse import quote
 
 from proton_bench.errors import UsageError
 
-__all__ = ["MMA", "BaseMode", "Default", "InstrumentationMode", "PCSampling"]
+__all__ = [
+    "MMA",
+    "BaseMode",
+    "Default",
+    "InstrumentationMode",
+    "Optimize",
+    "PCSampling",
+    "buffer_strategies",
+    "buffer_types",
+    "encode",
+    "granularities",
+    "metric_types",
+    "optimizations",
+    "sampling_strategies",
+]
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "metric_type": ("cycle",),
-    "sampling_strategy": ("none", "selective"),
-    "granularity": (
-        "cta",
-        "warp",
-        "warp_2",
-        "warp_4",
-        "warp_8",
-        "warp_group",
-        "warp_group_2",
-        "warp_group_4",
-        "warp_group_8",
-    ),
-    "buffer_strategy": ("circular", "flush"),
-    "buffer_type": ("shared", "global"),
+# What upstream's module has under these names; a value is what the modes take.
+metric_types = {"cycle": "cycle"}
+sampling_strategies = {name: name for name in ("none", "selective")}
+granularities = {
+    name: name
+    for name in (
+        *("cta", "warp", "warp_2", "warp_4", "warp_8"),
+        *("warp_group", "warp_group_2", "warp_group_4", "warp_group_8"),
+    )
 }
-_OPTIMIZATIONS = ("time_shift", "sched_stores", "sched_barriers", "clock32")
+buffer_strategies = {name: name for name in ("circular", "flush")}
+buffer_types = {name: name for name in ("shared", "global")}
+
+
+class Optimize(Enum):
+    """Ways to have records cost or measure less."""
+
+    TIMESHIFT = "time_shift"
+    SCHED_STORES = "sched_stores"
+    SCHED_BARRIERS = "sched_barriers"
+    CLOCK32 = "clock32"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+optimizations = {each.value: each for each in Optimize}
+_CHOICES: dict[str, dict[str, str]] = {
+    "metric_type": metric_types,
+    "sampling_strategy": sampling_strategies,
+    "granularity": granularities,
+    "buffer_strategy": buffer_strategies,
+    "buffer_type": buffer_types,
+}
 
 
 @dataclass(frozen=True)
@@ -71,8 +103,8 @@ class InstrumentationMode(BaseMode):
         buffer_strategy: ``circular`` keeps the last records, ``flush`` all.
         buffer_type: Memory the records go to first, ``shared`` or ``global``.
         buffer_size: Bytes per program; 0 chooses.
-        optimizations: Names from ``time_shift``, ``sched_stores``, ``sched_barriers`` and
-            ``clock32``; a list, or one text with commas.
+        optimizations: From ``time_shift``, ``sched_stores``, ``sched_barriers`` and ``clock32``; a
+            list of names or of ``Optimize``, or one text with commas.
         passes: Operations to bracket without a change of the source, e.g. ``loops,loads``; ours.
         cta: Programs to keep, e.g. ``0,4-7``; all by default; ours.
         byte_limit: Most bytes of records that one launch may write; 0 chooses; ours.
@@ -85,7 +117,7 @@ class InstrumentationMode(BaseMode):
     buffer_strategy: str = "circular"
     buffer_type: str = "shared"
     buffer_size: int = 0
-    optimizations: str | tuple[str, ...] | list[str] = ()
+    optimizations: str | Sequence[str | Optimize] = ()
     passes: str = ""
     cta: str = ""
     byte_limit: int = 0
@@ -100,7 +132,7 @@ class InstrumentationMode(BaseMode):
 
     def __str__(self) -> str:
         parts = [self.name, *(f"{field}={getattr(self, field)}" for field in _FIELDS)]
-        parts.append(f"optimizations={','.join(self.optimizations)}")
+        parts.append(f"optimizations={','.join(map(str, self.optimizations))}")
         # Upstream has no such options, so they stand in the text only where they say something.
         own = {field: str(getattr(self, field)) for field in _OWN_FIELDS if getattr(self, field)}
         return ":".join([*parts, *(f"{field}={encode(text)}" for field, text in own.items())])
@@ -138,11 +170,11 @@ def encode(value: str) -> str:
     return quote(value, safe=_AS_WRITTEN)
 
 
-def _optimizations(value: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
+def _optimizations(value: str | Sequence[str | Optimize]) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else [str(each) for each in value]
     stripped = tuple(name.strip() for name in names if name.strip())
     for name in stripped:
-        if name not in _OPTIMIZATIONS:
-            known = ", ".join(_OPTIMIZATIONS)
+        if name not in optimizations:
+            known = ", ".join(optimizations)
             raise UsageError(f"Unknown optimization: {name}; choose from: {known}")
     return stripped

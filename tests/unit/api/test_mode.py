@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from proton_bench import mode as modes
 from proton_bench.errors import UsageError
-from proton_bench.mode import MMA, BaseMode, Default, PCSampling
+from proton_bench.mode import MMA, BaseMode, Default, Optimize, PCSampling
 from proton_bench.plugin.backend import parse_mode
 
 
@@ -34,7 +35,14 @@ def test_instrumentation_mode_is_a_mode_text(mode: Any, name: str) -> None:
     assert parsed.options["optimizations"] == ""
 
 
-@pytest.mark.parametrize("given", ["clock32, time_shift", ["clock32", "time_shift"]])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "clock32, time_shift",
+        ["clock32", "time_shift"],
+        [Optimize.CLOCK32, modes.optimizations["time_shift"]],
+    ],
+)
 def test_optimizations_may_be_a_list_or_a_text(given: Any) -> None:
     assert "optimizations=clock32,time_shift" in str(Default(optimizations=given))
 
@@ -57,3 +65,25 @@ def test_unknown_value_is_named_with_the_choices(field: str, value: str) -> None
 def test_unknown_optimization_is_named_with_the_choices() -> None:
     with pytest.raises(UsageError, match="Unknown optimization: fast; choose from: time_shift"):
         Default(optimizations="fast")
+
+
+def test_upstreams_tables_hold_what_the_modes_take() -> None:
+    chosen = Default(
+        metric_type=modes.metric_types["cycle"],
+        sampling_strategy=modes.sampling_strategies["none"],
+        granularity=modes.granularities["warp_group_8"],
+        buffer_strategy=modes.buffer_strategies["flush"],
+        buffer_type=modes.buffer_types["global"],
+    )
+
+    assert str(chosen) == str(
+        Default(granularity="warp_group_8", buffer_strategy="flush", buffer_type="global")
+    )
+
+
+def test_values_of_the_compilers_own_kind_are_taken() -> None:
+    kinds = pytest.importorskip("triton._C.libtriton").proton
+
+    chosen: Any = Default(granularity=kinds.GRANULARITY.WARP, buffer_type=kinds.BUFFER_TYPE.GLOBAL)
+
+    assert (chosen.granularity, chosen.buffer_type) == ("warp", "global")
