@@ -1,0 +1,99 @@
+"""Which operations of a kernel get a scope, and what the scopes are called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proton_bench_plugins.instrumentation.passes.op_kinds import LOOP
+from proton_bench_plugins.instrumentation.passes.op_tree import Op
+from proton_bench_plugins.instrumentation.passes.registry import kind_in_pass
+from proton_bench_plugins.instrumentation.passes.rule import Rule
+
+__all__ = ["MAX_SCOPES", "Candidate", "Scope", "candidates", "cap"]
+
+MAX_SCOPES = 255  # a record has eight bits for its scope
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A scope around an operation.
+
+    Attributes:
+        name: ``load.0@file.py:12``: the kind, its number in the kernel, the line.
+        op: Name of the operation.
+        path: File that the line is of, "" where it is not known.
+        line: From 1; 0 where it is not known.
+    """
+
+    name: str
+    op: str
+    path: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """An operation that rules ask for."""
+
+    op: Op
+    kind: str
+    scope: Scope
+
+
+def candidates(ops: Sequence[Op], rules: Sequence[Rule]) -> list[Candidate]:
+    """Return what rules ask for, in program order.
+
+    Operations of a kind are numbered through the whole kernel, also those that filters leave out,
+    so that a filter does not change names.
+
+    Args:
+        ops: Operations of a kernel, parents first.
+        rules: Those that apply to the kernel.
+    """
+    seen: Counter[str] = Counter()
+    found: list[Candidate] = []
+    for op in ops:
+        wanted: dict[str, bool] = {}
+        for rule in rules:
+            kind = kind_in_pass(rule.name, op)
+            if kind is not None:
+                wanted[kind] = wanted.get(kind, False) or rule.takes_places(op.places)
+        chosen = next((kind for kind, takes in wanted.items() if takes), None)
+        if chosen is not None:
+            found.append(Candidate(op, chosen, _scope(op, chosen, seen[chosen])))
+        seen.update(wanted.keys())
+    return found
+
+
+def cap(found: Sequence[Candidate], room: int) -> tuple[list[Candidate], list[Candidate]]:
+    """Split into what fits and what is left out, both in program order.
+
+    Loops go first, the outer before the inner ones; then the kinds that the kernel has fewest of;
+    within a kind, program order.
+
+    Args:
+        found: In program order.
+        room: Number of scopes that fit.
+    """
+    if len(found) <= room:
+        return list(found), []
+    frequency = Counter(each.kind for each in found)
+    ranked = sorted(range(len(found)), key=lambda place: _rank(found[place], frequency))
+    kept = set(ranked[: max(room, 0)])
+    inside = [each for place, each in enumerate(found) if place in kept]
+    outside = [each for place, each in enumerate(found) if place not in kept]
+    return inside, outside
+
+
+def _rank(candidate: Candidate, frequency: Mapping[str, int]) -> tuple[bool, int]:
+    is_loop = candidate.kind == LOOP
+    return not is_loop, candidate.op.depth if is_loop else frequency[candidate.kind]
+
+
+def _scope(op: Op, kind: str, number: int) -> Scope:
+    if not op.places:
+        return Scope(f"{kind}.{number}", op.name)
+    place = op.places[0]
+    return Scope(f"{kind}.{number}@{place}", op.name, place.path, place.line)

@@ -1,0 +1,128 @@
+"""Puts pairs of records around operations of a kernel, at the end of Triton's TTGIR stage.
+
+Before that stage there is no telling which operations the kernel will have: pipelining splits loads
+into issue and wait. Triton's bindings insert after an operation or at the start of a block, never
+before an operation; so a start is put after the operation before, and operations are taken from
+last to first, which puts the end of one before the start of the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proton_bench_plugins.instrumentation.passes.barrier_use import name_barrier_waits
+from proton_bench_plugins.instrumentation.passes.choice import (
+    MAX_SCOPES,
+    Candidate,
+    Scope,
+    candidates,
+    cap,
+)
+from proton_bench_plugins.instrumentation.passes.op_tree import Op, OpTree
+from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS, describe
+from proton_bench_plugins.instrumentation.passes.rule import Rule
+
+__all__ = ["Inserted", "Inserter"]
+
+_RECORD = "proton.record"
+_SCOPE_OPS = (_RECORD, "proton.allocate_event")
+_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """What passes did to a kernel.
+
+    Attributes:
+        kernel: Name of the kernel.
+        scopes: Scopes that were put in, in program order; with ``print-ops`` those that would be.
+        left_out: Scopes for which there was no room.
+        skipped: Why the kernel was left as it is, "" where it was not.
+    """
+
+    kernel: str
+    scopes: tuple[Scope, ...] = ()
+    left_out: tuple[Scope, ...] = ()
+    skipped: str = ""
+
+
+class Inserter:
+    """Inserts records by rules.
+
+    Args:
+        rules: What ``parse_passes`` returned.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digits that differ where the inserter would do something else."""
+        texts = [f"{rule} {describe(rule.name)}" for rule in self._rules]
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:_DIGITS]
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether the kernels stay as they are."""
+        return any(rule.name == PRINT_OPS for rule in self._rules)
+
+    def insert(self, module: Any, *, kernel: str) -> Inserted:
+        """Put records into a module.
+
+        Args:
+            module: Triton's module of the TTGIR stage, with the dialect of records loaded.
+            kernel: Name of the kernel.
+        """
+        from triton._C.libtriton import ir
+
+        rules = _applying(self._rules, kernel)
+        if not rules:
+            return Inserted(kernel)
+        builder = ir.builder(module.context)
+        tree = OpTree(module, builder)
+        name_barrier_waits(tree.ops)
+        found = candidates(tree.ops, rules)
+        names = [function.handle.get_str_attr("sym_name") for function in tree.functions]
+        if found and len(names) != 1:
+            others = ", ".join(str(name) for name in names)
+            return Inserted(kernel, skipped=f"Triton records in one function only, not in {others}")
+        inside, outside = cap(found, MAX_SCOPES - _scopes_in_source(tree.ops))
+        if not self.is_listing:
+            _insert_all(builder, inside)
+        return Inserted(kernel, _scopes(inside), _scopes(outside))
+
+
+def _applying(rules: Sequence[Rule], kernel: str) -> list[Rule]:
+    """Return the rules for a kernel; ``print-ops`` beside others lists what they would do."""
+    others = [rule for rule in rules if rule.name != PRINT_OPS]
+    return [rule for rule in others or rules if rule.takes_kernel(kernel)]
+
+
+def _scopes_in_source(ops: Sequence[Op]) -> int:
+    # Two records to a scope; an event takes one number for its allocation.
+    records = sum(op.name == _RECORD for op in ops)
+    return (records + 1) // 2 + sum(op.name == _SCOPE_OPS[1] for op in ops)
+
+
+def _insert_all(builder: Any, inside: Sequence[Candidate]) -> None:
+    from triton._C.libtriton import proton
+
+    for each in reversed(inside):
+        op = each.op
+        builder.set_insertion_point_after(op.handle)
+        builder.set_loc(op.location)
+        proton.create_proton_record(builder, False, each.scope.name)  # noqa: FBT003
+        if op.before is None:
+            builder.set_insertion_point_to_start(op.block)
+        else:
+            builder.set_insertion_point_after(op.before.handle)
+        builder.set_loc(op.location)
+        proton.create_proton_record(builder, True, each.scope.name)  # noqa: FBT003
+
+
+def _scopes(chosen: Sequence[Candidate]) -> tuple[Scope, ...]:
+    return tuple(each.scope for each in chosen)

@@ -1,0 +1,45 @@
+"""Where in the source an operation comes from, read from the text of its location."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+__all__ = ["Place", "read_places"]
+
+_FILE_LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
+_TRITON_OWN = (os.path.join("triton", "language"), os.path.join("triton", "experimental"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file.
+
+    Attributes:
+        path: As the compiler knows the file.
+        line: From 1.
+    """
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.path)}:{self.line}"
+
+
+def read_places(location: str) -> tuple[Place, ...]:
+    """Return the lines of a location: the operation's own, then those it was inlined into.
+
+    Lines of Triton's own library stand behind the others: ``tl.sum`` is known by who calls it.
+
+    Args:
+        location: Text of an MLIR location, e.g. ``loc(callsite("f.py":3:1 at "g.py":9:5))``.
+    """
+    found = [Place(path, int(line)) for path, line in _FILE_LINE.findall(location)]
+    return tuple(sorted(found, key=_is_library))
+
+
+def _is_library(place: Place) -> bool:
+    folder = os.path.dirname(place.path)
+    return any(own in folder for own in _TRITON_OWN)
