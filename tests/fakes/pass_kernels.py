@@ -166,6 +166,17 @@ def no_memory(x):
     tl.device_assert(x > 0)
 
 
+@triton.jit
+def unrolled(x, y, n, BLOCK: tl.constexpr):  # noqa: N803
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for i in tl.static_range(260):
+        total += tl.load(x + at + i * n)
+    for _ in range(n):
+        total += tl.load(y + at)
+    tl.store(y + at, total)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """What Triton's compiler wants of a kernel."""
@@ -179,7 +190,7 @@ class Source:
     def ast(self) -> Any:
         from triton.compiler import ASTSource
 
-        signature = {name: "constexpr" for name in self.constants}
+        signature = dict.fromkeys(self.constants, "constexpr")
         signature |= {name: f"*{kind}" for name, kind in self.pointers.items()}
         signature |= dict.fromkeys(self.integers, "i32") | dict.fromkeys(self.floats, "fp32")
         ordered = {name: signature[name] for name in self.kernel.arg_names}
@@ -218,5 +229,6 @@ SOURCES = {
     "count_down": Source(count_down, {"x": "fp32", "y": "i32"}, (), {"BLOCK": 256}),
     "calls_inlined": Source(calls_inlined, {"x": "fp32", "y": "fp32"}, (), {"BLOCK": 256}),
     "calls_noinline": Source(calls_noinline, {"x": "fp32", "y": "fp32"}, (), {"BLOCK": 256}),
+    "unrolled": Source(unrolled, {"x": "fp32", "y": "fp32"}, ("n",), {"BLOCK": 128}),
     "no_memory": Source(no_memory, {}, ("x",)),
 }

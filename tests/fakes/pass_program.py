@@ -1,9 +1,9 @@
 """Program that runs passes over kernels at Triton's TTGIR stage, without a GPU.
 
-    python pass_program.py PASSES [KERNEL...]
+    python pass_program.py '{"loads,dots": {"matmul": ["cuda:90"]}}'
 
-prints one JSON object: by kernel and target what was inserted and what the module looks like. It is
-a program of its own so that tests can run it on several Tritons.
+prints one JSON object: by text, kernel and target what was inserted and what the module looks like.
+It is a program of its own so that tests can run it on several Tritons.
 """
 
 from __future__ import annotations
@@ -77,19 +77,26 @@ def lines(module: Any) -> list[str]:
     return [line.strip() for line in stripped if line.strip()]
 
 
-def main(passes: str, kernels: list[str]) -> None:
-    rig = Rig(passes)
-    knobs.runtime.add_stages_inspection_hook = rig
-    found: dict[str, dict[str, Any]] = {}
-    for kernel in kernels or list(SOURCES):
-        for name, target in TARGETS.items():
-            rig.kernel = kernel
-            try:
-                triton.compile(SOURCES[kernel].ast(), target=target, options={"num_warps": 4})
-            except _SeenError:
-                found.setdefault(kernel, {})[name] = rig.facts
-    print(json.dumps({"triton": triton.__version__, "kernels": found}))
+def run(rig: Rig, kernel: str, target: str) -> dict[str, Any]:
+    rig.kernel = kernel
+    try:
+        triton.compile(SOURCES[kernel].ast(), target=TARGETS[target], options={"num_warps": 4})
+    except _SeenError:
+        return rig.facts
+    raise RuntimeError(f"{kernel} on {target} did not reach the stage")
+
+
+def main(wanted: dict[str, dict[str, list[str]]]) -> None:
+    found: dict[str, Any] = {}
+    for passes, kernels in wanted.items():
+        rig = Rig(passes)
+        knobs.runtime.add_stages_inspection_hook = rig
+        found[passes] = {
+            kernel: {target: run(rig, kernel, target) for target in targets}
+            for kernel, targets in kernels.items()
+        }
+    sys.stdout.write(f"{json.dumps(found)}\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(json.loads(sys.argv[1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,16 +15,43 @@ TARGETS = ("cuda:80", "cuda:90", "cuda:100", "gfx942", "gfx950")
 Facts = dict[str, dict[str, dict[str, Any]]]
 
 
+PROGRAMS = ("matmul", "softmax", "layer_norm", "attention", "persistent_matmul", "tma_matmul")
+SPECIAL = ("specialized_matmul", "count_down", "calls_inlined", "calls_noinline", "no_memory")
+# Kinds of scopes that a pass gives a matmul on Hopper.
+EXPECTED = {
+    "loops": {"loop"},
+    "loads": {"load_issue", "load_wait"},
+    "stores": {"store"},
+    "dots": {"dot_issue", "dot_wait"},
+    "waits": {"load_wait", "dot_wait"},
+    "barriers": set(),
+    "print-ops": {"load_issue", "load_wait", "loop", "dot_issue", "dot_wait", "store"},
+    "stores,print-ops": {"store"},
+}
+FILTERED = "loads:kernel=soft*,stores:kernel=layer_norm:file=pass_k*.py,loads:line=1-2"
+HOPPER = ["cuda:90"]
+
+
 @pytest.fixture(scope="module", params=TRITONS, ids=lambda folder: folder or "installed")
-def triton(request: pytest.FixtureRequest) -> str:
-    return request.param
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Everything that the tests below look at, by text, kernel and target."""
+    wanted = {
+        "all": {
+            **dict.fromkeys((*PROGRAMS, *SPECIAL), TARGETS),
+            "unrolled": HOPPER,
+        },
+        FILTERED: dict.fromkeys(("softmax", "layer_norm", "matmul"), HOPPER),
+        **{text: {"matmul": HOPPER} for text in EXPECTED},
+    }
+    return run_on(
+        request.param, tmp_path_factory.mktemp("cache"), "pass_program.py", json.dumps(wanted)
+    )
 
 
 @pytest.fixture(scope="module")
-def everything(triton: str, tmp_path_factory: pytest.TempPathFactory) -> Facts:
+def everything(found: dict[str, Facts]) -> Facts:
     """All kernels with the pass ``all``."""
-    cache = tmp_path_factory.mktemp("cache")
-    return run_on(triton, cache, "pass_program.py", "all")["kernels"]
+    return found["all"]
 
 
 def each(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -34,13 +62,6 @@ def each(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def kinds(facts: dict[str, Any]) -> set[str]:
     return {scope.partition(".")[0] for scope in facts["scopes"]}
-
-
-def test_every_kernel_reaches_the_stage_on_every_target(everything: Facts) -> None:
-    assert {(kernel, *targets) for kernel, targets in everything.items()} == {
-        (kernel, *TARGETS) for kernel in everything
-    }
-    assert {"matmul", "softmax", "layer_norm", "attention", "tma_matmul"} <= set(everything)
 
 
 def test_the_verifier_accepts_every_module(everything: Facts) -> None:
@@ -134,38 +155,38 @@ def test_a_kernel_without_matching_operations_is_left_alone(everything: Facts) -
     assert (facts["scopes"], facts["records"], facts["skipped"]) == ([], 0, "")
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("loops", {"loop"}),
-        ("loads", {"load_issue", "load_wait"}),
-        ("stores", {"store"}),
-        ("dots", {"dot_issue", "dot_wait"}),
-        ("waits", {"load_wait", "dot_wait"}),
-        ("barriers", set()),
-        ("print-ops", {"load_issue", "load_wait", "loop", "dot_issue", "dot_wait", "store"}),
-    ],
-)
-def test_a_pass_brackets_its_kinds(
-    triton: str, tmp_path: Any, name: str, expected: set[str]
-) -> None:
-    facts = run_on(triton, tmp_path, "pass_program.py", name, "matmul")["kernels"]["matmul"]
+def test_a_kernel_with_too_many_operations_keeps_loops_and_rare_ones(everything: Facts) -> None:
+    facts = everything["unrolled"]["cuda:90"]
+    left_out = [scope.partition("@")[0] for scope in facts["left_out"]]
 
-    assert kinds(facts["cuda:90"]) == expected
-    assert facts["cuda:90"]["records"] == (
-        0 if name == "print-ops" else 2 * len(facts["cuda:90"]["scopes"])
-    )
+    assert len(facts["scopes"]) == 255
+    assert kinds(facts) == {"loop", "store", "load"}
+    assert left_out == [f"load.{number}" for number in range(253, 261)]
 
 
-def test_filters_keep_names_and_take_operations_away(
-    triton: str, everything: Facts, tmp_path: Any
-) -> None:
-    names = everything["layer_norm"]["cuda:90"]["scopes"]
-    line = names[-1].rpartition(":")[2]
-    text = f"loads:kernel=soft*,all:kernel=layer_norm:file=pass_k*.py:line={line}-"
+def test_waits_for_barriers_are_named_by_what_arrives_there(everything: Facts) -> None:
+    def waits(kernel: str, target: str) -> set[str]:
+        facts = everything[kernel][target]
+        pairs = zip(facts["scopes"], facts["ops"], strict=True)
+        return {scope.partition(".")[0] for scope, op in pairs if op == "ttng.wait_barrier"}
 
-    facts = run_on(triton, tmp_path, "pass_program.py", text, "softmax", "layer_norm", "matmul")
+    assert waits("tma_matmul", "cuda:90") == {"load_wait"}
+    assert waits("tma_matmul", "cuda:100") == {"load_wait", "dot_wait"}
+    assert waits("matmul", "cuda:100") == {"dot_wait"}
+    assert waits("specialized_matmul", "cuda:100") == {"load_wait", "dot_wait", "barrier_wait"}
 
-    assert facts["kernels"]["matmul"]["cuda:90"]["scopes"] == []
-    assert kinds(facts["kernels"]["softmax"]["cuda:90"]) == {"load"}
-    assert facts["kernels"]["layer_norm"]["cuda:90"]["scopes"] == [names[-1]]
+
+@pytest.mark.parametrize("passes", EXPECTED)
+def test_a_pass_brackets_its_kinds(found: dict[str, Facts], passes: str) -> None:
+    facts = found[passes]["matmul"]["cuda:90"]
+
+    assert kinds(facts) == EXPECTED[passes]
+    assert facts["records"] == (0 if "print-ops" in passes else 2 * len(facts["scopes"]))
+
+
+def test_filters_keep_names_and_take_operations_away(found: dict[str, Facts]) -> None:
+    facts, plain = found[FILTERED], found["all"]["layer_norm"]["cuda:90"]["scopes"]
+
+    assert facts["matmul"]["cuda:90"]["scopes"] == []
+    assert kinds(facts["softmax"]["cuda:90"]) == {"load"}
+    assert facts["layer_norm"]["cuda:90"]["scopes"] == [plain[-1]]

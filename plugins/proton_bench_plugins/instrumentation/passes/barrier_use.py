@@ -1,7 +1,8 @@
 """Tells what a wait for a barrier in shared memory waits for: a load, a dot, or other warps.
 
 The operation is the same for all; what arrives at its barrier tells them apart. Barriers reach
-their users as parts of an allocation and as captures of warp-specialised partitions.
+their users as parts of an allocation, as values that a loop carries and as captures of
+warp-specialised partitions.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ __all__ = ["name_barrier_waits"]
 _WAITS = ("ttng.wait_barrier", "amdg.wait_barrier")
 _INIT = ("ttng.init_barrier", "amdg.init_barrier")
 _PARTITIONS = "ttg.warp_specialize.partitions"
+_LOOP = "scf.for"
+_LOOP_BOUNDS = 3  # operands before the values that a loop carries; its block has one before them
 _PART = "ttg.memdesc_"
 _ARRIVES = {"load_issue": LOAD_WAIT, "dot_issue": DOT_WAIT, "dot_commit": DOT_WAIT}
 _COPY_ARRIVES = "async_copy_mbarrier_arrive"
@@ -46,7 +49,7 @@ def name_barrier_waits(ops: Sequence[Op]) -> None:
 
 
 class _Roots:
-    """Which value a value is a part or a capture of."""
+    """Which value a value is a part of, or was before a loop or outside of a partition."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._whole: dict[int, int] = {}
@@ -54,6 +57,8 @@ class _Roots:
             if op.name.startswith(_PART):
                 part = op.handle.get_result(0)
                 self._whole[part.id()] = op.handle.get_operand(0).id()
+            elif op.name == _LOOP:
+                self._add_carried(op)
             for child in op.children:
                 if child.name == _PARTITIONS:
                     self._add_captures(op, child)
@@ -64,6 +69,12 @@ class _Roots:
         while number in self._whole:
             number = self._whole[number]
         return number
+
+    def _add_carried(self, loop: Op) -> None:
+        body = loop.children[0].block
+        for at, value in enumerate([*_operands(loop)][_LOOP_BOUNDS:]):
+            self._whole[body.arg(at + 1).id()] = value.id()
+            self._whole[loop.handle.get_result(at).id()] = value.id()
 
     def _add_captures(self, specialize: Op, partitions: Op) -> None:
         # They are operands of the inner operation since Triton 3.7, of the outer one before.
