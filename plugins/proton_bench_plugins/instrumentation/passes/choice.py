@@ -11,7 +11,15 @@ from proton_bench_plugins.instrumentation.passes.op_tree import Op
 from proton_bench_plugins.instrumentation.passes.registry import kind_in_pass
 from proton_bench_plugins.instrumentation.passes.rule import Rule
 
-__all__ = ["MAX_SCOPES", "Candidate", "Scope", "candidates", "cap"]
+__all__ = [
+    "MAX_SCOPES",
+    "Candidate",
+    "Scope",
+    "candidates",
+    "cap",
+    "kinds_wanted",
+    "scope_around",
+]
 
 MAX_SCOPES = 255  # a record has eight bits for its scope
 
@@ -55,14 +63,10 @@ def candidates(ops: Sequence[Op], rules: Sequence[Rule]) -> list[Candidate]:
     seen: Counter[str] = Counter()
     found: list[Candidate] = []
     for op in ops:
-        wanted: dict[str, bool] = {}
-        for rule in rules:
-            kind = kind_in_pass(rule.name, op)
-            if kind is not None:
-                wanted[kind] = wanted.get(kind, False) or rule.takes_places(op.places)
+        wanted = kinds_wanted(op, rules)
         chosen = next((kind for kind, takes in wanted.items() if takes), None)
         if chosen is not None:
-            found.append(Candidate(op, chosen, _scope(op, chosen, seen[chosen])))
+            found.append(Candidate(op, chosen, scope_around(op, chosen, seen[chosen])))
         seen.update(wanted.keys())
     return found
 
@@ -92,7 +96,24 @@ def _rank(candidate: Candidate, frequency: Mapping[str, int]) -> tuple[bool, int
     return not is_loop, candidate.op.depth if is_loop else frequency[candidate.kind]
 
 
-def _scope(op: Op, kind: str, number: int) -> Scope:
+def kinds_wanted(op: Op, rules: Sequence[Rule]) -> dict[str, bool]:
+    """Return what the rules' passes call an operation, and whether a rule's filters take it."""
+    wanted: dict[str, bool] = {}
+    for rule in rules:
+        kind = kind_in_pass(rule.name, op)
+        if kind is not None:
+            wanted[kind] = wanted.get(kind, False) or rule.takes_places(op.places)
+    return wanted
+
+
+def scope_around(op: Op, kind: str, number: int) -> Scope:
+    """Return the scope of an operation.
+
+    Args:
+        op: The operation.
+        kind: What its pass calls it.
+        number: How many of its kind stand before it in the kernel.
+    """
     if not op.places:
         return Scope(f"{kind}.{number}", op.name)
     place = op.places[0]

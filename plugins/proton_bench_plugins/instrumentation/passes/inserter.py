@@ -9,6 +9,8 @@ last to first, which puts the end of one before the start of the next.
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +23,14 @@ from proton_bench_plugins.instrumentation.passes.choice import (
     candidates,
     cap,
 )
+from proton_bench_plugins.instrumentation.passes.listing import (
+    list_scopes,
+    report_left_out,
+    report_skipped,
+)
 from proton_bench_plugins.instrumentation.passes.op_tree import Op, OpTree
 from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS, describe
-from proton_bench_plugins.instrumentation.passes.rule import Rule
+from proton_bench_plugins.instrumentation.passes.rule import Rule, applying
 
 __all__ = ["Inserted", "Inserter"]
 
@@ -54,32 +61,48 @@ class Inserter:
 
     Args:
         rules: What ``parse_passes`` returned.
+
+    Attributes:
+        digest: Hexadecimal digits that differ where the inserter would do something else.
     """
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self._rules = rules
-
-    @property
-    def digest(self) -> str:
-        """Hexadecimal digits that differ where the inserter would do something else."""
-        texts = [f"{rule} {describe(rule.name)}" for rule in self._rules]
-        return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:_DIGITS]
+        self.digest: str = self._digest()
 
     @property
     def is_listing(self) -> bool:
         """Whether the kernels stay as they are."""
         return any(rule.name == PRINT_OPS for rule in self._rules)
 
+    def _digest(self) -> str:
+        texts = [f"{rule} {describe(rule.name)}" for rule in self._rules]
+        if self.is_listing:
+            # Listed is what is compiled: nothing may come out of a cache.
+            texts.append(f"{os.getpid()} {time.time_ns()}")
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:_DIGITS]
+
     def insert(self, module: Any, *, kernel: str) -> Inserted:
-        """Put records into a module.
+        """Put records into a module and say what the user has to know of it.
 
         Args:
             module: Triton's module of the TTGIR stage, with the dialect of records loaded.
             kernel: Name of the kernel.
         """
+        inserted = self._insert(module, kernel)
+        if self.is_listing and applying(self._rules, kernel):
+            as_json = any(rule.as_json for rule in self._rules)
+            list_scopes(kernel, inserted.scopes, as_json=as_json)
+        if inserted.left_out:
+            report_left_out(kernel, inserted.left_out)
+        if inserted.skipped:
+            report_skipped(kernel, inserted.skipped)
+        return inserted
+
+    def _insert(self, module: Any, kernel: str) -> Inserted:
         from triton._C.libtriton import ir
 
-        rules = _applying(self._rules, kernel)
+        rules = applying(self._rules, kernel)
         if not rules:
             return Inserted(kernel)
         builder = ir.builder(module.context)
@@ -94,12 +117,6 @@ class Inserter:
         if not self.is_listing:
             _insert_all(builder, inside)
         return Inserted(kernel, _scopes(inside), _scopes(outside))
-
-
-def _applying(rules: Sequence[Rule], kernel: str) -> list[Rule]:
-    """Return the rules for a kernel; ``print-ops`` beside others lists what they would do."""
-    others = [rule for rule in rules if rule.name != PRINT_OPS]
-    return [rule for rule in others or rules if rule.takes_kernel(kernel)]
 
 
 def _scopes_in_source(ops: Sequence[Op]) -> int:

@@ -7,9 +7,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
 from proton_bench_plugins.instrumentation.passes.source_place import Place
 
-__all__ = ["Rule"]
+__all__ = ["Rule", "applying"]
 
 Lines = tuple[int, int]
 
@@ -53,6 +54,12 @@ class Rule:
         filters = (("kernel", "|".join(self.kernels)), ("file", "|".join(self.files)))
         parts = [f"{key}={value}" for key, value in (*filters, ("line", lines)) if value]
         return ":".join([self.name, *parts, *(["json"] if self.as_json else [])])
+
+
+def applying(rules: Sequence[Rule], kernel: str) -> list[Rule]:
+    """Return the rules for a kernel; ``print-ops`` beside others lists what they would do."""
+    others = [rule for rule in rules if rule.name != PRINT_OPS]
+    return [rule for rule in others or rules if rule.takes_kernel(kernel)]
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:

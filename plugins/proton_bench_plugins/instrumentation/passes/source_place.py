@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Place", "read_places"]
+__all__ = ["Place", "own_first", "read_places"]
 
 _FILE_LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
 _TRITON_OWN = (os.path.join("triton", "language"), os.path.join("triton", "experimental"))
@@ -36,8 +37,12 @@ def read_places(location: str) -> tuple[Place, ...]:
     Args:
         location: Text of an MLIR location, e.g. ``loc(callsite("f.py":3:1 at "g.py":9:5))``.
     """
-    found = [Place(path, int(line)) for path, line in _FILE_LINE.findall(location)]
-    return tuple(sorted(found, key=_is_library))
+    return own_first([Place(path, int(line)) for path, line in _FILE_LINE.findall(location)])
+
+
+def own_first(places: Sequence[Place]) -> tuple[Place, ...]:
+    """Return the places with those of Triton's own library behind the others."""
+    return tuple(sorted(places, key=_is_library))
 
 
 def _is_library(place: Place) -> bool:

@@ -1,0 +1,161 @@
+"""The passes where Triton's interpreter runs the kernels: scopes of the host, named the same way.
+
+The interpreter runs an operation by a method of its builder, which is wrapped here; loops are
+Python's own, so they are wrapped when the interpreter rewrites the source of a kernel. Operations
+that only a compiler makes, such as waits, do not exist here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager
+from types import FrameType, ModuleType
+from typing import Any
+
+from proton_bench import _native
+from proton_bench_plugins.instrumentation.passes.choice import kinds_wanted, scope_around
+from proton_bench_plugins.instrumentation.passes.interpreted_frames import Spot, find_spot
+from proton_bench_plugins.instrumentation.passes.interpreted_loops import LoopRewriter
+from proton_bench_plugins.instrumentation.passes.listing import list_scopes
+from proton_bench_plugins.instrumentation.passes.op_kinds import op_kind
+from proton_bench_plugins.instrumentation.passes.op_tree import Op
+from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
+from proton_bench_plugins.instrumentation.passes.rule import Rule, applying
+from proton_bench_plugins.instrumentation.passes.source_place import Place
+from proton_bench_plugins.patch import Patch
+
+__all__ = ["InterpretedScopes"]
+
+# Methods of the builders of all Tritons we know, by what a compiled kernel would have.
+_METHODS = {
+    "tt.load": ("create_load", "create_masked_load", "create_tensor_pointer_load"),
+    "tt.store": ("create_store", "create_masked_store", "create_tensor_pointer_store"),
+    "tt.descriptor_load": ("create_descriptor_load", "create_descriptor_gather"),
+    "tt.descriptor_store": ("create_descriptor_store", "create_descriptor_scatter"),
+    "tt.dot": ("create_dot", "create_dot_scaled"),
+    "tt.atomic_rmw": ("create_atomic_rmw", "create_atomic_cas", "create_atomic_store"),
+    "ttg.barrier": ("create_barrier",),
+}
+_LOOP = "scf.for"
+_LOOP_NAME = "_proton_bench_loop"
+
+
+class InterpretedScopes:
+    """Scopes around operations of interpreted kernels, until it is removed.
+
+    Args:
+        rules: What ``parse_passes`` returned.
+        module: ``triton.runtime.interpreter``.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...], module: ModuleType) -> None:
+        self._names = _Names(rules)
+        self._module = module
+        self._thread = _Thread()
+        self._is_active = True
+        builder = module.InterpreterBuilder
+        self._patches = [
+            Patch(builder, method, self._around(op))
+            for op, methods in _METHODS.items()
+            for method in methods
+            if method in vars(builder) and kinds_wanted(_op(op), rules)
+        ]
+        if kinds_wanted(_op(_LOOP), rules):
+            self._patches.append(LoopRewriter(module, _LOOP_NAME).patch)
+            # The interpreter copies its own globals into the module of each kernel it rewrites.
+            vars(module)[_LOOP_NAME] = self._loop
+            module.InterpretedFunction.rewritten_fn.clear()
+
+    def remove(self) -> None:
+        """Put Triton's own methods back, and have kernels rewritten without scopes."""
+        for patch in self._patches:
+            patch.remove()
+        self._is_active = False
+        vars(self._module).pop(_LOOP_NAME, None)
+        self._module.InterpretedFunction.rewritten_fn.clear()
+        self._names.report()
+
+    def _around(self, op: str) -> Callable[..., Any]:
+        def run(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if self._thread.is_inside:  # a load without a mask is made of one with a mask
+                return original(*args, **kwargs)
+            name = self._names.find(op, sys._getframe(1))
+            self._thread.is_inside = True
+            try:
+                with _scope(name):
+                    return original(*args, **kwargs)
+            finally:
+                self._thread.is_inside = False
+
+        return run
+
+    def _loop(self) -> AbstractContextManager[None]:
+        """Return the scope of a loop; a rewritten kernel calls this before each of its loops."""
+        # Kernels under way on other threads still have their loops wrapped after the removal.
+        return _scope(self._names.find(_LOOP, sys._getframe(1)) if self._is_active else None)
+
+
+class _Thread(threading.local):
+    is_inside = False
+
+
+class _Names:
+    """Names of scopes by where operations stand, numbered by kind as a kernel first gets there."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+        self._is_listing = any(rule.name == PRINT_OPS for rule in rules)
+        self._known: dict[Hashable, str | None] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._listed: dict[str, list[Any]] = {}
+
+    def find(self, op: str, frame: FrameType) -> str | None:
+        """Return the name for the operation that a frame is at, None for no scope."""
+        spot = find_spot(frame)
+        if spot is None:
+            return None
+        key = (op, *spot.key)
+        if key not in self._known:
+            self._known[key] = self._name(op, spot)
+        return self._known[key]
+
+    def report(self) -> None:
+        """Say what ``print-ops`` found."""
+        as_json = any(rule.as_json for rule in self._rules)
+        for kernel, scopes in self._listed.items():
+            list_scopes(kernel, scopes, as_json=as_json)
+
+    def _name(self, op: str, spot: Spot) -> str | None:
+        rules = applying(self._rules, spot.kernel)
+        found = _op(op, spot.places)
+        wanted = kinds_wanted(found, rules)
+        chosen = next((kind for kind, takes in wanted.items() if takes), None)
+        name = None
+        if chosen is not None:
+            scope = scope_around(found, chosen, self._counts[spot.kernel, chosen])
+            if self._is_listing:
+                self._listed.setdefault(spot.kernel, []).append(scope)
+            else:
+                name = scope.name
+        self._counts.update((spot.kernel, kind) for kind in wanted)
+        return name
+
+
+def _op(name: str, places: tuple[Place, ...] = ()) -> Op:
+    return Op(name, None, None, None, places, kind=op_kind(name))
+
+
+@contextlib.contextmanager
+def _scope(name: str | None) -> Iterator[None]:
+    if name is None:
+        yield
+        return
+    _native.enter_scope(name)
+    try:
+        yield
+    finally:
+        _native.exit_scope(name)

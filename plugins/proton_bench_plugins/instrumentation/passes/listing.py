@@ -1,0 +1,47 @@
+"""Says on stderr what passes did: what ``print-ops`` found, what had no room, what is skipped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from proton_bench.capture.stderr import warn
+from proton_bench_plugins.instrumentation.passes.choice import MAX_SCOPES, Scope
+
+__all__ = ["list_scopes", "report_left_out", "report_skipped"]
+
+_SHOWN = 4
+
+
+def list_scopes(kernel: str, scopes: Sequence[Scope], *, as_json: bool) -> None:
+    """Print what would be bracketed in a kernel.
+
+    Args:
+        kernel: Name of the kernel.
+        scopes: Its scopes in program order.
+        as_json: One JSON object on one line, for other programs.
+    """
+    if as_json:
+        document = {"kernel": kernel, "scopes": [asdict(scope) for scope in scopes]}
+        sys.stderr.write(f"{json.dumps(document)}\n")
+        return
+    lines = [f"  {scope.name}  {scope.op}" for scope in scopes] or ["  nothing"]
+    sys.stderr.write("\n".join([f"proton: {kernel}: {len(scopes)} scopes", *lines, ""]))
+
+
+def report_left_out(kernel: str, left_out: Sequence[Scope]) -> None:
+    """Warn of operations for which there was no room."""
+    names = ", ".join(scope.name for scope in left_out[:_SHOWN])
+    more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+    warn(
+        f"kernel {kernel!r} has more operations to record than the {MAX_SCOPES} scopes that "
+        f"records can tell apart; left out: {names}{more}; narrow the passes by "
+        f"`:line=` or ask for fewer"
+    )
+
+
+def report_skipped(kernel: str, reason: str) -> None:
+    """Warn of a kernel that was left as it is."""
+    warn(f"kernel {kernel!r} is compiled without the scopes of passes: {reason}")
