@@ -65,6 +65,11 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--proton-context", metavar="SOURCE", default="shadow", help="shadow or python call paths"
     )
     group.addoption("--proton-mode", metavar="MODE", help="mode of the backend")
+    group.addoption(
+        "--proton-instrument",
+        metavar="PASS[,PASS]",
+        help="record operations inside Triton kernels, as `proton run --instrument`",
+    )
     group.addoption("--proton-hook", metavar="HOOK", help="launch hook, e.g. triton")
     group.addoption(
         "--proton-no-interpret",
@@ -220,12 +225,17 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
     from proton_bench.capture.session import SessionOptions, open_session
     from proton_bench.capture.watch import watch_outputs
 
+    backend, mode = config.getoption("proton_backend"), config.getoption("proton_mode")
+    if passes := config.getoption("proton_instrument"):
+        from proton_bench.capture.instrument import add_passes
+
+        backend, mode = add_passes(backend, mode, passes)
     session = open_session(
         SessionOptions(
             name=output.name,
             context=config.getoption("proton_context"),
-            backend=config.getoption("proton_backend"),
-            mode=config.getoption("proton_mode"),
+            backend=backend,
+            mode=mode,
             hook=config.getoption("proton_hook"),
         )
     )

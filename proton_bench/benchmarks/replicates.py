@@ -73,6 +73,7 @@ def replicate_command(config: pytest.Config, tests: Path) -> Command:
             context=option("proton_context"),
             backend=option("proton_backend"),
             mode=option("proton_mode"),
+            instrument=option("proton_instrument") or "",
             hook=option("proton_hook"),
             interpret=not option("proton_no_interpret"),
             command=("pytest", *arguments),

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from proton_bench.capture.target import TargetKind
@@ -14,7 +14,7 @@ from proton_bench.capture.target import TargetKind
 if TYPE_CHECKING:
     from proton_bench.capture.options import SessionOptions
 
-__all__ = ["RunOptions", "current_folder", "runner_command", "session_options"]
+__all__ = ["RunOptions", "current_folder", "runner_command", "session_options", "with_passes"]
 
 _BOOTSTRAP = os.path.join(os.path.dirname(__file__), "bootstrap.py")
 
@@ -34,6 +34,7 @@ class RunOptions:
         data: Kind of data, ``tree``.
         backend: Names joined by ``+``; None asks the plugins.
         mode: Mode text for the backend that declares it.
+        instrument: Passes over kernels; "" for none.
         hook: Name of a launch hook, or None.
         compat: ``triton.profiler`` resolves to this package.
         interpret: Backends may prepare the process, e.g. switch Triton to its interpreter.
@@ -56,6 +57,7 @@ class RunOptions:
     data: str = "tree"
     backend: str | None = None
     mode: str | None = None
+    instrument: str = ""
     hook: str | None = None
     compat: bool = True
     interpret: bool = True
@@ -100,6 +102,20 @@ def runner_command(
         flags: Options for the interpreter.
     """
     return [sys.executable, *flags, _BOOTSTRAP, options.to_json(), *arguments]
+
+
+def with_passes(options: RunOptions) -> RunOptions:
+    """Return options whose backend and mode say what ``instrument`` asks for.
+
+    Raises:
+        ProtonError: See ``add_passes``.
+    """
+    if not options.instrument:
+        return options
+    from proton_bench.capture.instrument import add_passes
+
+    backend, mode = add_passes(options.backend, options.mode, options.instrument)
+    return replace(options, backend=backend, mode=mode, instrument="")
 
 
 def session_options(options: RunOptions) -> SessionOptions:

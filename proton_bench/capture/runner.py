@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING, NoReturn
 from proton_bench.capture.ahead import put_ahead
 from proton_bench.capture.followed import FollowedChildren
 from proton_bench.capture.progress import Progress
-from proton_bench.capture.run_options import RunOptions, runner_command, session_options
+from proton_bench.capture.run_options import (
+    RunOptions,
+    runner_command,
+    session_options,
+    with_passes,
+)
 from proton_bench.capture.stderr import QUIET, say, shown_path, warn
 from proton_bench.capture.target import Target, TargetKind, load_target, own_traceback
 from proton_bench.errors import ProtonError
@@ -56,6 +61,7 @@ def main(argv: list[str] | None = None) -> None:
         os.environ[QUIET] = "1"  # children of the target are as quiet
     target = Target(options.kind, options.target, tuple(arguments[1:]))
     try:
+        options = options if _is_disabled() else with_passes(options)
         notices = _prepare(options)
         children = FollowedChildren(options)
         if target.kind is TargetKind.PROGRAM:

@@ -17,6 +17,7 @@ __all__ = [
     "ContextOption",
     "DataOption",
     "HookOption",
+    "InstrumentOption",
     "InterpretOption",
     "ModeOption",
     "ModuleOption",
@@ -82,6 +83,15 @@ ContextOption = Annotated[
 ModeOption = Annotated[
     str | None,
     typer.Option("-m", "--mode", metavar="MODE[:KEY=VALUE]...", help="Mode of the backend."),
+]
+InstrumentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--instrument",
+        metavar="PASS[:FILTER]...[,PASS...]",
+        help="Record operations inside Triton kernels: loops, loads, stores, dots, waits, "
+        "barriers, all, or print-ops to list them. Filters: kernel=, file=, line=.",
+    ),
 ]
 DataOption = Annotated[
     str, typer.Option("-d", "--data", metavar="tree", help="Kind of data to record.")

@@ -17,6 +17,7 @@ from proton_bench.cli.options import (
     ContextOption,
     DataOption,
     HookOption,
+    InstrumentOption,
     InterpretOption,
     ModeOption,
     ModuleOption,
@@ -29,6 +30,7 @@ from proton_bench.cli.options import (
 )
 from proton_bench.cli.router import suggestion
 from proton_bench.cli.target import TargetWords, read_target
+from proton_bench.errors import UsageError
 
 __all__ = ["CONTEXT_SETTINGS", "command", "interpreter_flags"]
 
@@ -43,6 +45,7 @@ def command(
     mode: ModeOption = None,
     data: DataOption = "tree",
     hook: HookOption = None,
+    instrument: InstrumentOption = None,
     module: ModuleOption = None,
     compat: CompatOption = True,
     interpret: InterpretOption = True,
@@ -69,6 +72,7 @@ def command(
         data=data,
         backend=backend,
         mode=mode,
+        instrument=_given(instrument),
         hook=hook,
         compat=compat,
         interpret=interpret,
@@ -99,6 +103,12 @@ def interpreter_flags(command_line: list[str]) -> list[str]:
         if word in ("-W", "-X"):
             flags.append(next(rest, ""))
     return flags
+
+
+def _given(instrument: str | None) -> str:
+    if instrument is not None and not instrument.strip():
+        raise UsageError("--instrument names no pass: write e.g. --instrument=loops,loads")
+    return instrument or ""
 
 
 def _hint(word: str, commands: Collection[str]) -> str:

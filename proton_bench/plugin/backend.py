@@ -136,6 +136,8 @@ class Backend:
         device_kinds: Kinds of devices that its records may name, e.g. ``("CUDA",)``.
         trace_option: Option that is "on" in the mode of sessions with ``data="trace"``; "" where
             the collector need not know.
+        passes_mode: Mode whose option ``passes`` brackets operations of kernels, for
+            ``--instrument``; None where there is none.
         prepare: Runs before the target is loaded (command line and pytest plugin only), where
             settings still take effect; returns a one-line notice for stderr, or None.
         examine: What ``proton doctor`` shows in a section of its own. May take seconds, and starts
@@ -153,6 +155,7 @@ class Backend:
     records_wall: bool = False
     device_kinds: tuple[str, ...] = ()
     trace_option: str = ""
+    passes_mode: str | None = None
     prepare: Callable[[], str | None] | None = None
     examine: Callable[[], Sequence[Finding]] | None = None
     canary: Callable[[], Canary] | None = None

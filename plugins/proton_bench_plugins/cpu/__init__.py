@@ -6,10 +6,13 @@ where no GPU driver is found, and then it has Triton interpret its kernels.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
+from urllib.parse import unquote
 
+from proton_bench.capture.stderr import warn
 from proton_bench.errors import UsageError
 from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
@@ -18,6 +21,7 @@ __all__ = ["BACKEND"]
 
 _INTERPRET = "TRITON_INTERPRET"
 _DEPTH = "depth"
+_PASSES = "passes"
 _MOST_DIGITS = 9
 
 
@@ -32,7 +36,16 @@ def _availability() -> Availability:
 def _open(mode: Mode) -> Collector:
     from proton_bench_plugins.cpu.collector import DEFAULT_DEPTH, HostCollector
 
-    return HostCollector(_depth(mode.options.get(_DEPTH, str(DEFAULT_DEPTH))))
+    depth = _depth(mode.options.get(_DEPTH, str(DEFAULT_DEPTH)))
+    passes = unquote(mode.options.get(_PASSES, ""))
+    if not passes:
+        return HostCollector(depth)
+    from proton_bench_plugins.instrumentation.passes import parse_passes
+
+    rules = parse_passes(passes)
+    if importlib.util.find_spec("triton") is None:
+        warn("passes have no effect: Triton is not installed, and they bracket what its kernels do")
+    return HostCollector(depth, rules)
 
 
 def _depth(text: str) -> int:
@@ -67,12 +80,16 @@ BACKEND = Backend(
     modes=(
         ModeSpec(
             "cpu",
-            {_DEPTH: "nested torch operators to record: 2 by default, 0 for all"},
-            "torch operators to a depth",
+            {
+                _DEPTH: "nested torch operators to record: 2 by default, 0 for all",
+                _PASSES: "operations of interpreted kernels to bracket, e.g. loops,loads",
+            },
+            "torch operators to a depth, and scopes in interpreted kernels",
         ),
     ),
     records_wall=True,
     device_kinds=("CPU",),
+    passes_mode="cpu",
     prepare=_prepare,
 )
 

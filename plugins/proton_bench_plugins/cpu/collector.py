@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from proton_bench import _native
 from proton_bench.capture.on_import import ImportCallback
@@ -14,6 +15,9 @@ from proton_bench_plugins.cpu.interpreter_driver import install_driver
 from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
 from proton_bench_plugins.cpu.profiler_observer import ProfilerObserver
 from proton_bench_plugins.cpu.torch_verdict import judge_torch
+
+if TYPE_CHECKING:
+    from proton_bench_plugins.instrumentation.passes import Rule
 
 __all__ = ["DEFAULT_DEPTH", "HostCollector"]
 
@@ -28,10 +32,12 @@ class HostCollector:
 
     Args:
         max_depth: Operators nested deeper are not recorded; 0 records all.
+        passes: What to bracket in interpreted kernels.
     """
 
-    def __init__(self, max_depth: int = DEFAULT_DEPTH) -> None:
+    def __init__(self, max_depth: int = DEFAULT_DEPTH, passes: tuple[Rule, ...] = ()) -> None:
         self._max_depth = max_depth
+        self._passes = passes
         self._native = _native.CpuCollector(max_depth)
         self._profiler: ProfilerObserver | None = None
         self._undo = contextlib.ExitStack()
@@ -79,6 +85,10 @@ class HostCollector:
 
     def _attach_interpreter(self, module: ModuleType) -> None:
         self._undo.callback(InterpreterObserver(self._native, module).remove)
+        if self._passes:
+            from proton_bench_plugins.instrumentation.passes.interpreted import InterpretedScopes
+
+            self._undo.callback(InterpretedScopes(self._passes, module).remove)
 
 
 def _contained(attach: Callable[[ModuleType], object]) -> Callable[[ModuleType], None]:

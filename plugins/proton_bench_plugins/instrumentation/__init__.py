@@ -47,6 +47,7 @@ BACKEND = Backend(
     data=("tree", "trace"),
     device_kinds=("CUDA",),
     trace_option="trace",
+    passes_mode="default",
 )
 
 

@@ -1,0 +1,66 @@
+"""``--instrument``: gives the passes to the backend of a run that takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proton_bench.errors import UsageError
+from proton_bench.mode import encode
+from proton_bench.plugin.backend import Backend, Mode, assign_modes
+
+__all__ = ["add_passes"]
+
+_OPTION = "passes"
+
+
+def add_passes(backend: str | None, mode: str | None, passes: str) -> tuple[str, str]:
+    """Return the texts of backend and mode with which a session brackets operations of kernels.
+
+    The backends of the session that can do it get the passes; where none can, the first one that
+    can is added to them.
+
+    Args:
+        backend: Names joined by ``+``; None asks the plugins for their default.
+        mode: Mode text without passes.
+        passes: As in ``--instrument``; whoever gets them checks them.
+
+    Raises:
+        UsageError: A backend or mode is unknown, or the mode has passes already.
+        BackendUnavailableError: No backend that takes passes can run here.
+    """
+    from proton_bench.plugin.manager import resolve_backend
+
+    backends = resolve_backend(backend)
+    if not any(each.passes_mode is not None for each in backends):
+        backends = resolve_backend("+".join([*(each.name for each in backends), _first_taker()]))
+    modes = assign_modes(backends, mode)
+    texts = [_with_passes(*each, passes) for each in zip(backends, modes, strict=True)]
+    return "+".join(each.name for each in backends), "+".join(filter(None, texts))
+
+
+def _first_taker() -> str:
+    from proton_bench.plugin.manager import backend_availability, get_plugin_manager
+
+    offered = get_plugin_manager().backends().values()
+    takers = [each.backend for each in offered if each.backend.passes_mode is not None]
+    return _best(takers, [backend_availability(each).available for each in takers])
+
+
+def _best(takers: Sequence[Backend], available: Sequence[bool]) -> str:
+    # One that records devices, if possible: the host's own kernels are interpreted ones.
+    ranked = sorted(
+        zip(takers, available, strict=True), key=lambda each: (each[0].records_wall, not each[1])
+    )
+    if not ranked:
+        raise UsageError("no backend here takes passes; `proton plugins` lists the backends")
+    return ranked[0][0].name
+
+
+def _with_passes(backend: Backend, mode: Mode, passes: str) -> str:
+    if backend.passes_mode is None:
+        return mode.text
+    if _OPTION in mode.options:
+        raise UsageError(
+            f"passes are given twice, by --instrument and by mode {mode.text!r}: give them once"
+        )
+    return f"{mode.text or backend.passes_mode}:{_OPTION}={encode(passes)}"

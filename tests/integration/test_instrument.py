@@ -1,0 +1,197 @@
+"""``--instrument`` from the command line and pytest, on kernels that the interpreter runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from integration.outputs import RunPytest, paths
+
+from proton_bench.formats.registry import read_profile
+
+pytest.importorskip("proton_bench._native")
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
+KERNELS = """\
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def twice(x):
+    return tl.load(x) * 2
+
+@triton.jit
+def reduce_rows(x, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(n):
+        total += tl.load(x + row * BLOCK + at) + tl.load(y + at)
+        for _ in tl.static_range(2):
+            total += twice(y + at)
+    while n > 0:
+        n -= 1
+    tl.store(y + at, total, mask=at < BLOCK)
+
+@triton.jit
+def multiply(x, y, N: tl.constexpr):
+    at = tl.arange(0, N)
+    block = at[:, None] * N + at[None, :]
+    tl.store(y + block, tl.dot(tl.load(x + block), tl.load(x + block)))
+
+def run():
+    x, y, z = torch.rand(4, 16), torch.rand(16), torch.rand(16, 16)
+    reduce_rows[(2,)](x, y, 4, BLOCK=16)
+    multiply[(1,)](z, torch.empty(16, 16), N=16)
+"""
+LINES = {text.strip(): number for number, text in enumerate(KERNELS.splitlines(), start=1)}
+LOOP = f"loop.0@work.py:{LINES['for row in range(n):']}"
+LOAD = LINES["total += tl.load(x + row * BLOCK + at) + tl.load(y + at)"]
+TWICE = LINES["return tl.load(x) * 2"]
+WHILE = f"loop.1@work.py:{LINES['while n > 0:']}"
+MULTIPLY = LINES["tl.store(y + block, tl.dot(tl.load(x + block), tl.load(x + block)))"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "work.py").write_text(KERNELS + "\nif __name__ == '__main__':\n    run()\n")
+    return tmp_path
+
+
+def proton(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    return subprocess.run(
+        [sys.executable, "-m", "proton_bench", *words],
+        cwd=folder,
+        env=clean | HIDDEN | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def below_kernel(folder: Path, kernel: str) -> list[tuple[str, ...]]:
+    found = paths(folder / "proton.proton")
+    return [path[path.index(kernel) + 1 :] for path in found if kernel in path[:-1]]
+
+
+def test_operations_of_interpreted_kernels_stand_below_them_with_their_lines(folder: Path) -> None:
+    done = proton(folder, "--instrument=loops,loads,dots", "work.py")
+
+    assert done.returncode == 0, done.stderr
+    assert below_kernel(folder, "reduce_rows") == [
+        (LOOP,),
+        (LOOP, f"load.0@work.py:{LOAD}"),
+        (LOOP, f"load.1@work.py:{LOAD}"),
+        (LOOP, f"load.2@work.py:{TWICE}"),
+        (WHILE,),
+    ]
+    assert below_kernel(folder, "multiply") == [
+        (f"load.0@work.py:{MULTIPLY}",),
+        (f"load.1@work.py:{MULTIPLY}",),
+        (f"dot.0@work.py:{MULTIPLY}",),
+    ]
+
+
+def test_scopes_of_interpreted_kernels_carry_wall_time(folder: Path) -> None:
+    proton(folder, "--instrument=stores", "work.py")
+
+    profile = read_profile(folder / "proton.proton")
+    wall = profile.column("wall (ns)")
+    stores = [row for row in range(1, len(profile)) if profile.path(row)[-1].startswith("store.")]
+    assert len(stores) == 2
+    assert all((wall.get(row) or 0) > 0 for row in stores)
+
+
+def test_filters_choose_kernels_and_lines(folder: Path) -> None:
+    proton(folder, f"--instrument=all:kernel=multiply,loads:kernel=red*:line={TWICE}", "work.py")
+
+    assert below_kernel(folder, "reduce_rows") == [(f"load.2@work.py:{TWICE}",)]
+    assert [path[-1].partition(".")[0] for path in below_kernel(folder, "multiply")] == [
+        *("load", "load", "dot", "store")
+    ]
+
+
+def test_listing_puts_nothing_into_the_profile(folder: Path) -> None:
+    done = proton(folder, "--instrument=dots,print-ops:json", "work.py")
+
+    listed = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert [(each["kernel"], len(each["scopes"])) for each in listed] == [("multiply", 1)]
+    assert listed[0]["scopes"][0]["line"] == MULTIPLY
+    assert below_kernel(folder, "multiply") == []
+
+
+def test_listing_for_people(folder: Path) -> None:
+    done = proton(folder, "--instrument=print-ops:kernel=multiply", "work.py")
+
+    assert "proton: multiply: 4 scopes" in done.stderr
+    assert f"  dot.0@work.py:{MULTIPLY}  tt.dot" in done.stderr
+    assert "reduce_rows" not in done.stderr
+
+
+def test_passes_go_along_with_options_of_the_mode(folder: Path) -> None:
+    done = proton(folder, "-b", "cpu", "-m", "cpu:depth=1", "--instrument=dots", "work.py")
+
+    assert done.returncode == 0, done.stderr
+    assert below_kernel(folder, "multiply") == [(f"dot.0@work.py:{MULTIPLY}",)]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--instrument=loads,dotz"], 2, "column 7: there is no pass 'dotz'; did you mean 'dots'"),
+        (["--instrument="], 2, "--instrument names no pass"),
+        (["--instrument=loads:lines=3"], 2, "column 7: there is no filter 'lines=3'"),
+        (["-m", "cpu:passes=dots", "--instrument=loads"], 2, "passes are given twice"),
+        (["-b", "replay", "--instrument=loads"], 69, "instrumentation"),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_program_runs(
+    folder: Path, words: list[str], code: int, says: str
+) -> None:
+    done = proton(folder, *words, "work.py")
+
+    assert done.returncode == code
+    assert says in done.stderr
+    assert not (folder / "proton.proton").exists()
+
+
+def test_a_disabled_profiler_ignores_the_option(folder: Path) -> None:
+    done = proton(
+        folder, "--instrument=nonsense", "work.py", PROTON_BENCH_DISABLE="1", TRITON_INTERPRET="1"
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_pytest_takes_passes(
+    pytester: pytest.Pytester, run_pytest: RunPytest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in HIDDEN.items():
+        monkeypatch.setenv(name, value)
+    pytester.makepyfile(work=KERNELS, test_work="import work\n\ndef test_it():\n    work.run()\n")
+
+    result = run_pytest("--proton", "--proton-instrument=dots:kernel=mult*")
+
+    assert result.ret == 0
+    assert below_kernel(pytester.path, "multiply") == [(f"dot.0@work.py:{MULTIPLY}",)]
+    assert below_kernel(pytester.path, "reduce_rows") == []
+
+
+def test_pytest_refuses_an_unknown_pass(
+    pytester: pytest.Pytester, run_pytest: RunPytest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in HIDDEN.items():
+        monkeypatch.setenv(name, value)
+    pytester.makepyfile("def test_one(): pass")
+
+    result = run_pytest("--proton", "--proton-instrument=dotz")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*there is no pass 'dotz'*"])
