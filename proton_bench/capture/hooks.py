@@ -31,9 +31,11 @@ class Hook(abc.ABC):
 
     Attributes:
         priority: Hooks with a higher one enter earlier and exit later.
+        is_called: False for one that only stands among the active hooks.
     """
 
     priority: int = 0
+    is_called: ClassVar[bool] = True
 
     @abc.abstractmethod
     def init_handle(  # noqa: PLR0917 - Triton's signature
@@ -191,7 +193,7 @@ def switch_off_unused(hooks: Iterable[Hook]) -> None:
             if hook in HookManager.active_hooks and not in_use:
                 _set_active([each for each in HookManager.active_hooks if each is not hook])
                 steps.callback(hook.deactivate)
-        if not HookManager.active_hooks:
+        if not _called(HookManager.active_hooks):
             steps.callback(_heads.detach)
 
 
@@ -199,6 +201,11 @@ def _set_active(hooks: list[Hook]) -> None:
     # A new list: a launch on another thread may be walking the old one.
     HookManager.active_hooks = sorted(hooks, key=lambda each: each.priority, reverse=True)
     # The only hook is called by Triton itself: a launch is not to pay for a loop over one.
-    is_alone = len(hooks) == 1
-    _heads.replace("launch_enter_hook", hooks[0].enter if is_alone else HookManager.enter)
-    _heads.replace("launch_exit_hook", hooks[0].exit if is_alone else HookManager.exit)
+    called = _called(hooks)
+    is_alone = len(called) == 1
+    _heads.replace("launch_enter_hook", called[0].enter if is_alone else HookManager.enter)
+    _heads.replace("launch_exit_hook", called[0].exit if is_alone else HookManager.exit)
+
+
+def _called(hooks: Iterable[Hook]) -> list[Hook]:
+    return [hook for hook in hooks if hook.is_called]

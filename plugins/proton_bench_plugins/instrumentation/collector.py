@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from proton_bench.capture.announcement import Announcement
 from proton_bench.capture.on_import import ImportCallback
 from proton_bench.capture.stderr import warn
 from proton_bench.capture.triton_heads import TritonHeads
@@ -45,6 +46,7 @@ class InstrumentationCollector:
                 "launch_exit_hook": self._runtime.launch_exit,
             }
         )
+        self._announcement = Announcement()
         self._undo = contextlib.ExitStack()
 
     def start(self) -> None:
@@ -52,6 +54,8 @@ class InstrumentationCollector:
         with contextlib.ExitStack() as undo:
             self._runtime.start()
             undo.callback(self._runtime.stop)
+            self._announcement.activate()
+            undo.callback(self._announcement.deactivate)
             if "triton" in sys.modules and not _is_importing("triton"):
                 self._attach(undo)
             else:
