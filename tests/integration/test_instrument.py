@@ -195,3 +195,11 @@ def test_pytest_refuses_an_unknown_pass(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*there is no pass 'dotz'*"])
+
+
+def test_passes_that_find_nothing_say_so(folder: Path) -> None:
+    done = proton(folder, "--instrument=barriers", "work.py")
+
+    assert done.returncode == 0
+    assert "passes 'barriers' found nothing to record in the kernels that ran" in done.stderr
+    assert "--instrument=print-ops lists what there is" in done.stderr

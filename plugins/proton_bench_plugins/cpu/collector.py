@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from proton_bench_plugins.cpu.torch_verdict import judge_torch
 
 if TYPE_CHECKING:
     from proton_bench_plugins.instrumentation.passes import Rule
+    from proton_bench_plugins.instrumentation.passes.interpreted import InterpretedScopes
 
 __all__ = ["DEFAULT_DEPTH", "HostCollector"]
 
@@ -38,6 +39,7 @@ class HostCollector:
     def __init__(self, max_depth: int = DEFAULT_DEPTH, passes: tuple[Rule, ...] = ()) -> None:
         self._max_depth = max_depth
         self._passes = passes
+        self._interpreted: list[InterpretedScopes] = []
         self._native = _native.CpuCollector(max_depth)
         self._profiler: ProfilerObserver | None = None
         self._undo = contextlib.ExitStack()
@@ -68,6 +70,15 @@ class HostCollector:
         self._undo.close()
         self._profiler = None
 
+    def remark(self, counts: Mapping[str, int]) -> str | None:
+        """Return why passes bracketed nothing, or None."""
+        del counts
+        if not self._passes or any(each.has_names for each in self._interpreted):
+            return None
+        from proton_bench_plugins.instrumentation.passes.listing import nothing_recorded
+
+        return nothing_recorded(",".join(str(rule) for rule in self._passes))
+
     def _attach_torch(self, torch: ModuleType) -> None:
         verdict = judge_torch(torch)
         reason = verdict.reason
@@ -88,7 +99,8 @@ class HostCollector:
         if self._passes:
             from proton_bench_plugins.instrumentation.passes.interpreted import InterpretedScopes
 
-            self._undo.callback(InterpretedScopes(self._passes, module).remove)
+            self._interpreted.append(InterpretedScopes(self._passes, module))
+            self._undo.callback(self._interpreted[-1].remove)
 
 
 def _contained(attach: Callable[[ModuleType], object]) -> Callable[[ModuleType], None]:

@@ -20,6 +20,7 @@ from proton_bench_plugins.instrumentation.compiler.activation import Compilation
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes
 from proton_bench_plugins.instrumentation.compiler.stages import Inserting
 from proton_bench_plugins.instrumentation.kernel_costs import KernelCosts
+from proton_bench_plugins.instrumentation.passes.listing import nothing_recorded
 from proton_bench_plugins.instrumentation.runtime import Runtime, open_runtime
 from proton_bench_plugins.instrumentation.settings import Settings
 
@@ -47,6 +48,7 @@ class InstrumentationCollector:
             }
         )
         self._announcement = Announcement()
+        self._bare: dict[str, None] = {}  # kernels of this mode without a record, in order
         self._undo = contextlib.ExitStack()
 
     def start(self) -> None:
@@ -84,6 +86,8 @@ class InstrumentationCollector:
     def remark(self, counts: Mapping[str, int]) -> str | None:
         """Return why a session has no scopes of kernels, or what the records cost, or None."""
         del counts
+        if self._bare and not self._costs.has_kernels:
+            return nothing_recorded(self._settings.passes, [*self._bare])
         return self._costs.remark()
 
     def _attach(self, undo: contextlib.ExitStack) -> None:
@@ -133,7 +137,10 @@ class InstrumentationCollector:
         paths = {Path(path).suffix: path for path in metadata_group.values()}
         metadata = json.loads(Path(paths[".json"]).read_text(encoding="utf-8"))
         mode = str(metadata.get("instrumentation_mode") or "")
-        if not mode.startswith(self._compilation.mode) or not metadata.get("profile_scratch_size"):
+        if not mode.startswith(self._compilation.mode):
+            return None
+        if not metadata.get("profile_scratch_size"):
+            self._bare[str(metadata.get("name"))] = None
             return None
         if ".ttgir" not in paths:
             raise ValueError(

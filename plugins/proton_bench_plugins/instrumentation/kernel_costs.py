@@ -35,6 +35,11 @@ class KernelCosts:
         self._settings = settings
         self._kernels: dict[str, _Noted] = {}
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether a kernel with records was noted."""
+        return bool(self._kernels)
+
     def note(self, scopes: KernelScopes) -> None:
         """Note a loaded kernel.
 

@@ -70,6 +70,11 @@ class InterpretedScopes:
             vars(module)[_LOOP_NAME] = self._loop
             module.InterpretedFunction.rewritten_fn.clear()
 
+    @property
+    def has_names(self) -> bool:
+        """Whether an operation was bracketed so far."""
+        return self._names.has_any
+
     def remove(self) -> None:
         """Put Triton's own methods back, and have kernels rewritten without scopes."""
         for patch in self._patches:
@@ -122,6 +127,11 @@ class _Names:
         if key not in self._known:
             self._known[key] = self._name(op, spot)
         return self._known[key]
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is a scope at all."""
+        return any(self._known.values())
 
     def report(self) -> None:
         """Say what ``print-ops`` found."""

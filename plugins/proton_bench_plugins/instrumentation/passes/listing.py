@@ -9,8 +9,9 @@ from dataclasses import asdict
 
 from proton_bench.capture.stderr import warn
 from proton_bench_plugins.instrumentation.passes.choice import MAX_SCOPES, Scope
+from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
 
-__all__ = ["list_scopes", "report_left_out", "report_skipped"]
+__all__ = ["list_scopes", "nothing_recorded", "report_left_out", "report_skipped"]
 
 _SHOWN = 4
 
@@ -27,8 +28,9 @@ def list_scopes(kernel: str, scopes: Sequence[Scope], *, as_json: bool) -> None:
         document = {"kernel": kernel, "scopes": [asdict(scope) for scope in scopes]}
         sys.stderr.write(f"{json.dumps(document)}\n")
         return
-    lines = [f"  {scope.name}  {scope.op}" for scope in scopes] or ["  nothing"]
-    sys.stderr.write("\n".join([f"proton: {kernel}: {len(scopes)} scopes", *lines, ""]))
+    count = f"{len(scopes)} scope{'' if len(scopes) == 1 else 's'}"
+    lines = [f"  {scope.name}  {scope.op}" for scope in scopes]
+    sys.stderr.write("\n".join([f"proton: {kernel}: {count}", *lines, ""]))
 
 
 def report_left_out(kernel: str, left_out: Sequence[Scope]) -> None:
@@ -45,3 +47,26 @@ def report_left_out(kernel: str, left_out: Sequence[Scope]) -> None:
 def report_skipped(kernel: str, reason: str) -> None:
     """Warn of a kernel that was left as it is."""
     warn(f"kernel {kernel!r} is compiled without the scopes of passes: {reason}")
+
+
+def nothing_recorded(passes: str, kernels: Sequence[str] = ()) -> str | None:
+    """Return why a session has no scope inside a kernel, None where none was asked for.
+
+    Args:
+        passes: Text of ``--instrument``, "" for scopes of the source only.
+        kernels: Names of the kernels that ran without a scope, where they are known.
+    """
+    if PRINT_OPS in passes:
+        return None
+    names = ", ".join(kernels[:_SHOWN])
+    more = f" and {len(kernels) - _SHOWN} more" if len(kernels) > _SHOWN else ""
+    which = f"the kernels that ran ({names}{more})" if kernels else "the kernels that ran"
+    if not passes:
+        return (
+            f"{which} have no scopes in their source; --instrument=loops,loads,dots brackets "
+            "operations without a change of it"
+        )
+    return (
+        f"passes {passes!r} found nothing to record in {which}; --instrument=print-ops lists what "
+        "there is"
+    )
