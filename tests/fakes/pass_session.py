@@ -1,0 +1,53 @@
+"""Launches kernels in sessions with passes, on a driver that pretends.
+
+    python pass_session.py
+
+prints one JSON object with what reached the runtime and what the user was told.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from fakes.instrumented_session import Runtime, launch
+from fakes.triton_driver import FakeDriver
+
+import proton_bench.language as pl
+from proton_bench.mode import Default
+from proton_bench.plugin.backend import parse_mode
+from proton_bench_plugins.instrumentation.collector import InstrumentationCollector
+from proton_bench_plugins.instrumentation.settings import read_settings
+
+
+def session(passes: str) -> dict[str, Any]:
+    """Launch once in a session with passes."""
+    runtime = Runtime()
+    settings = read_settings(parse_mode(str(Default(passes=passes))))
+    collector = InstrumentationCollector(settings, runtime)
+    collector.start()
+    try:
+        kernel = launch()
+    finally:
+        collector.stop()
+    launched = [each[1] for each in runtime.seen if each[0] == "launched"]
+    return {
+        "passes": settings.passes,
+        "hash": kernel.hash,
+        "names": list(launched[0][1].values()) if launched and launched[0] else [],
+        "remark": collector.remark({}),
+    }
+
+
+def main() -> None:
+    FakeDriver()
+    pl.enable_semantic("triton")
+    texts = ("stores", "stores,loops:line=1-999", "loads:kernel=other", "print-ops", "loops,stores")
+    found = {text: session(text) for text in texts}
+    pl.disable_semantic("triton")
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
