@@ -11,7 +11,9 @@ import json
 import sys
 from typing import Any
 
+import torch
 from fakes.instrumented_session import Runtime, launch
+from fakes.pass_kernels import unrolled
 from fakes.triton_driver import FakeDriver
 
 import proton_bench.language as pl
@@ -21,7 +23,12 @@ from proton_bench_plugins.instrumentation.collector import InstrumentationCollec
 from proton_bench_plugins.instrumentation.settings import read_settings
 
 
-def session(passes: str) -> dict[str, Any]:
+def launch_unrolled() -> Any:
+    """Launch a kernel with more loads than scopes can tell apart."""
+    return unrolled[(1,)](torch.zeros(64), torch.zeros(64), 3, BLOCK=128)
+
+
+def session(passes: str, launch: Any = launch) -> dict[str, Any]:
     """Launch once in a session with passes."""
     runtime = Runtime()
     settings = read_settings(parse_mode(str(Default(passes=passes))))
@@ -37,6 +44,7 @@ def session(passes: str) -> dict[str, Any]:
         "hash": kernel.hash,
         "names": list(launched[0][1].values()) if launched and launched[0] else [],
         "remark": collector.remark({}),
+        "left_out": collector.facts().get("scopes_left_out"),
     }
 
 
@@ -45,6 +53,8 @@ def main() -> None:
     pl.enable_semantic("triton")
     texts = ("stores", "stores,loops:line=1-999", "loads:kernel=other", "print-ops", "loops,stores")
     found = {text: session(text) for text in texts}
+    found["crowded"] = session("loads", launch_unrolled)
+    found["empty"] = session("dots:kernel=unrolled", launch_unrolled)
     pl.disable_semantic("triton")
     sys.stdout.write(json.dumps(found) + "\n")
 

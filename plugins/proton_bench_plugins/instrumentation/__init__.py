@@ -6,6 +6,7 @@ compiled with records of the clock, which the GPU itself reduces between launche
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from proton_bench_plugins.instrumentation.settings import OPTIONS, read_settings
 
 __all__ = ["BACKEND"]
 
+_TRUE = ("1", "true", "on", "yes", "y")
 _CUSTOM_OPTIONS = ("cta", "byte_limit", "compare")
 
 
@@ -29,6 +31,11 @@ def _availability() -> Availability:
 
 def _open(mode: Mode) -> Collector:
     settings = read_settings(mode, _custom_modes())
+    if os.environ.get("TRITON_INTERPRET", "").lower() in _TRUE:
+        warn(
+            "kernels have no records: TRITON_INTERPRET has Triton interpret them; unset it, or "
+            "record with `-b cpu`, where the same scopes measure host time"
+        )
     from proton_bench_plugins.instrumentation.collector import InstrumentationCollector
 
     return InstrumentationCollector(settings)

@@ -18,7 +18,7 @@ from proton_bench.capture.triton_heads import TritonHeads
 from proton_bench.errors import ProtonError
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes
-from proton_bench_plugins.instrumentation.compiler.stages import Inserting
+from proton_bench_plugins.instrumentation.compiler.stages import LEFT_OUT, Inserting
 from proton_bench_plugins.instrumentation.kernel_costs import KernelCosts
 from proton_bench_plugins.instrumentation.passes.listing import nothing_recorded
 from proton_bench_plugins.instrumentation.runtime import Runtime, open_runtime
@@ -48,6 +48,7 @@ class InstrumentationCollector:
             }
         )
         self._announcement = Announcement()
+        self._left_out: dict[str, int] = {}
         self._bare: dict[str, None] = {}  # kernels of this mode without a record, in order
         self._undo = contextlib.ExitStack()
 
@@ -81,6 +82,7 @@ class InstrumentationCollector:
             "kernel_times_perturbed": True,
             **self._runtime.facts(),
             "kernels": self._costs.facts(),
+            **({LEFT_OUT: dict(self._left_out)} if self._left_out else {}),
         }
 
     def remark(self, counts: Mapping[str, int]) -> str | None:
@@ -142,6 +144,8 @@ class InstrumentationCollector:
         if not metadata.get("profile_scratch_size"):
             self._bare[str(metadata.get("name"))] = None
             return None
+        if LEFT_OUT in metadata:
+            self._left_out[str(metadata.get("name"))] = int(metadata[LEFT_OUT])
         if ".ttgir" not in paths:
             raise ValueError(
                 "Triton kept no TTGIR of it, which names the scopes: unset TRITON_STORE_BINARY_ONLY"

@@ -54,7 +54,9 @@ def test_listing_compiles_anew_whatever_the_cache_holds(runs: Runs) -> None:
 
 
 def test_the_text_of_passes_survives_the_mode(runs: Runs) -> None:
-    assert all(found["passes"] == text for text, found in runs[0].items())
+    texts = ("stores,loops:line=1-999", "loads:kernel=other")
+
+    assert [runs[0][text]["passes"] for text in texts] == list(texts)
 
 
 def test_filters_that_leave_nothing_leave_the_source_its_scopes(runs: Runs) -> None:
@@ -62,3 +64,15 @@ def test_filters_that_leave_nothing_leave_the_source_its_scopes(runs: Runs) -> N
 
     assert kinds(found["names"]) == sorted(OWN)
     assert found["remark"] is None
+
+
+def test_what_had_no_room_is_a_fact_of_the_session_also_of_cached_kernels(runs: Runs) -> None:
+    for run in runs:
+        assert run["crowded"]["left_out"] == {"unrolled": 6}
+        assert len(run["crowded"]["names"]) == 255
+
+
+def test_passes_that_find_nothing_name_the_kernels_that_ran(runs: Runs) -> None:
+    for run in runs:
+        assert "passes 'dots:kernel=unrolled' found nothing" in run["empty"]["remark"]
+        assert "(unrolled)" in run["empty"]["remark"]

@@ -24,8 +24,9 @@ from proton_bench_plugins.instrumentation.compiler.space import check_space
 from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["Inserting", "Stages"]
+__all__ = ["LEFT_OUT", "Inserting", "Stages"]
 
+LEFT_OUT = "scopes_left_out"
 _Stage = Callable[[Any, dict[str, Any]], Any]
 
 
@@ -127,7 +128,9 @@ class Stages:
                 passes = self._settings.custom.passes(self._settings.custom_options)
                 module = passes.rewrite(module, kernel)
             elif self._inserter is not None:
-                self._inserter.insert(module, kernel=kernel)
+                inserted = self._inserter.insert(module, kernel=kernel)
+                if left_out := len(getattr(inserted, "left_out", ())):
+                    metadata[LEFT_OUT] = left_out  # stays in Triton's cache with the kernel
             return module
 
         return stage
