@@ -8,7 +8,7 @@ from typing import Any
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
 
-__all__ = ["MODE_PREFIX", "accept", "are_wanted", "check_language", "emit", "plain", "refuse"]
+__all__ = ["MODE_PREFIX", "accept", "accepts", "are_wanted", "check_language", "emit", "plain", "refuse"]
 
 # Begins the text that Triton has in the key of every compile that a session asked for. A compile
 # without it, such as one of a library in between, must not get records: it would be found again
@@ -80,6 +80,11 @@ def dialect(semantic: Any) -> Any:
 def accept(semantic_name: str) -> None:
     """Accept records in kernels of a language."""
     _accepted.add(_known(semantic_name))
+
+
+def accepts(semantic_name: str) -> bool:
+    """Tell whether records are accepted in kernels of a language."""
+    return _known(semantic_name) in _accepted
 
 
 def refuse(semantic_name: str) -> None:

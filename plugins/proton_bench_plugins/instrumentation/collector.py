@@ -16,6 +16,7 @@ from proton_bench.capture.on_import import ImportCallback
 from proton_bench.capture.stderr import warn
 from proton_bench.capture.triton_heads import TritonHeads
 from proton_bench.errors import ProtonError
+from proton_bench_plugins.instrumentation.calibration import KERNEL
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes
 from proton_bench_plugins.instrumentation.compiler.stages import LEFT_OUT, Inserting
@@ -124,7 +125,8 @@ class InstrumentationCollector:
             scopes = self._read(metadata_group)
             if scopes is not None:
                 self._runtime.add_kernel(function, scopes)
-                self._costs.note(scopes)
+                if name != KERNEL:
+                    self._costs.note(scopes)
         except (OSError, ValueError, KeyError, ProtonError) as error:
             warn(f"scopes of kernel {name!r} are not recorded: {type(error).__name__}: {error}")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from proton_bench_plugins.instrumentation.calibration import KERNEL, Calibration
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
 from proton_bench_plugins.instrumentation.settings import Settings
 
@@ -80,11 +81,28 @@ class NativeRuntime:
         self.flush = self._native.flush
         self.stop = self._native.stop
         self.remove_kernel = self._native.remove_kernel
-        self.facts = self._native.facts
+        self._calibration = Calibration(self._native, _warps_that_record(settings))
 
     def add_kernel(self, function: int, kernel: KernelScopes) -> None:
         """Learn what a loaded function records."""
-        self._native.add_kernel(function, native_layout(kernel, self._settings))
+        layout = native_layout(kernel, self._settings)
+        if kernel.name == KERNEL:
+            self._calibration.note(function)
+            self._native.add_kernel(function, {**layout, "programs": [], "private": True})
+            return
+        cost = self._calibration.cost() if kernel.target.get("backend") == "cuda" else None
+        if cost is not None and self._settings.deducts_cost:
+            layout["record_cost"] = cost
+        self._native.add_kernel(function, layout)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what belongs into the profile's provenance."""
+        return {**self._native.facts(), **self._calibration.facts()}
+
+
+def _warps_that_record(settings: Settings) -> int:
+    """Return a number of warps, a power of two, with all that record; at least 4."""
+    return 1 << max(max(settings.warp_ids, default=0).bit_length(), 2)
 
 
 def native_layout(kernel: KernelScopes, settings: Settings) -> dict[str, Any]:

@@ -138,21 +138,40 @@ PB_DEVICE void ScopeSums::add(const Lanes<uint32_t> &scopes, const Lanes<uint64_
   }
 }
 
-PB_DEVICE void ScopeSums::add_sum(uint32_t scope, const Lanes<uint64_t> &cycles, uint32_t lanes) {
+/// The sum and the extremes of the lanes in `among`.
+PB_DEVICE ScopeSum sum_up(const Lanes<uint64_t> &cycles, uint32_t among) {
+  Lanes<bool> is_wide;
+  Lanes<uint32_t> value, least, most;
+  for_lanes([&](uint32_t lane) {
+    bool counts = (among >> lane & 1) != 0;
+    auto low = static_cast<uint32_t>(cycles[lane]);
+    is_wide[lane] = counts && cycles[lane] >> 27 != 0; // 32 of those might not fit 32 bits
+    value[lane] = counts ? low : 0;
+    least[lane] = counts ? low : kAllLanes;
+    most[lane] = counts ? ~low : kAllLanes;
+  });
+  uint64_t count = count_bits(among);
+  if (ballot(is_wide) == 0) {
+    uint64_t smallest_one = smallest(least);
+    return {count, sum(value), ~smallest_one, ~smallest(most)};
+  }
   Lanes<uint64_t> complement;
   for_lanes([&](uint32_t lane) { complement[lane] = ~cycles[lane]; });
-  uint64_t added = sum_of(cycles, lanes);
-  uint64_t least = broadcast(complement, lane_of_smallest(cycles, lanes));
-  uint64_t most = broadcast(cycles, lane_of_smallest(complement, lanes));
-  uint32_t count = count_bits(lanes);
+  return {count, sum_of(cycles, among), broadcast(complement, lane_of_smallest(cycles, among)),
+          broadcast(cycles, lane_of_smallest(complement, among))};
+}
+
+PB_DEVICE void ScopeSums::add_sum(uint32_t scope, const Lanes<uint64_t> &cycles, uint32_t lanes) {
+  ScopeSum added = sum_up(cycles, lanes);
   ScopeSum &sum = sums_[warp_ * task_.scopes + scope];
   for_lanes([&](uint32_t lane) {
     if (lane != 0) // always the same one, so that sums need no barrier
       return;
-    sum.count += count;
-    sum.cycles += added;
-    sum.min_complement = sum.min_complement > least ? sum.min_complement : least;
-    sum.max_cycles = sum.max_cycles > most ? sum.max_cycles : most;
+    sum.count += added.count;
+    sum.cycles += added.cycles;
+    sum.min_complement =
+        sum.min_complement > added.min_complement ? sum.min_complement : added.min_complement;
+    sum.max_cycles = sum.max_cycles > added.max_cycles ? sum.max_cycles : added.max_cycles;
   });
 }
 

@@ -195,7 +195,8 @@ PB_DEVICE void WarpReduction::finish() {
   uint64_t tile = static_cast<uint64_t>(place_.blocks) * side_by_side_;
   uint64_t first = static_cast<uint64_t>(place_.block) * side_by_side_;
   auto program_at = [&](uint64_t turn) {
-    return turn / side_by_side_ * tile + first + turn % side_by_side_;
+    auto small = static_cast<uint32_t>(turn); // below the programs; 64 bits divide slowly
+    return small / side_by_side_ * tile + first + small % side_by_side_;
   };
   uint64_t threads = static_cast<uint64_t>(place_.warps) * kLanes;
   for (uint64_t base = place_.warp * kLanes; program_at(base) < task_.programs; base += threads) {

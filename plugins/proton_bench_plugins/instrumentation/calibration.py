@@ -1,0 +1,113 @@
+"""What one record costs: measured on the device, by scopes with nothing in them.
+
+A scope reads the clock when it is entered, writes a record, and reads the clock again when it is
+left. What an empty one measures is therefore what each record adds to the scopes around it. The
+kernel that measures it goes the way of every other: the same passes, buffers and reduction.
+"""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from proton_bench.capture import kernel_records
+from proton_bench.capture.stderr import warn
+
+__all__ = ["KERNEL", "Calibration", "Measures"]
+
+KERNEL = "proton_bench_empty_scopes"
+
+_LAUNCHES = 3  # the first one fetches the code
+
+
+class Measures(Protocol):
+    """What a calibration needs of the native runtime."""
+
+    def take(self, function: int, stream: int) -> list[tuple[int, int, int, int]]:
+        """Return count, cycles, least and most of each scope of a private kernel."""
+
+    def is_capturing(self, stream: int) -> bool:
+        """Tell whether a graph is captured on the stream."""
+
+
+class Calibration:
+    """The cost of a record in cycles, per device, measured when it is first asked for.
+
+    Args:
+        runtime: Reduces the launches that measure.
+        num_warps: Warps of the program that measures, a power of two.
+    """
+
+    def __init__(self, runtime: Measures, num_warps: int = 4) -> None:
+        self._runtime = runtime
+        self._num_warps = num_warps
+        self._costs: dict[int, int | None] = {}
+        self._function: int | None = None
+        self._is_measuring = False
+
+    def cost(self) -> int | None:
+        """Return the cost on the present device; None where it cannot be measured (yet).
+
+        The kernels of Triton's present driver are compiled with records while this is called.
+        """
+        if self._is_measuring:
+            return None
+        from triton.runtime import driver
+
+        active: Any = driver.active
+        device = active.get_current_device()
+        if device not in self._costs:
+            stream = active.get_current_stream(device)
+            if self._runtime.is_capturing(stream):
+                return None  # its launches would become part of the graph
+            self._costs[device] = self._measure(stream)
+        return self._costs[device]
+
+    def note(self, function: int) -> None:
+        """Note that the kernel that measures was loaded.
+
+        Args:
+            function: Its handle.
+        """
+        self._function = function
+
+    def facts(self) -> dict[str, Any]:
+        """Return the cost of a record on each device that was measured, in cycles."""
+        known = {str(device): cost for device, cost in self._costs.items() if cost is not None}
+        return {"record_cost_cycles": known} if known else {}
+
+    def _measure(self, stream: int) -> int | None:
+        self._is_measuring = True
+        try:
+            with _accepting_triton():
+                costs = self._launch(stream)
+        except Exception as error:  # noqa: BLE001 - the user's kernel must run nevertheless
+            warn(f"the cost of a record was not measured: {type(error).__name__}: {error}")
+            return None
+        finally:
+            self._is_measuring = False
+        return round(statistics.median(costs)) if costs else None
+
+    def _launch(self, stream: int) -> list[float]:
+        kernels = importlib.import_module("proton_bench_plugins.instrumentation.empty_scopes")
+        scopes: list[tuple[int, int, int, int]] = []
+        for _ in range(_LAUNCHES):
+            getattr(kernels, KERNEL)[1,](kernels.SCOPES, num_warps=self._num_warps)
+            if self._function is not None:
+                scopes = self._runtime.take(self._function, stream)
+        return [cycles / count for count, cycles, _, _ in scopes if count]
+
+
+@contextmanager
+def _accepting_triton() -> Iterator[None]:
+    """Accept records in kernels of Triton's own language."""
+    was_accepted = kernel_records.accepts("triton")
+    kernel_records.accept("triton")
+    try:
+        yield
+    finally:
+        if not was_accepted:
+            kernel_records.refuse("triton")

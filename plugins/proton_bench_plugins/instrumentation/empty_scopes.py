@@ -1,0 +1,19 @@
+"""A kernel of scopes with nothing in them. Importing it imports Triton."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+import proton_bench.language as pl
+
+__all__ = ["SCOPES", "proton_bench_empty_scopes"]
+
+SCOPES = 32  # each in the source is one of its own, so that each has a number of its own
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def proton_bench_empty_scopes(count: tl.constexpr) -> None:
+    for _ in tl.static_range(count):
+        pl.enter_scope("empty")
+        pl.exit_scope("empty")
