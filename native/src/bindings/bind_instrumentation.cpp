@@ -85,7 +85,7 @@ void *as_stream(PyObject *number) { return reinterpret_cast<void *>(as_number(nu
 PyObject *allocate(PyObject *capsule, PyObject *const *arguments, Py_ssize_t count) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     if (count != 3)
-      throw py::type_error("the profile allocator takes size, alignment and stream");
+      throw Error(ErrorCode::kUsage, "the profile allocator takes size, alignment and stream");
     cuda::DevicePointer address =
         runtime_of(capsule).allocate(as_number(arguments[0]), as_stream(arguments[2]));
     PyObject *buffer = g_buffer_type->tp_alloc(g_buffer_type, 0);
