@@ -8,7 +8,16 @@ from typing import Any
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
 
-__all__ = ["MODE_PREFIX", "accept", "accepts", "are_wanted", "check_language", "emit", "plain", "refuse"]
+__all__ = [
+    "MODE_PREFIX",
+    "accept",
+    "accepts",
+    "are_wanted",
+    "check_language",
+    "emit",
+    "plain",
+    "refuse",
+]
 
 # Begins the text that Triton has in the key of every compile that a session asked for. A compile
 # without it, such as one of a library in between, must not get records: it would be found again

@@ -72,7 +72,7 @@ def opened(**options: Any) -> Any:
 
 def session() -> int:
     """Open an active session."""
-    number = _native.add_session("launches", "shadow", False)  # noqa: FBT003 - as declared
+    number = _native.add_session("launches", "shadow", False)
     _native.activate_session(number)
     return number
 

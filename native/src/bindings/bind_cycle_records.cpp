@@ -3,6 +3,7 @@
 
 #include "aggregate/aggregator.h"
 #include "bindings/bindings.h"
+#include "bindings/cycle_dicts.h"
 #include "bindings/python_text.h"
 #include "collector/instrumentation/cycle_totals.h"
 #include "collector/instrumentation/timeline_rows.h"
@@ -55,34 +56,6 @@ std::span<const std::byte> bytes_of(const py::bytes &buffer) {
   return {reinterpret_cast<const std::byte *>(view.data()), view.size()};
 }
 
-py::dict shown(const KernelTotals &totals) {
-  py::dict counts;
-  counts["launches"] = totals.launches;
-  counts["programs"] = totals.programs;
-  counts["skipped_programs"] = totals.skipped_programs;
-  counts["corrupt_programs"] = totals.corrupt_programs;
-  counts["records"] = totals.records;
-  counts["lost_records"] = totals.lost_records;
-  counts["unpaired_records"] = totals.unpaired_records;
-  counts["lossy_programs"] = totals.lossy_programs;
-  counts["lossy_warps"] = totals.lossy_warps;
-  return counts;
-}
-
-py::dict shown(const ScopeTotals &totals) {
-  py::dict buckets;
-  for (uint32_t bucket = 0; bucket < kCycleBuckets; ++bucket)
-    if (totals.buckets[bucket] != 0)
-      buckets[py::int_(bucket)] = totals.buckets[bucket];
-  py::dict scope;
-  scope["count"] = totals.count;
-  scope["cycles"] = totals.cycles;
-  scope["min_cycles"] = totals.count == 0 ? 0 : totals.min_cycles;
-  scope["max_cycles"] = totals.max_cycles;
-  scope["buckets"] = buckets;
-  return scope;
-}
-
 /// Keeps what it visits, as Python values.
 class PythonVisitor final : public BufferVisitor {
 public:
@@ -114,10 +87,7 @@ py::tuple reduce_records(const py::bytes &buffer, const py::dict &layout) {
   KernelTotals totals{};
   std::vector<ScopeTotals> scopes(owned.layout.scopes, empty_scope_totals());
   reduce(bytes_of(buffer), owned.layout, totals, scopes);
-  py::list by_scope;
-  for (const ScopeTotals &scope : scopes)
-    by_scope.append(shown(scope));
-  return py::make_tuple(shown(totals), by_scope);
+  return py::make_tuple(shown(totals), shown(scopes));
 }
 
 /// Names and parents of scopes, for the time of one call.

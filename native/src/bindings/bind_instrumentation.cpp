@@ -4,6 +4,7 @@
 
 #include "aggregate/aggregator.h"
 #include "bindings/bindings.h"
+#include "bindings/cycle_dicts.h"
 #include "bindings/python_error.h"
 #include "collector/instrumentation/runtime.h"
 #include "support/error.h"
@@ -185,17 +186,16 @@ py::dict list_facts(const PythonRuntime &self) {
   return listed;
 }
 
-/// (count, cycles, least, most) of each scope.
-py::list take(PythonRuntime &self, uint64_t function, uint64_t stream) {
-  std::vector<ScopeTotals> taken;
+/// What reduce_records() returns; None when no launch of the kernel was recorded.
+py::object take(PythonRuntime &self, uint64_t function, uint64_t stream) {
+  std::optional<HarvestedTotals> taken;
   {
     py::gil_scoped_release release;
     taken = self.runtime->take(function, reinterpret_cast<void *>(stream));
   }
-  py::list scopes;
-  for (const ScopeTotals &scope : taken)
-    scopes.append(py::make_tuple(scope.count, scope.cycles, scope.min_cycles, scope.max_cycles));
-  return scopes;
+  if (!taken)
+    return py::none();
+  return py::make_tuple(shown(taken->totals), shown(taken->scopes));
 }
 
 std::unique_ptr<PythonRuntime> make_runtime(size_t byte_limit, bool trace,

@@ -22,12 +22,17 @@ KERNEL = "proton_bench_empty_scopes"
 
 _LAUNCHES = 3  # the first one fetches the code
 
+# By mode and device, for the life of the process: Triton loads the kernel only once.
+_measured: dict[tuple[str, int], int] = {}
+
 
 class Measures(Protocol):
     """What a calibration needs of the native runtime."""
 
-    def take(self, function: int, stream: int) -> list[tuple[int, int, int, int]]:
-        """Return count, cycles, least and most of each scope of a private kernel."""
+    def take(
+        self, function: int, stream: int
+    ) -> tuple[dict[str, int], list[dict[str, Any]]] | None:
+        """Return totals and scopes of a private kernel's launches, None without any."""
 
     def is_capturing(self, stream: int) -> bool:
         """Tell whether a graph is captured on the stream."""
@@ -44,14 +49,15 @@ class Calibration:
     def __init__(self, runtime: Measures, num_warps: int = 4) -> None:
         self._runtime = runtime
         self._num_warps = num_warps
-        self._costs: dict[int, int | None] = {}
+        self._costs: dict[tuple[str, int], int | None] = {}
         self._function: int | None = None
         self._is_measuring = False
 
-    def cost(self) -> int | None:
+    def cost(self, mode: str) -> int | None:
         """Return the cost on the present device; None where it cannot be measured (yet).
 
-        The kernels of Triton's present driver are compiled with records while this is called.
+        Args:
+            mode: The mode that Triton compiles kernels for while this is called.
         """
         if self._is_measuring:
             return None
@@ -59,12 +65,18 @@ class Calibration:
 
         active: Any = driver.active
         device = active.get_current_device()
-        if device not in self._costs:
+        key = (mode, device)
+        if key in self._costs:
+            return self._costs[key]
+        if key not in _measured:
             stream = active.get_current_stream(device)
             if self._runtime.is_capturing(stream):
                 return None  # its launches would become part of the graph
-            self._costs[device] = self._measure(stream)
-        return self._costs[device]
+            cost = self._measure(stream)
+            if cost is not None:
+                _measured[key] = cost
+        self._costs[key] = _measured.get(key)
+        return self._costs[key]
 
     def note(self, function: int) -> None:
         """Note that the kernel that measures was loaded.
@@ -76,7 +88,7 @@ class Calibration:
 
     def facts(self) -> dict[str, Any]:
         """Return the cost of a record on each device that was measured, in cycles."""
-        known = {str(device): cost for device, cost in self._costs.items() if cost is not None}
+        known = {str(key[1]): cost for key, cost in self._costs.items() if cost is not None}
         return {"record_cost_cycles": known} if known else {}
 
     def _measure(self, stream: int) -> int | None:
@@ -93,12 +105,13 @@ class Calibration:
 
     def _launch(self, stream: int) -> list[float]:
         kernels = importlib.import_module("proton_bench_plugins.instrumentation.empty_scopes")
-        scopes: list[tuple[int, int, int, int]] = []
+        taken = None
         for _ in range(_LAUNCHES):
             getattr(kernels, KERNEL)[1,](kernels.SCOPES, num_warps=self._num_warps)
             if self._function is not None:
-                scopes = self._runtime.take(self._function, stream)
-        return [cycles / count for count, cycles, _, _ in scopes if count]
+                taken = self._runtime.take(self._function, stream)
+        scopes = taken[1] if taken is not None else []
+        return [each["cycles"] / each["count"] for each in scopes if each["count"]]
 
 
 @contextmanager

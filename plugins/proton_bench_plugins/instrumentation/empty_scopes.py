@@ -14,6 +14,7 @@ SCOPES = 32  # each in the source is one of its own, so that each has a number o
 
 @triton.jit  # type: ignore[untyped-decorator]
 def proton_bench_empty_scopes(count: tl.constexpr) -> None:
+    """Open and close so many scopes."""
     for _ in tl.static_range(count):
         pl.enter_scope("empty")
         pl.exit_scope("empty")

@@ -90,7 +90,8 @@ class NativeRuntime:
             self._calibration.note(function)
             self._native.add_kernel(function, {**layout, "programs": [], "private": True})
             return
-        cost = self._calibration.cost() if kernel.target.get("backend") == "cuda" else None
+        on_cuda = kernel.target.get("backend") == "cuda"
+        cost = self._calibration.cost(kernel.mode) if on_cuda else None
         if cost is not None and self._settings.deducts_cost:
             layout["record_cost"] = cost
         self._native.add_kernel(function, layout)

@@ -78,7 +78,12 @@ def test_what_is_refused_is_said_with_numbers(cupti_doubles: Doubles) -> None:
 def test_private_kernels_are_taken_and_not_seen(cupti_doubles: Doubles) -> None:
     found = run(cupti_doubles, "private")
 
-    assert found["taken"] == [[8, 8 * 47, 47, 47], [8, 8 * 17, 17, 17]]
+    totals, scopes = found["taken"]
+    assert totals["programs"] == 4
+    assert [(each["count"], each["cycles"], each["min_cycles"]) for each in scopes] == [
+        (8, 8 * 47, 47),
+        (8, 8 * 17, 17),
+    ]
     assert not any("matmul" in path for path in paths(found["tree"]))
 
 

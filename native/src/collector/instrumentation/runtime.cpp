@@ -185,7 +185,7 @@ void InstrumentationRuntime::reduce(const OpenLaunch &launch, const Kernel &kern
     lose(kFailedReduction, 1);
     return;
   }
-  ++facts_.launches;
+  facts_.launches += kernel->is_private ? 0 : 1;
   ++context.unread;
   launch.buffer->is_dirty = false;
   // What programs wrote beyond their headers could be taken for a header of another layout by the
@@ -248,7 +248,7 @@ void InstrumentationRuntime::deliver() noexcept {
   flushed_epoch_ = epoch;
 }
 
-std::vector<ScopeTotals> InstrumentationRuntime::take(uint64_t function, void *stream) {
+std::optional<HarvestedTotals> InstrumentationRuntime::take(uint64_t function, void *stream) {
   std::lock_guard flushing(flush_mutex_);
   ContextPlaces *context = nullptr;
   Kernel kernel;
@@ -256,17 +256,17 @@ std::vector<ScopeTotals> InstrumentationRuntime::take(uint64_t function, void *s
     std::lock_guard lock(mutex_);
     auto found = kernels_.find(function);
     if (!is_running_ || found == kernels_.end())
-      return {};
+      return std::nullopt;
     kernel = found->second;
     context = &places_->current();
   }
   work_->check(work_->functions().stream_synchronize(stream), "cuStreamSynchronize",
                "measuring what a record costs");
-  std::vector<ScopeTotals> taken;
+  std::optional<HarvestedTotals> taken;
   for (HarvestedTotals &each : harvest(*context)) {
     emit(each, context->device().device());
     if (each.kernel == kernel)
-      taken = std::move(each.scopes);
+      taken = std::move(each);
   }
   return taken;
 }

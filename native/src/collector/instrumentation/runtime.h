@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -45,9 +46,9 @@ public:
   void add_kernel(uint64_t function, std::shared_ptr<const InstrumentedKernel> kernel);
   void remove_kernel(uint64_t function);
   InstrumentationFacts facts() const;
-  /// Waits for the stream, and returns what a private kernel's launches in it came to; empty when
-  /// none was recorded. Throws Error(kUnavailable). [launching thread]
-  std::vector<ScopeTotals> take(uint64_t function, void *stream);
+  /// Waits for the stream, and returns what a private kernel's launches in it came to, if there
+  /// were any. Throws Error(kUnavailable). [launching thread]
+  std::optional<HarvestedTotals> take(uint64_t function, void *stream);
   /// Whether the stream is captured into a graph. [launching thread]
   bool is_capturing(void *stream);
 

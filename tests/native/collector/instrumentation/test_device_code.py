@@ -10,9 +10,7 @@ from types import ModuleType
 
 import pytest
 
-DEVICE = (
-    Path(__file__).parents[4] / "native" / "src" / "collector" / "instrumentation" / "device"
-)
+DEVICE = Path(__file__).parents[4] / "native" / "src" / "collector" / "instrumentation" / "device"
 TARGETS = ("sm_80", "sm_90", "sm_100")
 
 
