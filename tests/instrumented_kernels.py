@@ -1,4 +1,5 @@
 """Kernels with scopes, and what a session made of them: for tests of the instrumentation."""
+# ruff: noqa: N803 - Triton writes compile-time parameters in capitals
 
 from __future__ import annotations
 

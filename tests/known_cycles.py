@@ -1,4 +1,5 @@
 """A kernel that takes a known number of cycles: multiply-adds that wait for one another."""
+# ruff: noqa: N803 - Triton writes compile-time parameters in capitals
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def known_chain(out, x, passes, STEPS: tl.constexpr):
     tl.store(out + lanes, value)
 
 
-# So many that the branch of the loop does not count, so few that they stay in the instruction cache.
+# Enough that the branch of the loop does not count, and few enough for the instruction cache.
 PER_PASS = 512
 STEPS = "\n".join([_STEP.format(source="$1"), *[_STEP.format(source="$0")] * (PER_PASS - 1)])
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import proton_bench as proton
+from proton_bench.capture.session import SessionOptions, open_session
 from proton_bench.errors import ProtonError
+from proton_bench.formats.registry import read_profile
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
@@ -27,9 +29,6 @@ if torch.cuda.is_available():
     )
     from triton import knobs
     from triton.runtime import _allocation
-
-from proton_bench.capture.session import SessionOptions, open_session
-from proton_bench.formats.registry import read_profile
 
 pytestmark = [
     pytest.mark.gpu,

@@ -226,7 +226,7 @@ def test_a_grid_over_the_byte_limit_is_refused(tmp_path: Path) -> None:
     vectors = Vectors(programs=1000)
     mode = proton.mode.Default(byte_limit=1 << 20)
 
-    with pytest.raises(Exception, match="byte_limit|bytes") as raised:
+    with pytest.raises(Exception, match=r"byte_limit|bytes") as raised:
         record(tmp_path, vectors.steps, mode=mode)
 
     assert str(1000 * 8320) in str(raised.value).replace(",", "").replace(" ", ""), raised.value
