@@ -37,6 +37,7 @@ class Setting:
         blocks: Timed blocks of each workload, bare and profiled alike; some have a multiple.
         limit_s: Longest time for one answer.
         apart: Only one process at a time, instead of all in lockstep.
+        worker: Module that a process runs.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Setting:
     blocks: int = 5
     limit_s: float = 240.0
     apart: bool = False
+    worker: str = "benchmarks.overhead.worker"
 
 
 class ArmProcess:
@@ -71,7 +73,7 @@ class ArmProcess:
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.overhead.worker", json.dumps(spec)],
+                [sys.executable, "-m", setting.worker, json.dumps(spec)],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -25,7 +25,8 @@ if torch.cuda.is_available():
         record,
         record_timeline,
     )
-    from known_cycles import CYCLES_PER_STEP, chain_of
+
+    from benchmarks.instrumentation.known_cycles import CYCLES_PER_STEP, chain_of
 
 pytestmark = [
     pytest.mark.gpu,

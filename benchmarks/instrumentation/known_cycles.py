@@ -1,5 +1,6 @@
 """A kernel that takes a known number of cycles: multiply-adds that wait for one another."""
-# ruff: noqa: N803 - Triton writes compile-time parameters in capitals
+# Kernels take their arguments by position, and constants in Triton's capitals.
+# ruff: noqa: N803, PLR0917
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ import triton.language as tl
 
 import proton_bench.language as pl
 
+__all__ = ["CYCLES_PER_STEP", "PER_PASS", "chain_of", "known_chain"]
+
 pl.enable_semantic("triton")
 
 # Latency of one multiply-add of float32 on NVIDIA GPUs since Volta.
@@ -21,7 +24,7 @@ _STEP = "fma.rn.f32 $0, {source}, 0f3F000000, 0f3F800000;"
 
 
 @triton.jit
-def known_chain(out, x, passes, STEPS: tl.constexpr):
+def known_chain(out, x, passes, STEPS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Multiply and add, each time what came of the last time; one warp, one value per lane."""
     lanes = tl.program_id(0) * 32 + tl.arange(0, 32)
     value = tl.load(x + lanes)

@@ -1,0 +1,173 @@
+"""Sessions of ours and of upstream around a block of launches, and what was in their files."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+__all__ = ["SESSIONS", "Ended", "Session", "kernel_time_us", "read_scopes"]
+
+BUFFER_BYTES = 16384  # 256 records of each of 8 warps; the product writes 130
+_EVENT = re.compile(rb'"name":\s*"([^"]{1,40})"')
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a session had at its end.
+
+    Attributes:
+        finalize_s: Seconds until its files were written.
+        bytes: Their size.
+        instances: Instances of each scope in them; None where the files do not tell.
+        lost: Records that the profiler says were lost; None where it says nothing.
+    """
+
+    finalize_s: float
+    bytes: int
+    instances: Mapping[str, int] | None
+    lost: int | None
+
+
+class Session:
+    """A session of one of the profilers.
+
+    Args:
+        folder: Where it writes.
+        data: ``tree`` or ``trace``.
+        on_gpu: False: host time of the interpreter instead.
+    """
+
+    def __init__(self, folder: Path, *, data: str, on_gpu: bool) -> None:
+        self.folder, self.data, self.on_gpu = folder, data, on_gpu
+
+    def start(self) -> None:
+        """Begin."""
+        raise NotImplementedError
+
+    def finish(self) -> Ended:
+        """End, and read what was written."""
+        raise NotImplementedError
+
+
+class Ours(Session):
+    """proton_bench."""
+
+    def start(self) -> None:
+        """Begin."""
+        import proton_bench
+        from proton_bench.capture.session import SessionOptions, open_session
+
+        mode = proton_bench.mode.Default(buffer_size=BUFFER_BYTES)
+        gpu = {"backend": "instrumentation", "mode": mode, "data": self.data}
+        options: dict[str, Any] = gpu if self.on_gpu else {"backend": "cpu"}
+        self._session = open_session(SessionOptions(name=str(self.folder / "ours"), **options))
+
+    def finish(self) -> Ended:
+        """End, and read what was written."""
+        is_tree = self.data == "tree" or not self.on_gpu
+        begin = time.perf_counter()
+        paths = self._session.finalize(formats=("proton",) if is_tree else ("chrome_trace",))
+        seconds = time.perf_counter() - begin
+        size = sum(path.stat().st_size for path in paths)
+        if not is_tree:
+            return Ended(seconds, size, _events(paths[0]), None)
+        return Ended(seconds, size, *read_scopes(paths[0]))
+
+
+class Upstream(Session):
+    """triton.profiler, in a process that does without ours."""
+
+    def start(self) -> None:
+        """Begin."""
+        import triton.profiler as upstream
+
+        mode = upstream.mode.Default(buffer_size=BUFFER_BYTES)
+        self._upstream = upstream
+        self._session = upstream.start(
+            str(self.folder / "upstream"), backend="instrumentation", mode=mode, data=self.data
+        )
+
+    def finish(self) -> Ended:
+        """End, and read what was written."""
+        begin = time.perf_counter()
+        if self.data == "trace":
+            self._upstream.finalize(self._session, "chrome_trace")
+        else:
+            self._upstream.finalize(self._session)
+        seconds = time.perf_counter() - begin
+        suffix = "hatchet" if self.data == "tree" else "chrome_trace"
+        path = self.folder / f"upstream.{suffix}"
+        instances = None if self.data == "tree" else _events(path)
+        return Ended(seconds, path.stat().st_size, instances, None)
+
+
+def _events(path: Path) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for found in _EVENT.finditer(path.read_bytes()):
+        name = found[1].decode()
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def read_scopes(path: Path) -> tuple[dict[str, int], int]:
+    """Return instances of each scope and the number of lost records, of a ``.proton`` file."""
+    from proton_bench.formats.registry import read_profile
+
+    profile = read_profile(path)
+    instances: dict[str, int] = {}
+    for row, samples in profile.distributions.get("cycles", ()):
+        name = profile.name(row)
+        instances[name] = instances.get(name, 0) + samples.n
+    lost = profile.columns.get("lost_records")
+    return instances, 0 if lost is None else int(lost.values[lost.values > 0].sum())
+
+
+def kernel_time_us(
+    folder: Path, kernel: str, launch: Callable[[], object], *, passes: str | None
+) -> tuple[float, int]:
+    """Return the median device time of a kernel alone, from CUPTI, and how often it ran.
+
+    Args:
+        folder: Where the session writes.
+        kernel: Its name.
+        launch: Launches it a number of times.
+        passes: Operations that get scopes, "" for those of the source; None instruments nothing.
+    """
+    import proton_bench
+    from proton_bench.capture.session import SessionOptions, open_session
+    from proton_bench.formats.registry import read_profile
+
+    options: dict[str, Any] = {"backend": "cupti"}
+    if passes is not None:
+        options = {
+            "backend": "cupti+instrumentation",
+            "mode": proton_bench.mode.Default(passes=passes),
+        }
+    session = open_session(SessionOptions(name=str(folder / "kernel"), **options))
+    try:
+        launch()
+    finally:
+        [path] = session.finalize(formats=("proton",))
+    profile = read_profile(path)
+    times = [
+        float(time_ns)
+        for row, samples in profile.distributions["time (ns)"]
+        if profile.name(row) == kernel
+        for time_ns in samples.samples
+    ]
+    if not times:
+        raise LookupError(f"CUPTI saw no kernel {kernel} among {sorted(set(profile.strings))}")
+    return median(times) / 1000, len(times)
+
+
+SESSIONS: Mapping[str, tuple[type[Session], str]] = {
+    "ours_tree": (Ours, "tree"),
+    "ours_trace": (Ours, "trace"),
+    "upstream_tree": (Upstream, "tree"),
+    "upstream_trace": (Upstream, "trace"),
+}
