@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ class Ended:
     lost: int | None
 
 
-class Session:
+class Session(ABC):
     """A session of one of the profilers.
 
     Args:
@@ -45,13 +46,13 @@ class Session:
     def __init__(self, folder: Path, *, data: str, on_gpu: bool) -> None:
         self.folder, self.data, self.on_gpu = folder, data, on_gpu
 
+    @abstractmethod
     def start(self) -> None:
         """Begin."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self) -> Ended:
         """End, and read what was written."""
-        raise NotImplementedError
 
 
 class Ours(Session):

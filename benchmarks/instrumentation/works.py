@@ -178,7 +178,7 @@ def dropout(sizes: Sizes) -> Work:
     out = torch.empty_like(x)
 
     def launch() -> tuple[Any, ...]:
-        kernel[(triton.cdiv(size, 1024),)](out, x, size, 0.25, 7, BLOCK=1024)
+        kernel[(triton.cdiv(size, 4096),)](out, x, size, 0.25, 7, BLOCK=4096, num_warps=8)
         return (out,)
 
     def expected() -> tuple[Any, ...]:
@@ -199,7 +199,7 @@ def swiglu(sizes: Sizes) -> Work:
     out = torch.empty(rows, columns, device=x.device, dtype=x.dtype)
 
     def launch() -> tuple[Any, ...]:
-        kernel[(rows, triton.cdiv(columns, 1024))](out, x, columns, BLOCK=1024)
+        kernel[(rows, triton.cdiv(columns, 4096))](out, x, columns, BLOCK=4096, num_warps=8)
         return (out,)
 
     def expected() -> tuple[Any, ...]:
