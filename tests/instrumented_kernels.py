@@ -232,7 +232,11 @@ def record_timeline(folder: Path, work: Callable[[], object], **options: Any) ->
 def read_timeline(path: Path) -> list[Row]:
     """Return the events with durations of a Chrome trace."""
     text = path.read_text(encoding="utf-8")
-    events = [each for line in text.splitlines() for each in json.loads(line)["traceEvents"]]
+    try:
+        parts = [json.loads(text)]
+    except json.JSONDecodeError:  # upstream of Triton 3.6: an object per line
+        parts = [json.loads(line) for line in text.splitlines()]
+    events = [each for part in parts for each in part["traceEvents"]]
     names = {
         (each["name"], each["pid"], each.get("tid")): each["args"].get("name", "")
         for each in events

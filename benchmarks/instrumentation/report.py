@@ -172,12 +172,16 @@ def print_report(results: Results) -> bool:
 
 def _print_launches(results: Results) -> None:
     for work in ("matmul", "short"):
+        measured = {
+            arm: [pair for pairs in results.of(arm, work) for pair in pairs] for arm in ARMS
+        }
+        if not any(measured.values()):
+            continue
         print(
             f"\n{work}: us per launch\n{'arm':<16} {'bare wall':>10} {'wall':>12} {'bare GPU':>10} "
             f"{'GPU':>12} {'end/launch':>12} {'kB/launch':>10}  lost"
         )
-        for arm in ARMS:
-            pairs = [pair for pairs in results.of(arm, work) for pair in pairs]
+        for arm, pairs in measured.items():
             if pairs:
                 print(f"{arm:<16} {_times(pairs)} {_end(pairs)}")
 
