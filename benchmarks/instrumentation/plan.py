@@ -28,7 +28,10 @@ CHAINS = (512, 1024, 4096)  # dependent multiply-adds
 PARTS: Mapping[str, tuple[Arm, ...]] = {
     "launches": tuple(
         Arm(name, name, LAUNCHED)
-        for name in ("bare", "ours_tree", "ours_trace", "upstream_tree", "upstream_trace")
+        for name in (
+            *("bare", "ours_tree", "ours_trace", "upstream_tree", "upstream_trace"),
+            *("ours_tree_shared", "upstream_tree_shared"),
+        )
     ),
     "kernels": (Arm("kernels", "kernels", KERNELS),),
     "cycles": (Arm("cycles", "cycles", tuple(f"chain {length}" for length in CHAINS)),),
@@ -58,11 +61,15 @@ LAUNCHES: Mapping[tuple[str, str], Launches] = {
     ("ours_trace", "matmul"): Launches(2, 3, 4),
     ("upstream_tree", "matmul"): Launches(1, 5, 8),
     ("upstream_trace", "matmul"): Launches(1, 2, 3),
+    ("ours_tree_shared", "matmul"): Launches(5, 30, 200),
+    ("upstream_tree_shared", "matmul"): Launches(1, 5, 8),
     ("bare", "short"): Launches(20, 50, 500),
     ("ours_tree", "short"): Launches(20, 50, 500),
     ("ours_trace", "short"): Launches(20, 50, 500),
     ("upstream_tree", "short"): Launches(5, 20, 50),
     ("upstream_trace", "short"): Launches(5, 20, 50),
+    ("ours_tree_shared", "short"): Launches(20, 50, 500),
+    ("upstream_tree_shared", "short"): Launches(5, 20, 50),
 }
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 __all__ = ["SESSIONS", "Ended", "Session", "kernel_time_us", "read_scopes"]
 
-BUFFER_BYTES = 16384  # 256 records of each of 8 warps; the product writes 130
 _EVENT = re.compile(rb'"name":\s*"([^"]{1,40})"')
 
 
@@ -34,17 +33,31 @@ class Ended:
     lost: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a session records, and where records go first.
+
+    Attributes:
+        data: ``tree`` or ``trace``.
+        buffer: ``global``, which keeps 2048 records of a warp, or ``shared``, by default 128 of each
+            of 8 warps: the product writes 130.
+    """
+
+    data: str
+    buffer: str = "global"
+
+
 class Session(ABC):
     """A session of one of the profilers.
 
     Args:
         folder: Where it writes.
-        data: ``tree`` or ``trace``.
+        kind: What it records, and how.
         on_gpu: False: host time of the interpreter instead.
     """
 
-    def __init__(self, folder: Path, *, data: str, on_gpu: bool) -> None:
-        self.folder, self.data, self.on_gpu = folder, data, on_gpu
+    def __init__(self, folder: Path, kind: Kind, *, on_gpu: bool) -> None:
+        self.folder, self.kind, self.data, self.on_gpu = folder, kind, kind.data, on_gpu
 
     @abstractmethod
     def start(self) -> None:
@@ -63,7 +76,7 @@ class Ours(Session):
         import proton_bench
         from proton_bench.capture.session import SessionOptions, open_session
 
-        mode = proton_bench.mode.Default(buffer_size=BUFFER_BYTES)
+        mode = proton_bench.mode.Default(buffer_type=self.kind.buffer)
         gpu = {"backend": "instrumentation", "mode": mode, "data": self.data}
         options: dict[str, Any] = gpu if self.on_gpu else {"backend": "cpu"}
         self._session = open_session(SessionOptions(name=str(self.folder / "ours"), **options))
@@ -87,7 +100,7 @@ class Upstream(Session):
         """Begin."""
         import triton.profiler as upstream
 
-        mode = upstream.mode.Default(buffer_size=BUFFER_BYTES)
+        mode = upstream.mode.Default(buffer_type=self.kind.buffer)
         self._upstream = upstream
         self._session = upstream.start(
             str(self.folder / "upstream"), backend="instrumentation", mode=mode, data=self.data
@@ -166,9 +179,11 @@ def kernel_time_us(
     return median(times) / 1000, len(times)
 
 
-SESSIONS: Mapping[str, tuple[type[Session], str]] = {
-    "ours_tree": (Ours, "tree"),
-    "ours_trace": (Ours, "trace"),
-    "upstream_tree": (Upstream, "tree"),
-    "upstream_trace": (Upstream, "trace"),
+SESSIONS: Mapping[str, tuple[type[Session], Kind]] = {
+    "ours_tree": (Ours, Kind("tree")),
+    "ours_trace": (Ours, Kind("trace")),
+    "upstream_tree": (Upstream, Kind("tree")),
+    "upstream_trace": (Upstream, Kind("trace")),
+    "ours_tree_shared": (Ours, Kind("tree", "shared")),
+    "upstream_tree_shared": (Upstream, Kind("tree", "shared")),
 }

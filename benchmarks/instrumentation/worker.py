@@ -46,7 +46,7 @@ class LaunchedArm:
 
         self._arm, self._tiny = arm, tiny
         kind = SESSIONS.get(arm.tool)
-        self._session = kind and kind[0](folder, data=kind[1], on_gpu=not tiny)
+        self._session = kind and kind[0](folder, kind[1], on_gpu=not tiny)
         self._works = {name: make(name, tiny=tiny) for name in arm.workloads}
 
     def prepare(self) -> Answer:
