@@ -39,8 +39,8 @@ class Kind:
 
     Attributes:
         data: ``tree`` or ``trace``.
-        buffer: ``global``, which keeps 2048 records of a warp, or ``shared``, by default 128 of each
-            of 8 warps: the product writes 130.
+        buffer: ``global``, which keeps 2048 records of a warp, or ``shared``, which keeps 128 of
+            each of 8 warps: the product writes 130.
     """
 
     data: str
