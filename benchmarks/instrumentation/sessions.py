@@ -39,12 +39,17 @@ class Kind:
 
     Attributes:
         data: ``tree`` or ``trace``.
-        buffer: ``global``, which keeps 2048 records of a warp, or ``shared``, which keeps 128 of
-            each of 8 warps: the product writes 130.
+        buffer: Where records go first: ``global`` memory or ``shared``.
     """
 
     data: str
     buffer: str = "global"
+
+    def options(self) -> dict[str, Any]:
+        """Return options of the mode, with room for the 130 records that a warp writes."""
+        if self.buffer == "global":
+            return {"buffer_type": "global"}
+        return {"buffer_type": "shared", "buffer_size": 16384}
 
 
 class Session(ABC):
@@ -76,7 +81,7 @@ class Ours(Session):
         import proton_bench
         from proton_bench.capture.session import SessionOptions, open_session
 
-        mode = proton_bench.mode.Default(buffer_type=self.kind.buffer)
+        mode = proton_bench.mode.Default(**self.kind.options())
         gpu = {"backend": "instrumentation", "mode": mode, "data": self.data}
         options: dict[str, Any] = gpu if self.on_gpu else {"backend": "cpu"}
         self._session = open_session(SessionOptions(name=str(self.folder / "ours"), **options))
@@ -100,7 +105,7 @@ class Upstream(Session):
         """Begin."""
         import triton.profiler as upstream
 
-        mode = upstream.mode.Default(buffer_type=self.kind.buffer)
+        mode = upstream.mode.Default(**self.kind.options())
         self._upstream = upstream
         self._session = upstream.start(
             str(self.folder / "upstream"), backend="instrumentation", mode=mode, data=self.data
