@@ -58,9 +58,9 @@ class Launches:
 LAUNCHES: Mapping[tuple[str, str], Launches] = {
     ("bare", "matmul"): Launches(5, 30, 200),
     ("ours_tree", "matmul"): Launches(5, 30, 200),
-    ("ours_trace", "matmul"): Launches(2, 3, 4),
+    ("ours_trace", "matmul"): Launches(1, 3, 4),
     ("upstream_tree", "matmul"): Launches(1, 5, 8),
-    ("upstream_trace", "matmul"): Launches(1, 2, 3),
+    ("upstream_trace", "matmul"): Launches(1, 1, 2),
     ("ours_tree_shared", "matmul"): Launches(5, 30, 200),
     ("upstream_tree_shared", "matmul"): Launches(1, 5, 8),
     ("bare", "short"): Launches(20, 50, 500),

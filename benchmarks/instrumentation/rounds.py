@@ -13,8 +13,9 @@ from benchmarks.overhead.runner import ArmProcess, Setting, processes
 
 __all__ = ["measure_round"]
 
-# A chain takes milliseconds, and one pair of ten kernels as long as all else of a round.
-PAIRS = {"kernels": 2, "cycles": 1}
+# What takes as long as all else of a round gets fewer pairs than --blocks: ten kernels, and traces
+# of more than a hundred thousand instances a launch. A chain is repeated inside its pair.
+PAIRS = {"kernels": 2, "cycles": 1, "ours_trace": 1, "upstream_trace": 1}
 
 
 def measure_round(
