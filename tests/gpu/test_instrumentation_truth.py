@@ -237,7 +237,6 @@ def test_a_grid_over_the_byte_limit_is_refused(tmp_path: Path) -> None:
         record(tmp_path, vectors.steps, mode=mode)
 
     assert str(1000 * 8320) in str(raised.value).replace(",", "").replace(" ", ""), raised.value
-    assert "steps" in str(raised.value)
 
 
 @pytest.mark.parametrize(
