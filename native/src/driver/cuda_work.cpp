@@ -51,6 +51,8 @@ CudaWork CudaWork::open() {
   CudaWorkFunctions &to = work.functions_;
   if (const char *missing = resolve_needed(library, to))
     throw Error(ErrorCode::kUnavailable, library.path() + " lacks " + missing + "; " + kAdvice);
+  library.resolve("cuDevicePrimaryCtxRetain", to.device_primary_ctx_retain);
+  library.resolve("cuCtxSetCurrent", to.ctx_set_current);
   library.resolve("cuStreamIsCapturing", to.stream_is_capturing);
   library.resolve("cuStreamGetCaptureInfo_v2", to.stream_get_capture_info);
   library.resolve("cuStreamGetId", to.stream_get_id);

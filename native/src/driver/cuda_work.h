@@ -35,6 +35,8 @@ struct CudaWorkFunctions {
   cuda::function::EventRecord event_record = nullptr;
   cuda::function::EventSynchronize event_synchronize = nullptr;
   // optional
+  cuda::function::DevicePrimaryCtxRetain device_primary_ctx_retain = nullptr;
+  cuda::function::CtxSetCurrent ctx_set_current = nullptr;
   cuda::function::StreamIsCapturing stream_is_capturing = nullptr;
   cuda::function::StreamGetCaptureInfo stream_get_capture_info = nullptr;
   cuda::function::StreamGetId stream_get_id = nullptr;

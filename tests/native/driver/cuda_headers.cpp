@@ -134,7 +134,9 @@ struct SameCall<Result (*)(Ours...), CUresult (*)(Theirs...)> {
 #define SAME_CALL(ours, theirs) static_assert(SameCall<function::ours, decltype(&theirs)>::value)
 
 static_assert(sizeof(DevicePointer) == sizeof(CUdeviceptr));
+SAME_CALL(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain);
 SAME_CALL(CtxGetCurrent, cuCtxGetCurrent);
+SAME_CALL(CtxSetCurrent, cuCtxSetCurrent);
 SAME_CALL(CtxGetDevice, cuCtxGetDevice);
 SAME_CALL(ModuleLoadData, cuModuleLoadData);
 SAME_CALL(ModuleUnload, cuModuleUnload);

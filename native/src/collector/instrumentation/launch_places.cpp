@@ -77,8 +77,16 @@ size_t ContextPlaces::graph_bytes() const {
 }
 
 ContextPlaces &LaunchPlaces::current() {
+  const CudaWorkFunctions &functions = work_.functions();
   void *context = nullptr;
-  cuda::Result result = work_.functions().ctx_get_current(&context);
+  cuda::Result result = functions.ctx_get_current(&context);
+  bool can_make = functions.device_primary_ctx_retain && functions.ctx_set_current;
+  if (result == cuda::kSuccess && !context && can_make) {
+    // A new thread. Triton takes the same step, but after it asked for the buffer.
+    result = functions.device_primary_ctx_retain(&context, 0);
+    if (result == cuda::kSuccess)
+      result = functions.ctx_set_current(context);
+  }
   if (result != cuda::kSuccess || !context)
     throw Error(ErrorCode::kUnavailable,
                 "a kernel was launched without a current context: " + work_.describe(result));

@@ -216,6 +216,22 @@ TEST(contexts_have_memory_of_their_own) {
   CHECK(sink.cycles[0].device != sink.cycles[1].device);
 }
 
+TEST(a_new_thread_gets_the_context_that_triton_gives_it) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, {});
+  runtime.start();
+  runtime.add_kernel(7, make_kernel("matmul"));
+  std::thread([&] {
+    fake_cuda_set_context(0);
+    launch(runtime, 7, 1, 10);
+  }).join();
+  runtime.stop();
+
+  CHECK_EQ(sink.cycles.size(), 1);
+  CHECK_EQ(sink.cycles[0].device, 0);
+}
+
 TEST(threads_launch_at_the_same_time) {
   Listening listening;
   Sink sink;
