@@ -34,6 +34,8 @@ KERNEL = KernelScopes(
     target={"backend": "cuda", "arch": 90, "warp_size": 32},
     mode="proton_bench:0",
 )
+# What a device was measured to take for a record.
+CALIBRATION = SimpleNamespace(cost=lambda *_: 32, facts=lambda: {"record_cost_cycles": {"0": 32}})
 
 
 class Native:
@@ -79,8 +81,11 @@ def test_a_kernel_is_described_by_what_its_buffer_needs() -> None:
     }
 
 
-def test_the_native_runtime_gets_the_limits_and_the_kernels(native: list[Native]) -> None:
+def test_the_native_runtime_gets_the_limits_and_the_kernels(
+    native: list[Native], monkeypatch: pytest.MonkeyPatch
+) -> None:
     runtime = open_runtime(Settings(byte_limit=1 << 20, trace=True))
+    monkeypatch.setattr(runtime, "_calibration", CALIBRATION)
 
     runtime.add_kernel(7, KERNEL)
 
@@ -90,7 +95,19 @@ def test_the_native_runtime_gets_the_limits_and_the_kernels(native: list[Native]
         "addressable_bytes": addressable_bytes(),
     }
     assert native[0].kernels[7]["name"] == "matmul"
-    assert runtime.facts()["launches"] == 3
+    assert "record_cost" not in native[0].kernels[7]
+    assert runtime.facts() == {"launches": 3, "record_cost_cycles": {"0": 32}}
+
+
+def test_the_cost_of_records_is_taken_off_where_the_mode_says_so(
+    native: list[Native], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = open_runtime(Settings(optimizations=("time_shift",)))
+    monkeypatch.setattr(runtime, "_calibration", CALIBRATION)
+
+    runtime.add_kernel(7, KERNEL)
+
+    assert native[0].kernels[7]["record_cost"] == 32
 
 
 @pytest.mark.parametrize(("has_register", "expected"), [(True, 0), (False, 1 << 31)])
