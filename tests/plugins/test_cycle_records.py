@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference.record_oracle import Layout, Program, Record, RecordOracle
 
@@ -53,7 +53,6 @@ def packed(layout: Layout, programs: list[Program | None]) -> bytes:
     return b"".join(program.packed(layout) if program else skipped for program in programs)
 
 
-@settings(max_examples=300, deadline=None)
 @given(launches())
 def test_decoding_equals_the_oracle(launch: tuple[Layout, list[Program | None]]) -> None:
     layout, programs = launch
@@ -71,7 +70,6 @@ def test_decoding_equals_the_oracle(launch: tuple[Layout, list[Program | None]])
     assert +Counter(counts) == +(oracle.counts + Counter({SKIPPED: skipped}))
 
 
-@settings(max_examples=200, deadline=None)
 @given(launches())
 def test_the_reduction_sums_what_decoding_finds(
     launch: tuple[Layout, list[Program | None]],
@@ -98,7 +96,6 @@ def bucket(cycles: int) -> int:
     return cycles if cycles < 16 else 16 * (octave + 1) + (cycles >> octave) % 16
 
 
-@settings(max_examples=200, deadline=None)
 @given(launches(), st.data())
 def test_damaged_buffers_are_counted_and_never_fatal(
     launch: tuple[Layout, list[Program | None]], data: st.DataObject

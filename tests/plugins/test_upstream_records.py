@@ -75,6 +75,19 @@ def test_trees_are_upstreams(session: int, name: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_the_text_is_upstreams_but_for_kind_and_facts_of_the_device(
+    session: int, name: str
+) -> None:
+    emit(shared_buffer(f"{name}-tree"))
+
+    ours = encoded(session, "hatchet").decode().replace(': "CUDA"', ': "1"')
+
+    theirs = (DATA / f"intra-{name}-tree.hatchet").read_text()
+    facts = '"CUDA": {'  # this machine has no GPU to tell them of
+    assert ours.partition(facts)[0] == theirs.partition(facts)[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_traces_are_upstreams_where_the_clock_has_one_gigahertz(session: int, name: str) -> None:
     emit(shared_buffer(f"{name}-trace"))
 

@@ -1,6 +1,7 @@
 #include "writer/hatchet_writer.h"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include "writer/merged_tree.h"
@@ -11,6 +12,8 @@ namespace {
 
 constexpr const char *kDeviceIdKey = "device_id";
 constexpr const char *kDeviceTypeKey = "device_type";
+constexpr std::string_view kExclusive[] = {"cpu_time (ns)", "wall (ns)", "cycles",
+                                           "normalized_cycles"};
 
 /// One possible key of a node's `metrics`.
 struct Slot {
@@ -38,13 +41,13 @@ bool is_hint(const MetricColumn &column) {
 }
 
 // Inclusive scalars have their hint at ROOT (a vector there breaks upstream's viewer), and
-// readers know the two exclusive times by name; the others are stated.
+// readers know what nests (times of the host, cycles) by name; the others are stated.
 StatedAggregations stated_aggregations(const MetricColumns &metrics) {
   StatedAggregations stated;
   for (const MetricColumn &column : metrics.columns()) {
-    bool is_known_time = column.name == "cpu_time (ns)" || column.name == "wall (ns)";
-    bool is_told =
-        is_hint(column) || (is_known_time && column.aggregation == Aggregation::kExclusive);
+    bool is_known = std::find(std::begin(kExclusive), std::end(kExclusive), column.name) !=
+                    std::end(kExclusive);
+    bool is_told = is_hint(column) || (is_known && column.aggregation == Aggregation::kExclusive);
     if (!is_told && has_values(column))
       stated[valid_utf8(column.name)] = aggregation_text(column.aggregation);
   }
