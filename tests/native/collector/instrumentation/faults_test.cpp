@@ -28,7 +28,7 @@ Outcome run(bool trace) {
     runtime.add_kernel(7, make_kernel("matmul"));
     for (int i = 0; i < kLaunches; ++i) {
       try {
-        launch(runtime, 7, i == 2 ? 2000 : 4, 100, stream(i == 3 ? 2 : 1));
+        launch(runtime, 7, i == 2 ? 300 : 4, 100, stream(i == 3 ? 2 : 1));
       } catch (const Error &error) {
         ++outcome.errors;
         outcome.is_clear &= std::string(error.what()).find("fake CUDA error") != std::string::npos;
