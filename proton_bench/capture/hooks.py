@@ -162,7 +162,9 @@ _heads = TritonHeads(
         "kernel_unload_hook": HookManager.destroy_handle,
         "launch_enter_hook": HookManager.enter,
         "launch_exit_hook": HookManager.exit,
-    }
+    },
+    # What collects a launch at its end finds the frame that a hook put around it still open.
+    outermost=True,
 )
 
 

@@ -23,10 +23,15 @@ class TritonHeads:
     Args:
         heads: Function by the name of its chain in ``triton.knobs.runtime``; a chain that this
             Triton does not have (``kernel_unload_hook`` before 3.9) is left out.
+        outermost: Whether they enter before all others of a chain and exit after them; last and
+            first otherwise.
     """
 
-    def __init__(self, heads: Mapping[str, Callable[..., None]]) -> None:
+    def __init__(
+        self, heads: Mapping[str, Callable[..., None]], *, outermost: bool = False
+    ) -> None:
         self._heads = dict(heads)
+        self._outermost = outermost
         self._waiting: ImportCallback | None = None
         self._chains: dict[str, Any] = {}
         self._singles: list[tuple[Any, str, Any]] = []
@@ -66,6 +71,9 @@ class TritonHeads:
             chain = self._chain(knobs, name)
             if chain is not None:
                 chain.add(head)
+                calls: list[Any] = getattr(chain, "calls", [])
+                if self._outermost and head in calls:  # chains of exits are walked backwards
+                    calls.insert(0, calls.pop(calls.index(head)))
                 self._chains[name] = chain
 
     def _chain(self, knobs: ModuleType, name: str) -> Any:

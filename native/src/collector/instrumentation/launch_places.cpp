@@ -31,7 +31,9 @@ uint64_t ContextPlaces::capture_of(void *stream) {
 ScratchPool &ContextPlaces::pool(void *stream, uint64_t capture_id) {
   const CudaWorkFunctions &functions = device_.work().functions();
   unsigned long long id = 0; // handles of streams are used again
-  if (functions.stream_get_id && functions.stream_get_id(stream, &id) != cuda::kSuccess)
+  // Asking for the id of a stream that is captured ends the capture.
+  bool asks = capture_id == 0 && functions.stream_get_id;
+  if (asks && functions.stream_get_id(stream, &id) != cuda::kSuccess)
     id = 0;
   auto &pool = pools_[{stream, id, capture_id}];
   if (!pool)
