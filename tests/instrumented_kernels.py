@@ -90,7 +90,8 @@ class Vectors:
 
     def __post_init__(self) -> None:
         size = self.programs * BLOCK
-        self.x, self.y = (torch.randn(size, device="cuda") for _ in range(2))
+        # Drawn on the CPU: a capture that failed in this process leaves the GPU's generator broken.
+        self.x, self.y = (torch.randn(size).cuda() for _ in range(2))
         self.out = torch.empty_like(self.x)
 
     def steps(self, rounds: int = 5, warps: int = WARPS) -> Any:

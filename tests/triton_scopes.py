@@ -55,7 +55,7 @@ def specialized(a, b, c, tiles, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE
 
 def warp_specialized_product() -> tuple[Any, Any]:
     """Return a product and what torch makes of it."""
-    a, b = (torch.randn(512, 512, device="cuda", dtype=torch.float16) for _ in range(2))
+    a, b = (torch.randn(512, 512).half().cuda() for _ in range(2))
     c = torch.empty_like(a)
     specialized[(512 // TILE, 512 // TILE)](
         TensorDescriptor.from_tensor(a, [TILE, TILE_K]),
@@ -81,7 +81,7 @@ def descriptor_copy(target, source, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 def two_cta_copy(ctas: int) -> tuple[Any, Any]:
     """Return a matrix and its copy, which clusters of ``ctas`` programs made."""
     rows, columns = 64, 128
-    source = torch.randn(PROGRAMS * rows, columns, device="cuda", dtype=torch.float16)
+    source = torch.randn(PROGRAMS * rows, columns).half().cuda()
     target = torch.zeros_like(source)
     descriptors = (TensorDescriptor.from_tensor(each, [rows, columns]) for each in (target, source))
     descriptor_copy[(PROGRAMS,)](

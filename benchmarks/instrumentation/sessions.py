@@ -186,9 +186,10 @@ def kernel_time_us(
 
 SESSIONS: Mapping[str, tuple[type[Session], Kind]] = {
     "ours_tree": (Ours, Kind("tree")),
-    "ours_trace": (Ours, Kind("trace")),
+    # Timelines copy the whole buffer, and in global memory the smallest is eight times as large.
+    "ours_trace": (Ours, Kind("trace", "shared")),
     "upstream_tree": (Upstream, Kind("tree")),
-    "upstream_trace": (Upstream, Kind("trace")),
+    "upstream_trace": (Upstream, Kind("trace", "shared")),
     "ours_tree_shared": (Ours, Kind("tree", "shared")),
     "upstream_tree_shared": (Upstream, Kind("tree", "shared")),
 }

@@ -58,6 +58,9 @@ class Runtime:
     def add_kernel(self, function: int, kernel: Any) -> None:
         self.kernels[function] = [kernel.name, dict(kernel.names), kernel.profile_scratch_size]
 
+    def add_plain(self, function: int) -> None:
+        self.kernels.pop(function, None)
+
     def remove_kernel(self, function: int) -> None:
         self.kernels.pop(function, None)
 

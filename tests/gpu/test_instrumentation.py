@@ -228,12 +228,12 @@ def test_timeline_keeps_the_order_of_a_warp(tmp_path: Path) -> None:
 
 
 def test_programs_of_one_multiprocessor_follow_one_another(tmp_path: Path) -> None:
-    vectors = Vectors(programs=2048)  # more than run at once
+    vectors = Vectors(programs=8192)  # more than run at once
 
     rows = record_timeline(tmp_path, vectors.copied)
 
     rows = [row for row in rows if row.name == "copy"]
-    assert len(rows) == 2048 * WARPS
+    assert len(rows) == 8192 * WARPS
     begins = sorted(row.begin_us for row in rows)
     longest = max(row.duration_us for row in rows)
     assert begins[-1] - begins[0] > longest, "all programs began at once: no global time"

@@ -47,7 +47,7 @@ def placed_scopes(path: Path, kernel: str) -> dict[str, int]:
     """Return the sums of cycles of scopes with a place, below kernels of a name."""
     profile = read_profile(path)
     found: dict[str, int] = {}
-    for row in range(len(profile)):
+    for row in range(1, len(profile)):
         *above, name = profile.path(row)
         if any(kernel in each for each in above) and PLACED.match(name):
             found[name] = found.get(name, 0) + int(profile.columns["cycles"].values[row])

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gpu
 
 import triton.language as tl  # noqa: E402
 
-LINKS = 512
+LINKS = 1024
 CYCLES_PER_LINK = 4  # from one dependent FFMA to the next, from compute capability 7.0 on
 CHAIN = tl.constexpr("mov.f32 $0, $1;\n" + "fma.rn.f32 $0, $0, $0, $0;\n" * LINKS)
 ROUNDS = 8

@@ -227,6 +227,10 @@ void bind_instrumentation(py::module_ &module) {
       .def("facts", &list_facts)
       .def("add_kernel", &add_kernel, py::arg("function"), py::arg("layout"))
       .def(
+          "add_plain",
+          [](PythonRuntime &self, uint64_t function) { self.runtime->add_plain(function); },
+          py::arg("function"))
+      .def(
           "remove_kernel",
           [](PythonRuntime &self, uint64_t function) { self.runtime->remove_kernel(function); },
           py::arg("function"))

@@ -123,10 +123,12 @@ class InstrumentationCollector:
         del module, hash
         try:
             scopes = self._read(metadata_group)
-            if scopes is not None:
-                self._runtime.add_kernel(function, scopes)
-                if name != KERNEL:
-                    self._costs.note(scopes)
+            if scopes is None:
+                self._runtime.add_plain(function)
+                return
+            self._runtime.add_kernel(function, scopes)
+            if name != KERNEL:
+                self._costs.note(scopes)
         except (OSError, ValueError, KeyError, ProtonError) as error:
             warn(f"scopes of kernel {name!r} are not recorded: {type(error).__name__}: {error}")
 

@@ -39,6 +39,9 @@ class Runtime(Protocol):
     def add_kernel(self, function: int, kernel: KernelScopes) -> None:
         """Learn what a loaded function records."""
 
+    def add_plain(self, function: int) -> None:
+        """Learn that a loaded function records nothing."""
+
     def remove_kernel(self, function: int) -> None:
         """Forget a function; one that is not known does no harm."""
 
@@ -80,6 +83,7 @@ class NativeRuntime:
         self.start = self._native.start
         self.flush = self._native.flush
         self.stop = self._native.stop
+        self.add_plain = self._native.add_plain
         self.remove_kernel = self._native.remove_kernel
         self._calibration = Calibration(self._native, _warps_that_record(settings))
 

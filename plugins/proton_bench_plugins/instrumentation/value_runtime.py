@@ -140,6 +140,9 @@ class ValueRuntime:
         ir = kernel.ttgir_path.read_text(encoding="utf-8")
         self._kernels[function] = _Kernel(kernel, metadata, ir)
 
+    def add_plain(self, function: int) -> None:
+        """Learn that a loaded function records nothing."""
+
     def remove_kernel(self, function: int) -> None:
         """Forget a function."""
         self._kernels.pop(function, None)

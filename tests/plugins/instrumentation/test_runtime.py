@@ -45,7 +45,7 @@ class Native:
         self.options = options
         self.kernels: dict[int, Any] = {}
         self.allocator = self.launch_exit = self.start = self.flush = self.stop = print
-        self.remove_kernel = self.kernels.pop
+        self.remove_kernel = self.add_plain = self.kernels.pop
 
     def add_kernel(self, function: int, layout: Any) -> None:
         self.kernels[function] = layout

@@ -57,7 +57,8 @@ void InstrumentationRuntime::start() {
 
 void InstrumentationRuntime::add_kernel(uint64_t function, Kernel kernel) {
   std::lock_guard lock(mutex_);
-  kernels_[function] = std::move(kernel);
+  const Kernel &known = kernels_[function] = std::move(kernel);
+  finish_early(function, known);
 }
 
 void InstrumentationRuntime::remove_kernel(uint64_t function) {
@@ -133,8 +134,12 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
   Situation now = situation();
   Capture at = now.active ? capture_current() : Capture{};
   std::lock_guard lock(mutex_);
+  if (!is_running_)
+    return;
   auto found = kernels_.find(function);
-  if (!is_running_ || found == kernels_.end())
+  if (found == kernels_.end())
+    return keep_early(function, stream, now.active ? at : Capture{});
+  if (!found->second)
     return; // it has no records, so the buffer is of a launch around it
   uint32_t position = open.find(serial_, stream, found->second->scratch_bytes);
   if (position == OpenLaunches::kMost)
@@ -143,10 +148,16 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
     abandon(open.newest());
   OpenLaunch launch = open.newest();
   open.drop_newest();
+  end(launch, found->second, at);
+}
+
+/// Has the records of a launch reduced and gives its buffer back. [lock held]
+void InstrumentationRuntime::end(const OpenLaunch &launch, const Kernel &kernel,
+                                 const Capture &at) noexcept {
   launch.buffer->is_dirty = true; // until its reduction is queued
   try {
-    if (now.active || found->second->is_private)
-      finish(launch, found->second, at);
+    if (at.epoch != 0 || kernel->is_private)
+      finish(launch, kernel, at);
   } catch (...) { // no memory of the device for totals, or none of the host
     lose(kFailedReduction, 1);
   }
@@ -315,6 +326,7 @@ void InstrumentationRuntime::stop() {
     OpenLaunches &open = OpenLaunches::of_thread();
     for (; open.size() != 0; open.drop_newest())
       abandon(open.newest());
+    abandon_early();
   }
   deliver();
   std::lock_guard lock(mutex_);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "collector/collector.h"
 #include "collector/instrumentation/launch_places.h"
@@ -44,6 +45,8 @@ public:
 
   /// Describes a loaded function, in place of what was known. [any thread]
   void add_kernel(uint64_t function, std::shared_ptr<const InstrumentedKernel> kernel);
+  /// Notes a loaded function whose launches ask for no buffer. [any thread]
+  void add_plain(uint64_t function) { add_kernel(function, nullptr); }
   void remove_kernel(uint64_t function);
   InstrumentationFacts facts() const;
   /// Waits for the stream, and returns what a private kernel's launches in it came to, if there
@@ -62,10 +65,20 @@ public:
 
 private:
   using Kernel = std::shared_ptr<const InstrumentedKernel>;
+  /// A launch that ended before another thread had told what its function is.
+  struct EarlyLaunch {
+    uint64_t function = 0;
+    OpenLaunch launch;
+    Capture at;
+  };
 
   void check_size(size_t bytes) const;
   void abandon(const OpenLaunch &launch) noexcept;
   TraceLayout trace_layout(const DeviceContext &device, size_t bytes) const;
+  void keep_early(uint64_t function, const void *stream, const Capture &at) noexcept;
+  void finish_early(uint64_t function, const Kernel &kernel) noexcept;
+  void abandon_early() noexcept;
+  void end(const OpenLaunch &launch, const Kernel &kernel, const Capture &at) noexcept;
   void finish(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
   void reduce(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
   void lose(const char *reason, uint64_t count) noexcept;
@@ -84,7 +97,8 @@ private:
   std::unique_ptr<CudaWork> work_;
   std::unique_ptr<LaunchPlaces> places_;
   std::unique_ptr<TraceCopies> copies_;          ///< in trace mode
-  std::unordered_map<uint64_t, Kernel> kernels_; ///< by function
+  std::unordered_map<uint64_t, Kernel> kernels_; ///< by function; null: without records
+  std::vector<EarlyLaunch> early_;
   bool is_running_ = false;
   EpochId flushed_epoch_ = 0;
   InstrumentationFacts facts_;

@@ -1,5 +1,6 @@
 #include "collector/instrumentation/trace_copies.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -10,6 +11,8 @@ namespace proton {
 namespace {
 
 constexpr size_t kLeastBytes = size_t{64} << 10;
+constexpr size_t kBlockBytes = size_t{64} << 20;
+constexpr size_t kMostOfBlock = 16; // chunks
 constexpr const char *kFailedCopy = "launch whose timeline the device did not copy";
 
 const std::string kPurpose = "copying the timeline of a launch";
@@ -83,26 +86,43 @@ std::unique_ptr<TraceCopies::Chunk> TraceCopies::take_chunk(DeviceContext &conte
   if (!chunk) {
     for (auto &unused : std::exchange(free_, {})) // too small, or of another context
       free_chunk(*unused);
-    chunk = std::make_unique<Chunk>();
-    chunk->context = &context;
-    chunk->bytes = rounded;
-    chunk->memory = static_cast<std::byte *>(context.allocate_host(rounded, kPurpose));
-    cuda::Result result =
-        context.work().functions().event_create(&chunk->event, cuda::kEventDisableTiming);
-    if (result != cuda::kSuccess)
-      context.free_host(chunk->memory);
-    context.work().check(result, "cuEventCreate", kPurpose);
-    facts_.pinned_bytes += rounded;
+    add_chunks(context, rounded);
+    chunk = find_free(context, rounded);
   }
   taken_bytes_ += chunk->bytes;
   return chunk;
+}
+
+TraceCopies::Block::Block(DeviceContext &context, size_t bytes)
+    : context_(context), memory_(static_cast<std::byte *>(context.allocate_host(bytes, kPurpose))) {
+}
+
+/// Makes at least one free chunk of so many bytes. [lock held]
+void TraceCopies::add_chunks(DeviceContext &context, size_t bytes) {
+  size_t room = pinned_bytes_ > taken_bytes_ ? pinned_bytes_ - taken_bytes_ : 0;
+  size_t count = std::clamp<size_t>(std::min(kBlockBytes, room) / bytes, 1, kMostOfBlock);
+  auto block = std::make_shared<Block>(context, count * bytes);
+  for (size_t i = 0; i < count; ++i) {
+    auto chunk = std::make_unique<Chunk>();
+    chunk->context = &context;
+    chunk->bytes = bytes;
+    cuda::Result result =
+        context.work().functions().event_create(&chunk->event, cuda::kEventDisableTiming);
+    if (result != cuda::kSuccess && i > 0)
+      return; // those that are there serve
+    context.work().check(result, "cuEventCreate", kPurpose);
+    chunk->block = block;
+    chunk->memory = block->at(i * bytes);
+    facts_.pinned_bytes += bytes;
+    free_.push_back(std::move(chunk));
+  }
 }
 
 void TraceCopies::free_chunk(Chunk &chunk) noexcept {
   const CudaWorkFunctions &functions = chunk.context->work().functions();
   CurrentContext current(functions, chunk.context->context());
   functions.event_destroy(chunk.event);
-  chunk.context->free_host(chunk.memory);
+  chunk.block.reset(); // the last one gives the memory back
   facts_.pinned_bytes -= chunk.bytes;
 }
 

@@ -61,8 +61,22 @@ public:
   TraceFacts facts() const;
 
 private:
+  /// Pinned memory of several chunks: to pin some takes the driver longer than to copy it.
+  class Block {
+  public:
+    Block(DeviceContext &context, size_t bytes);
+    Block(const Block &) = delete;
+    Block &operator=(const Block &) = delete;
+    ~Block() { context_.free_host(memory_); }
+    std::byte *at(size_t offset) const { return memory_ + offset; }
+
+  private:
+    DeviceContext &context_;
+    std::byte *memory_;
+  };
   struct Chunk {
     DeviceContext *context = nullptr; ///< that allocated it
+    std::shared_ptr<Block> block;
     std::byte *memory = nullptr;
     size_t bytes = 0;
     void *event = nullptr;
@@ -75,6 +89,7 @@ private:
 
   std::unique_ptr<Chunk> take_chunk(DeviceContext &context, size_t bytes);
   std::unique_ptr<Chunk> find_free(DeviceContext &context, size_t bytes);
+  void add_chunks(DeviceContext &context, size_t bytes);
   void free_chunk(Chunk &chunk) noexcept;
   void run();
   void finish(Job &job) noexcept;

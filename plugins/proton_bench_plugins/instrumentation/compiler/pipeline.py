@@ -12,6 +12,7 @@ __all__ = ["SCRATCH_ALIGNMENT", "add_llvm_passes", "add_ttgir_passes"]
 # Bytes; the buffer of a launch is asked for with this alignment.
 SCRATCH_ALIGNMENT = 128
 _LEAST_SCRATCH = 1  # the pass makes it as large as it needs
+_AMPLE_SHARED = 1 << 26  # bytes; no device has as many
 
 
 def add_ttgir_passes(pm: Any, settings: Settings, target: Target) -> None:
@@ -34,7 +35,7 @@ def add_ttgir_passes(pm: Any, settings: Settings, target: Target) -> None:
         _choice(proton.BUFFER_STRATEGY, settings.buffer_strategy),
         _choice(proton.BUFFER_TYPE, settings.buffer_type),
         settings.buffer_size,
-        target.max_shared,
+        _shared_limit(settings, target),
         _LEAST_SCRATCH,
         SCRATCH_ALIGNMENT,
         settings.wide_clock,
@@ -64,6 +65,15 @@ def add_llvm_passes(pm: Any, target: Target) -> None:
         proton.add_convert_proton_nvidia_gpu_to_llvm(pm)
     else:
         proton.add_convert_proton_amd_gpu_to_llvm(pm, target.arch)
+
+
+def _shared_limit(settings: Settings, target: Target) -> int:
+    """Return the shared memory that the pass may divide, in bytes.
+
+    Where several programs fit a multiprocessor it gives records no more than 4 % of it, however
+    much was asked for. Who asks gets it: `check_space` holds the kernel to the device's limit.
+    """
+    return _AMPLE_SHARED if settings.buffer_size else target.max_shared
 
 
 def _choice(choices: Any, name: str) -> Any:

@@ -51,6 +51,55 @@ TEST(a_flush_hands_on_only_what_is_new) {
   CHECK_EQ(sink.cycles[1].scopes[1].min_cycles, 30);
 }
 
+TEST(a_launch_that_ends_before_its_function_is_described_counts) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, {});
+  runtime.start();
+
+  launch(runtime, 7, 4, 100);
+  launch(runtime, 7, 4, 100);
+  runtime.add_kernel(7, make_kernel("matmul"));
+  launch(runtime, 7, 4, 100);
+  runtime.stop();
+
+  CHECK_EQ(sink.total(&KernelTotals::launches), 3);
+  CHECK_EQ(sink.cycles[0].scopes[1].count, 24);
+  CHECK_EQ(sink.lost, 0);
+}
+
+TEST(a_launch_whose_function_nobody_describes_is_counted_as_lost) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, {});
+  runtime.start();
+
+  launch(runtime, 7, 4, 100);
+  runtime.stop();
+
+  CHECK_EQ(sink.cycles.size(), 0);
+  CHECK_EQ(sink.lost, 1);
+  CHECK_EQ(runtime.facts().abandoned, 1);
+}
+
+TEST(a_plain_kernel_within_a_launch_leaves_its_buffer_alone) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, {});
+  runtime.start();
+  runtime.add_kernel(7, make_kernel("matmul"));
+  runtime.add_plain(8);
+
+  cuda::DevicePointer buffer = runtime.allocate(4 * kScratchBytes, stream(1));
+  runtime.launched(8, stream(1)); // evaluating the launch's metadata launched it
+  play(buffer, 4, 1, 100);
+  runtime.launched(7, stream(1));
+  runtime.stop();
+
+  CHECK_EQ(sink.total(&KernelTotals::launches), 1);
+  CHECK_EQ(sink.lost, 0);
+}
+
 TEST(launches_do_not_wait_for_the_device) {
   Listening listening;
   Sink sink;
