@@ -73,6 +73,13 @@ EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint32_t 
   return note(record);
 }
 
+void Aggregator::launched_own(uint64_t correlation_id, LaunchKind kind) noexcept {
+  LaunchRecord record; // of no epoch, as where nobody listens
+  record.correlation_id = correlation_id;
+  record.kind = kind;
+  note(record);
+}
+
 EpochId Aggregator::note(const LaunchRecord &record) noexcept {
   try {
     if (this_thread().launches.append(record))

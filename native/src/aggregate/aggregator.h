@@ -57,6 +57,7 @@ public:
   EpochId launched(uint64_t correlation_id) noexcept override;
   EpochId launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept override;
   EpochId launched_at(uint64_t correlation_id, int64_t called_ns) noexcept override;
+  void launched_own(uint64_t correlation_id, LaunchKind kind) noexcept override;
   void retracted(uint64_t correlation_id) noexcept override;
   void failed(uint64_t correlation_id) noexcept override;
   void complete(std::span<const KernelRecord> kernels) noexcept override;

@@ -131,9 +131,11 @@ void GraphBook::add_kernel(const KernelRecord &record) {
   OpenGraph *open = find(record.correlation_id, record.may_lack_launch);
   if (!open)
     return;
-  add_node(*open, launches_.note(*open, record.graph_node, true), record,
-           "kernel record with end before start");
-  open->launch.called_ns = 0; // the latency of the launch is that of its first kernel
+  CaptureId at = launches_.note(*open, record.graph_node, true);
+  if (!record.is_own) {
+    add_node(*open, at, record, "kernel record with end before start");
+    open->launch.called_ns = 0; // the latency of the launch is that of its first kernel
+  }
   if (open->is_complete)
     complete(*open);
   proceed(*open);

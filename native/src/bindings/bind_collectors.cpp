@@ -9,6 +9,7 @@
 #include "collector/cpu/op_stack.h"
 #include "collector/cpu/torch_observer.h"
 #include "collector/replay/replay_collector.h"
+#include "driver/own_work.h"
 #include "record/variant_table.h"
 #include "support/error.h"
 #include "writer/profile_writer.h"
@@ -197,6 +198,8 @@ void bind_collectors(py::module_ &module) {
       .def_property_readonly("remaining", &ReplayCollector::remaining);
   module.def("mute_ops", &mute_ops);
   module.def("unmute_ops", &unmute_ops);
+  module.def("mute_launches", &begin_own_work);
+  module.def("unmute_launches", &end_own_work);
   module.def("loaded_build_id", &loaded_build_id, py::pos_only(), py::arg("file_name"));
   module.def("probe_torch", &probe_torch);
   module.def("record_operator", &record_operator);

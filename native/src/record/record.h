@@ -87,6 +87,7 @@ struct KernelRecord {
   int32_t device_index = 0;
   uint32_t stream = 0;
   bool may_lack_launch = false; ///< its launch may have begun before the collector listened
+  bool is_own = false;          ///< the profiler's: no part of what the target did
   uint64_t graph_node = 0;      ///< the node of a graph that it was; 0: launched by itself
 };
 

@@ -27,6 +27,8 @@ public:
   /// Same for an id of a vendor's library, whose record comes whether anybody listens or not: the
   /// launch is noted in any case, so that its record is known.
   virtual EpochId launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept = 0;
+  /// The launch is the profiler's own: its record is awaited like others, and belongs to nobody.
+  virtual void launched_own(uint64_t correlation_id, LaunchKind kind) noexcept = 0;
   /// Same as the first for a launch that was called at a known time. [launching thread, no lock]
   virtual EpochId launched_at(uint64_t correlation_id, int64_t called_ns) noexcept = 0;
   /// The calling thread's launch failed: no record will come. [launching thread, no lock]

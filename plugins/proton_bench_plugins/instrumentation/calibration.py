@@ -94,7 +94,7 @@ class Calibration:
     def _measure(self, stream: int) -> int | None:
         self._is_measuring = True
         try:
-            with _accepting_triton():
+            with _unseen(), _accepting_triton():
                 costs = self._launch(stream)
         except Exception as error:  # noqa: BLE001 - the user's kernel must run nevertheless
             warn(f"the cost of a record was not measured: {type(error).__name__}: {error}")
@@ -112,6 +112,18 @@ class Calibration:
                 taken = self._runtime.take(self._function, stream)
         scopes = taken[1] if taken is not None else []
         return [each["cycles"] / each["count"] for each in scopes if each["count"]]
+
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Keep what is launched out of the tree: it is not the target's."""
+    from proton_bench import _native
+
+    _native.mute_launches()
+    try:
+        yield
+    finally:
+        _native.unmute_launches()
 
 
 @contextmanager

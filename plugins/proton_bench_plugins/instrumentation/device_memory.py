@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from proton_bench import _native
@@ -26,16 +28,22 @@ class TorchMemory:
         """Return zeroed memory."""
         import torch
 
-        _native.mute_ops()
-        try:
+        with _unseen():
             return torch.zeros(size, dtype=torch.uint8, device="cuda")
-        finally:
-            _native.unmute_ops()
 
     def fetch(self, memory: Any) -> memoryview:
         """Wait for the memory, and return its bytes."""
-        _native.mute_ops()
-        try:
+        with _unseen():
             return memoryview(memory.cpu().numpy())
-        finally:
-            _native.unmute_ops()
+
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Keep what this thread does out of the tree: it is not the target's."""
+    _native.mute_ops()
+    _native.mute_launches()
+    try:
+        yield
+    finally:
+        _native.unmute_launches()
+        _native.unmute_ops()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from proton_bench import _native
 from proton_bench.capture import kernel_records
 from proton_bench_plugins.instrumentation import calibration
 from proton_bench_plugins.instrumentation.calibration import KERNEL, Calibration
@@ -123,6 +124,20 @@ def test_records_are_accepted_for_that_kernel_only(kernel: Kernel) -> None:
 
     assert kernel.accepted == [True] * 3
     assert not kernel_records.accepts("triton")
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("no room")])
+def test_what_is_launched_stays_out_of_the_tree(
+    error: Exception | None, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[object] = []
+    monkeypatch.setattr(_native, "mute_launches", lambda: calls.append("mute"))
+    monkeypatch.setattr(_native, "unmute_launches", lambda: calls.append(len(kernel.launches)))
+    kernel.error = error
+
+    Calibration(Runtime(*launches(20))).cost("mode")
+
+    assert calls == ["mute", 0 if error else 3]
 
 
 def test_warps_that_are_selected_are_in_the_program() -> None:

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "collector/cupti/kernel_codes.h"
+#include "driver/own_work.h"
 
 namespace proton {
 namespace {
@@ -24,6 +25,7 @@ std::unique_ptr<KnownKernel> known_kernel(const KernelShape &shape, const char *
   auto kernel = std::make_unique<KnownKernel>();
   kernel->identity = identity;
   kernel->shape = shape;
+  kernel->is_own = is_own_kernel(name);
   kernel->raw_name = name;
   kernel->name = demangle(name);
   VariantRecord &variant = kernel->variant;

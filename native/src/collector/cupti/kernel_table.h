@@ -24,6 +24,7 @@ struct KernelShape {
 
 struct KnownKernel {
   uint64_t identity = 0;
+  bool is_own = false; ///< the profiler's
   KernelShape shape;
   std::string raw_name;
   std::string name;      ///< demangled

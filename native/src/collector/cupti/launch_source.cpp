@@ -4,6 +4,7 @@
 
 #include "driver/cuda_abi.h"
 #include "driver/cupti_copy_calls.h"
+#include "driver/own_work.h"
 #include "support/clock.h"
 
 namespace proton {
@@ -52,7 +53,10 @@ void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint32_t
   thread->is_kernel = kind == LaunchKind::kKernel;
   thread->is_captured = false;
   thread->launch_id = id;
-  sink_.launched(id, kind, code);
+  if (is_own_work() && kind != LaunchKind::kGraph) // graphs are the target's
+    sink_.launched_own(id, kind);
+  else
+    sink_.launched(id, kind, code);
 }
 
 void LaunchLog::leave(const cupti::CallbackData &call) noexcept {

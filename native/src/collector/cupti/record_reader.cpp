@@ -82,6 +82,7 @@ void KernelReader::read(const void *record, RecordBatch &batch) noexcept {
     KernelRecord &kernel = batch.next_kernel();
     kernel.identity = known.identity;
     kernel.correlation_id = id;
+    kernel.is_own = known.is_own;
     kernel.may_lack_launch = !context_.launches.must_know(id);
     set_times(kernel, context_.timebase, start, end);
     kernel.name = known.name.c_str();

@@ -1,6 +1,7 @@
 #include "collector/instrumentation/device_context.h"
 
 #include "collector/instrumentation/device/device_code.h"
+#include "driver/own_work.h"
 
 namespace proton {
 namespace {
@@ -12,6 +13,7 @@ template <typename Task>
 cuda::Result launch(const CudaWorkFunctions &functions, void *function, const Task &task,
                     uint32_t blocks, uint32_t threads, uint32_t shared_bytes,
                     void *stream) noexcept {
+  OwnWork own;
   void *parameters[] = {const_cast<Task *>(&task)};
   return functions.launch_kernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream,
                                  parameters, nullptr);
@@ -60,6 +62,7 @@ cuda::DevicePointer DeviceContext::allocate(size_t bytes, const std::string &pur
   cuda::DevicePointer memory = 0;
   work_.check(functions.mem_alloc(&memory, bytes), "cuMemAlloc",
               purpose + " (" + std::to_string(bytes) + " bytes)");
+  OwnWork own;
   // On a stream of our own: the user's may be captured, and a graph shall not clear at each launch.
   cuda::Result result = functions.memset_d8_async(memory, 0, bytes, side_stream_);
   if (result == cuda::kSuccess)
@@ -108,6 +111,7 @@ cuda::Result DeviceContext::anchor(const device::AnchorTask &task, void *stream)
 
 cuda::Result DeviceContext::clear(cuda::DevicePointer memory, size_t bytes,
                                   void *stream) const noexcept {
+  OwnWork own;
   return work_.functions().memset_d8_async(memory, 0, bytes, stream);
 }
 

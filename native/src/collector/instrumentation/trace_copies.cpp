@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collector/instrumentation/launch_timeline.h"
+#include "driver/own_work.h"
 #include "support/error.h"
 
 namespace proton {
@@ -46,6 +47,7 @@ void TraceCopies::copy(DeviceContext &context, const TraceLaunch &launch) {
   const char *call = "cuLaunchKernel";
   if (result == cuda::kSuccess) {
     call = "cuMemcpyDtoHAsync";
+    OwnWork own;
     result = work.functions().memcpy_dtoh_async(chunk->memory, launch.buffer, launch.layout.bytes(),
                                                 launch.stream);
   }

@@ -41,6 +41,7 @@ public:
 
   EpochId launched(uint64_t) noexcept override { return 0; }
   EpochId launched(uint64_t, LaunchKind, uint32_t) noexcept override { return 0; }
+  void launched_own(uint64_t, LaunchKind) noexcept override {}
   EpochId launched_at(uint64_t, int64_t) noexcept override { return 0; }
   void retracted(uint64_t) noexcept override {}
   void failed(uint64_t) noexcept override {}
