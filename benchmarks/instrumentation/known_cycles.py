@@ -52,7 +52,7 @@ def chain_of(length: int) -> tuple[Any, Any]:
     Args:
         length: Number of multiply-adds, a multiple of ``PER_PASS``.
     """
-    x = torch.randn(PROGRAMS * 32, device="cuda")
+    x = torch.randn(PROGRAMS * 32).cuda()
     out = torch.empty_like(x)
     known_chain[(PROGRAMS,)](out, x, length // PER_PASS, STEPS=STEPS, num_warps=1)
     return out, (x.double() - 1).mul(0.5**length).add(2).float()

@@ -58,7 +58,7 @@ class Sizes:
 
     def random(self, *shape: int, dtype: torch.dtype = torch.float16) -> Any:
         """Return normal random numbers whose products stay small."""
-        return torch.randn(shape, device=self.device, dtype=torch.float32).to(dtype)
+        return torch.randn(shape).to(self.device, dtype)
 
 
 def product_data(sizes: Sizes, full: int) -> tuple[Any, Any, Any, int]:
