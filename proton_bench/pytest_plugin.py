@@ -26,7 +26,7 @@ from proton_bench.benchmarks.registration import (
     no_profile,
 )
 from proton_bench.benchmarks.settings import Settings, add_options
-from proton_bench.errors import ProtonError
+from proton_bench.errors import ProtonError, UsageError
 from proton_bench.testrun.nodes import TestNodes
 from proton_bench.testrun.report import ProfileReport, RunSession
 from proton_bench.testrun.workers import WorkerEnd, WorkerOrders, WorkerParts, is_controller
@@ -226,7 +226,10 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
     from proton_bench.capture.watch import watch_outputs
 
     backend, mode = config.getoption("proton_backend"), config.getoption("proton_mode")
-    if passes := config.getoption("proton_instrument"):
+    passes = config.getoption("proton_instrument")
+    if passes is not None:
+        if not passes.strip():
+            raise UsageError("--proton-instrument names no pass; choose e.g. loops,loads,dots")
         from proton_bench.capture.instrument import add_passes
 
         backend, mode = add_passes(backend, mode, passes)

@@ -164,7 +164,7 @@ _heads = TritonHeads(
         "launch_exit_hook": HookManager.exit,
     },
     # What collects a launch at its end finds the frame that a hook put around it still open.
-    outermost=True,
+    exits_last=True,
 )
 
 

@@ -11,6 +11,7 @@ from proton_bench.capture.on_import import ImportCallback
 __all__ = ["TritonHeads"]
 
 _KNOBS = "triton.knobs"
+_EXIT = "launch_exit_hook"
 
 
 class TritonHeads:
@@ -23,15 +24,14 @@ class TritonHeads:
     Args:
         heads: Function by the name of its chain in ``triton.knobs.runtime``; a chain that this
             Triton does not have (``kernel_unload_hook`` before 3.9) is left out.
-        outermost: Whether they enter before all others of a chain and exit after them; last and
-            first otherwise.
+        exits_last: Whether their end of a launch comes after that of all others.
     """
 
     def __init__(
-        self, heads: Mapping[str, Callable[..., None]], *, outermost: bool = False
+        self, heads: Mapping[str, Callable[..., None]], *, exits_last: bool = False
     ) -> None:
         self._heads = dict(heads)
-        self._outermost = outermost
+        self._exits_last = exits_last
         self._waiting: ImportCallback | None = None
         self._chains: dict[str, Any] = {}
         self._singles: list[tuple[Any, str, Any]] = []
@@ -72,8 +72,8 @@ class TritonHeads:
             if chain is not None:
                 chain.add(head)
                 calls: list[Any] = getattr(chain, "calls", [])
-                if self._outermost and head in calls:  # chains of exits are walked backwards
-                    calls.insert(0, calls.pop(calls.index(head)))
+                if self._exits_last and name == _EXIT and head in calls:
+                    calls.insert(0, calls.pop(calls.index(head)))  # it is walked backwards
                 self._chains[name] = chain
 
     def _chain(self, knobs: ModuleType, name: str) -> Any:

@@ -15,6 +15,11 @@ pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+# Those of scopes inside kernels have a test of their own.
+TESTED = (
+    *(str(EXAMPLES), f"--ignore={EXAMPLES / 'intra_kernel'}"),
+    *("-q", "-p", "no:cacheprovider"),
+)
 SCRIPTS = ["softmax", "layer_norm", "matmul", "attention", "transformer"]
 
 # Every test runs programs that import torch and Triton.
@@ -56,7 +61,7 @@ def test_thirty_kernels_are_thirty_paths(tmp_path: Path) -> None:
 def tested(tmp_path_factory: pytest.TempPathFactory) -> Profile:
     """Profile of ``proton pytest examples/``."""
     folder = tmp_path_factory.mktemp("examples")
-    result = proton(folder, "-n", "all", "pytest", str(EXAMPLES), "-q", "-p", "no:cacheprovider")
+    result = proton(folder, "-n", "all", "pytest", *TESTED)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout
     return read_profile(folder / "all.proton")
@@ -108,7 +113,7 @@ def test_two_workers_give_the_test_nodes_of_one_process(
     pytest.importorskip("xdist")
 
     result = subprocess.run(
-        [sys.executable, *words, str(EXAMPLES), "-q", "-n", "2", "-p", "no:cacheprovider"],
+        [sys.executable, *words, *TESTED, "-n", "2"],
         cwd=tmp_path,
         env=os.environ | {"EXAMPLES_SIZE": "small", "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,

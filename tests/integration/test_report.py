@@ -23,7 +23,7 @@ DATA = Path(__file__).parents[1] / "data"
 RECORDED = sorted(
     path
     for path in (*DATA.glob("upstream*/*"), *DATA.glob("golden/*"), *DATA.glob("kineto/*"))
-    if path.suffix != ".md"
+    if path.suffix != ".md" and not path.name.endswith(".bin.gz")  # buffers, not profiles
 )
 BASE = profile_of(("s/a", 1000, 10, "c"), ("s/gone", 70, 1, "x"))
 NEW = profile_of(("s/a", 1500, 10, "c"), ("s/fresh", 9, 2, ""))

@@ -15,7 +15,6 @@ from proton_bench.capture.announcement import Announcement
 from proton_bench.capture.on_import import ImportCallback
 from proton_bench.capture.stderr import warn
 from proton_bench.capture.triton_heads import TritonHeads
-from proton_bench.errors import ProtonError
 from proton_bench_plugins.instrumentation.calibration import KERNEL
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes
@@ -129,7 +128,8 @@ class InstrumentationCollector:
             self._runtime.add_kernel(function, scopes)
             if name != KERNEL:
                 self._costs.note(scopes)
-        except (OSError, ValueError, KeyError, ProtonError) as error:
+        except Exception as error:  # noqa: BLE001 - a launch of the target must not fail because of us
+            self._runtime.add_plain(function)  # else its launches keep their buffers until the end
             warn(f"scopes of kernel {name!r} are not recorded: {type(error).__name__}: {error}")
 
     def _unloaded(  # noqa: PLR0917 - Triton's signature

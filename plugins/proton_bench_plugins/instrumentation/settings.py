@@ -40,7 +40,8 @@ _INSTRUMENTATION = (
     "buffer_type",
     "optimizations",
 )
-_MOST_DIGITS = 19
+_MOST_DIGITS = 19  # of a number of bytes
+_MOST_ID = 2**32 - 1  # of a program or warp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +163,7 @@ def _warp_ids(mode: InstrumentationMode) -> tuple[int, ...]:
     if not mode.sampling_options:
         return ()  # as upstream: none are named, so all are meant
     numbers = [part.strip() for part in mode.sampling_options.split(",")]
-    if not all(_is_number(part) for part in numbers):
+    if not all(_is_number(part) and int(part) <= _MOST_ID for part in numbers):
         raise UsageError(
             f"sampling_options={mode.sampling_options}: name warps by their numbers, as in "
             "sampling_options=0,2"
@@ -182,7 +183,8 @@ def _ranges(text: str) -> tuple[tuple[int, int], ...]:
     for part in filter(None, (each.strip() for each in text.split(","))):
         first, dash, last = part.partition("-")
         last = last if dash else first
-        if not (_is_number(first) and _is_number(last) and int(first) <= int(last)):
+        is_range = _is_number(first) and _is_number(last)
+        if not (is_range and int(first) <= int(last) <= _MOST_ID):
             raise UsageError(f"cta={text}: write numbers and ranges of programs, e.g. cta=0,4-7")
         ranges.append((int(first), int(last)))
     return tuple(sorted(ranges))

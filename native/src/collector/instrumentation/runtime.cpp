@@ -330,6 +330,7 @@ void InstrumentationRuntime::stop() {
   }
   deliver();
   std::lock_guard lock(mutex_);
+  abandon_early(); // of launches that ended while totals were delivered
   release();
   is_running_ = false;
 }
