@@ -166,10 +166,9 @@ void MetricColumns::add_int(size_t position, NodeIndex node, int64_t value) {
 void MetricColumns::set_own(const char *name, Aggregation aggregation, NodeIndex node,
                             int64_t value) {
   MetricColumn &target = columns_[builtin(name, aggregation)];
-  target.is_own = true;
   if (node < target.ints.size())
     target.ints[node] = 0;
-  add_scalar(target.ints, target, node, value);
+  add_own(name, aggregation, node, value);
 }
 
 void MetricColumns::add_own(const char *name, Aggregation aggregation, NodeIndex node,

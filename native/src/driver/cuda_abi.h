@@ -177,7 +177,6 @@ using EventSynchronize = Result (*)(void *event);
 using ModuleLoadData = Result (*)(void **module, const void *image);
 using ModuleUnload = Result (*)(void *module);
 using ModuleGetFunction = Result (*)(void **function, void *module, const char *name);
-using FuncGetAttribute = Result (*)(int *value, int attribute, void *function);
 using LaunchKernel = Result (*)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                 unsigned block_x, unsigned block_y, unsigned block_z,
                                 unsigned shared_bytes, void *stream, void **parameters,

@@ -56,7 +56,6 @@ CudaWork CudaWork::open() {
   library.resolve("cuStreamIsCapturing", to.stream_is_capturing);
   library.resolve("cuStreamGetCaptureInfo_v2", to.stream_get_capture_info);
   library.resolve("cuStreamGetId", to.stream_get_id);
-  library.resolve("cuFuncGetAttribute", to.func_get_attribute);
   library.resolve("cuThreadExchangeStreamCaptureMode", to.exchange_capture_mode);
   library.resolve("cuGetErrorName", to.get_error_name);
   return work;

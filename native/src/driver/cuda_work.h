@@ -40,7 +40,6 @@ struct CudaWorkFunctions {
   cuda::function::StreamIsCapturing stream_is_capturing = nullptr;
   cuda::function::StreamGetCaptureInfo stream_get_capture_info = nullptr;
   cuda::function::StreamGetId stream_get_id = nullptr;
-  cuda::function::FuncGetAttribute func_get_attribute = nullptr;
   cuda::function::ThreadExchangeStreamCaptureMode exchange_capture_mode = nullptr;
   cuda::function::GetErrorName get_error_name = nullptr;
 };

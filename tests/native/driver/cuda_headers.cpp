@@ -141,7 +141,6 @@ SAME_CALL(CtxGetDevice, cuCtxGetDevice);
 SAME_CALL(ModuleLoadData, cuModuleLoadData);
 SAME_CALL(ModuleUnload, cuModuleUnload);
 SAME_CALL(ModuleGetFunction, cuModuleGetFunction);
-SAME_CALL(FuncGetAttribute, cuFuncGetAttribute);
 SAME_CALL(LaunchKernel, cuLaunchKernel);
 SAME_CALL(MemAlloc, cuMemAlloc);
 SAME_CALL(MemFree, cuMemFree);

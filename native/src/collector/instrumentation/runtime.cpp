@@ -138,7 +138,7 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
     return;
   auto found = kernels_.find(function);
   if (found == kernels_.end())
-    return keep_early(function, stream, now.active ? at : Capture{});
+    return keep_early(function, stream, at);
   if (!found->second)
     return; // it has no records, so the buffer is of a launch around it
   uint32_t position = open.find(serial_, stream, found->second->scratch_bytes);

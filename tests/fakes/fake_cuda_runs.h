@@ -1,0 +1,130 @@
+// What runs on the devices of libcuda's double, and the memory it runs in. Included by
+// fake_cuda_work.h.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "emulated_kernels.h"
+
+namespace {
+
+/// One stream may be captured at a time; what it runs meanwhile is kept for replays.
+struct FakeCapture {
+  void *stream = nullptr;
+  unsigned long long id = 0; ///< of the open capture; 0: none
+  unsigned long long newest_id = 0;
+  bool is_broken = false;
+  std::map<unsigned long long, std::vector<std::function<void()>>> graphs;
+};
+std::recursive_mutex work_mutex;
+FakeCapture &capture() {
+  static auto *instance = new FakeCapture;
+  return *instance;
+}
+
+bool is_captured(void *stream) { return capture().id != 0 && capture().stream == stream; }
+
+bool break_open_captures() {
+  std::lock_guard lock(work_mutex);
+  capture().is_broken |= capture().id != 0;
+  return capture().id != 0;
+}
+
+/// Runs the work, or keeps it for the graph.
+void run_on(void *stream, std::function<void()> work) {
+  std::lock_guard lock(work_mutex);
+  if (is_captured(stream))
+    capture().graphs[capture().id].push_back(std::move(work));
+  else
+    work();
+}
+
+// Memory of the device, so that a test finds what is not given back.
+std::map<void *, size_t> &allocations() {
+  static auto *instance = new std::map<void *, size_t>;
+  return *instance;
+}
+
+int allocate(void **memory, size_t bytes) {
+  *memory = std::malloc(bytes);
+  if (*memory == nullptr)
+    return cuda::kErrorOutOfMemory;
+  std::memset(*memory, 0xa5, bytes); // nobody clears it
+  std::lock_guard lock(work_mutex);
+  allocations()[*memory] = bytes;
+  return cuda::kSuccess;
+}
+
+int release(void *memory) {
+  std::lock_guard lock(work_mutex);
+  if (allocations().erase(memory) == 0)
+    return cuda::kErrorInvalidValue;
+  std::free(memory);
+  return cuda::kSuccess;
+}
+
+void *new_handle() {
+  static std::atomic<uint64_t> newest{0};
+  return reinterpret_cast<void *>(5ULL << 44 | ++newest << 4);
+}
+
+const char *const kOwnKernels[] = {"proton_bench_reduce", "proton_bench_harvest",
+                                   "proton_bench_anchor"};
+uint64_t anchor_calls = 0;
+
+struct FakeLaunch {
+  unsigned blocks, threads, shared_bytes;
+  void *stream;
+};
+
+/// Whether it is a kernel of ours, which then ran.
+bool run_own(void *function, const FakeLaunch &launch, void **parameters) {
+  namespace device = proton::device;
+  if (function == kOwnKernels[0]) {
+    auto task = *static_cast<device::ReduceTask *>(parameters[0]);
+    run_on(launch.stream,
+           [=] { emulated::reduce(task, launch.blocks, launch.threads, launch.shared_bytes); });
+  } else if (function == kOwnKernels[1]) {
+    auto task = *static_cast<device::HarvestTask *>(parameters[0]);
+    run_on(launch.stream, [=] { emulated::harvest(task); });
+  } else if (function == kOwnKernels[2]) {
+    auto task = *static_cast<device::AnchorTask *>(parameters[0]);
+    run_on(launch.stream, [=] { emulated::anchor(task, anchor_calls++); });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+} // namespace
+
+// Control.
+EXPORT size_t fake_cuda_allocations() {
+  std::lock_guard lock(work_mutex);
+  return allocations().size();
+}
+/// How often clocks were noted: see emulated::anchor.
+EXPORT uint64_t fake_cuda_anchor_calls() {
+  std::lock_guard lock(work_mutex);
+  return anchor_calls;
+}
+/// Begins to capture what runs on the stream; returns the id of the graph.
+EXPORT unsigned long long fake_cuda_begin_capture(void *stream) {
+  std::lock_guard lock(work_mutex);
+  capture().stream = stream;
+  capture().is_broken = false;
+  return capture().id = ++capture().newest_id;
+}
+/// False where somebody broke the capture.
+EXPORT bool fake_cuda_end_capture() {
+  std::lock_guard lock(work_mutex);
+  capture().id = 0;
+  return !capture().is_broken;
+}
+EXPORT void fake_cuda_replay(unsigned long long id) {
+  std::lock_guard lock(work_mutex);
+  for (const std::function<void()> &work : capture().graphs[id])
+    work();
+}
