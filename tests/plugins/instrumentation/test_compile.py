@@ -131,6 +131,14 @@ def test_the_buffer_lies_where_the_mode_says(found: dict[Case, dict[str, Any]]) 
     assert (small["shared"], small["scratch"], small["buffer"]) == (4096, 4224, 4096)
 
 
+def test_a_kernel_whose_loops_are_known_gets_room_for_its_records_alone(
+    found: dict[Case, dict[str, Any]],
+) -> None:
+    facts = found["gluon_copy", "gfx942", "default"]
+
+    assert (facts["shared"], facts["scratch"], facts["buffer"]) == (128, 256, 128)
+
+
 def test_scopes_have_their_parents(found: dict[Case, dict[str, Any]]) -> None:
     facts = found["add", "gfx942", "default"]
 

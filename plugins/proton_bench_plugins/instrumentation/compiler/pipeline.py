@@ -15,13 +15,17 @@ _LEAST_SCRATCH = 1  # the pass makes it as large as it needs
 _AMPLE_SHARED = 1 << 26  # bytes; no device has as many
 
 
-def add_ttgir_passes(pm: Any, settings: Settings, target: Target) -> None:
+def add_ttgir_passes(
+    pm: Any, settings: Settings, target: Target, *, room_bytes: int | None = None
+) -> None:
     """Add what turns records of TTGIR into stores of clock values.
 
     Args:
         pm: ``ir.pass_manager`` of Triton's bindings.
         settings: Options of the mode.
         target: Device to compile for.
+        room_bytes: What the records of a program need; None: the pass takes what there is. A
+            size that the settings name goes first.
     """
     from triton._C.libtriton import passes, proton
 
@@ -34,7 +38,7 @@ def add_ttgir_passes(pm: Any, settings: Settings, target: Target) -> None:
         _choice(proton.GRANULARITY, settings.granularity),
         _choice(proton.BUFFER_STRATEGY, settings.buffer_strategy),
         _choice(proton.BUFFER_TYPE, settings.buffer_type),
-        settings.buffer_size,
+        settings.buffer_size or room_bytes or 0,
         _shared_limit(settings, target),
         _LEAST_SCRATCH,
         SCRATCH_ALIGNMENT,

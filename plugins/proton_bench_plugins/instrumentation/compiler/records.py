@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from proton_bench.errors import UsageError
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["MOST_SCOPES", "Record", "check_records", "find_records", "has_records"]
+__all__ = [
+    "MOST_SCOPES",
+    "Record",
+    "check_records",
+    "check_warps",
+    "find_records",
+    "has_records",
+    "kernel_warps",
+]
 
 MOST_SCOPES = 256  # ids of scopes have eight bits
 _RECORD = re.compile(r'^\s*proton\.record (start|end) "((?:[^"\\]|\\.)*)"', re.MULTILINE)
@@ -75,7 +83,7 @@ def check_records(text: str, kernel: str, settings: Settings) -> None:
             f"kernel {kernel!r} has {scopes} scopes and events, and records can tell "
             f"{MOST_SCOPES} apart: leave some out, or unroll a loop less"
         )
-    warps = _warps(text)
+    warps = kernel_warps(text)
     if warps is not None:
         check_warps(warps, kernel, settings)
         _check_buffer_size(warps, kernel, settings)
@@ -133,8 +141,12 @@ def _unbalanced(records: Sequence[Record]) -> Iterator[str]:
 _OPPOSITE = {True: "closed", False: "opened"}
 
 
-def _warps(text: str) -> int | None:
-    """Number of warps of a program; None where only the compiler can tell it."""
+def kernel_warps(text: str) -> int | None:
+    """Return the number of warps of a program; None where only the compiler can tell it.
+
+    Args:
+        text: TTGIR.
+    """
     found = {bool(match[1]): int(match[2]) for match in _WARPS.finditer(text)}
     if True in found:
         return found[True]

@@ -6,13 +6,34 @@ from collections.abc import Mapping
 from typing import Any
 
 from proton_bench.errors import UsageError
+from proton_bench_plugins.instrumentation.compiler.record_count import most_records
+from proton_bench_plugins.instrumentation.compiler.records import kernel_warps
 from proton_bench_plugins.instrumentation.compiler.target import Target
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["check_space"]
+__all__ = ["check_space", "needed_bytes"]
 
 _HEADER_BYTES = 40
+_RECORD_BYTES = 8
 _LEAST_SEGMENT = 32  # bytes of a warp: both records of two scopes; less is no measurement
+
+
+def needed_bytes(text: str, settings: Settings) -> int | None:
+    """Return how large a program's buffer must be to hold all its records.
+
+    Args:
+        text: TTGIR without locations.
+        settings: Options of the mode.
+
+    Returns:
+        Bytes, a power of two for each warp that records; None where a loop runs as often as the
+        kernel's arguments say, or the settings name a size.
+    """
+    records, warps = most_records(text), kernel_warps(text)
+    if settings.buffer_size or records is None or warps is None:
+        return None
+    segment_bytes = 1 << (records * _RECORD_BYTES - 1).bit_length()
+    return (len(settings.warp_ids) or warps) * max(segment_bytes, _LEAST_SEGMENT)
 
 
 def check_space(

@@ -20,7 +20,7 @@ from proton_bench_plugins.instrumentation.compiler.records import (
     check_warps,
     has_records,
 )
-from proton_bench_plugins.instrumentation.compiler.space import check_space
+from proton_bench_plugins.instrumentation.compiler.space import check_space, needed_bytes
 from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
 from proton_bench_plugins.instrumentation.settings import Settings
 
@@ -46,6 +46,7 @@ class _Compile(threading.local):
 
     target: Target | None = None
     passes: KernelPasses | None = None
+    room_bytes: int | None = None
 
 
 class Stages:
@@ -102,7 +103,9 @@ class Stages:
         if self._compile.passes is not None:
             self._compile.passes.lower_ttgir(pm, backend, self._compile.target.arch)
         else:
-            pipeline.add_ttgir_passes(pm, self._settings, self._compile.target)
+            pipeline.add_ttgir_passes(
+                pm, self._settings, self._compile.target, room_bytes=self._compile.room_bytes
+            )
 
     def lower_llvm(self, pm: Any, backend: str) -> None:
         """Add passes after it."""
@@ -146,7 +149,11 @@ class Stages:
                 return inner(module, metadata)
             kernel = _name(module)
             check_records(text, kernel, self._settings)
-            with self._at_work(target), _rejections(kernel, self._settings):
+            room_bytes = needed_bytes(text, self._settings)
+            with (
+                self._at_work(target, room_bytes=room_bytes),
+                _rejections(kernel, self._settings),
+            ):
                 lowered = inner(module, metadata)
             check_warps(int(metadata["num_warps"]), kernel, self._settings)
             check_space(kernel, metadata, target, settings=self._settings)
@@ -155,12 +162,18 @@ class Stages:
         return stage
 
     @contextmanager
-    def _at_work(self, target: Target, passes: KernelPasses | None = None) -> Iterator[None]:
-        self._compile.target, self._compile.passes = target, passes
+    def _at_work(
+        self,
+        target: Target,
+        passes: KernelPasses | None = None,
+        room_bytes: int | None = None,
+    ) -> Iterator[None]:
+        at_work = self._compile
+        at_work.target, at_work.passes, at_work.room_bytes = target, passes, room_bytes
         try:
             yield
         finally:
-            self._compile.target = self._compile.passes = None
+            at_work.target = at_work.passes = at_work.room_bytes = None
 
 
 @contextmanager
