@@ -1,0 +1,54 @@
+// Turns batches of events into the bytes of a timeline format, piece by piece.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "record/timeline_event.h"
+
+namespace proton {
+
+enum class TraceFormat : uint8_t { kChrome, kPerfetto };
+
+/// What a timeline says of its process; known when it begins.
+struct TraceFacts {
+  int64_t unix_offset_ns = 0; ///< unix time less CLOCK_MONOTONIC
+  int64_t start_ns = 0;       ///< CLOCK_MONOTONIC: no event begins before; times may count from it
+  int64_t process_id = 0;
+  std::string process_name;
+  std::string host;
+  int32_t rank = -1; ///< -1: not one of several
+  int32_t local_rank = -1;
+  int32_t world_size = -1;
+  bool keeps_kernel_scopes = false; ///< scopes inside kernels may come
+};
+
+/// What is known at the end.
+struct TraceEnd {
+  std::string provenance;                  ///< one encoded MessagePack map, as of `.proton`
+  std::map<std::string, uint64_t> dropped; ///< lost records by reason
+  int64_t clock_drift_ns = 0; ///< between the device's clock and the host's, over the session
+  bool is_partial = false;
+};
+
+/// One file. Bytes are appended to `out`; memory is bounded by the number of nodes, threads and
+/// tracks. Throws std::bad_alloc only. [one thread at a time]
+class TraceEncoder {
+public:
+  virtual ~TraceEncoder() = default;
+  virtual void begin(const TraceFacts &facts, std::string &out) = 0;
+  virtual void add(const EventBatch &batch, std::string &out) = 0;
+  /// Hands out what is held back, so that the bytes so far, with `tail`, are a whole file.
+  virtual void flush(std::string &out) = 0;
+  /// What makes a whole file of the bytes after a `flush`; later bytes take its place.
+  virtual std::string_view tail() const = 0;
+  /// The last bytes; the file is whole then, without `tail`.
+  virtual void end(const TraceEnd &end, std::string &out) = 0;
+};
+
+std::unique_ptr<TraceEncoder> make_trace_encoder(TraceFormat format);
+
+} // namespace proton
