@@ -40,6 +40,8 @@ SLICE = [
 CASES = MATRIX if os.environ.get("PROTON_BENCH_MATRIX") else SLICE
 RECORDS = {"add": 4, "matmul": 4, "specialized": 2, "gluon_copy": 4, "named": 2}
 EVENTS = ("gluon_events", "cuda:90", "default")
+# Twelve warps of all partitions together, and 4096 / 12 is no power of two.
+UNEVEN = ("specialized", "cuda:90", "default:buffer_size=4096")
 REFUSED = {
     ("left_open", "default"): "kernel 'left_open': scope 'load' is opened and never closed",
     ("add", "default:buffer_size=300"): "buffer_size=300: kernel 'add' records 4 warps",
@@ -60,7 +62,7 @@ def found(
 ) -> dict[Case, dict[str, Any]]:
     """What came of each case; one process compiles them all."""
     many = {"constants": {"COUNT": 257}}
-    cases = [list(case) for case in [*CASES, EVENTS]]
+    cases = [list(case) for case in dict.fromkeys([*CASES, EVENTS, UNEVEN])]
     cases += [[name, "cuda:90", mode, many if name == "many" else {}] for name, mode in REFUSED]
     cases += [["named", "cuda:90", "default", {"maxnreg": 64}]]
     cache = tmp_path_factory.mktemp("cache")
@@ -79,6 +81,7 @@ def compiled(found: dict[Case, dict[str, Any]]) -> dict[Case, dict[str, Any]]:
         for case in CASES
         # An old compiler of AMD's has no stores of records to global memory.
         if not (found["triton"].startswith("3.6") and case[1][0] == "g" and "global" in case[2])  # type: ignore[index]
+        and case != UNEVEN
     }
 
 
@@ -86,6 +89,15 @@ def test_every_case_compiles(found: dict[Case, dict[str, Any]]) -> None:
     errors = {case: facts["error"] for case, facts in compiled(found).items() if "error" in facts}
 
     assert errors == {}
+
+
+def test_warps_of_all_partitions_count_where_a_size_is_named(
+    found: dict[Case, dict[str, Any]],
+) -> None:
+    error = found[UNEVEN]["error"]
+
+    assert "buffer_size=4096" in error
+    assert "warps of all partitions" in error
 
 
 def test_records_are_in_the_ir_and_read_back(found: dict[Case, dict[str, Any]]) -> None:

@@ -184,6 +184,11 @@ def _rejections(kernel: str, settings: Settings) -> Iterator[None]:
         raise
     except RuntimeError as error:
         reason = " ".join(str(error).split())
+        if settings.buffer_size:
+            reason += (
+                "; buffer_size must be a power of two for each warp that records, and warps of all "
+                "partitions do where a kernel is specialized by warp"
+            )
         raise UsageError(
             f"kernel {kernel!r} cannot be compiled with records in mode {settings.mode!r} "
             f"(buffer_type={settings.buffer_type}, buffer_size={settings.buffer_size}): {reason}; "
