@@ -14,6 +14,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from proton_bench.capture import interpreted_kernel
 from proton_bench.capture import kernel_records as records
 from proton_bench.capture.native import native
 
@@ -67,9 +68,10 @@ def exit_scope(name: str, _semantic: Any = None) -> None:
 
     Raises:
         UsageError: Records are not accepted in kernels of this language.
+        ScopeError: Outside of a compiled kernel: it is not the newest open scope.
     """
     if _semantic is None:
-        native.exit_scope(records.plain(name))
+        interpreted_kernel.exit_scope(records.plain(name))
     else:
         record(is_start=False, scope_name=name, semantic=_semantic)
 
@@ -84,8 +86,11 @@ class scope:  # noqa: N801 - upstream's name
     def __init__(self, name: str, _semantic: Any = None) -> None:
         self.name = name
         self._semantic = _semantic
+        self._depth = 0  # of the thread's stack before, where Python runs the kernel
 
     def __enter__(self) -> None:
+        if self._semantic is None:
+            self._depth = native.thread_depth()
         enter_scope(self.name, _semantic=self._semantic)
 
     def __exit__(
@@ -94,7 +99,10 @@ class scope:  # noqa: N801 - upstream's name
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        exit_scope(self.name, _semantic=self._semantic)
+        if exc is not None and self._semantic is None:
+            interpreted_kernel.abandon_scopes(self._depth)  # scopes inside may be open still
+        else:
+            exit_scope(self.name, _semantic=self._semantic)
 
 
 def record(is_start: bool, scope_name: str, semantic: Any) -> None:  # noqa: FBT001 - upstream's signature

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 from triton.language import core as tl
 
+from proton_bench.capture import interpreted_kernel
 from proton_bench.capture import kernel_records as records
 from proton_bench.capture.native import native
 from proton_bench.errors import UsageError
@@ -116,22 +118,36 @@ def record_event(event: Event, semantic: Any, *, is_start: bool) -> None:
         records.dialect(semantic).create_proton_event(semantic.builder, is_start, event.handle)
 
 
+@dataclass(slots=True, eq=False)
+class _OnHost:
+    """An event that was started where Python runs the kernel."""
+
+    event: Event
+    depth: int  # of the thread's stack, with the event's scope
+    has_ended: bool = False
+
+
 def _start_on_host(event: Event) -> None:
+    events = _host_events()
     native.enter_scope(event.name)
-    _host_events().append((event, []))
+    events.append(_OnHost(event, native.thread_depth()))
 
 
 def _end_on_host(event: Event) -> None:
     # Host scopes nest and events need not: one that ends inside another is closed with that.
     events = _host_events()
-    ended = next((entry for entry in reversed(events) if entry[0] is event and not entry[1]), None)
-    if ended is not None:
-        ended[1].append(True)
-    while events and events[-1][1]:
-        native.exit_scope(events.pop()[0].name)
+    for each in reversed(events):
+        if each.event is event and not each.has_ended:
+            each.has_ended = True
+            break
+    while events and events[-1].has_ended:
+        interpreted_kernel.exit_scope(events.pop().event.name)
 
 
-def _host_events() -> list[tuple[Event, list[bool]]]:
+def _host_events() -> list[_OnHost]:
     if not hasattr(_open, "events"):
         _open.events = []
-    return _open.events  # type: ignore[no-any-return]
+    events: list[_OnHost] = _open.events
+    while events and events[-1].depth > native.thread_depth():
+        events.pop()  # closed with its kernel, which never ended it
+    return events

@@ -109,6 +109,39 @@ def test_scopes_of_interpreted_kernels_carry_wall_time(folder: Path) -> None:
     assert all((wall.get(row) or 0) > 0 for row in stores)
 
 
+def test_scopes_of_the_source_end_with_the_loop_that_a_pass_brackets(folder: Path) -> None:
+    (folder / "leaks.py").write_text(
+        """\
+import torch
+import triton
+import triton.language as tl
+import proton_bench.language as pl
+
+@triton.jit
+def leaky(x, N: tl.constexpr):
+    for i in range(N):
+        pl.enter_scope("in loop")
+        tl.store(x + i, 1.0)
+    pl.enter_scope("at end")
+
+leaky[(2,)](torch.rand(4), N=2)
+leaky[(2,)](torch.rand(4), N=2)
+"""
+    )
+
+    done = proton(folder, "--instrument=loops", "leaks.py")
+
+    assert done.returncode == 0, done.stderr
+    assert below_kernel(folder, "leaky") == [
+        ("loop.0@leaks.py:8",),
+        ("loop.0@leaks.py:8", "in loop"),
+        ("loop.0@leaks.py:8", "in loop", "in loop"),
+        ("at end",),
+    ]
+    assert done.stderr.count("kernel 'leaky': scope 'in loop' is opened and never closed") == 1
+    assert done.stderr.count("kernel 'leaky': scope 'at end' is opened and never closed") == 1
+
+
 def test_filters_choose_kernels_and_lines(folder: Path) -> None:
     proton(folder, f"--instrument=all:kernel=multiply,loads:kernel=red*:line={TWICE}", "work.py")
 

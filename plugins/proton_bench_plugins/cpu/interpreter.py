@@ -6,6 +6,7 @@ import threading
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from proton_bench.capture import interpreted_kernel
 from proton_bench_plugins.cpu.launch import Launch, describe_launch
 from proton_bench_plugins.patch import Patch
 
@@ -35,6 +36,7 @@ class InterpreterObserver:
             Patch(executor, "_init_args_hst", self._muted),
             Patch(executor, "_restore_args_dev", self._muted),
             Patch(module.InterpretedFunction, "run", self._run),
+            Patch(module.InterpreterBuilder, "set_grid_idx", self._begin_program),
         ]
 
     def remove(self) -> None:
@@ -69,9 +71,14 @@ class InterpreterObserver:
     ) -> Any:
         self._collector.enter_kernel(launch.name, launch.variant())
         try:
-            return original(executor, *args, **kwargs)
+            with interpreted_kernel.interpreting(launch.name):
+                return original(executor, *args, **kwargs)
         finally:
             self._collector.exit_kernel()
+
+    def _begin_program(self, original: Any, *args: Any) -> Any:
+        interpreted_kernel.end_program()  # of the one before
+        return original(*args)
 
     def _muted(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         self._collector.mute()

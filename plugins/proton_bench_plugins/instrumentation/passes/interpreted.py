@@ -17,6 +17,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from proton_bench import _native
+from proton_bench.capture.interpreted_kernel import close_scopes_above
 from proton_bench_plugins.instrumentation.passes.choice import kinds_wanted, scope_around
 from proton_bench_plugins.instrumentation.passes.interpreted_frames import Spot, find_spot
 from proton_bench_plugins.instrumentation.passes.interpreted_loops import LoopRewriter
@@ -165,7 +166,9 @@ def _scope(name: str | None) -> Iterator[None]:
         yield
         return
     _native.enter_scope(name)
+    depth = _native.thread_depth()
     try:
         yield
     finally:
+        close_scopes_above(depth)  # a scope of the source that begins inside ends inside
         _native.exit_scope(name)
