@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Self
 from urllib.parse import quote
 
 from proton_bench.errors import UsageError
@@ -64,9 +65,25 @@ _CHOICES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class BaseMode:
-    """A mode without options."""
+    """A mode without options.
+
+    Raises:
+        UsageError: There is no such option, or its value is wrong.
+    """
 
     name: ClassVar[str] = ""
+
+    def __new__(cls, *values: object, **options: object) -> Self:
+        """Refuse options that the mode lacks before Python does, with the choices."""
+        del values
+        known = [field.name for field in fields(cls)]
+        for option in options:
+            if option not in known:
+                raise UsageError(
+                    f"mode {cls.__name__} has no option {option!r}; "
+                    f"choose from: {', '.join(known) or 'none'}"
+                )
+        return super().__new__(cls)
 
     def __str__(self) -> str:
         return self.name
@@ -84,8 +101,8 @@ class PCSampling(BaseMode):
     interval: int = 1000
 
     def __post_init__(self) -> None:
-        if self.interval <= 0:
-            raise UsageError(f"interval {self.interval} must be a positive number of cycles")
+        if not _is_count(self.interval) or self.interval == 0:
+            raise UsageError(f"interval {self.interval!r} must be a positive number of cycles")
 
     def __str__(self) -> str:
         return f"{self.name}:interval={self.interval}"
@@ -108,6 +125,7 @@ class InstrumentationMode(BaseMode):
         passes: Operations to bracket without a change of the source, e.g. ``loops,loads``; ours.
         cta: Programs to keep, e.g. ``0,4-7``; all by default; ours.
         byte_limit: Most bytes of records that one launch may write; 0 chooses; ours.
+        compare: Compile each kernel once more without records, to tell what they cost it; ours.
     """
 
     metric_type: str = "cycle"
@@ -121,6 +139,7 @@ class InstrumentationMode(BaseMode):
     passes: str = ""
     cta: str = ""
     byte_limit: int = 0
+    compare: bool = True
 
     def __post_init__(self) -> None:
         for field, choices in _CHOICES.items():
@@ -129,12 +148,27 @@ class InstrumentationMode(BaseMode):
                 raise UsageError(f"Unknown {field}: {value}; choose from: {', '.join(choices)}")
             object.__setattr__(self, field, value)
         object.__setattr__(self, "optimizations", _optimizations(self.optimizations))
+        for field in _SIZES:
+            if not _is_count(size := getattr(self, field)):
+                raise UsageError(f"{field}={size!r}: give a whole number of bytes, 0 to choose")
+        for field in _TEXTS:
+            if not isinstance(text := getattr(self, field), str):
+                raise UsageError(f"{field}={text!r}: give a text, as in {field}={_TEXTS[field]!r}")
+        if not _WARPS.fullmatch(self.sampling_options):
+            raise UsageError(
+                f"sampling_options={self.sampling_options}: name warps by their numbers, as in "
+                "sampling_options=0,2"
+            )
+        if not isinstance(self.compare, bool):
+            raise UsageError(f"compare={self.compare!r}: give True or False")
 
     def __str__(self) -> str:
         parts = [self.name, *(f"{field}={getattr(self, field)}" for field in _FIELDS)]
         parts.append(f"optimizations={','.join(map(str, self.optimizations))}")
         # Upstream has no such options, so they stand in the text only where they say something.
         own = {field: str(getattr(self, field)) for field in _OWN_FIELDS if getattr(self, field)}
+        if not self.compare:
+            own["compare"] = "off"
         return ":".join([*parts, *(f"{field}={encode(text)}" for field, text in own.items())])
 
 
@@ -148,6 +182,9 @@ _FIELDS = (
     "buffer_size",
 )
 _OWN_FIELDS = ("passes", "cta", "byte_limit")
+_SIZES = ("buffer_size", "byte_limit")
+_TEXTS = {"sampling_options": "0,2", "passes": "loops,loads", "cta": "0,4-7"}
+_WARPS = re.compile(r"(\s*[0-9]+\s*(,\s*[0-9]+\s*)*)?")
 _AS_WRITTEN = "*?[]=<>/@!|()"
 
 
@@ -170,7 +207,13 @@ def encode(value: str) -> str:
     return quote(value, safe=_AS_WRITTEN)
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _optimizations(value: str | Sequence[str | Optimize]) -> tuple[str, ...]:
+    if not isinstance(value, Sequence):
+        raise UsageError(f"optimizations={value!r}: give names joined by commas, or a list of them")
     names = value.split(",") if isinstance(value, str) else [str(each) for each in value]
     stripped = tuple(name.strip() for name in names if name.strip())
     for name in stripped:

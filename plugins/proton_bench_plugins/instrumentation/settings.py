@@ -165,8 +165,8 @@ def _warp_ids(mode: InstrumentationMode) -> tuple[int, ...]:
     numbers = [part.strip() for part in mode.sampling_options.split(",")]
     if not all(_is_number(part) and int(part) <= _MOST_ID for part in numbers):
         raise UsageError(
-            f"sampling_options={mode.sampling_options}: name warps by their numbers, as in "
-            "sampling_options=0,2"
+            f"sampling_options={mode.sampling_options}: no kernel has so many warps; number them "
+            "from 0"
         )
     ids = [int(part) for part in numbers]
     if ids != sorted(set(ids)):

@@ -61,7 +61,9 @@ def test_upstreams_own_text_is_understood() -> None:
 
 
 def test_values_of_ours_pass_through_the_text() -> None:
-    mode = Default(passes="loops,loads:kernel=matmul*+dots", cta="0,4-7", byte_limit=1 << 20)
+    mode = Default(
+        passes="loops,loads:kernel=matmul*+dots", cta="0,4-7", byte_limit=1 << 20, compare=False
+    )
     (assigned,) = assign_modes([BACKEND], str(mode))
 
     read = read_settings(assigned)
@@ -69,6 +71,7 @@ def test_values_of_ours_pass_through_the_text() -> None:
     assert read.passes == "loops,loads:kernel=matmul*+dots"
     assert read.cta == ((0, 0), (4, 7))
     assert read.byte_limit == 1 << 20
+    assert not read.compare
 
 
 def test_what_upstream_does_not_have_stands_in_no_text_by_itself() -> None:
@@ -93,6 +96,7 @@ def test_the_byte_limit_has_a_default() -> None:
         ("default:byte_limit=" + "9" * 30, "byte_limit="),
         ("default:sampling_options=0,1", "needs sampling_strategy=selective"),
         ("default:sampling_strategy=selective:sampling_options=0,x", "sampling_options=0,x"),
+        ("default:sampling_strategy=selective:sampling_options=99999999999", "number them from 0"),
         ("default:sampling_strategy=selective:sampling_options=2,0", "as in sampling_options=0,2"),
         ("default:sampling_strategy=selective:sampling_options=1,1", "as in sampling_options=1"),
         ("default:cta=5-2", "cta=5-2: write numbers and ranges"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +69,47 @@ def test_unknown_value_is_named_with_the_choices(field: str, value: str) -> None
 def test_unknown_optimization_is_named_with_the_choices() -> None:
     with pytest.raises(UsageError, match="Unknown optimization: fast; choose from: time_shift"):
         Default(optimizations="fast")
+
+
+@pytest.mark.parametrize("mode", [BaseMode, PCSampling, Default, MMA])
+def test_option_that_a_mode_lacks_is_refused_with_the_choices(mode: Any) -> None:
+    with pytest.raises(ValueError, match=f"mode {mode.__name__} has no option 'sise'; choose from"):
+        mode(sise=4)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"buffer_size": -1}, "buffer_size=-1: give a whole number of bytes"),
+        ({"buffer_size": "4096"}, "buffer_size='4096': give a whole number"),
+        ({"buffer_size": 4096.0}, "buffer_size=4096.0"),
+        ({"byte_limit": True}, "byte_limit=True"),
+        ({"sampling_options": [0, 2]}, "sampling_options=[0, 2]: give a text, as in"),
+        ({"sampling_options": "0:trace=on"}, "name warps by their numbers"),
+        ({"sampling_options": "0,,2"}, "name warps by their numbers"),
+        ({"passes": ["loops"]}, "passes=['loops']: give a text"),
+        ({"cta": 4}, "cta=4: give a text, as in cta='0,4-7'"),
+        ({"optimizations": 5}, "optimizations=5: give names"),
+        ({"optimizations": [5]}, "Unknown optimization: 5"),
+        ({"compare": "off"}, "compare='off': give True or False"),
+    ],
+)
+def test_wrong_value_of_an_option_is_named(options: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Default(**options)
+
+
+@pytest.mark.parametrize("interval", ["64", 1.5, True])
+def test_interval_is_a_whole_number(interval: Any) -> None:
+    with pytest.raises(UsageError, match="must be a positive number of cycles"):
+        PCSampling(interval=interval)
+
+
+def test_modes_can_be_copied_and_pickled() -> None:
+    mode = Default(buffer_size=64, optimizations="clock32")
+
+    assert copy.deepcopy(mode) == mode == pickle.loads(pickle.dumps(mode))
+    assert replace(mode, cta="1") == Default(buffer_size=64, optimizations="clock32", cta="1")
 
 
 def test_upstreams_tables_hold_what_the_modes_take() -> None:
