@@ -26,7 +26,7 @@ from proton_bench.benchmarks.registration import (
     no_profile,
 )
 from proton_bench.benchmarks.settings import Settings, add_options
-from proton_bench.errors import ProtonError, UsageError
+from proton_bench.errors import ProtonError
 from proton_bench.testrun.nodes import TestNodes
 from proton_bench.testrun.report import ProfileReport, RunSession
 from proton_bench.testrun.workers import WorkerEnd, WorkerOrders, WorkerParts, is_controller
@@ -67,6 +67,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption("--proton-mode", metavar="MODE", help="mode of the backend")
     group.addoption(
         "--proton-instrument",
+        action="append",
         metavar="PASS[,PASS]",
         help="record operations inside Triton kernels, as `proton run --instrument`",
     )
@@ -228,10 +229,9 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
     backend, mode = config.getoption("proton_backend"), config.getoption("proton_mode")
     passes = config.getoption("proton_instrument")
     if passes is not None:
-        if not passes.strip():
-            raise UsageError("--proton-instrument names no pass; choose e.g. loops,loads,dots")
-        from proton_bench.capture.instrument import add_passes
+        from proton_bench.capture.instrument import add_passes, join_passes
 
+        passes = join_passes("--proton-instrument", passes)
         backend, mode = add_passes(backend, mode, passes)
     session = open_session(
         SessionOptions(

@@ -8,16 +8,16 @@ from proton_bench.errors import UsageError
 from proton_bench.mode import encode
 from proton_bench.plugin.backend import Backend, Mode, assign_modes
 
-__all__ = ["add_passes"]
+__all__ = ["add_passes", "join_passes"]
 
 _OPTION = "passes"
 
 
-def add_passes(backend: str | None, mode: str | None, passes: str) -> tuple[str, str]:
+def add_passes(backend: str | None, mode: str | None, passes: str) -> tuple[str | None, str]:
     """Return the texts of backend and mode with which a session brackets operations of kernels.
 
     The backends of the session that can do it get the passes; where none can, the first one that
-    can is added to them.
+    can is added to them. A backend that nobody named stays so where it is the default.
 
     Args:
         backend: Names joined by ``+``; None asks the plugins for their default.
@@ -28,14 +28,31 @@ def add_passes(backend: str | None, mode: str | None, passes: str) -> tuple[str,
         UsageError: A backend or mode is unknown, or the mode has passes already.
         BackendUnavailableError: No backend that takes passes can run here.
     """
-    from proton_bench.plugin.manager import resolve_backend
+    from proton_bench.plugin.manager import explaining_default, resolve_backend
 
     backends = resolve_backend(backend)
     if not any(each.passes_mode is not None for each in backends):
-        backends = resolve_backend("+".join([*(each.name for each in backends), _first_taker()]))
-    modes = assign_modes(backends, mode)
+        backend = "+".join([*(each.name for each in backends), _first_taker()])
+        backends = resolve_backend(backend)
+    with explaining_default(backend, backends):
+        modes = assign_modes(backends, mode)
     texts = [_with_passes(*each, passes) for each in zip(backends, modes, strict=True)]
-    return "+".join(each.name for each in backends), "+".join(filter(None, texts))
+    return backend, "+".join(filter(None, texts))
+
+
+def join_passes(option: str, given: Sequence[str]) -> str:
+    """Return the text of an option that may be given several times, as one.
+
+    Args:
+        option: Its name, for messages.
+        given: Its values.
+
+    Raises:
+        UsageError: One is empty.
+    """
+    if not all(each.strip() for each in given):
+        raise UsageError(f"{option} names no pass: write e.g. {option}=loops,loads")
+    return ",".join(given)
 
 
 def _first_taker() -> str:

@@ -103,11 +103,13 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
     context = _choice("context source", options.context, _CONTEXTS)
     data = _choice("data", options.data, _DATA)
     hook = _resolve_hook(options.hook)
-    from proton_bench.plugin.manager import resolve_backend
+    from proton_bench.plugin.manager import explaining_default, resolve_backend
 
-    backends = resolve_backend(_backend_text(options.backend))
-    _check_data(data, backends)
-    modes = assign_modes(backends, None if options.mode is None else str(options.mode))
+    backend = _backend_text(options.backend)
+    backends = resolve_backend(backend)
+    with explaining_default(backend, backends):
+        _check_data(data, backends)
+        modes = assign_modes(backends, None if options.mode is None else str(options.mode))
     return CapturePlan(
         path=path,
         context=cast('Literal["shadow", "python"]', context),

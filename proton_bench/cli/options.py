@@ -85,12 +85,13 @@ ModeOption = Annotated[
     typer.Option("-m", "--mode", metavar="MODE[:KEY=VALUE]...", help="Mode of the backend."),
 ]
 InstrumentOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--instrument",
         metavar="PASS[:FILTER]...[,PASS...]",
         help="Record operations inside Triton kernels: loops, loads, stores, dots, waits, "
-        "barriers, all, or print-ops to list them. Filters: kernel=, file=, line=.",
+        "barriers, all, or print-ops to list them. Filters: kernel=, file=, line=. May be given "
+        "several times.",
     ),
 ]
 DataOption = Annotated[

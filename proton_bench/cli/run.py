@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 import typer
 
+from proton_bench.capture.instrument import join_passes
 from proton_bench.capture.run_options import RunOptions, current_folder, runner_command
 from proton_bench.cli.options import (
     CONTEXT_SETTINGS,
@@ -30,7 +31,6 @@ from proton_bench.cli.options import (
 )
 from proton_bench.cli.router import suggestion
 from proton_bench.cli.target import TargetWords, read_target
-from proton_bench.errors import UsageError
 
 __all__ = ["CONTEXT_SETTINGS", "command", "interpreter_flags"]
 
@@ -72,7 +72,7 @@ def command(
         data=data,
         backend=backend,
         mode=mode,
-        instrument=_given(instrument),
+        instrument=join_passes("--instrument", instrument or ()),
         hook=hook,
         compat=compat,
         interpret=interpret,
@@ -103,12 +103,6 @@ def interpreter_flags(command_line: list[str]) -> list[str]:
         if word in ("-W", "-X"):
             flags.append(next(rest, ""))
     return flags
-
-
-def _given(instrument: str | None) -> str:
-    if instrument is not None and not instrument.strip():
-        raise UsageError("--instrument names no pass: write e.g. --instrument=loops,loads")
-    return instrument or ""
 
 
 def _hint(word: str, commands: Collection[str]) -> str:

@@ -144,6 +144,8 @@ class Backend:
             drivers in child processes only. A finding that provides the backend's name and is not
             usable makes ``--require`` of it fail.
         canary: Makes the kernels that never change, for runs that are recorded for a gate.
+        default_because: Why it is chosen where the user names none, e.g. "no GPU was found", for
+            errors about what it cannot do.
     """
 
     name: str
@@ -159,6 +161,7 @@ class Backend:
     prepare: Callable[[], str | None] | None = None
     examine: Callable[[], Sequence[Finding]] | None = None
     canary: Callable[[], Canary] | None = None
+    default_because: str = ""
 
 
 def parse_mode(text: str | None) -> Mode:
@@ -275,11 +278,14 @@ def _check_options(backend: Backend, spec: ModeSpec, mode: Mode) -> None:
 
 def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
     names = "+".join(backend.name for backend in backends)
+    specs = [spec for backend in backends for spec in backend.modes]
     known = [
         spec.name or f"options {', '.join(spec.options)}"
-        for backend in backends
-        for spec in backend.modes
+        for spec in specs
         if spec.name or spec.options
     ]
     choices = f"choose one of {', '.join(known)}" if known else "it has no modes, leave it out"
+    takers = [spec.name for spec in specs if mode.options and {*mode.options} <= {*spec.options}]
+    if takers and not mode.name:
+        choices += f"; these are options of {takers[0]!r}: write {takers[0]}:{mode.text}"
     return f"backend {names!r} has no mode {mode.text!r}; {choices}"

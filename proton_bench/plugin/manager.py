@@ -23,6 +23,7 @@ __all__ = [
     "OfferedBackend",
     "PluginManager",
     "backend_availability",
+    "explaining_default",
     "get_plugin_manager",
     "resolve_backend",
 ]
@@ -204,6 +205,28 @@ def resolve_backend(text: str | None = None) -> tuple[Backend, ...]:
     for backend in backends:
         _require_available(backend)
     return tuple(backends)
+
+
+@contextlib.contextmanager
+def explaining_default(text: str | None, backends: Sequence[Backend]) -> Iterator[None]:
+    """Let errors about what backends cannot do say why these were chosen, where nobody did.
+
+    Args:
+        text: ``-b``'s value.
+        backends: What ``resolve_backend`` returned for it.
+    """
+    try:
+        yield
+    except UsageError as error:
+        reasons = [backend.default_because for backend in backends if backend.default_because]
+        if text or not reasons:
+            raise
+        names = "+".join(backend.name for backend in backends)
+        raise UsageError(
+            f"{error}. Backend {names!r} was chosen because {reasons[0]}: make one visible "
+            "(`proton doctor` tells what is seen), or name another backend by -b (`proton plugins` "
+            "lists them)"
+        ) from error
 
 
 def _require_available(backend: Backend) -> None:

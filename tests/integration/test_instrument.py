@@ -143,7 +143,8 @@ leaky[(2,)](torch.rand(4), N=2)
 
 
 def test_filters_choose_kernels_and_lines(folder: Path) -> None:
-    proton(folder, f"--instrument=all:kernel=multiply,loads:kernel=red*:line={TWICE}", "work.py")
+    passes = ["all:kernel=multiply", f"loads:kernel=red*:line={TWICE}"]
+    proton(folder, *(f"--instrument={each}" for each in passes), "work.py")
 
     assert below_kernel(folder, "reduce_rows") == [(f"load.2@work.py:{TWICE}",)]
     assert [path[-1].partition(".")[0] for path in below_kernel(folder, "multiply")] == [
@@ -210,7 +211,9 @@ def test_pytest_takes_passes(
         monkeypatch.setenv(name, value)
     pytester.makepyfile(work=KERNELS, test_work="import work\n\ndef test_it():\n    work.run()\n")
 
-    result = run_pytest("--proton", "--proton-instrument=dots:kernel=mult*")
+    result = run_pytest(
+        "--proton", "--proton-instrument=dots:kernel=mult*", "--proton-instrument=loops:line=1"
+    )
 
     assert result.ret == 0
     assert below_kernel(pytester.path, "multiply") == [(f"dot.0@work.py:{MULTIPLY}",)]

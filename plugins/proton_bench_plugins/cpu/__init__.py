@@ -91,6 +91,7 @@ BACKEND = Backend(
     device_kinds=("CPU",),
     passes_mode="cpu",
     prepare=_prepare,
+    default_because="no GPU was found",
 )
 
 

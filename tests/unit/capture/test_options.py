@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,29 @@ def test_relative_name_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("name", ["", "-"])
 def test_empty_name_and_dash_mean_stdout(name: str) -> None:
     assert session_path(name) == "-"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"data": "trace"}, "backend 'cpu' does not record data='trace'; choose from: tree. "),
+        ({"mode": "default:cta=1"}, "backend 'cpu' has no mode 'default:cta=1'; choose one of cpu"),
+    ],
+)
+def test_without_a_gpu_errors_say_why_the_backend_is_cpu(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], said: str
+) -> None:
+    for vendor in ("CUDA", "HIP", "ROCR"):
+        monkeypatch.setenv(f"{vendor}_VISIBLE_DEVICES", "")
+
+    with pytest.raises(UsageError, match=re.escape(said)) as chosen:
+        plan_capture(SessionOptions(name="x", **options))
+    with pytest.raises(UsageError, match=re.escape(said.removesuffix(". "))) as named:
+        plan_capture(SessionOptions(name="x", backend="cpu", **options))
+
+    reason = "Backend 'cpu' was chosen because no GPU was found: make one visible"
+    assert reason in str(chosen.value)
+    assert reason not in str(named.value)
 
 
 @pytest.mark.parametrize("name", [3, b"x", None, "a\0b"])

@@ -73,6 +73,13 @@ def test_options_of_the_default_mode_go_to_the_backend_that_has_them() -> None:
         assign_modes([tunable], "fast")
 
 
+def test_options_without_their_mode_say_where_they_belong() -> None:
+    expected = "these are options of 'pcsampling': write pcsampling:interval=9"
+
+    with pytest.raises(UsageError, match=expected):
+        assign_modes([SAMPLING], "interval=9")
+
+
 def test_the_mode_goes_to_the_backend_that_declares_it() -> None:
     modes = assign_modes([PLAIN, SAMPLING], "pcsampling:interval=9")
 
