@@ -51,7 +51,10 @@ def session(passes: str, launch: Any = launch) -> dict[str, Any]:
 def main() -> None:
     FakeDriver()
     pl.enable_semantic("triton")
-    texts = ("stores", "stores,loops:line=1-999", "loads:kernel=other", "print-ops", "loops,stores")
+    texts = (
+        *("stores", "stores,loops:line=1-999", "loads:kernel=other", "print-ops", "loops,stores"),
+        "stores,loads:line=5000-",
+    )
     found = {text: session(text) for text in texts}
     found["crowded"] = session("loads", launch_unrolled)
     found["empty"] = session("dots:kernel=unrolled", launch_unrolled)

@@ -239,3 +239,13 @@ def test_passes_that_find_nothing_say_so(folder: Path) -> None:
     assert done.returncode == 0
     assert "passes 'barriers' found nothing to record in the kernels that ran" in done.stderr
     assert "--instrument=print-ops lists what there is" in done.stderr
+
+
+def test_filters_that_match_nothing_say_what_ran(folder: Path) -> None:
+    done = proton(folder, "--instrument=print-ops:kernel=zzz", "work.py")
+
+    assert done.returncode == 0
+    assert (
+        "warning: pass 'print-ops:kernel=zzz' matched no kernel; those that ran: reduce_rows, "
+        "multiply\n"
+    ) in done.stderr

@@ -40,6 +40,7 @@ class HostCollector:
         self._max_depth = max_depth
         self._passes = passes
         self._interpreted: list[InterpretedScopes] = []
+        self._observers: list[InterpreterObserver] = []
         self._native = _native.CpuCollector(max_depth)
         self._profiler: ProfilerObserver | None = None
         self._undo = contextlib.ExitStack()
@@ -71,12 +72,20 @@ class HostCollector:
         self._profiler = None
 
     def remark(self, counts: Mapping[str, int]) -> str | None:
-        """Return why passes bracketed nothing, or None."""
+        """Return why passes bracketed nothing, or filters missed everything, or None."""
         del counts
-        if not self._passes or any(each.has_names for each in self._interpreted):
+        if not self._passes:
             return None
-        from proton_bench_plugins.instrumentation.passes.listing import nothing_recorded
+        from proton_bench_plugins.instrumentation.passes.listing import (
+            nothing_recorded,
+            unmatched_filters,
+        )
 
+        kernels = [*{name: None for each in self._observers for name in each.kernels}]
+        taken = {rule for each in self._interpreted for rule in each.taken}
+        unmatched = unmatched_filters(self._passes, kernels, taken)
+        if unmatched is not None or any(each.has_names for each in self._interpreted):
+            return unmatched
         return nothing_recorded(",".join(str(rule) for rule in self._passes))
 
     def _attach_torch(self, torch: ModuleType) -> None:
@@ -95,7 +104,8 @@ class HostCollector:
         )
 
     def _attach_interpreter(self, module: ModuleType) -> None:
-        self._undo.callback(InterpreterObserver(self._native, module).remove)
+        self._observers.append(InterpreterObserver(self._native, module))
+        self._undo.callback(self._observers[-1].remove)
         if self._passes:
             from proton_bench_plugins.instrumentation.passes.interpreted import InterpretedScopes
 

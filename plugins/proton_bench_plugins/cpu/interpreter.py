@@ -25,9 +25,13 @@ class InterpreterObserver:
     Args:
         collector: Receives the kernels.
         module: ``triton.runtime.interpreter``.
+
+    Attributes:
+        kernels: Names of those that ran, in order.
     """
 
     def __init__(self, collector: CpuCollector, module: ModuleType) -> None:
+        self.kernels: dict[str, None] = {}
         self._collector = collector
         self._running = threading.local()
         executor = module.GridExecutor
@@ -69,6 +73,7 @@ class InterpreterObserver:
     def _record(
         self, launch: Launch, original: Any, executor: Any, *args: Any, **kwargs: Any
     ) -> Any:
+        self.kernels[launch.name] = None
         self._collector.enter_kernel(launch.name, launch.variant())
         try:
             with interpreted_kernel.interpreting(launch.name):

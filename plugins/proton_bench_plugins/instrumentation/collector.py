@@ -18,9 +18,18 @@ from proton_bench.capture.triton_heads import TritonHeads
 from proton_bench_plugins.instrumentation.calibration import KERNEL
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes
-from proton_bench_plugins.instrumentation.compiler.stages import LEFT_OUT, Inserting
+from proton_bench_plugins.instrumentation.compiler.stages import (
+    LEFT_OUT,
+    TAKEN,
+    Inserting,
+)
 from proton_bench_plugins.instrumentation.kernel_costs import KernelCosts
-from proton_bench_plugins.instrumentation.passes.listing import nothing_recorded
+from proton_bench_plugins.instrumentation.passes.listing import (
+    nothing_recorded,
+    unmatched_filters,
+)
+from proton_bench_plugins.instrumentation.passes.parsing import parse_passes
+from proton_bench_plugins.instrumentation.passes.rule import Rule
 from proton_bench_plugins.instrumentation.runtime import Runtime, open_runtime
 from proton_bench_plugins.instrumentation.settings import Settings
 
@@ -38,7 +47,8 @@ class InstrumentationCollector:
     def __init__(self, settings: Settings, runtime: Runtime | None = None) -> None:
         self._settings = settings
         self._runtime = runtime if runtime is not None else open_runtime(settings)
-        self._compilation = Compilation(settings, _inserter(settings))
+        self._rules = parse_passes(settings.passes) if settings.passes else ()
+        self._compilation = Compilation(settings, _inserter(self._rules))
         self._costs = KernelCosts(settings)
         self._heads = TritonHeads(
             {
@@ -49,7 +59,9 @@ class InstrumentationCollector:
         )
         self._announcement = Announcement()
         self._left_out: dict[str, int] = {}
-        self._bare: dict[str, None] = {}  # kernels of this mode without a record, in order
+        self._ran: dict[str, None] = {}  # kernels of this mode, in order
+        self._bare: dict[str, None] = {}  # those of them without a record
+        self._taken: set[str] = set()  # rules whose filters took an operation
         self._undo = contextlib.ExitStack()
 
     def start(self) -> None:
@@ -86,11 +98,12 @@ class InstrumentationCollector:
         }
 
     def remark(self, counts: Mapping[str, int]) -> str | None:
-        """Return why a session has no scopes of kernels, or what the records cost, or None."""
+        """Return why kernels have no scopes, what filters missed and records cost, or None."""
         del counts
+        said = [unmatched_filters(self._rules, [*self._ran], self._taken)]
         if self._bare and not self._costs.has_kernels:
-            return nothing_recorded(self._settings.passes, [*self._bare])
-        return self._costs.remark()
+            said = [said[0] or nothing_recorded(self._settings.passes, [*self._bare])]
+        return "; ".join(filter(None, [*said, self._costs.remark()])) or None
 
     def _attach(self, undo: contextlib.ExitStack) -> None:
         from triton.runtime import _allocation
@@ -145,11 +158,15 @@ class InstrumentationCollector:
         mode = str(metadata.get("instrumentation_mode") or "")
         if not mode.startswith(self._compilation.mode):
             return None
+        name = str(metadata.get("name"))
+        if name != KERNEL:
+            self._ran[name] = None
+            self._taken.update(filter(None, str(metadata.get(TAKEN, "")).split(",")))
         if not metadata.get("profile_scratch_size"):
-            self._bare[str(metadata.get("name"))] = None
+            self._bare[name] = None
             return None
         if LEFT_OUT in metadata:
-            self._left_out[str(metadata.get("name"))] = int(metadata[LEFT_OUT])
+            self._left_out[name] = int(metadata[LEFT_OUT])
         if ".ttgir" not in paths:
             raise ValueError(
                 "Triton kept no TTGIR of it, which names the scopes: unset TRITON_STORE_BINARY_ONLY"
@@ -169,12 +186,12 @@ def _set_allocator(allocation: Any, ours: Any) -> Callable[[], None]:
     return restore
 
 
-def _inserter(settings: Settings) -> Inserting | None:
-    if not settings.passes:
+def _inserter(rules: tuple[Rule, ...]) -> Inserting | None:
+    if not rules:
         return None
-    from proton_bench_plugins.instrumentation.passes import Inserter, parse_passes
+    from proton_bench_plugins.instrumentation.passes import Inserter
 
-    return Inserter(parse_passes(settings.passes))
+    return Inserter(rules)
 
 
 def _described(settings: Settings) -> dict[str, Any]:

@@ -60,10 +60,25 @@ def test_the_text_of_passes_survives_the_mode(runs: Runs) -> None:
 
 
 def test_filters_that_leave_nothing_leave_the_source_its_scopes(runs: Runs) -> None:
-    found = runs[0]["loads:kernel=other"]
+    for run in runs:
+        found = run["loads:kernel=other"]
+        assert kinds(found["names"]) == sorted(OWN)
+        assert found["remark"] == (
+            "pass 'loads:kernel=other' matched no kernel; those that ran: add"
+        )
 
-    assert kinds(found["names"]) == sorted(OWN)
-    assert found["remark"] is None
+
+def test_filters_that_match_are_silent_also_for_cached_kernels(runs: Runs) -> None:
+    for run in runs:
+        assert run["stores,loops:line=1-999"]["remark"] is None
+
+
+def test_lines_that_match_nothing_are_named(runs: Runs) -> None:
+    for run in runs:
+        assert run["stores,loads:line=5000-"]["remark"] == (
+            "pass 'loads:line=5000-' matched no operation of add; --instrument=print-ops lists "
+            "what there is"
+        )
 
 
 def test_what_had_no_room_is_a_fact_of_the_session_also_of_cached_kernels(runs: Runs) -> None:

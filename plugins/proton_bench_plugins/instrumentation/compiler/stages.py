@@ -24,9 +24,11 @@ from proton_bench_plugins.instrumentation.compiler.space import check_space, nee
 from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["LEFT_OUT", "Inserting", "Stages"]
+__all__ = ["LEFT_OUT", "TAKEN", "Inserting", "Stages"]
 
+# What passes did to a kernel; both stay in Triton's cache with it.
 LEFT_OUT = "scopes_left_out"
+TAKEN = "passes_taken"
 _Stage = Callable[[Any, dict[str, Any]], Any]
 
 
@@ -133,7 +135,8 @@ class Stages:
             elif self._inserter is not None:
                 inserted = self._inserter.insert(module, kernel=kernel)
                 if left_out := len(getattr(inserted, "left_out", ())):
-                    metadata[LEFT_OUT] = left_out  # stays in Triton's cache with the kernel
+                    metadata[LEFT_OUT] = left_out
+                metadata[TAKEN] = ",".join(getattr(inserted, "taken", ()))
             return module
 
         return stage

@@ -18,6 +18,7 @@ __all__ = [
     "candidates",
     "cap",
     "kinds_wanted",
+    "rules_that_take",
     "scope_around",
 ]
 
@@ -104,6 +105,12 @@ def kinds_wanted(op: Op, rules: Sequence[Rule]) -> dict[str, bool]:
         if kind is not None:
             wanted[kind] = wanted.get(kind, False) or rule.takes_places(op.places)
     return wanted
+
+
+def rules_that_take(op: Op, rules: Sequence[Rule]) -> list[Rule]:
+    """Return the rules that ask for an operation and whose filters take it."""
+    asking = [rule for rule in rules if kind_in_pass(rule.name, op) is not None]
+    return [rule for rule in asking if rule.takes_places(op.places)]
 
 
 def scope_around(op: Op, kind: str, number: int) -> Scope:

@@ -22,6 +22,7 @@ from proton_bench_plugins.instrumentation.passes.choice import (
     Scope,
     candidates,
     cap,
+    rules_that_take,
 )
 from proton_bench_plugins.instrumentation.passes.listing import (
     list_scopes,
@@ -37,6 +38,7 @@ __all__ = ["Inserted", "Inserter"]
 _RECORD = "proton.record"
 _SCOPE_OPS = (_RECORD, "proton.allocate_event")
 _DIGITS = 16
+_KEPT = "left out, taken"  # what Triton's cache keeps of us beside a kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,14 @@ class Inserted:
         scopes: Scopes that were put in, in program order; with ``print-ops`` those that would be.
         left_out: Scopes for which there was no room.
         skipped: Why the kernel was left as it is, "" where it was not.
+        taken: Rules, as texts, whose filters took an operation.
     """
 
     kernel: str
     scopes: tuple[Scope, ...] = ()
     left_out: tuple[Scope, ...] = ()
     skipped: str = ""
+    taken: tuple[str, ...] = ()
 
 
 class Inserter:
@@ -76,7 +80,7 @@ class Inserter:
         return any(rule.name == PRINT_OPS for rule in self._rules)
 
     def _digest(self) -> str:
-        texts = [f"{rule} {describe(rule.name)}" for rule in self._rules]
+        texts = [_KEPT, *(f"{rule} {describe(rule.name)}" for rule in self._rules)]
         if self.is_listing:
             # Listed is what is compiled: nothing may come out of a cache.
             texts.append(f"{os.getpid()} {time.time_ns()}")
@@ -109,14 +113,16 @@ class Inserter:
         tree = OpTree(module, builder)
         name_barrier_waits(tree.ops)
         found = candidates(tree.ops, rules)
+        taken = tuple({str(rule): None for op in tree.ops for rule in rules_that_take(op, rules)})
         names = [function.handle.get_str_attr("sym_name") for function in tree.functions]
         if found and len(names) != 1:
             others = ", ".join(str(name) for name in names)
-            return Inserted(kernel, skipped=f"Triton records in one function only, not in {others}")
+            why = f"Triton records in one function only, not in {others}"
+            return Inserted(kernel, skipped=why, taken=taken)
         inside, outside = cap(found, MAX_SCOPES - _scopes_in_source(tree.ops))
         if not self.is_listing:
             _insert_all(builder, inside)
-        return Inserted(kernel, _scopes(inside), _scopes(outside))
+        return Inserted(kernel, _scopes(inside), _scopes(outside), taken=taken)
 
 
 def _scopes_in_source(ops: Sequence[Op]) -> int:

@@ -18,7 +18,11 @@ from typing import Any
 
 from proton_bench import _native
 from proton_bench.capture.interpreted_kernel import close_scopes_above
-from proton_bench_plugins.instrumentation.passes.choice import kinds_wanted, scope_around
+from proton_bench_plugins.instrumentation.passes.choice import (
+    kinds_wanted,
+    rules_that_take,
+    scope_around,
+)
 from proton_bench_plugins.instrumentation.passes.interpreted_frames import Spot, find_spot
 from proton_bench_plugins.instrumentation.passes.interpreted_loops import LoopRewriter
 from proton_bench_plugins.instrumentation.passes.listing import list_scopes
@@ -76,6 +80,11 @@ class InterpretedScopes:
         """Whether an operation was bracketed so far."""
         return self._names.has_any
 
+    @property
+    def taken(self) -> frozenset[str]:
+        """Rules, as texts, whose filters took an operation so far."""
+        return frozenset(self._names.taken)
+
     def remove(self) -> None:
         """Put Triton's own methods back, and have kernels rewritten without scopes."""
         for patch in self._patches:
@@ -118,6 +127,7 @@ class _Names:
         self._known: dict[Hashable, str | None] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
         self._listed: dict[str, list[Any]] = {}
+        self.taken: set[str] = set()
 
     def find(self, op: str, frame: FrameType) -> str | None:
         """Return the name for the operation that a frame is at, None for no scope."""
@@ -144,6 +154,7 @@ class _Names:
         rules = applying(self._rules, spot.kernel)
         found = _op(op, spot.places)
         wanted = kinds_wanted(found, rules)
+        self.taken.update(str(rule) for rule in rules_that_take(found, rules))
         chosen = next((kind for kind, takes in wanted.items() if takes), None)
         name = None
         if chosen is not None:

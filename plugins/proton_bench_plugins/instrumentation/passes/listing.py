@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
 from proton_bench.capture.stderr import warn
 from proton_bench_plugins.instrumentation.passes.choice import MAX_SCOPES, Scope
 from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
+from proton_bench_plugins.instrumentation.passes.rule import Rule, at_work
 
-__all__ = ["list_scopes", "nothing_recorded", "report_left_out", "report_skipped"]
+__all__ = [
+    "list_scopes",
+    "nothing_recorded",
+    "report_left_out",
+    "report_skipped",
+    "unmatched_filters",
+]
 
 _SHOWN = 4
 
@@ -35,11 +42,10 @@ def list_scopes(kernel: str, scopes: Sequence[Scope], *, as_json: bool) -> None:
 
 def report_left_out(kernel: str, left_out: Sequence[Scope]) -> None:
     """Warn of operations for which there was no room."""
-    names = ", ".join(scope.name for scope in left_out[:_SHOWN])
-    more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+    names = _some([scope.name for scope in left_out])
     warn(
         f"kernel {kernel!r} has more operations to record than the {MAX_SCOPES} scopes that "
-        f"records can tell apart; left out: {names}{more}; narrow the passes by "
+        f"records can tell apart; left out: {names}; narrow the passes by "
         f"`:line=` or ask for fewer"
     )
 
@@ -58,9 +64,7 @@ def nothing_recorded(passes: str, kernels: Sequence[str] = ()) -> str | None:
     """
     if PRINT_OPS in passes:
         return None
-    names = ", ".join(kernels[:_SHOWN])
-    more = f" and {len(kernels) - _SHOWN} more" if len(kernels) > _SHOWN else ""
-    which = f"the kernels that ran ({names}{more})" if kernels else "the kernels that ran"
+    which = f"the kernels that ran ({_some(kernels)})" if kernels else "the kernels that ran"
     if not passes:
         return (
             f"{which} have no scopes in their source; --instrument=loops,loads,dots brackets "
@@ -70,3 +74,36 @@ def nothing_recorded(passes: str, kernels: Sequence[str] = ()) -> str | None:
         f"passes {passes!r} found nothing to record in {which}; --instrument=print-ops lists what "
         "there is"
     )
+
+
+def unmatched_filters(
+    rules: Sequence[Rule], kernels: Sequence[str], taken: Collection[str]
+) -> str | None:
+    """Return which filters took nothing in a whole session, None where all took something.
+
+    Args:
+        rules: What ``parse_passes`` returned.
+        kernels: Names of the kernels that ran.
+        taken: Rules, as texts, whose filters took an operation.
+    """
+    if not kernels:
+        return None
+    said = [_unmatched(rule, kernels) for rule in at_work(rules) if str(rule) not in taken]
+    return "; ".join(filter(None, said)) or None
+
+
+def _unmatched(rule: Rule, kernels: Sequence[str]) -> str | None:
+    meant = [kernel for kernel in kernels if rule.takes_kernel(kernel)]
+    if not meant:
+        return f"pass '{rule}' matched no kernel; those that ran: {_some(kernels)}"
+    if not (rule.files or rule.lines):
+        return None  # it asked for all of a kernel's operations, and there are none
+    return (
+        f"pass '{rule}' matched no operation of {_some(meant)}; --instrument=print-ops lists what "
+        "there is"
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
 from proton_bench_plugins.instrumentation.passes.source_place import Place
 
-__all__ = ["Rule", "applying"]
+__all__ = ["Rule", "applying", "at_work"]
 
 Lines = tuple[int, int]
 
@@ -50,17 +51,27 @@ class Rule:
         return in_file and in_lines
 
     def __str__(self) -> str:
-        lines = "|".join(f"{low}-{high}" for low, high in self.lines)
+        lines = "|".join(_written(*each) for each in self.lines)
         filters = (("kernel", "|".join(self.kernels)), ("file", "|".join(self.files)))
         parts = [f"{key}={value}" for key, value in (*filters, ("line", lines)) if value]
         return ":".join([self.name, *parts, *(["json"] if self.as_json else [])])
 
 
 def applying(rules: Sequence[Rule], kernel: str) -> list[Rule]:
-    """Return the rules for a kernel; ``print-ops`` beside others lists what they would do."""
-    others = [rule for rule in rules if rule.name != PRINT_OPS]
-    return [rule for rule in others or rules if rule.takes_kernel(kernel)]
+    """Return the rules for a kernel."""
+    return [rule for rule in at_work(rules) if rule.takes_kernel(kernel)]
+
+
+def at_work(rules: Sequence[Rule]) -> Sequence[Rule]:
+    """Return the rules that choose: ``print-ops`` beside others lists what they would do."""
+    return [rule for rule in rules if rule.name != PRINT_OPS] or rules
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatch.fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def _written(low: int, high: int) -> str:
+    if low == high:
+        return str(low)
+    return f"{low}-" if high == sys.maxsize else f"{low}-{high}"

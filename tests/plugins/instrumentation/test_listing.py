@@ -1,0 +1,53 @@
+"""What a session says of filters that took nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from proton_bench_plugins.instrumentation.passes import parse_passes
+from proton_bench_plugins.instrumentation.passes.listing import unmatched_filters
+
+KERNELS = ("add", "matmul", "softmax", "reduce", "scan")
+
+
+@pytest.mark.parametrize(
+    ("text", "taken", "said"),
+    [
+        (
+            "loads:kernel=zzz",
+            "",
+            "pass 'loads:kernel=zzz' matched no kernel; those that ran: add, ",
+        ),
+        ("print-ops:kernel=zzz", "", "pass 'print-ops:kernel=zzz' matched no kernel"),
+        ("loads:kernel=add:line=9", "", "'loads:kernel=add:line=9' matched no operation of add;"),
+        ("stores:file=x.py", "", "'stores:file=x.py' matched no operation of add, matmul, softmax"),
+        ("loads:line=3-7|9-", "", "'loads:line=3-7|9-' matched no operation of"),
+    ],
+)
+def test_filter_that_took_nothing_is_named(text: str, taken: str, said: str) -> None:
+    assert said in (unmatched_filters(parse_passes(text), KERNELS, [taken]) or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("loads", ""),
+        ("dots:kernel=mat*", ""),
+        ("loads:line=9", "loads:line=9"),
+        ("loads:line=9-9", "loads:line=9"),
+        ("loads,print-ops:kernel=zzz", ""),
+    ],
+)
+def test_filters_that_took_something_are_not(text: str, taken: str) -> None:
+    assert unmatched_filters(parse_passes(text), KERNELS, [taken]) is None
+
+
+def test_all_are_named_on_one_line_and_few_kernels() -> None:
+    said = unmatched_filters(parse_passes("loads:kernel=a,stores:kernel=b"), KERNELS, []) or ""
+
+    assert said.count("matched no kernel; those that ran: add, matmul, softmax, reduce and 1") == 2
+    assert "\n" not in said
+
+
+def test_without_kernels_nothing_is_known() -> None:
+    assert unmatched_filters(parse_passes("loads:kernel=a"), [], []) is None
