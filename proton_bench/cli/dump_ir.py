@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from proton_bench.capture.stderr import warn
 from proton_bench.capture.target import TargetKind
 from proton_bench.cli.options import CONTEXT_SETTINGS, ModuleOption, TargetArgument
 from proton_bench.cli.run import interpreter_flags
@@ -32,7 +33,8 @@ def command(
         typer.Option(
             "--only",
             metavar="SUFFIX",
-            help="Keep files with this suffix alone, e.g. ttgir; may be given several times.",
+            help="Keep files with this suffix alone, e.g. ttgir; may be given several times. "
+            "Where no file has it, all are kept.",
         ),
     ] = None,
     module: ModuleOption = None,
@@ -46,14 +48,16 @@ def command(
     words = read_target(target or [], module, lambda _word: ": check the path")
     folder = _new_folder(output)
     done = subprocess.run(_line(words), env=_environment(folder), check=False)
-    _keep(folder, only or ())
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     if not files and done.returncode == 0:
         raise TargetFailedError(
             "the program compiled no Triton kernel, so there is no IR: is a GPU visible, and "
             "TRITON_INTERPRET not set?"
         )
-    for path in files:
+    kept = _kept(files, only) if only else files
+    if files and not kept:
+        _report_nothing_kept(files, f"--only {' '.join(only or ())}", output, done.returncode)
+    for path in kept:
         typer.echo(output / path.relative_to(folder))
     return done.returncode if done.returncode >= 0 else _SHELL_SIGNAL - done.returncode
 
@@ -98,8 +102,21 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _keep(folder: Path, suffixes: Sequence[str]) -> None:
-    kept = {f".{suffix.lstrip('.')}" for suffix in suffixes}
-    for path in folder.rglob("*") if kept else ():
-        if path.is_file() and path.suffix not in kept:
-            path.unlink()
+def _kept(files: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
+    """Remove the files that were not asked for; where that would be all, none."""
+    wanted = {f".{suffix.lstrip('.')}" for suffix in suffixes}
+    kept = [path for path in files if path.suffix in wanted]
+    for path in {*files} - {*kept} if kept else ():
+        path.unlink()
+    return kept
+
+
+def _report_nothing_kept(files: Sequence[Path], only: str, output: Path, returncode: int) -> None:
+    kernels = ", ".join(sorted({path.stem for path in files}))
+    found = ", ".join(sorted({path.suffix.lstrip(".") for path in files}))
+    message = (
+        f"{only} matches no file, so all were kept in {output}: of {kernels} there are {found}"
+    )
+    if returncode == 0:
+        raise UsageError(message)
+    warn(message)  # the exit code is the program's

@@ -94,6 +94,28 @@ def test_every_stage_is_listed(python: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "unwanted.hatchet").exists()
 
 
+def test_a_suffix_that_no_file_has_keeps_all_and_names_what_there_is(
+    python: Run, tmp_path: Path
+) -> None:
+    done = python("-m", "proton_bench", "dump-ir", "--only", "zzz", PROGRAM)
+
+    assert done.returncode == 2
+    assert (
+        "--only zzz matches no file, so all were kept in ir: of plain_add there are" in done.stderr
+    )
+    assert ".ttgir" not in done.stdout
+    assert {path.suffix for path in (tmp_path / "ir").rglob("*.*")} >= {".ttir", ".ttgir", ".ptx"}
+
+
+def test_exit_code_of_a_program_that_fails_stands_also_where_no_file_is_kept(python: Run) -> None:
+    code = f"import runpy; runpy.run_path({PROGRAM!r}, run_name='__main__'); raise SystemExit(7)"
+
+    done = python("-m", "proton_bench", "dump-ir", "--only", "zzz", "python", "-c", code)
+
+    assert done.returncode == 7
+    assert "warning: --only zzz matches no file" in done.stderr
+
+
 def test_a_folder_with_files_is_left_alone(python: Run, tmp_path: Path) -> None:
     (tmp_path / "ir").mkdir()
     (tmp_path / "ir" / "edited.ttgir").write_text("precious")
