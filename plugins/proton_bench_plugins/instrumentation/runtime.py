@@ -94,10 +94,11 @@ class NativeRuntime:
             self._calibration.note(function)
             self._native.add_kernel(function, {**layout, "programs": [], "private": True})
             return
-        on_cuda = kernel.target.get("backend") == "cuda"
-        cost = self._calibration.cost(kernel.mode) if on_cuda else None
-        if cost is not None and self._settings.deducts_cost:
-            layout["record_cost"] = cost
+        # Measuring compiles and launches a kernel of ours: only for who has a use for the cost.
+        if self._settings.deducts_cost and kernel.target.get("backend") == "cuda":
+            cost = self._calibration.cost(kernel.mode)
+            if cost is not None:
+                layout["record_cost"] = cost
         self._native.add_kernel(function, layout)
 
     def facts(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,8 +35,20 @@ KERNEL = KernelScopes(
     target={"backend": "cuda", "arch": 90, "warp_size": 32},
     mode="proton_bench:0",
 )
-# What a device was measured to take for a record.
-CALIBRATION = SimpleNamespace(cost=lambda *_: 32, facts=lambda: {"record_cost_cycles": {"0": 32}})
+
+
+class Measured:
+    """What a device was measured to take for a record, where somebody asks."""
+
+    def __init__(self) -> None:
+        self.modes: list[str] = []
+
+    def cost(self, mode: str) -> int:
+        self.modes.append(mode)
+        return 32
+
+    def facts(self) -> dict[str, Any]:
+        return {"record_cost_cycles": {"0": 32}} if self.modes else {}
 
 
 class Native:
@@ -85,7 +98,8 @@ def test_the_native_runtime_gets_the_limits_and_the_kernels(
     native: list[Native], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = open_runtime(Settings(byte_limit=1 << 20, trace=True))
-    monkeypatch.setattr(runtime, "_calibration", CALIBRATION)
+    measured = Measured()
+    monkeypatch.setattr(runtime, "_calibration", measured)
 
     runtime.add_kernel(7, KERNEL)
 
@@ -96,18 +110,35 @@ def test_the_native_runtime_gets_the_limits_and_the_kernels(
     }
     assert native[0].kernels[7]["name"] == "matmul"
     assert "record_cost" not in native[0].kernels[7]
-    assert runtime.facts() == {"launches": 3, "record_cost_cycles": {"0": 32}}
+    assert measured.modes == []  # nothing is deducted, so nothing is launched to measure it
+    assert runtime.facts() == {"launches": 3}
 
 
 def test_the_cost_of_records_is_taken_off_where_the_mode_says_so(
     native: list[Native], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = open_runtime(Settings(optimizations=("time_shift",)))
-    monkeypatch.setattr(runtime, "_calibration", CALIBRATION)
+    measured = Measured()
+    monkeypatch.setattr(runtime, "_calibration", measured)
 
     runtime.add_kernel(7, KERNEL)
 
     assert native[0].kernels[7]["record_cost"] == 32
+    assert measured.modes == [KERNEL.mode]
+    assert runtime.facts() == {"launches": 3, "record_cost_cycles": {"0": 32}}
+
+
+def test_no_cost_is_measured_where_no_device_reads_the_records(
+    native: list[Native], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = open_runtime(Settings(optimizations=("time_shift",)))
+    measured = Measured()
+    monkeypatch.setattr(runtime, "_calibration", measured)
+
+    runtime.add_kernel(7, replace(KERNEL, target={"backend": "hip", "arch": "gfx942"}))
+
+    assert measured.modes == []
+    assert "record_cost" not in native[0].kernels[7]
 
 
 @pytest.mark.parametrize(("has_register", "expected"), [(True, 0), (False, 1 << 31)])
