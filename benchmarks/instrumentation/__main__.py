@@ -25,8 +25,8 @@ from benchmarks.instrumentation.report import print_report
 from benchmarks.instrumentation.results import Results
 from benchmarks.instrumentation.rounds import measure_round
 from benchmarks.overhead.plan import Arm
-from benchmarks.overhead.results import machine
 from benchmarks.overhead.runner import ROOT, Setting
+from benchmarks.round_results import machine, merged
 
 __all__ = ["main", "parse"]
 
@@ -103,9 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; 1 if a row fails or a result is wrong."""
     options = parse(arguments)
     if options.command == "report":
-        parts = [Results.load(path) for path in options.files or [options.json]]
-        rounds = [each for part in parts for each in part.rounds]
-        return 0 if print_report(Results(parts[0].machine, parts[0].settings, rounds)) else 1
+        files = options.files or [options.json]
+        return 0 if print_report(merged([Results.load(path) for path in files])) else 1
     settings = {"seed": options.seed, "blocks": options.blocks, "dry": options.dry}
     resumes = options.resume and options.json.exists()
     results = Results.load(options.json) if resumes else Results(machine(), settings)

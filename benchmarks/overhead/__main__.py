@@ -26,8 +26,9 @@ from benchmarks.overhead.agreement import compare
 from benchmarks.overhead.plan import ARMS, WORKLOADS, chosen
 from benchmarks.overhead.preparation import setting_of
 from benchmarks.overhead.report import ROWS, print_report
-from benchmarks.overhead.results import Results, machine, merged
+from benchmarks.overhead.results import Results
 from benchmarks.overhead.runner import Measured, measure_round
+from benchmarks.round_results import machine, merged
 
 __all__ = ["main", "measure", "parse"]
 

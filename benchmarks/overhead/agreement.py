@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.interleaved import Interval, median
 from benchmarks.overhead.plan import Arm
-from benchmarks.overhead.results import machine
 from benchmarks.overhead.runner import ArmProcess, Setting, processes
+from benchmarks.round_results import machine
 
 __all__ = ["WORKLOADS", "Agreement", "Window", "backward_agrees", "base_name", "compare", "judge"]
 

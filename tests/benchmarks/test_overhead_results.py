@@ -12,7 +12,8 @@ from overhead_results import measured, results
 
 from benchmarks.overhead.__main__ import measure, parse
 from benchmarks.overhead.plan import ARMS, WORKLOADS, chosen
-from benchmarks.overhead.results import Results, SchemaError, merged
+from benchmarks.overhead.results import Results
+from benchmarks.round_results import SchemaError, merged
 
 
 def once(order: random.Random) -> dict[str, Any]:
