@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.overhead import runner
 from benchmarks.overhead.plan import Arm, chosen
 from benchmarks.overhead.runner import ArmProcess, Lockstep, Setting, measure_round, processes
 
@@ -20,6 +23,7 @@ class FakeProcess:
     def __init__(self, name: str, log: Log, fails: str = "") -> None:
         self.name, self.log, self.fails = name, log, fails
         self.is_lost = False
+        self.error = ""
 
     def send(self, do: str, workload: str = "") -> None:
         self.log.append((self.name, do, workload))
@@ -98,17 +102,6 @@ def test_an_arm_that_fails_in_one_workload_goes_on_with_the_next() -> None:
     assert results["none"]["workloads"]["tiny"]["profiled"] == [1.0] * 9
 
 
-def test_a_round_measures_in_fresh_processes() -> None:
-    setting = Setting("cpu", blocks=1)
-
-    result = measure_round(chosen(["none"], ["tiny", "matmul"]), setting, random.Random(0))
-
-    assert result["none"]["error"] is None
-    tiny = result["none"]["workloads"]["tiny"]
-    assert len(tiny["bare"]) == len(tiny["profiled"]) == 3
-    assert tiny["bare"][0] > 0
-
-
 def test_a_process_that_cannot_prepare_is_lost_and_says_why(tmp_path: Path) -> None:
     arms = {"odd": Arm("odd", "none", ("no such workload",))}
 
@@ -133,11 +126,34 @@ def test_a_process_that_ended_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_apart", [False, True])
-def test_arms_run_together_or_apart(is_apart: bool) -> None:
-    setting = Setting("cpu", blocks=1, apart=is_apart)
+def test_a_round_measures_in_fresh_processes() -> None:
+    arms = chosen(["none", "torch"], ["tiny"])
+    arms["none"] = Arm("none", "none", ("tiny", "matmul"))
 
-    result = measure_round(chosen(["none", "torch"], ["tiny"]), setting, random.Random(0))
+    result = measure_round(arms, Setting("cpu", blocks=1), random.Random(0))
 
     assert {name: each["error"] for name, each in result.items()} == {"none": None, "torch": None}
+    tiny = result["none"]["workloads"]["tiny"]
+    assert len(tiny["bare"]) == len(tiny["profiled"]) == 3
+    assert tiny["bare"][0] > 0
     assert result["torch"]["workloads"]["tiny"]["bytes"] > 0
+
+
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_arms_run_together_or_apart(monkeypatch: pytest.MonkeyPatch, is_apart: bool) -> None:
+    together: list[set[str]] = []
+
+    @contextmanager
+    def fakes(arms: Mapping[str, Arm], **_: object) -> Iterator[dict[str, Any]]:
+        together.append({*arms})
+        yield {name: FakeProcess(name, []) for name in arms}
+
+    monkeypatch.setattr(runner, "processes", fakes)
+    arms = chosen(["none", "torch"], ["tiny"])
+
+    result = measure_round(arms, Setting("cpu", blocks=1, apart=is_apart), random.Random(0))
+
+    assert {*result} == {"none", "torch"}
+    assert all(len(each["workloads"]["tiny"]["profiled"]) == 3 for each in result.values())
+    assert len(together) == (2 if is_apart else 1)
+    assert {name for group in together for name in group} == {"none", "torch"}
