@@ -95,7 +95,9 @@ def test_a_broken_process_is_told_with_its_last_words(
     with pytest.raises(StudyError, match="failed twice: it ended with 1"):
         measure(archive, Measuring(1, tmp_path))
 
-    assert "attempt 2" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "attempt 2" in said
+    assert "ValueError: kind 'no-such-kind': choose from operators" in said
 
 
 def test_a_process_that_does_not_end_is_given_up(tmp_path: Path) -> None:

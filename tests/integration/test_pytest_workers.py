@@ -262,9 +262,8 @@ def test_what_a_killed_worker_left_half_written_is_used(
     assert profile.provenance.to_plain()["parts"][-1]["partial"] is True
 
 
-@pytest.mark.parametrize("stop", ["-x", "--maxfail=1"])
 def test_stopping_at_a_failure_keeps_code_and_profile(
-    pytester: pytest.Pytester, run_pytest: RunPytest, stop: str
+    pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     pytester.makepyfile(
         """
@@ -275,8 +274,8 @@ def test_stopping_at_a_failure_keeps_code_and_profile(
         """
     )
 
-    plain = run_pytest("-n", "2", stop)
-    result = run_pytest("--proton", "-n", "2", stop)
+    plain = run_pytest("-n", "2", "-x")
+    result = run_pytest("--proton", "-n", "2", "-x")
 
     assert result.ret == plain.ret
     assert nodes_of_tests(pytester.path / "proton.proton")

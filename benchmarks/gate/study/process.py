@@ -20,6 +20,7 @@ from benchmarks.gate.study.plan import CANARY, FLUSH, Plan, Step, Work
 __all__ = ["main", "record"]
 
 _WARM = 1
+_KINDS = ("operators", "interpreter", "cuda")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def _launch(step: Step, work: Work, *, device: _Device, under: Any, times: int) 
 
 
 def _device(plan: Plan) -> _Device:
+    if plan.kind not in _KINDS:
+        raise ValueError(f"kind {plan.kind!r}: choose from {', '.join(_KINDS)}")
     if plan.kind == "operators":
         from benchmarks.gate.study.torch_work import make_works as make_operators
 
