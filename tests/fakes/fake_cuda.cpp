@@ -3,12 +3,13 @@
 //   FAKE_CUDA_DEVICES  number of devices (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
 //   FAKE_CUDA_LAUNCHES "1": cuLaunchKernel is seen by the double of libcupti in FAKE_CUPTI_LIB
 //   FAKE_CUDA_FAIL     "cuCtxSynchronize=700": entry points that return a code
-// Streams are synchronous. The kernels that reduce records run on the host (emulated_kernels.h),
-// others do nothing.
+// What streams are given runs at once, in the order that events ask for (fake_cuda_streams.h). The
+// kernels that reduce records run on the host (emulated_kernels.h), others do nothing.
 // When libcupti's double is loaded under the name in FAKE_CUPTI_LIB, cuCtxSynchronize completes the
 // records that it holds back for the current context, or ends the captures that are open.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -143,6 +144,7 @@ bool launches_are_seen() {
 }
 
 bool break_open_captures();
+void wait_for_streams(const void *only);
 
 } // namespace
 
@@ -288,6 +290,7 @@ EXPORT int cuCtxSynchronize() {
   ++synchronisations;
   if (break_open_captures())
     return kErrorStreamCaptureUnsupported;
+  wait_for_streams(nullptr);
   return wait_for(context_id(current()));
 }
 

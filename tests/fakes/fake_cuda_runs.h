@@ -3,10 +3,10 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <vector>
 
 #include "emulated_kernels.h"
+#include "fake_cuda_streams.h"
 
 namespace {
 
@@ -18,7 +18,6 @@ struct FakeCapture {
   bool is_broken = false;
   std::map<unsigned long long, std::vector<std::function<void()>>> graphs;
 };
-std::recursive_mutex work_mutex;
 FakeCapture &capture() {
   static auto *instance = new FakeCapture;
   return *instance;
@@ -32,13 +31,13 @@ bool break_open_captures() {
   return capture().id != 0;
 }
 
-/// Runs the work, or keeps it for the graph.
+/// Runs the work when what is before it on the stream is over, or keeps it for the graph.
 void run_on(void *stream, std::function<void()> work) {
   std::lock_guard lock(work_mutex);
   if (is_captured(stream))
     capture().graphs[capture().id].push_back(std::move(work));
   else
-    work();
+    enqueue(stream, {nullptr, 0, std::move(work)});
 }
 
 // Memory of the device, so that a test finds what is not given back.
@@ -63,11 +62,6 @@ int release(void *memory) {
     return cuda::kErrorInvalidValue;
   std::free(memory);
   return cuda::kSuccess;
-}
-
-void *new_handle() {
-  static std::atomic<uint64_t> newest{0};
-  return reinterpret_cast<void *>(5ULL << 44 | ++newest << 4);
 }
 
 const char *const kOwnKernels[] = {"proton_bench_reduce", "proton_bench_harvest",

@@ -1,4 +1,4 @@
-// The part of libcuda's double that runs work: memory, streams, events, modules and kernels.
+// The part of libcuda's double that runs work: memory, captures, modules and kernels.
 // Included by fake_cuda.cpp.
 #pragma once
 
@@ -22,41 +22,6 @@ EXPORT int cuStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long lo
 EXPORT int cuStreamGetId(void *stream, unsigned long long *id) {
   FAULT(cuStreamGetId);
   *id = reinterpret_cast<uintptr_t>(stream) + 1;
-  return cuda::kSuccess;
-}
-EXPORT int cuStreamCreate(void **stream, unsigned) {
-  FAULT(cuStreamCreate);
-  *stream = new_handle();
-  return cuda::kSuccess;
-}
-EXPORT int cuStreamDestroy_v2(void *) {
-  FAULT(cuStreamDestroy_v2);
-  return cuda::kSuccess;
-}
-EXPORT int cuStreamSynchronize(void *) {
-  FAULT(cuStreamSynchronize);
-  return cuda::kSuccess;
-}
-EXPORT int cuStreamWaitEvent(void *, void *, unsigned) {
-  FAULT(cuStreamWaitEvent);
-  return cuda::kSuccess;
-}
-
-EXPORT int cuEventCreate(void **event, unsigned) {
-  FAULT(cuEventCreate);
-  *event = new_handle();
-  return cuda::kSuccess;
-}
-EXPORT int cuEventDestroy_v2(void *) {
-  FAULT(cuEventDestroy_v2);
-  return cuda::kSuccess;
-}
-EXPORT int cuEventRecord(void *, void *) {
-  FAULT(cuEventRecord);
-  return cuda::kSuccess;
-}
-EXPORT int cuEventSynchronize(void *) {
-  FAULT(cuEventSynchronize);
   return cuda::kSuccess;
 }
 

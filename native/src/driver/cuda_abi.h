@@ -173,6 +173,7 @@ using StreamWaitEvent = Result (*)(void *stream, void *event, unsigned flags);
 using EventCreate = Result (*)(void **event, unsigned flags);
 using EventDestroy = Result (*)(void *event); ///< cuEventDestroy_v2
 using EventRecord = Result (*)(void *event, void *stream);
+using EventQuery = Result (*)(void *event); ///< kErrorNotReady while it is not over
 using EventSynchronize = Result (*)(void *event);
 using ModuleLoadData = Result (*)(void **module, const void *image);
 using ModuleUnload = Result (*)(void *module);

@@ -38,6 +38,7 @@ const char *resolve_needed(const SharedLibrary &library, CudaWorkFunctions &to) 
   need("cuEventCreate", to.event_create);
   need("cuEventDestroy_v2", to.event_destroy);
   need("cuEventRecord", to.event_record);
+  need("cuEventQuery", to.event_query);
   need("cuEventSynchronize", to.event_synchronize);
   return missing;
 }

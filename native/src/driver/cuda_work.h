@@ -33,6 +33,7 @@ struct CudaWorkFunctions {
   cuda::function::EventCreate event_create = nullptr;
   cuda::function::EventDestroy event_destroy = nullptr;
   cuda::function::EventRecord event_record = nullptr;
+  cuda::function::EventQuery event_query = nullptr;
   cuda::function::EventSynchronize event_synchronize = nullptr;
   // optional
   cuda::function::DevicePrimaryCtxRetain device_primary_ctx_retain = nullptr;

@@ -162,5 +162,6 @@ SAME_CALL(StreamGetCaptureInfo, cuStreamGetCaptureInfo); // _v2; of 13 the heade
 SAME_CALL(EventCreate, cuEventCreate);
 SAME_CALL(EventDestroy, cuEventDestroy);
 SAME_CALL(EventRecord, cuEventRecord);
+SAME_CALL(EventQuery, cuEventQuery);
 SAME_CALL(EventSynchronize, cuEventSynchronize);
 SAME_CALL(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode);

@@ -93,6 +93,28 @@ void DeviceContext::free_host(void *memory) const noexcept {
   work_.functions().mem_free_host(memory);
 }
 
+void *DeviceContext::copy_stream() {
+  const CudaWorkFunctions &functions = work_.functions();
+  RelaxedCapture relaxed(functions);
+  if (!copy_stream_)
+    work_.check(functions.stream_create(&copy_stream_, cuda::kStreamNonBlocking), "cuStreamCreate",
+                "making a stream for timelines");
+  return copy_stream_;
+}
+
+void *DeviceContext::make_event(const std::string &purpose) const {
+  const CudaWorkFunctions &functions = work_.functions();
+  RelaxedCapture relaxed(functions);
+  void *event = nullptr;
+  work_.check(functions.event_create(&event, cuda::kEventDisableTiming), "cuEventCreate", purpose);
+  return event;
+}
+
+bool DeviceContext::is_over(void *event) const noexcept {
+  RelaxedCapture relaxed(work_.functions());
+  return work_.functions().event_query(event) == cuda::kSuccess;
+}
+
 cuda::Result DeviceContext::reduce(const device::ReduceTask &task, const device::ReduceShape &shape,
                                    void *stream) const noexcept {
   return launch(work_.functions(), reduce_, task, shape.blocks, shape.warps * device::kLanes,
@@ -121,9 +143,11 @@ uint64_t DeviceContext::release() noexcept {
   uint64_t failed = 0;
   if (side_stream_)
     failed += functions.stream_destroy(side_stream_) == cuda::kSuccess ? 0 : 1;
+  if (copy_stream_)
+    failed += functions.stream_destroy(copy_stream_) == cuda::kSuccess ? 0 : 1;
   if (module_)
     failed += functions.module_unload(module_) == cuda::kSuccess ? 0 : 1;
-  side_stream_ = module_ = nullptr;
+  side_stream_ = copy_stream_ = module_ = nullptr;
   return failed;
 }
 

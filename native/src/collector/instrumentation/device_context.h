@@ -25,6 +25,9 @@ public:
   bool may_skip_programs() const { return capability_major_ >= 10; }
   /// A stream of ours that waits for no other.
   void *side_stream() const { return side_stream_; }
+  /// One more, for what follows launches without standing on their streams; null before
+  /// `copy_stream`.
+  void *made_copy_stream() const { return copy_stream_; }
   const CudaWork &work() const { return work_; }
 
   // The following want the context to be current.
@@ -35,6 +38,13 @@ public:
   /// Memory of the host that the device can write. Throws Error(kUnavailable).
   void *allocate_host(size_t bytes, const std::string &purpose) const;
   void free_host(void *memory) const noexcept;
+
+  /// Made by the first call. Throws Error(kUnavailable).
+  void *copy_stream();
+  /// An event without times. Throws Error(kUnavailable).
+  void *make_event(const std::string &purpose) const;
+  /// Whether the device got to the event's newest record. An event that cannot tell is not over.
+  bool is_over(void *event) const noexcept;
 
   cuda::Result reduce(const device::ReduceTask &task, const device::ReduceShape &shape,
                       void *stream) const noexcept;
@@ -56,6 +66,7 @@ private:
   uint32_t capability_major_ = 0;
   void *module_ = nullptr;
   void *side_stream_ = nullptr;
+  void *copy_stream_ = nullptr;
   void *reduce_ = nullptr;
   void *harvest_ = nullptr;
   void *anchor_ = nullptr;

@@ -103,7 +103,8 @@ cuda::DevicePointer InstrumentationRuntime::allocate(size_t bytes, void *stream)
   }
   ScratchPool &pool = context.pool(stream, capture_id);
   TraceLayout layout = trace_layout(context.device(), bytes);
-  ScratchBuffer &buffer = pool.take(options_.trace ? layout.bytes() : bytes);
+  ScratchBuffer &buffer =
+      pool.take(options_.trace ? layout.bytes() : bytes, stream, options_.trace);
   if (buffer.is_dirty && capture_id == 0)
     buffer.is_dirty =
         context.device().clear(buffer.address, buffer.bytes, stream) != cuda::kSuccess;
@@ -167,21 +168,27 @@ void InstrumentationRuntime::end(const OpenLaunch &launch, const Kernel &kernel,
 /// [lock held]
 void InstrumentationRuntime::finish(const OpenLaunch &launch, const Kernel &kernel,
                                     const Capture &at) {
+  void *stream = launch.stream;
   if (copies_ && !kernel->is_private) {
     DeviceContext &device = places_->current().device();
+    TraceLaunch traced{kernel, at, trace_layout(device, launch.bytes), launch.buffer->address,
+                       stream};
     try {
-      copies_->copy(device, {kernel, at, trace_layout(device, launch.bytes), launch.buffer->address,
-                             launch.stream});
-    } catch (const Error &) { // the totals are there nevertheless
+      work_->check(TraceCopies::mark(device, traced, traced.layout.after_at()), "cuLaunchKernel",
+                   "noting the clocks after a launch");
+      launch.pool->hand_over(*launch.buffer, stream);
+      stream = device.copy_stream();
+      copies_->copy(device, traced); // before the reduction, which clears what it has read
+    } catch (const Error &) {        // the totals are there nevertheless
       lose(kFailedCopy, 1);
     }
   }
-  reduce(launch, kernel, at);
+  reduce(launch, kernel, at, stream);
 }
 
-/// Has the launch's records reduced behind it on its stream. [lock held]
+/// Has the launch's records reduced on a stream that they are there on. [lock held]
 void InstrumentationRuntime::reduce(const OpenLaunch &launch, const Kernel &kernel,
-                                    const Capture &at) {
+                                    const Capture &at, void *stream) {
   ContextPlaces &context = places_->current();
   DeviceContext &device = context.device();
   device::ReduceTask task = kernel->task;
@@ -192,7 +199,7 @@ void InstrumentationRuntime::reduce(const OpenLaunch &launch, const Kernel &kern
   device::ReduceShape shape = device::reduce_shape(
       task.scopes, task.segments, task.programs, device.processors(), sizeof(ScopeTotals::buckets));
   task.local_buckets = shape.local_buckets;
-  if (device.reduce(task, shape, launch.stream) != cuda::kSuccess) {
+  if (device.reduce(task, shape, stream) != cuda::kSuccess) {
     lose(kFailedReduction, 1);
     return;
   }
@@ -203,7 +210,7 @@ void InstrumentationRuntime::reduce(const OpenLaunch &launch, const Kernel &kern
   // next launch, if it has programs that never run.
   if (device.may_skip_programs())
     launch.buffer->is_dirty =
-        device.clear(launch.buffer->address, launch.bytes, launch.stream) != cuda::kSuccess;
+        device.clear(launch.buffer->address, launch.bytes, stream) != cuda::kSuccess;
 }
 
 void InstrumentationRuntime::lose(const char *reason, uint64_t count) noexcept {
@@ -213,12 +220,19 @@ void InstrumentationRuntime::lose(const char *reason, uint64_t count) noexcept {
 
 /// Waits for the context, unless that would end a capture. [flush lock held, not the other]
 void InstrumentationRuntime::synchronize(ContextPlaces &context) noexcept {
+  bool is_capturing = false;
+  void *copies = nullptr;
   {
     std::lock_guard lock(mutex_);
-    if (context.is_capturing())
-      return;
+    is_capturing = context.is_capturing();
+    copies = context.device().made_copy_stream();
   }
-  work_->functions().ctx_synchronize(); // a failure shows where totals are read
+  // A failure shows where totals are read.
+  bool is_idle = !is_capturing && work_->functions().ctx_synchronize() == cuda::kSuccess;
+  if (is_idle || !copies)
+    return;
+  RelaxedCapture relaxed(work_->functions()); // this stream is never captured
+  work_->functions().stream_synchronize(copies);
 }
 
 /// What was reduced so far. [flush lock held, context current]
@@ -348,7 +362,7 @@ void InstrumentationRuntime::release() noexcept {
     bool is_used_by_graphs = context->graph_bytes() != 0;
     context->free_all();
     if (copies_)
-      copies_->free_all();
+      copies_->free_all(context->device());
     if (!is_used_by_graphs)
       context->device().release();
   }

@@ -80,7 +80,7 @@ private:
   void abandon_early() noexcept;
   void end(const OpenLaunch &launch, const Kernel &kernel, const Capture &at) noexcept;
   void finish(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
-  void reduce(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
+  void reduce(const OpenLaunch &launch, const Kernel &kernel, const Capture &at, void *stream);
   void lose(const char *reason, uint64_t count) noexcept;
   void synchronize(ContextPlaces &context) noexcept;
   void deliver() noexcept;

@@ -30,6 +30,8 @@ TraceCopies::~TraceCopies() {
   }
   has_work_.notify_all();
   thread_.join();
+  for (Job &job : aside_)
+    static_cast<void>(job.chunk.release()); // its context still runs, or is broken
 }
 
 cuda::Result TraceCopies::mark(DeviceContext &context, const TraceLaunch &launch,
@@ -42,27 +44,33 @@ cuda::Result TraceCopies::mark(DeviceContext &context, const TraceLaunch &launch
 
 void TraceCopies::copy(DeviceContext &context, const TraceLaunch &launch) {
   const CudaWork &work = context.work();
-  std::unique_ptr<Chunk> chunk = take_chunk(context, launch.layout.bytes());
-  cuda::Result result = mark(context, launch, launch.layout.after_at());
-  const char *call = "cuLaunchKernel";
-  if (result == cuda::kSuccess) {
-    call = "cuMemcpyDtoHAsync";
-    OwnWork own;
-    result = work.functions().memcpy_dtoh_async(chunk->memory, launch.buffer, launch.layout.bytes(),
-                                                launch.stream);
-  }
+  void *stream = context.copy_stream();
+  Jobs job;
+  job.push_back({&context, launch, take_chunk(context, launch.layout.bytes())});
+  const Chunk &chunk = *job.front().chunk;
+  const char *call = "cuMemcpyDtoHAsync";
+  OwnWork own;
+  cuda::Result result = work.functions().memcpy_dtoh_async(chunk.memory, launch.buffer,
+                                                           launch.layout.bytes(), stream);
   if (result == cuda::kSuccess) {
     call = "cuEventRecord";
-    result = work.functions().event_record(chunk->event, launch.stream);
+    result = work.functions().event_record(chunk.event, stream);
   }
   std::lock_guard lock(mutex_);
   if (result != cuda::kSuccess) {
-    // The copy may be on its way, so nobody else may have the chunk.
-    taken_bytes_ -= chunk->bytes;
+    put_aside(job);
     work.check(result, call, kPurpose);
   }
-  jobs_.push_back({&context, launch, std::move(chunk)});
+  jobs_.splice(jobs_.end(), job);
+  ++queued_;
   has_work_.notify_one();
+}
+
+/// The copy may be on its way, so nobody else may have the chunk. [lock held]
+void TraceCopies::put_aside(Jobs &job) noexcept {
+  taken_bytes_ -= job.front().chunk->bytes;
+  aside_.splice(aside_.end(), job);
+  has_room_.notify_all();
 }
 
 std::unique_ptr<TraceCopies::Chunk> TraceCopies::find_free(DeviceContext &context, size_t bytes) {
@@ -108,11 +116,13 @@ void TraceCopies::add_chunks(DeviceContext &context, size_t bytes) {
     auto chunk = std::make_unique<Chunk>();
     chunk->context = &context;
     chunk->bytes = bytes;
-    cuda::Result result =
-        context.work().functions().event_create(&chunk->event, cuda::kEventDisableTiming);
-    if (result != cuda::kSuccess && i > 0)
-      return; // those that are there serve
-    context.work().check(result, "cuEventCreate", kPurpose);
+    try {
+      chunk->event = context.make_event(kPurpose);
+    } catch (const Error &) {
+      if (i > 0)
+        return; // those that are there serve
+      throw;
+    }
     chunk->block = block;
     chunk->memory = block->at(i * bytes);
     facts_.pinned_bytes += bytes;
@@ -134,26 +144,35 @@ void TraceCopies::run() {
     has_work_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });
     if (jobs_.empty())
       return;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    is_busy_ = true;
+    Jobs job;
+    job.splice(job.end(), jobs_, jobs_.begin());
     lock.unlock();
-    finish(job);
+    bool is_copied = wait_for(job.front());
+    if (is_copied)
+      decode(job.front());
     lock.lock();
-    is_busy_ = false;
-    taken_bytes_ -= job.chunk->bytes;
-    free_.push_back(std::move(job.chunk));
+    ++done_;
+    if (!is_copied) {
+      put_aside(job);
+      continue;
+    }
+    taken_bytes_ -= job.front().chunk->bytes;
+    free_.push_back(std::move(job.front().chunk));
     has_room_.notify_all();
   }
 }
 
-void TraceCopies::finish(Job &job) noexcept {
+bool TraceCopies::wait_for(const Job &job) noexcept {
   const CudaWorkFunctions &functions = job.context->work().functions();
   CurrentContext current(functions, job.context->context());
-  if (functions.event_synchronize(job.chunk->event) != cuda::kSuccess) {
-    sink_.dropped({kFailedCopy, 1, true});
-    return;
-  }
+  RelaxedCapture relaxed(functions);
+  if (functions.event_synchronize(job.chunk->event) == cuda::kSuccess)
+    return true;
+  sink_.dropped({kFailedCopy, 1, true});
+  return false;
+}
+
+void TraceCopies::decode(const Job &job) noexcept {
   try {
     LaunchTimeline timeline(*job.launch.kernel, job.launch.layout, job.chunk->memory);
     TimelineRecord record = timeline.record();
@@ -171,14 +190,23 @@ void TraceCopies::finish(Job &job) noexcept {
 
 void TraceCopies::drain() {
   std::unique_lock lock(mutex_);
-  has_room_.wait(lock, [&] { return jobs_.empty() && !is_busy_; });
+  has_room_.wait(lock, [this, before = queued_] { return done_ >= before; });
 }
 
-void TraceCopies::free_all() noexcept {
+void TraceCopies::free_all(DeviceContext &context) noexcept {
   std::lock_guard lock(mutex_);
-  for (auto &chunk : free_)
-    free_chunk(*chunk);
-  free_.clear();
+  std::erase_if(free_, [&](const std::unique_ptr<Chunk> &chunk) {
+    bool is_its = chunk->context == &context;
+    if (is_its)
+      free_chunk(*chunk);
+    return is_its;
+  });
+  aside_.remove_if([&](const Job &job) {
+    bool is_its = job.context == &context;
+    if (is_its)
+      free_chunk(*job.chunk);
+    return is_its;
+  });
 }
 
 TraceFacts TraceCopies::facts() const {

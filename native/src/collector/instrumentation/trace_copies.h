@@ -1,10 +1,11 @@
-// Timelines: the records of each launch are copied to pinned memory behind it on its stream, and
-// decoded on a thread of their own. Nothing waits for the device, except for room in that memory.
+// Timelines: the records of each launch are copied to pinned memory on a stream of ours that follows
+// the launch, and decoded on a thread of their own. Nothing waits for the device, except for room in
+// that memory.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -49,15 +50,15 @@ public:
   /// Waits for what is queued. Memory was given back by `free_all`, or is lost.
   ~TraceCopies();
 
-  /// Notes the clocks before a launch.
+  /// Notes the clocks before or after a launch, on its stream.
   static cuda::Result mark(DeviceContext &context, const TraceLaunch &launch, size_t at) noexcept;
-  /// Queues clocks and copy behind the launch. Throws Error(kUnavailable); its records are lost
-  /// then. [context current]
+  /// Queues the copy on the context's copy stream, which follows the launch. Throws
+  /// Error(kUnavailable); the timeline is lost then. [context current]
   void copy(DeviceContext &context, const TraceLaunch &launch);
-  /// Returns when everything that was queued is decoded. The devices have done it.
+  /// Returns when everything that was queued before the call is decoded.
   void drain();
-  /// Gives pinned memory back. [drained]
-  void free_all() noexcept;
+  /// Gives the context's pinned memory back. [drained, and the context is idle]
+  void free_all(DeviceContext &context) noexcept;
   TraceFacts facts() const;
 
 private:
@@ -86,23 +87,28 @@ private:
     TraceLaunch launch;
     std::unique_ptr<Chunk> chunk;
   };
+  using Jobs = std::list<Job>; ///< they change lists without a failure
 
   std::unique_ptr<Chunk> take_chunk(DeviceContext &context, size_t bytes);
   std::unique_ptr<Chunk> find_free(DeviceContext &context, size_t bytes);
   void add_chunks(DeviceContext &context, size_t bytes);
   void free_chunk(Chunk &chunk) noexcept;
+  void put_aside(Jobs &job) noexcept;
   void run();
-  void finish(Job &job) noexcept;
+  bool wait_for(const Job &job) noexcept;
+  void decode(const Job &job) noexcept;
 
   RecordSink &sink_;
   const size_t pinned_bytes_;
   mutable std::mutex mutex_;
   std::condition_variable has_work_;
   std::condition_variable has_room_; ///< also: a job is done
-  std::deque<Job> jobs_;
+  Jobs jobs_;
+  Jobs aside_; ///< failed: the device may write to their memory at any later time
   std::vector<std::unique_ptr<Chunk>> free_;
-  size_t taken_bytes_ = 0; ///< of chunks that are not free
-  bool is_busy_ = false;
+  size_t taken_bytes_ = 0; ///< of chunks that are neither free nor aside
+  uint64_t queued_ = 0;    ///< jobs, ever
+  uint64_t done_ = 0;
   bool is_ending_ = false;
   TraceFacts facts_;
   std::thread thread_; ///< last: it uses the others

@@ -109,7 +109,7 @@ TEST(memory_for_copies_is_bounded_and_waited_for) {
       copies.copy(device, launched);
     copies.drain();
     CHECK_EQ(copies.facts().pinned_bytes, 65536);
-    copies.free_all();
+    copies.free_all(device);
     device.free(launched.buffer);
   }
   device.release();

@@ -1,0 +1,200 @@
+// Streams and events of libcuda's double. What is given to a stream runs at once, unless the stream
+// waits for an event or a test holds it; a thread that waits for either sleeps until it has run.
+// Included by fake_cuda_runs.h.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+
+namespace {
+
+constexpr int kErrorInvalidHandle = 400;
+
+/// Which of an event's records came last, and which the device got to.
+struct FakeEvent {
+  uint64_t recorded = 0;
+  uint64_t reached = 0;
+};
+
+struct FakeWork {
+  std::shared_ptr<FakeEvent> waits_for; ///< null: for nothing
+  uint64_t record = 0;                  ///< of that event
+  std::function<void()> run;
+};
+
+struct FakeStream {
+  std::deque<FakeWork> queue;
+  bool is_held = false;
+};
+
+std::recursive_mutex work_mutex;
+std::condition_variable_any work_ran;
+
+std::map<void *, FakeStream> &streams() {
+  static auto *instance = new std::map<void *, FakeStream>;
+  return *instance;
+}
+std::map<void *, std::shared_ptr<FakeEvent>> &events() {
+  static auto *instance = new std::map<void *, std::shared_ptr<FakeEvent>>;
+  return *instance;
+}
+/// Streams that were created and not destroyed.
+std::set<void *> &created_streams() {
+  static auto *instance = new std::set<void *>;
+  return *instance;
+}
+void *newest_stream = nullptr;
+
+void *new_handle() {
+  static std::atomic<uint64_t> newest{0};
+  return reinterpret_cast<void *>(5ULL << 44 | ++newest << 4);
+}
+
+/// Whether the stream's next work ran. [lock held]
+bool step(FakeStream &stream) {
+  if (stream.is_held || stream.queue.empty())
+    return false;
+  FakeWork &next = stream.queue.front();
+  if (next.waits_for && next.waits_for->reached < next.record)
+    return false;
+  std::function<void()> run = std::move(next.run);
+  stream.queue.pop_front();
+  if (run)
+    run();
+  return true;
+}
+
+/// Runs what can run. [lock held]
+void run_streams() {
+  bool has_run = true;
+  while (has_run) {
+    has_run = false;
+    for (auto &[handle, stream] : streams())
+      while (step(stream))
+        has_run = true;
+  }
+  work_ran.notify_all();
+}
+
+/// [lock held]
+void enqueue(void *stream, FakeWork work) {
+  streams()[stream].queue.push_back(std::move(work));
+  run_streams();
+}
+
+/// Sleeps until the streams have nothing left to do: one, or all.
+void wait_for_streams(const void *only) {
+  std::unique_lock lock(work_mutex);
+  work_ran.wait(lock, [&] {
+    for (const auto &[handle, stream] : streams())
+      if ((only == nullptr || handle == only) && !stream.queue.empty())
+        return false;
+    return true;
+  });
+}
+
+/// Null: there is no such event.
+std::shared_ptr<FakeEvent> find_event(void *handle) {
+  auto found = events().find(handle);
+  return found == events().end() ? nullptr : found->second;
+}
+
+} // namespace
+
+// Control.
+/// What the stream is given from now on waits until it is let go.
+EXPORT void fake_cuda_hold(void *stream) {
+  std::lock_guard lock(work_mutex);
+  streams()[stream].is_held = true;
+}
+EXPORT void fake_cuda_let_go(void *stream) {
+  std::lock_guard lock(work_mutex);
+  streams()[stream].is_held = false;
+  run_streams();
+}
+/// Gives the stream work, as a launch of the target does.
+EXPORT void fake_cuda_enqueue(void *stream, void (*work)(void *), void *argument) {
+  std::lock_guard lock(work_mutex);
+  enqueue(stream, {nullptr, 0, [=] { work(argument); }});
+}
+/// The stream that was created last.
+EXPORT void *fake_cuda_newest_stream() {
+  std::lock_guard lock(work_mutex);
+  return newest_stream;
+}
+/// Streams and events that were not destroyed.
+EXPORT size_t fake_cuda_handles() {
+  std::lock_guard lock(work_mutex);
+  return created_streams().size() + events().size();
+}
+
+EXPORT int cuStreamCreate(void **stream, unsigned) {
+  FAULT(cuStreamCreate);
+  std::lock_guard lock(work_mutex);
+  *stream = newest_stream = new_handle();
+  created_streams().insert(*stream);
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamDestroy_v2(void *stream) {
+  FAULT(cuStreamDestroy_v2);
+  std::lock_guard lock(work_mutex);
+  return created_streams().erase(stream) == 0 ? kErrorInvalidHandle : cuda::kSuccess;
+}
+EXPORT int cuStreamSynchronize(void *stream) {
+  FAULT(cuStreamSynchronize);
+  wait_for_streams(stream);
+  return cuda::kSuccess;
+}
+EXPORT int cuStreamWaitEvent(void *stream, void *handle, unsigned) {
+  FAULT(cuStreamWaitEvent);
+  std::lock_guard lock(work_mutex);
+  std::shared_ptr<FakeEvent> event = find_event(handle);
+  if (!event)
+    return kErrorInvalidHandle;
+  enqueue(stream, {event, event->recorded, nullptr});
+  return cuda::kSuccess;
+}
+
+EXPORT int cuEventCreate(void **event, unsigned) {
+  FAULT(cuEventCreate);
+  std::lock_guard lock(work_mutex);
+  *event = new_handle();
+  events()[*event] = std::make_shared<FakeEvent>();
+  return cuda::kSuccess;
+}
+EXPORT int cuEventDestroy_v2(void *event) {
+  FAULT(cuEventDestroy_v2);
+  std::lock_guard lock(work_mutex);
+  return events().erase(event) == 0 ? kErrorInvalidHandle : cuda::kSuccess;
+}
+EXPORT int cuEventRecord(void *handle, void *stream) {
+  FAULT(cuEventRecord);
+  std::lock_guard lock(work_mutex);
+  std::shared_ptr<FakeEvent> event = find_event(handle);
+  if (!event)
+    return kErrorInvalidHandle;
+  uint64_t record = ++event->recorded;
+  enqueue(stream, {nullptr, 0, [=] { event->reached = std::max(event->reached, record); }});
+  return cuda::kSuccess;
+}
+EXPORT int cuEventQuery(void *handle) {
+  FAULT(cuEventQuery);
+  std::lock_guard lock(work_mutex);
+  std::shared_ptr<FakeEvent> event = find_event(handle);
+  if (!event)
+    return kErrorInvalidHandle;
+  return event->reached < event->recorded ? cuda::kErrorNotReady : cuda::kSuccess;
+}
+EXPORT int cuEventSynchronize(void *handle) {
+  FAULT(cuEventSynchronize);
+  std::unique_lock lock(work_mutex);
+  std::shared_ptr<FakeEvent> event = find_event(handle);
+  if (!event)
+    return kErrorInvalidHandle;
+  uint64_t record = event->recorded;
+  work_ran.wait(lock, [&] { return event->reached >= record; });
+  return cuda::kSuccess;
+}
