@@ -1,6 +1,6 @@
 // Streams and events of libcuda's double. What is given to a stream runs at once, unless the stream
-// waits for an event or a test holds it; a thread that waits for either sleeps until it has run.
-// Included by fake_cuda_runs.h.
+// waits for an event or a test holds it. A thread that waits for an event sleeps until the device
+// gets to it; one that waits for a stream that is held lets it go. Included by fake_cuda_runs.h.
 #pragma once
 
 #include <condition_variable>
@@ -85,15 +85,18 @@ void enqueue(void *stream, FakeWork work) {
   run_streams();
 }
 
-/// Sleeps until the streams have nothing left to do: one, or all.
+/// Has the streams do what is left to do: one, or all (null). What would wait for ever otherwise
+/// lets every stream go.
 void wait_for_streams(const void *only) {
-  std::unique_lock lock(work_mutex);
-  work_ran.wait(lock, [&] {
-    for (const auto &[handle, stream] : streams())
-      if ((only == nullptr || handle == only) && !stream.queue.empty())
-        return false;
-    return true;
-  });
+  std::lock_guard lock(work_mutex);
+  bool is_done = true;
+  for (const auto &[handle, stream] : streams())
+    is_done &= (only != nullptr && handle != only) || stream.queue.empty();
+  if (is_done)
+    return;
+  for (auto &[handle, stream] : streams())
+    stream.is_held = false;
+  run_streams();
 }
 
 /// Null: there is no such event.
@@ -105,7 +108,7 @@ std::shared_ptr<FakeEvent> find_event(void *handle) {
 } // namespace
 
 // Control.
-/// What the stream is given from now on waits until it is let go.
+/// What the stream is given from now on waits until it is let go, or somebody waits for a stream.
 EXPORT void fake_cuda_hold(void *stream) {
   std::lock_guard lock(work_mutex);
   streams()[stream].is_held = true;

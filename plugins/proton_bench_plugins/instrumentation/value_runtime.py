@@ -103,16 +103,19 @@ class ValueRuntime:
                 f"a launch needs {size} bytes for mode {self._mode.name!r}, and byte_limit is "
                 f"{self._byte_limit}: raise it, or launch a smaller grid"
             )
-        self._pending.memory = self._memory.allocate(size)
-        self._pending.size = size
+        memory = self._memory.allocate(size)
+        if getattr(self._pending, "memory", None) is not None:  # that launch never ended
+            _native.add_dropped("buffers of kernels", 1)
+        self._pending.memory, self._pending.size = memory, size
         return self._pending.memory
 
     def launch_exit(self, metadata: Any) -> None:
         """Keep the buffer of the launch that this thread made."""
-        memory, self._pending.memory = getattr(self._pending, "memory", None), None
+        memory = getattr(self._pending, "memory", None)
         kernel = self._kernels.get(metadata.data.get("function"))
-        if memory is None or kernel is None:
+        if memory is None or kernel is None:  # no buffer, or that of a launch around it
             return
+        self._pending.memory = None
         launch = _Launch(self._frames.owe(kernel.scopes.name), kernel, memory, self._pending.size)
         with self._lock:
             self._launches.append(launch)

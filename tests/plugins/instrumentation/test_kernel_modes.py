@@ -149,6 +149,37 @@ def test_launches_of_other_kernels_are_left_alone(
     assert memory.fetched == 0
 
 
+def test_a_launch_that_another_one_replaces_is_counted_as_lost(
+    tmp_path: Path, fakes: FakeBackends, example: ModuleType, scopes: KernelScopes
+) -> None:
+    session = open_session(SessionOptions(name=tmp_path / "x"))
+    runtime = ValueRuntime(example.MODE, 1 << 20, Memory((bits(3.0),), (bits(1.0),)))
+    runtime.add_kernel(1, scopes)
+
+    runtime.allocator(256, 128, 7)  # the launch raised, or launches the next one
+    launch(runtime)
+    runtime.flush()
+
+    assert session.counts()["dropped"] == 1
+    assert runtime.facts() == {"buffers_read": 1}
+
+
+def test_a_plain_kernel_within_a_launch_leaves_its_buffer_alone(
+    tmp_path: Path, fakes: FakeBackends, example: ModuleType, scopes: KernelScopes
+) -> None:
+    session = open_session(SessionOptions(name=tmp_path / "x"))
+    runtime = ValueRuntime(example.MODE, 1 << 20, Memory((bits(3.0),), (bits(1.0),)))
+    runtime.add_kernel(1, scopes)
+
+    runtime.allocator(256, 128, 7)
+    runtime.launch_exit(SimpleNamespace(data={"function": 2}))
+    runtime.launch_exit(SimpleNamespace(data={"function": 1}))
+    runtime.flush()
+
+    assert session.counts()["dropped"] == 0
+    assert runtime.facts() == {"buffers_read": 1}
+
+
 def test_a_reader_that_fails_costs_its_buffer_only(
     tmp_path: Path,
     fakes: FakeBackends,

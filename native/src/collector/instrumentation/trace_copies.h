@@ -1,6 +1,6 @@
-// Timelines: the records of each launch are copied to pinned memory on a stream of ours that follows
-// the launch, and decoded on a thread of their own. Nothing waits for the device, except for room in
-// that memory.
+// Timelines: the records of each launch are copied to pinned memory on a stream of ours that
+// follows the launch, and decoded on a thread of their own. Nothing waits for the device, except
+// for room in that memory.
 #pragma once
 
 #include <condition_variable>

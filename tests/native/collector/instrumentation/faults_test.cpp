@@ -7,7 +7,7 @@ using namespace launches;
 
 namespace {
 
-constexpr int kLaunches = 4;
+constexpr int kLaunches = 10;
 
 struct Outcome {
   uint64_t errors = 0; ///< that a launch raised
@@ -17,25 +17,30 @@ struct Outcome {
   bool is_clear = true; ///< errors name the call that failed
 };
 
-/// A session with launches on two streams and a flush in between.
+/// A session with launches on two streams and a flush in between; then the device is late, so that
+/// buffers of timelines run out.
 Outcome run(bool trace) {
   Listening listening;
   Outcome outcome;
   Sink sink;
+  std::vector<std::unique_ptr<Played>> played;
   {
     InstrumentationRuntime runtime(sink, {size_t{1} << 30, ~size_t{0}, trace});
     runtime.start();
     runtime.add_kernel(7, make_kernel("matmul"));
     for (int i = 0; i < kLaunches; ++i) {
       try {
-        launch(runtime, 7, i == 2 ? 300 : 4, 100, stream(i == 3 ? 2 : 1));
+        played.push_back(launch_late(runtime, 7, i == 2 ? 300 : 4, 100, stream(i == 3 ? 2 : 1)));
       } catch (const Error &error) {
         ++outcome.errors;
         outcome.is_clear &= std::string(error.what()).find("fake CUDA error") != std::string::npos;
       }
       if (i == 1)
         runtime.flush();
+      if (i == 3)
+        fake_cuda_hold(stream(1));
     }
+    fake_cuda_let_go(stream(1));
     runtime.stop();
   }
   outcome.recorded = sink.total(&KernelTotals::launches);

@@ -13,6 +13,7 @@
 
 extern "C" {
 size_t fake_cuda_allocations();
+size_t fake_cuda_handles();
 uint64_t fake_cuda_anchor_calls();
 uint64_t fake_cuda_calls(const char *name);
 uint64_t fake_cuda_synchronisations();
@@ -22,6 +23,10 @@ bool fake_cuda_fault_waits();
 unsigned long long fake_cuda_begin_capture(void *stream);
 bool fake_cuda_end_capture();
 void fake_cuda_replay(unsigned long long id);
+void fake_cuda_hold(void *stream);
+void fake_cuda_let_go(void *stream);
+void fake_cuda_enqueue(void *stream, void (*work)(void *), void *argument);
+void *fake_cuda_newest_stream();
 }
 
 namespace launches {
@@ -134,6 +139,31 @@ inline void launch(InstrumentationRuntime &runtime, uint64_t function, uint32_t 
   cuda::DevicePointer buffer = runtime.allocate(size_t{programs} * kScratchBytes, on);
   play(buffer, programs, 1, cycles);
   runtime.launched(function, on);
+}
+
+/// What a launch writes when its stream gets to it.
+struct Played {
+  cuda::DevicePointer buffer;
+  uint32_t programs;
+  uint32_t cycles;
+  bool has_run = false;
+
+  static void run(void *self) {
+    auto *played = static_cast<Played *>(self);
+    play(played->buffer, played->programs, 1, played->cycles);
+    played->has_run = true;
+  }
+};
+
+/// Same as `launch` for a device that may be late. The result outlives the work of the stream.
+inline std::unique_ptr<Played> launch_late(InstrumentationRuntime &runtime, uint64_t function,
+                                           uint32_t programs, uint32_t cycles,
+                                           void *on = stream(1)) {
+  cuda::DevicePointer buffer = runtime.allocate(size_t{programs} * kScratchBytes, on);
+  auto played = std::make_unique<Played>(Played{buffer, programs, cycles});
+  fake_cuda_enqueue(on, &Played::run, played.get());
+  runtime.launched(function, on);
+  return played;
 }
 
 /// Somebody listens, for as long as it lives.

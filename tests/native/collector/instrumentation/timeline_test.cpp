@@ -1,7 +1,10 @@
 // Timelines of launches, on the double of libcuda.
+#include <atomic>
+
 #include "check.h"
 #include "collector/instrumentation/launch_timeline.h"
 #include "instrumented_launches.h"
+#include "support/error.h"
 
 using namespace launches;
 
@@ -92,28 +95,113 @@ TEST(programs_that_are_not_asked_for_are_left_out) {
   CHECK_EQ(sink.total(&KernelTotals::programs), 4);
 }
 
+namespace {
+
+/// Copies of one buffer, without a runtime. The destructor checks that all was given back.
+class Copied {
+public:
+  Copied(RecordSink &sink, size_t pinned_bytes)
+      : before_(fake_cuda_allocations()), handles_(fake_cuda_handles()), work_(CudaWork::open()),
+        device(work_, current()), copies(std::make_unique<TraceCopies>(sink, pinned_bytes)),
+        launched{make_kernel("matmul"), {}, {4 * kScratchBytes, device.processors()}, 0, nullptr} {
+    launched.buffer = device.allocate(launched.layout.bytes(), "testing");
+  }
+  ~Copied() {
+    copies->drain();
+    copies->free_all(device);
+    CHECK_EQ(copies->facts().pinned_bytes, 0);
+    copies.reset();
+    device.free(launched.buffer);
+    device.release();
+    CHECK_EQ(fake_cuda_allocations(), before_);
+    CHECK_EQ(fake_cuda_handles(), handles_);
+  }
+
+private:
+  void *current() const {
+    void *context = nullptr;
+    work_.functions().ctx_get_current(&context);
+    return context;
+  }
+  size_t before_;
+  size_t handles_;
+  CudaWork work_;
+
+public:
+  DeviceContext device;
+  std::unique_ptr<TraceCopies> copies;
+  TraceLaunch launched;
+};
+
+/// Queues another copy whenever one is decoded, for as long as it is told to.
+class Relaunching : public Sink {
+public:
+  void complete(const TimelineRecord &) noexcept override {
+    ++decoded;
+    if (goes_on)
+      copied->copies->copy(copied->device, copied->launched);
+  }
+
+  Copied *copied = nullptr;
+  std::atomic<bool> goes_on{true};
+  std::atomic<uint64_t> decoded{0};
+};
+
+} // namespace
+
 TEST(memory_for_copies_is_bounded_and_waited_for) {
   Listening listening;
   Sink sink;
-  CudaWork work = CudaWork::open();
-  void *current = nullptr;
-  work.functions().ctx_get_current(&current);
-  size_t before = fake_cuda_allocations();
-  DeviceContext device(work, current);
   {
-    TraceCopies copies(sink, 100'000); // room for one
-    TraceLaunch launched{
-        make_kernel("matmul"), {}, {4 * kScratchBytes, device.processors()}, 0, nullptr};
-    launched.buffer = device.allocate(launched.layout.bytes(), "testing");
+    Copied copied(sink, 100'000); // room for one
     for (int i = 0; i < 50; ++i)
-      copies.copy(device, launched);
-    copies.drain();
-    CHECK_EQ(copies.facts().pinned_bytes, 65536);
-    copies.free_all(device);
-    device.free(launched.buffer);
+      copied.copies->copy(copied.device, copied.launched);
+    copied.copies->drain();
+    CHECK_EQ(copied.copies->facts().pinned_bytes, 65536);
   }
-  device.release();
 
   CHECK_EQ(sink.timelines.size(), 50);
-  CHECK_EQ(fake_cuda_allocations(), before);
+}
+
+TEST(draining_ends_while_others_launch) {
+  Relaunching sink;
+  Copied copied(sink, TraceCopies::kPinnedBytes);
+  sink.copied = &copied;
+  copied.copies->copy(copied.device, copied.launched);
+
+  copied.copies->drain();
+
+  CHECK(sink.decoded > 0);
+  sink.goes_on = false;
+  copied.copies->drain();
+}
+
+TEST(memory_of_a_failed_copy_is_kept_aside_and_given_back) {
+  for (const char *call : {"cuMemcpyDtoHAsync_v2", "cuEventRecord"}) {
+    Sink sink;
+    Copied copied(sink, 100'000); // room for one
+    fake_cuda_plan_fault(call, 700, 0);
+    CHECK_THROWS(copied.copies->copy(copied.device, copied.launched), Error);
+
+    copied.copies->copy(copied.device, copied.launched); // finds room
+    copied.copies->drain();
+
+    CHECK_EQ(sink.timelines.size(), 1);
+    CHECK_EQ(copied.copies->facts().pinned_bytes, 2 * 65536);
+  }
+}
+
+TEST(memory_of_a_copy_that_nobody_saw_end_is_kept_aside) {
+  Sink sink;
+  Copied copied(sink, 100'000);
+  fake_cuda_plan_fault("cuEventSynchronize", 700, 0);
+  copied.copies->copy(copied.device, copied.launched);
+  copied.copies->drain();
+  CHECK_EQ(sink.lost, 1);
+
+  copied.copies->copy(copied.device, copied.launched);
+  copied.copies->drain();
+
+  CHECK_EQ(sink.timelines.size(), 1);
+  CHECK_EQ(copied.copies->facts().pinned_bytes, 2 * 65536);
 }
