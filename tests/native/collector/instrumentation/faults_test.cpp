@@ -7,9 +7,8 @@ using namespace launches;
 
 namespace {
 
-constexpr int kLaunches = 10;
-
 struct Outcome {
+  uint64_t launches = 0;
   uint64_t errors = 0; ///< that a launch raised
   uint64_t recorded = 0;
   uint64_t timelines = 0;
@@ -17,39 +16,62 @@ struct Outcome {
   bool is_clear = true; ///< errors name the call that failed
 };
 
-/// A session with launches on two streams and a flush in between; then the device is late, so that
-/// buffers of timelines run out.
-Outcome run(bool trace) {
-  Listening listening;
-  Outcome outcome;
-  Sink sink;
-  std::vector<std::unique_ptr<Played>> played;
-  {
-    InstrumentationRuntime runtime(sink, {size_t{1} << 30, ~size_t{0}, trace});
+/// A runtime whose launches may raise, and what became of them.
+class Faulty {
+public:
+  explicit Faulty(bool trace) : runtime(sink_, {size_t{1} << 30, ~size_t{0}, trace}) {
     runtime.start();
     runtime.add_kernel(7, make_kernel("matmul"));
-    for (int i = 0; i < kLaunches; ++i) {
-      try {
-        played.push_back(launch_late(runtime, 7, i == 2 ? 300 : 4, 100, stream(i == 3 ? 2 : 1)));
-      } catch (const Error &error) {
-        ++outcome.errors;
-        outcome.is_clear &= std::string(error.what()).find("fake CUDA error") != std::string::npos;
-      }
-      if (i == 1)
-        runtime.flush();
-      if (i == 3)
-        fake_cuda_hold(stream(1));
-    }
-    fake_cuda_let_go(stream(1));
-    runtime.stop();
   }
-  outcome.recorded = sink.total(&KernelTotals::launches);
-  outcome.timelines = sink.timelines.size();
-  outcome.lost = sink.lost;
-  return outcome;
+  void launch(uint32_t programs, void *on) {
+    ++outcome_.launches;
+    try {
+      played_.push_back(launch_late(runtime, 7, programs, 100, on));
+    } catch (const Error &error) {
+      ++outcome_.errors;
+      outcome_.is_clear &= std::string(error.what()).find("fake CUDA error") != std::string::npos;
+    }
+  }
+  Outcome stop() {
+    runtime.stop();
+    outcome_.recorded = sink_.total(&KernelTotals::launches);
+    outcome_.timelines = sink_.timelines.size();
+    outcome_.lost = sink_.lost;
+    return outcome_;
+  }
+
+private:
+  Listening listening_;
+  Sink sink_;
+  Outcome outcome_;
+  std::vector<std::unique_ptr<Played>> played_;
+
+public:
+  InstrumentationRuntime runtime;
+};
+
+/// Launches on two streams, and a flush in between.
+Outcome run(bool trace) {
+  Faulty faulty(trace);
+  faulty.launch(4, stream(1));
+  faulty.launch(4, stream(1));
+  faulty.runtime.flush();
+  faulty.launch(300, stream(1));
+  faulty.launch(4, stream(2));
+  return faulty.stop();
 }
 
-void fail_each_call(bool trace) {
+/// The device is late, so that a stream runs out of buffers.
+Outcome run_late(bool trace) {
+  Faulty faulty(trace);
+  fake_cuda_hold(stream(1));
+  for (size_t i = 0; i <= ScratchPool::kMostCopied; ++i)
+    faulty.launch(4, stream(1));
+  fake_cuda_let_go(stream(1));
+  return faulty.stop();
+}
+
+void fail_each_call(Outcome (*run)(bool), bool trace) {
   uint64_t faults = 0;
   for (int code : {2, 700}) {
     for (uint64_t skip = 0; skip < 1000; ++skip) {
@@ -58,17 +80,17 @@ void fail_each_call(bool trace) {
       bool has_failed = !fake_cuda_fault_waits();
       fake_cuda_plan_fault(nullptr, 0, 0);
       if (!has_failed) {
-        CHECK_EQ(outcome.recorded, kLaunches);
+        CHECK_EQ(outcome.recorded, outcome.launches);
         break;
       }
       ++faults;
       CHECK(outcome.is_clear);
-      bool is_whole = outcome.recorded == kLaunches;
+      bool is_whole = outcome.recorded == outcome.launches;
       if (!is_whole && outcome.errors + outcome.lost == 0)
         CHECK_EQ(skip, 1000); // shows which call it was
-      CHECK(outcome.recorded + outcome.errors + outcome.lost >= kLaunches);
+      CHECK(outcome.recorded + outcome.errors + outcome.lost >= outcome.launches);
       if (trace)
-        CHECK(outcome.timelines + outcome.errors + outcome.lost >= kLaunches);
+        CHECK(outcome.timelines + outcome.errors + outcome.lost >= outcome.launches);
     }
   }
   CHECK(faults > 60);
@@ -76,9 +98,13 @@ void fail_each_call(bool trace) {
 
 } // namespace
 
-TEST(each_failing_call_is_an_error_or_a_counted_loss) { fail_each_call(false); }
+TEST(each_failing_call_is_an_error_or_a_counted_loss) { fail_each_call(run, false); }
 
-TEST(each_failing_call_of_a_timeline_is_an_error_or_a_counted_loss) { fail_each_call(true); }
+TEST(each_failing_call_of_a_timeline_is_an_error_or_a_counted_loss) { fail_each_call(run, true); }
+
+TEST(each_failing_call_is_an_error_or_a_counted_loss_when_buffers_run_out) {
+  fail_each_call(run_late, true);
+}
 
 TEST(a_driver_that_does_not_load_the_kernels_is_named_at_the_launch) {
   Listening listening;
