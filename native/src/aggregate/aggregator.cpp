@@ -237,9 +237,21 @@ void Aggregator::complete(const TimelineRecord &record) noexcept {
     for (const EpochMember &member : epoch->members)
       if (!member.tree->add_timeline(member.phase, record))
         losses[member.session]["scopes inside kernels that the timeline had no room for"] +=
-            record.instances.size();
+            record.instances.size() + record.left_out;
   } catch (...) { // out of memory
     dropped({"timeline of a launch not stored", 1});
+  }
+}
+
+bool Aggregator::has_timeline_room(const Capture &at) noexcept {
+  try {
+    std::lock_guard lock(mutex);
+    const Epoch *epoch = find_epoch(at.epoch);
+    return epoch && std::any_of(epoch->members.begin(), epoch->members.end(), [](const auto &each) {
+             return each.tree->has_timeline_room(each.phase);
+           });
+  } catch (...) { // out of memory: whoever gets the timeline will say so
+    return true;
   }
 }
 

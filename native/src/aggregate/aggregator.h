@@ -64,6 +64,7 @@ public:
   void complete(std::span<const CopyRecord> copies) noexcept override;
   void complete(const CycleRecord &record) noexcept override;
   void complete(const TimelineRecord &record) noexcept override;
+  bool has_timeline_room(const Capture &at) noexcept override;
   PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept override;
   void settled(const SettledRecord &record) noexcept override;
   void dropped(const DroppedRecord &record) noexcept override;

@@ -42,7 +42,8 @@ void ScopeTimeline::name_scopes(const TimelineRecord &record) {
 bool ScopeTimeline::add(NodeIndex kernel, int32_t device, const TimelineRecord &record) {
   size_t wanted =
       sizeof(TimelineLaunch) + record.programs.size_bytes() + record.instances.size_bytes();
-  if (bytes_ + wanted > max_bytes_ || !is_whole(record))
+  is_full_ |= bytes_ + wanted > max_bytes_;
+  if (is_full_ || record.left_out != 0 || !is_whole(record))
     return false;
   name_scopes(record);
   TimelineLaunch launch;

@@ -26,15 +26,18 @@ public:
   static constexpr size_t kMaxBytes = size_t{64} << 20;
 
   explicit ScopeTimeline(size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
-  /// False: the launch found no room. What came before stays, so that the start of a run is whole.
+  /// False: the launch found no room. What came before stays and nothing comes behind, so that the
+  /// start of a run is whole.
   bool add(NodeIndex kernel, int32_t device, const TimelineRecord &record);
   const std::vector<std::shared_ptr<const TimelineLaunch>> &launches() const { return launches_; }
+  bool is_full() const { return is_full_; }
 
 private:
   void name_scopes(const TimelineRecord &record);
 
   size_t max_bytes_;
   size_t bytes_ = 0;
+  bool is_full_ = false;
   std::vector<std::shared_ptr<const TimelineLaunch>> launches_;
   std::shared_ptr<const std::vector<Name>> names_; ///< of the newest launch
 };

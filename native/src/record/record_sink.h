@@ -42,6 +42,9 @@ public:
   virtual void complete(const CycleRecord &) noexcept {}
   /// When the scopes inside one launch ran, for sessions that keep a timeline. [any thread] locks
   virtual void complete(const TimelineRecord &) noexcept {}
+  /// Whether a session keeps a timeline there that is not full: asked before one is decoded. [any
+  /// thread] locks
+  virtual bool has_timeline_room(const Capture &) noexcept { return true; }
   /// Launches of these ids without a record so far. [any thread] locks
   virtual PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept = 0;
   /// What was launched and is still without a record stays so. [any thread] locks

@@ -41,6 +41,9 @@ struct TimelineRecord {
   std::span<const CycleScope> scopes;
   std::span<const TimelineProgram> programs;
   std::span<const TimelineScope> instances;
+  /// Instances that were not decoded, because nobody had room for them; at most so many, and no
+  /// other is here then.
+  uint64_t left_out = 0;
 };
 
 } // namespace proton

@@ -43,6 +43,24 @@ TEST(a_launch_without_room_is_refused_and_the_earlier_ones_stay) {
   CHECK_EQ(timeline.launches().size(), 1);
 }
 
+TEST(a_full_timeline_takes_no_smaller_launch_either) {
+  ScopeTimeline timeline(4096);
+  Launch launch, large;
+  large.instances.resize(1000);
+  CHECK(!timeline.is_full());
+  CHECK(!timeline.add(1, 0, large.record()));
+  CHECK(timeline.is_full());
+  CHECK(!timeline.add(1, 0, launch.record()));
+}
+
+TEST(a_launch_that_was_not_decoded_is_refused) {
+  ScopeTimeline timeline;
+  TimelineRecord record;
+  record.left_out = 8;
+  CHECK(!timeline.add(1, 0, record));
+  CHECK(!timeline.is_full());
+}
+
 TEST(records_that_contradict_themselves_are_refused) {
   ScopeTimeline timeline;
   Launch launch;

@@ -2,17 +2,36 @@
 
 #include <cmath>
 
+#include "collector/instrumentation/block_reader.h"
+
 namespace proton {
 
 LaunchTimeline::LaunchTimeline(const InstrumentedKernel &kernel, const TraceLayout &layout,
                                const std::byte *buffer)
-    : kernel_(kernel), processors_(layout.processors),
+    : kernel_(kernel), records_(buffer, layout.records_bytes), processors_(layout.processors),
       before_(reinterpret_cast<const device::ClockAnchor *>(buffer + layout.before_at())),
       after_(reinterpret_cast<const device::ClockAnchor *>(buffer + layout.after_at())),
       clock_mask_(clock_mask(kernel.has_short_clock)), rows_(kernel.has_short_clock) {
   measure_clock();
+}
+
+void LaunchTimeline::decode() {
   KernelTotals totals{};
-  decode({buffer, layout.records_bytes}, kernel.layout(), *this, totals);
+  proton::decode(records_, kernel_.layout(), *this, totals);
+}
+
+void LaunchTimeline::leave_out() {
+  const BufferLayout layout = kernel_.layout();
+  uint64_t records = 0;
+  for (auto left = records_; left.size() >= layout.scratch_bytes;
+       left = left.subspan(layout.scratch_bytes)) {
+    BlockReader block(left.first(layout.scratch_bytes), layout);
+    if (block.state() != BlockState::kWritten || !is_kept(block.header().program))
+      continue;
+    for (uint32_t index = 0; index < layout.segments(); ++index)
+      records += block.segment(index).size();
+  }
+  left_out_ = records / 2;
 }
 
 /// All multiprocessors share one clock, so their sum is better than the timer's resolution.
@@ -81,6 +100,7 @@ TimelineRecord LaunchTimeline::record() const {
   record.scopes = kernel_.scopes;
   record.programs = rows_.programs;
   record.instances = rows_.instances;
+  record.left_out = left_out_;
   return record;
 }
 

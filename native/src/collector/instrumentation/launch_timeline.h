@@ -11,9 +11,13 @@ namespace proton {
 
 class LaunchTimeline final : public BufferVisitor {
 public:
-  /// Decodes the launch's copied buffer. `kernel` outlives it.
+  /// Of the launch's copied buffer; `kernel` outlives it.
   LaunchTimeline(const InstrumentedKernel &kernel, const TraceLayout &layout,
                  const std::byte *buffer);
+
+  void decode();
+  /// Only counts what headers tell of, in place of `decode`.
+  void leave_out();
 
   /// Valid as long as the timeline is; without place and device.
   TimelineRecord record() const;
@@ -31,12 +35,14 @@ private:
   uint64_t cycles_since_init(const BlockHeader &header, uint64_t clock) const;
 
   const InstrumentedKernel &kernel_;
+  std::span<const std::byte> records_;
   uint32_t processors_;
   const device::ClockAnchor *before_;
   const device::ClockAnchor *after_;
   uint64_t clock_mask_;
   double clock_hz_ = 0;
   TimelineRows rows_;
+  uint64_t left_out_ = 0;     ///< instances
   uint64_t newest_start_ = 0; ///< clock as the device read it
 };
 

@@ -175,6 +175,10 @@ bool TraceCopies::wait_for(const Job &job) noexcept {
 void TraceCopies::decode(const Job &job) noexcept {
   try {
     LaunchTimeline timeline(*job.launch.kernel, job.launch.layout, job.chunk->memory);
+    if (sink_.has_timeline_room(job.launch.at))
+      timeline.decode();
+    else
+      timeline.leave_out();
     TimelineRecord record = timeline.record();
     record.at = job.launch.at;
     record.device_index = job.context->device();

@@ -65,8 +65,10 @@ public:
     timelines.push_back({record.kernel,
                          record.clock_hz,
                          {record.programs.begin(), record.programs.end()},
-                         {record.instances.begin(), record.instances.end()}});
+                         {record.instances.begin(), record.instances.end()},
+                         record.left_out});
   }
+  bool has_timeline_room(const Capture &) noexcept override { return has_room; }
   proton::PendingLaunches pending(uint64_t, uint64_t) noexcept override { return {}; }
   void settled(const SettledRecord &) noexcept override {}
   void dropped(const DroppedRecord &record) noexcept override {
@@ -89,12 +91,14 @@ public:
     uint64_t clock_hz;
     std::vector<TimelineProgram> programs;
     std::vector<TimelineScope> instances;
+    uint64_t left_out;
   };
 
   std::mutex mutex;
   std::vector<Cycles> cycles;
   std::vector<Timeline> timelines;
   uint64_t lost = 0;
+  bool has_room = true; ///< for timelines
 };
 
 inline constexpr uint32_t kWarps = 2;

@@ -95,6 +95,27 @@ TEST(programs_that_are_not_asked_for_are_left_out) {
   CHECK_EQ(sink.total(&KernelTotals::programs), 4);
 }
 
+TEST(a_launch_that_nobody_has_room_for_is_only_counted) {
+  Listening listening;
+  Sink sink;
+  sink.has_room = false;
+  InstrumentationRuntime runtime(sink, kTrace);
+  runtime.start();
+  auto kernel = make_kernel("matmul");
+  kernel->programs = {{1, 1}, {3, 9}};
+  kernel->finish();
+  runtime.add_kernel(7, kernel);
+  launch(runtime, 7, 6, 100);
+  runtime.stop();
+
+  CHECK_EQ(sink.timelines.size(), 1);
+  CHECK_EQ(sink.timelines[0].programs.size(), 0);
+  CHECK_EQ(sink.timelines[0].instances.size(), 0);
+  CHECK_EQ(sink.timelines[0].left_out, 8);
+  CHECK(runtime.facts().trace.clock_hz > 0);
+  CHECK_EQ(sink.total(&KernelTotals::programs), 4);
+}
+
 namespace {
 
 /// Copies of one buffer, without a runtime. The destructor checks that all was given back.
