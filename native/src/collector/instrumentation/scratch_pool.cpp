@@ -73,6 +73,13 @@ ScratchBuffer *ScratchPool::try_add(size_t bytes) {
   }
 }
 
+/// The first launch waits for the driver anyway; one amid others should not.
+void ScratchPool::add_spares(size_t bytes) {
+  for (size_t count = 2; count <= kMostCopied && count * rounded(bytes) <= kSpareBytes; ++count)
+    if (!try_add(bytes))
+      return;
+}
+
 /// One that the copy stream is done with, one more, or one that the stream waits for; null where
 /// none is large enough.
 ScratchBuffer *ScratchPool::take_copied(size_t bytes, void *stream) {
@@ -95,8 +102,11 @@ ScratchBuffer &ScratchPool::take(size_t bytes, void *stream, bool copies) {
   ScratchBuffer *found = find(bytes, false);
   if (!found)
     found = take_copied(bytes, stream);
-  if (!found)
+  if (!found) {
     found = &add(bytes, copies);
+    if (copies)
+      add_spares(bytes);
+  }
   found->is_taken = true;
   found->is_outgrown = false;
   return *found;

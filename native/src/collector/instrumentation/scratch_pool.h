@@ -29,6 +29,7 @@ public:
   /// Buffers that one stream keeps so that launches need not wait for the copies of others.
   static constexpr size_t kMostCopied = 4;
   static constexpr size_t kMostCopiedBytes = size_t{256} << 20;
+  static constexpr size_t kSpareBytes = size_t{64} << 20; ///< of those made at once
 
   ScratchPool(DeviceContext &context, bool is_of_graph)
       : context_(context), is_of_graph_(is_of_graph) {}
@@ -73,6 +74,7 @@ private:
   bool has_room(size_t bytes) const;
   ScratchBuffer &add(size_t bytes, bool copies);
   ScratchBuffer *try_add(size_t bytes);
+  void add_spares(size_t bytes);
   ScratchBuffer *take_copied(size_t bytes, void *stream);
   void free(ScratchBuffer &buffer) const noexcept;
 

@@ -103,54 +103,84 @@ TEST(a_launch_does_not_overwrite_what_is_still_copied) {
   CHECK_EQ(traced.sink.lost, 0);
 }
 
-TEST(a_buffer_whose_copy_is_over_is_used_again) {
+TEST(launches_ask_for_no_memory_after_the_first) {
   Traced traced;
-  uint64_t before = fake_cuda_calls("cuMemAlloc_v2");
-
-  traced.launch_late(20);
-
-  CHECK_EQ(traced.buffers(), 1);
-  CHECK_EQ(fake_cuda_calls("cuMemAlloc_v2"), before);
-  traced.runtime.stop();
-  traced.check_timelines();
-}
-
-TEST(launches_wait_where_there_is_no_memory_for_one_more_buffer) {
-  Traced traced;
+  uint64_t before = fake_cuda_calls("cuMemAlloc_v2") + fake_cuda_calls("cuEventCreate");
   fake_cuda_hold(traced.copy_stream);
-  traced.launch_late(1);
-  fake_cuda_plan_fault("cuMemAlloc_v2", cuda::kErrorOutOfMemory, 0);
-  traced.launch_late(1);
 
-  CHECK_EQ(traced.ran(), 1);
-  CHECK_EQ(traced.buffers(), 1);
+  traced.launch_late(3 * ScratchPool::kMostCopied);
+
+  CHECK_EQ(fake_cuda_calls("cuMemAlloc_v2") + fake_cuda_calls("cuEventCreate"), before);
   fake_cuda_let_go(traced.copy_stream);
   traced.runtime.stop();
   traced.check_timelines();
 }
 
-TEST(large_buffers_are_bounded_by_their_bytes) {
-  CudaWork work = CudaWork::open();
-  void *current = nullptr;
-  work.functions().ctx_get_current(&current);
-  DeviceContext device(work, current);
-  ScratchPool pool(device, false);
-  constexpr size_t kBytes = ScratchPool::kMostCopiedBytes / 2 + 1;
-  fake_cuda_hold(device.copy_stream());
-  auto use = [&] {
-    ScratchBuffer &buffer = pool.take(kBytes, stream(1), true);
+namespace {
+
+/// Buffers of stream 1, without a runtime.
+class Pooled {
+public:
+  Pooled() : work_(CudaWork::open()), device(work_, current()), pool(device, false) {}
+  ~Pooled() {
+    fake_cuda_let_go(device.copy_stream());
+    pool.free_all();
+    CHECK_EQ(pool.bytes(), 0);
+    device.release();
+  }
+  cuda::DevicePointer use(size_t bytes) {
+    ScratchBuffer &buffer = pool.take(bytes, stream(1), true);
     pool.hand_over(buffer, stream(1));
     pool.give_back(buffer);
     return buffer.address;
-  };
+  }
 
-  cuda::DevicePointer first = use();
+private:
+  void *current() const {
+    void *context = nullptr;
+    work_.functions().ctx_get_current(&context);
+    return context;
+  }
+  CudaWork work_;
 
-  CHECK_EQ(use(), first);
-  fake_cuda_let_go(device.copy_stream());
-  pool.free_all();
-  CHECK_EQ(pool.bytes(), 0);
-  device.release();
+public:
+  DeviceContext device;
+  ScratchPool pool;
+};
+
+} // namespace
+
+TEST(a_buffer_whose_copy_is_over_is_used_again) {
+  Pooled pooled;
+  std::set<cuda::DevicePointer> addresses;
+  uint64_t waits = fake_cuda_calls("cuStreamWaitEvent");
+  for (int i = 0; i < 20; ++i)
+    addresses.insert(pooled.use(1000));
+
+  CHECK(addresses.size() <= ScratchPool::kMostCopied);
+  CHECK_EQ(fake_cuda_calls("cuStreamWaitEvent"), waits + 20); // of the copies, not of the launches
+}
+
+TEST(launches_wait_where_there_is_no_memory_for_one_more_buffer) {
+  Pooled pooled;
+  fake_cuda_hold(pooled.device.copy_stream());
+  fake_cuda_plan_fault("cuMemAlloc_v2", cuda::kErrorOutOfMemory, 1);
+  cuda::DevicePointer first = pooled.use(1000);
+  fake_cuda_plan_fault("cuMemAlloc_v2", cuda::kErrorOutOfMemory, 0);
+
+  CHECK_EQ(pooled.use(1000), first);
+  CHECK(!fake_cuda_fault_waits());
+  CHECK(pooled.use(1000) != first); // there is some again
+}
+
+TEST(large_buffers_are_bounded_by_their_bytes) {
+  Pooled pooled;
+  fake_cuda_hold(pooled.device.copy_stream());
+  constexpr size_t kBytes = ScratchPool::kMostCopiedBytes / 2 + 1;
+
+  cuda::DevicePointer first = pooled.use(kBytes);
+
+  CHECK_EQ(pooled.use(kBytes), first);
 }
 
 TEST(a_buffer_that_was_not_reduced_is_cleared_behind_its_copy) {
@@ -218,11 +248,10 @@ TEST(a_buffer_whose_end_cannot_be_noted_is_waited_for) {
   fake_cuda_plan_fault("cuEventRecord", 700, 2); // launch, copy, and then the reduction
   traced.launch_late(1);
   CHECK(!fake_cuda_fault_waits());
-  traced.launch_late(5);
+  traced.launch_late(2 * ScratchPool::kMostCopied); // one of them gets the buffer
   traced.runtime.stop();
 
   traced.check_timelines();
-  CHECK_EQ(traced.buffers(), 1); // waiting let the stream go
   CHECK_EQ(traced.sink.lost, 0);
 }
 
