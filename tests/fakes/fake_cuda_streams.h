@@ -144,6 +144,8 @@ EXPORT int cuStreamCreate(void **stream, unsigned) {
 EXPORT int cuStreamDestroy_v2(void *stream) {
   FAULT(cuStreamDestroy_v2);
   std::lock_guard lock(work_mutex);
+  if (auto found = streams().find(stream); found != streams().end() && found->second.queue.empty())
+    streams().erase(found); // otherwise what it was given still runs
   return created_streams().erase(stream) == 0 ? kErrorInvalidHandle : cuda::kSuccess;
 }
 EXPORT int cuStreamSynchronize(void *stream) {
