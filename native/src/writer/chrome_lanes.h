@@ -1,0 +1,35 @@
+// Rows of a file in Chrome's trace format: numbers and names as upstream gives them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "record/device.h"
+#include "record/timeline_event.h"
+#include "writer/event_lanes.h"
+
+namespace proton {
+
+class ChromeLanes {
+public:
+  void add_thread(const EventThread &thread) { threads_[thread.number] = thread; }
+  /// The row (tid) of a lane. Appends the events that name it to `out`, each with a comma before
+  /// it, when it is new.
+  int64_t row(const EventLanes &lanes, uint32_t lane, std::string &out);
+  /// Index among the devices of its kind; -1: none.
+  int32_t device_index(int32_t device);
+
+private:
+  int64_t first_row(const LaneId &id);
+  void describe(const LaneId &id, int64_t row, int64_t rank, std::string &out);
+  std::string name(const LaneId &id);
+
+  std::vector<int64_t> rows_; ///< by lane; -1: none yet
+  std::map<uint64_t, EventThread> threads_;
+  std::vector<Device> devices_;
+  int64_t next_line_row_ = 1'000'000'000; ///< of lanes that upstream does not have
+};
+
+} // namespace proton

@@ -1,0 +1,31 @@
+// Which slices an arrow from a launch call leads to.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "record/timeline_event.h"
+
+namespace proton {
+
+/// A launch leads to what it ran; one of a graph to the first node on each stream.
+class LaunchFlows {
+public:
+  /// Arrows that leave one launch of a graph; further streams share the last.
+  static constexpr uint32_t kMaxArrows = 8;
+
+  /// Number of the arrow that ends at the event, among those of its launch; none ends at a launch
+  /// itself. Events come by ascending start.
+  std::optional<uint32_t> arrow(const TimelineEvent &event);
+
+private:
+  static constexpr size_t kMaxLaunches = 4096; ///< graphs whose nodes may still come
+
+  std::unordered_map<uint64_t, std::vector<uint64_t>> streams_; ///< by launch
+  std::deque<uint64_t> oldest_;
+};
+
+} // namespace proton
