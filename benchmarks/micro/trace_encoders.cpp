@@ -3,6 +3,8 @@
 // Encodes the same events in both formats, flushed as often as while a program runs, and prints
 // bytes and nanoseconds per event, and the whole of each file. An argument names a folder that
 // keeps the files.
+#include <time.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "record/device.h"
-#include "support/clock.h"
 #include "writer/trace_encoder.h"
 
 using namespace proton;
@@ -33,6 +34,13 @@ struct Mix {
 constexpr Mix kMixes[] = {{"kernels", false, false, false},
                           {"kernels, launches, scopes, flows", true, true, false},
                           {"kernels, launches, scopes, flows, counters", true, true, true}};
+
+// Time of this thread on processors: what others do there matters less.
+int64_t thread_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 class Random {
 public:
@@ -160,7 +168,7 @@ Result encode(TraceFormat format, const Program &program) {
   for (int round = 0; round < kRounds; ++round) {
     auto encoder = make_trace_encoder(format);
     std::string out;
-    int64_t start_ns = monotonic_ns();
+    int64_t start_ns = thread_ns();
     encoder->begin(facts, out);
     size_t flushed = 0;
     for (const EventBatch &batch : program.batches()) {
@@ -171,7 +179,7 @@ Result encode(TraceFormat format, const Program &program) {
       flushed = out.size();
     }
     encoder->end({}, out);
-    result.ns = std::min(result.ns, monotonic_ns() - start_ns);
+    result.ns = std::min(result.ns, thread_ns() - start_ns);
     result.bytes = out.size();
     result.file = std::move(out);
   }

@@ -15,43 +15,63 @@ constexpr int64_t kMaxDevices = 900;
 } // namespace
 
 int32_t ChromeLanes::device_index(int32_t device) {
-  auto position = static_cast<size_t>(device);
-  if (device >= 0 && position >= devices_.size())
-    devices_ = DeviceTable::instance().list();
   if (device < 0)
     return -1;
+  auto position = static_cast<size_t>(device);
+  if (position >= devices_.size())
+    devices_ = DeviceTable::instance().list();
   return position < devices_.size() ? devices_[position].index : device;
 }
 
-int64_t ChromeLanes::first_row(const LaneId &id) {
-  if (id.number >= kRowsOfKind)
-    return next_line_row_++;
-  auto number = static_cast<int64_t>(id.number);
-  if (id.kind == TrackKind::kThread)
+/// -1: upstream has none.
+int64_t ChromeLanes::upstream_row(const TrackId &track) {
+  if (track.number >= kRowsOfKind)
+    return -1;
+  auto number = static_cast<int64_t>(track.number);
+  if (track.kind == TrackKind::kThread)
     return number;
-  int32_t device = device_index(id.device);
+  int32_t device = device_index(track.device);
   if (device < 0 || device >= kMaxDevices)
-    return next_line_row_++;
-  return device * kDeviceRows + number + (id.kind == TrackKind::kGraph ? kGraphRows : kStreamRows);
+    return -1;
+  if (track.kind == TrackKind::kGraph)
+    return device * kDeviceRows + kGraphRows + number;
+  return track.kind == TrackKind::kStream ? device * kDeviceRows + kStreamRows + number : -1;
 }
 
-std::string ChromeLanes::name(const LaneId &id) {
-  std::string line = id.line == 0 ? "" : " (line " + std::to_string(id.line) + ")";
-  if (id.kind == TrackKind::kThread)
-    return "CPU Thread " + std::to_string(id.number) + line;
-  int32_t device = device_index(id.device);
+int64_t ChromeLanes::first_row(const TrackId &track) {
+  auto [found, is_new] = first_rows_.try_emplace(track, 0);
+  if (is_new) {
+    int64_t row = upstream_row(track);
+    found->second = row >= 0 ? row : next_row_++;
+  }
+  return found->second;
+}
+
+std::string ChromeLanes::name(const TrackId &track) {
+  std::string number = std::to_string(track.number);
+  if (track.kind == TrackKind::kThread)
+    return "CPU Thread " + number;
+  int32_t device = device_index(track.device);
   std::string owner = device > 0 ? " " + std::to_string(device) : "";
-  std::string stream = "Stream " + std::to_string(id.number) + line;
-  if (id.kind == TrackKind::kGraph)
-    return "Graph" + owner + ": " + stream;
-  return "GPU" + owner + " " + stream;
+  switch (track.kind) {
+  case TrackKind::kGraph:
+    return "Graph" + owner + ": Stream " + number;
+  case TrackKind::kProcessor:
+    return "GPU" + owner + " SM " + number;
+  case TrackKind::kWarp:
+    return "GPU" + owner + " SM " + std::to_string(processor_of(track.number)) + " warp " +
+           std::to_string(warp_of(track.number));
+  default:
+    return "GPU" + owner + " Stream " + number;
+  }
 }
 
 void ChromeLanes::describe(const LaneId &id, int64_t row, int64_t rank, std::string &out) {
+  std::string line = id.line == 0 ? "" : " (line " + std::to_string(id.line) + ")";
   out += ",{\"args\":{\"name\":";
-  append_json_text(out, name(id));
-  auto thread = threads_.find(id.number);
-  if (id.kind == TrackKind::kThread && thread != threads_.end()) {
+  append_json_text(out, name(id.track) + line);
+  auto thread = threads_.find(id.track.number);
+  if (id.track.kind == TrackKind::kThread && thread != threads_.end()) {
     out += ",\"thread_id\":";
     append_json_number(out, thread->second.thread_id);
     out += ",\"thread_name\":";
@@ -72,10 +92,8 @@ int64_t ChromeLanes::row(const EventLanes &lanes, uint32_t lane, std::string &ou
   if (rows_[lane] >= 0)
     return rows_[lane];
   const LaneId &id = lanes.id(lane);
-  LaneId first = id;
-  first.line = 0;
-  int64_t rank = first_row(first);
-  int64_t row = id.line == 0 ? rank : next_line_row_++;
+  int64_t rank = first_row(id.track);
+  int64_t row = id.line == 0 ? rank : next_row_++;
   describe(id, row, rank, out);
   rows_[lane] = row;
   return row;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "record/device.h"
@@ -22,14 +23,20 @@ public:
   int32_t device_index(int32_t device);
 
 private:
-  int64_t first_row(const LaneId &id);
+  int64_t first_row(const TrackId &track);
+  int64_t upstream_row(const TrackId &track);
   void describe(const LaneId &id, int64_t row, int64_t rank, std::string &out);
-  std::string name(const LaneId &id);
+  std::string name(const TrackId &track);
+
+  struct TrackHash {
+    size_t operator()(const TrackId &track) const noexcept { return hash_of(track); }
+  };
 
   std::vector<int64_t> rows_; ///< by lane; -1: none yet
+  std::unordered_map<TrackId, int64_t, TrackHash> first_rows_;
   std::map<uint64_t, EventThread> threads_;
   std::vector<Device> devices_;
-  int64_t next_line_row_ = 1'000'000'000; ///< of lanes that upstream does not have
+  int64_t next_row_ = 1'000'000'000; ///< of what upstream has no rows for
 };
 
 } // namespace proton

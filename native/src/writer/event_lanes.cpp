@@ -4,48 +4,101 @@
 
 namespace proton {
 
-std::vector<uint32_t> &EventLanes::track(TrackKind kind, int32_t device, uint32_t number) {
-  Key key{uint64_t{static_cast<uint32_t>(device)} << 32 | number, kind};
-  return tracks_[key];
+bool EventLanes::nests(const Lane &lane) {
+  TrackKind kind = lane.id.track.kind;
+  return kind != TrackKind::kStream && kind != TrackKind::kProcessor;
 }
 
-bool EventLanes::has_room(const Lane &lane, int64_t start_ns, int64_t end_ns) {
-  if (lane.id.kind == TrackKind::kStream)
-    return lane.free_from_ns <= start_ns;
-  return lane.open_ends.empty() || end_ns <= lane.open_ends.back();
+bool EventLanes::has_room(Lane &lane, int64_t &start_ns, int64_t end_ns) {
+  while (!lane.open.empty() && lane.open.back().end_ns <= start_ns) {
+    lane.closed_ns = std::max(lane.closed_ns, lane.open.back().end_ns);
+    lane.open.pop_back();
+  }
+  if (!lane.open.empty() && (!nests(lane) || lane.open.back().end_ns < end_ns))
+    return false;
+  if (start_ns >= lane.settled_ns)
+    return true;
+  return nests(lane) ? nests_with_settled(lane, start_ns, end_ns) : has_gap(lane, start_ns, end_ns);
 }
 
-std::optional<uint32_t> EventLanes::open(TrackKind kind, int32_t device, uint32_t number,
-                                         int64_t start_ns, int64_t end_ns) {
-  std::vector<uint32_t> &lines = track(kind, device, number);
-  auto found = std::find_if(lines.begin(), lines.end(), [&](uint32_t lane) {
-    return has_room(lanes_[lane], start_ns, end_ns);
-  });
-  uint32_t index = 0;
-  if (found != lines.end()) {
-    index = *found;
-  } else {
-    if (lines.size() >= kMaxLines)
-      return std::nullopt;
-    index = size();
-    lines.push_back(index);
-    try {
-      lanes_.push_back(
-          {{kind, device, number, static_cast<uint32_t>(lines.size() - 1)}, {}, {}, {}});
-    } catch (...) {
-      lines.pop_back();
-      throw;
+// The settled slice stands earlier in the file: where one begins when the new one ends, viewers
+// would close the settled one.
+bool EventLanes::has_gap(const Lane &lane, int64_t start_ns, int64_t end_ns) {
+  return start_ns >= lane.forgotten_ns &&
+         std::all_of(lane.recent.begin(), lane.recent.end(), [&](const Slice &settled) {
+           return settled.end_ns <= start_ns || end_ns < settled.start_ns;
+         });
+}
+
+// A slice that contains settled ones must begin before them, also where the times are equal. Those
+// that are forgotten are taken to nest: a thread's do.
+bool EventLanes::nests_with_settled(const Lane &lane, int64_t &start_ns, int64_t end_ns) {
+  int64_t shifted_ns = start_ns;
+  bool is_shifted = true;
+  while (is_shifted) {
+    is_shifted = false;
+    for (const Slice &settled : lane.recent) {
+      if (settled.start_ns > shifted_ns || settled.end_ns <= shifted_ns || settled.end_ns >= end_ns)
+        continue;
+      if (start_ns - settled.start_ns >= kMaxShiftNs)
+        return false;
+      shifted_ns = settled.start_ns - 1;
+      is_shifted = true;
     }
   }
-  Lane &lane = lanes_[index];
-  lane.open_ends.push_back(end_ns);
-  lane.free_from_ns = std::max(lane.free_from_ns, end_ns);
+  bool ends_inside = std::any_of(lane.recent.begin(), lane.recent.end(), [&](const Slice &settled) {
+    return shifted_ns < settled.start_ns && settled.start_ns <= end_ns && end_ns < settled.end_ns;
+  });
+  bool leaves_others =
+      shifted_ns != start_ns && (lane.closed_ns > shifted_ns ||
+                                 (!lane.open.empty() && lane.open.back().start_ns > shifted_ns));
+  start_ns = shifted_ns;
+  return !ends_inside && !leaves_others;
+}
+
+uint32_t EventLanes::add_line(const TrackId &track, std::vector<uint32_t> &lines) {
+  uint32_t index = size();
+  lines.reserve(lines.size() + 1); // what may fail comes first
+  lanes_.emplace_back().id = {track, static_cast<uint32_t>(lines.size())};
+  lines.push_back(index);
   return index;
 }
 
+std::optional<EventLanes::Place> EventLanes::place(const TrackId &track, int64_t start_ns,
+                                                   int64_t end_ns) {
+  std::vector<uint32_t> &lines = tracks_[track];
+  Place place;
+  auto found = std::find_if(lines.begin(), lines.end(), [&](uint32_t lane) {
+    place.start_ns = start_ns;
+    return has_room(lanes_[lane], place.start_ns, end_ns);
+  });
+  if (found != lines.end()) {
+    place.lane = *found;
+  } else {
+    if (lines.size() >= kMaxLines)
+      return std::nullopt;
+    place = {add_line(track, lines), start_ns};
+  }
+  Lane &lane = lanes_[place.lane];
+  lane.open.push_back({place.start_ns, end_ns});
+  lane.placed.push_back({place.start_ns, end_ns});
+  return place;
+}
+
 void EventLanes::settle() {
-  for (Lane &lane : lanes_)
-    lane.settled_ns = lane.free_from_ns;
+  for (Lane &lane : lanes_) {
+    for (const Slice &slice : lane.placed) {
+      lane.settled_ns = std::max(lane.settled_ns, slice.end_ns);
+      lane.recent.push_back(slice);
+      if (lane.recent.size() <= kMaxRecent)
+        continue;
+      lane.forgotten_ns = std::max(lane.forgotten_ns, lane.recent.front().end_ns);
+      lane.recent.pop_front();
+    }
+    lane.placed.clear();
+    lane.open.clear();
+    lane.closed_ns = INT64_MIN;
+  }
 }
 
 } // namespace proton

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -9,31 +10,57 @@
 namespace proton {
 
 enum class TrackKind : uint8_t {
-  kThread, ///< slices nest
-  kStream, ///< slices stand one after another
-  kGraph,  ///< what graphs ran on a stream; slices nest
+  kThread,    ///< slices nest
+  kStream,    ///< slices stand one after another
+  kGraph,     ///< what graphs ran on a stream; slices nest
+  kProcessor, ///< programs of kernels, one after another
+  kWarp,      ///< scopes inside kernels; slices nest
 };
 
-struct LaneId {
+struct TrackId {
   TrackKind kind = TrackKind::kThread;
   int32_t device = -1;
-  uint64_t number = 0; ///< of the thread or the stream
-  uint32_t line = 0;   ///< 0: the track itself; others stand beside it
+  uint64_t number = 0; ///< of the thread, the stream or the processor; see `warp_number`
+  bool operator==(const TrackId &other) const = default;
 };
 
-/// Slices that were handed out stay where they are; so a late one that crosses them goes to another
-/// lane.
+constexpr size_t hash_of(const TrackId &track) noexcept {
+  uint64_t bits = track.number * 8 + static_cast<uint64_t>(track.kind);
+  bits ^= uint64_t{static_cast<uint32_t>(track.device)} << 40;
+  return static_cast<size_t>(bits * 0x9E3779B97F4A7C15u);
+}
+
+/// The number of the track of a warp of a processor.
+constexpr uint64_t warp_number(uint32_t processor, uint16_t warp) {
+  return uint64_t{processor} << 16 | warp;
+}
+constexpr uint64_t processor_of(uint64_t warp_number) { return warp_number >> 16; }
+constexpr uint64_t warp_of(uint64_t warp_number) { return warp_number & 0xFFFF; }
+
+struct LaneId {
+  TrackId track;
+  uint32_t line = 0; ///< 0: the track itself; others stand beside it
+};
+
+/// Slices that were handed out stay where they are: a later one that would cross them, or whose
+/// beginning and end viewers would take for theirs, goes to another lane.
 class EventLanes {
 public:
-  static constexpr uint32_t kMaxLines = 64; ///< of one track
+  static constexpr uint32_t kMaxLines = 64;  ///< of one track
+  static constexpr size_t kMaxRecent = 2048; ///< settled slices of a lane that are remembered
+  static constexpr int64_t kMaxShiftNs = 16;
 
-  /// The lane of a slice that begins now: those that ended before were told by `close`. Slices
-  /// come by ascending start, the longer one first, until `settle`; nothing when no lane has room.
-  std::optional<uint32_t> open(TrackKind kind, int32_t device, uint32_t number, int64_t start_ns,
-                               int64_t end_ns);
-  /// The innermost open slice of the lane ended.
-  void close(uint32_t lane) { lanes_[lane].open_ends.pop_back(); }
-  /// All slices ended; earlier ones may come now.
+  struct Place {
+    uint32_t lane = 0;
+    /// When the slice begins: a little earlier than asked for where it contains one that is settled
+    /// and began at the same time.
+    int64_t start_ns = 0;
+  };
+
+  /// Where a slice stands; nothing when no lane has room. Slices come by ascending start, the
+  /// longer one first, until `settle`.
+  std::optional<Place> place(const TrackId &track, int64_t start_ns, int64_t end_ns);
+  /// What was placed is handed out now; earlier slices may come.
   void settle();
 
   const LaneId &id(uint32_t lane) const { return lanes_[lane].id; }
@@ -46,27 +73,25 @@ private:
   };
   struct Lane {
     LaneId id;
-    int64_t free_from_ns = INT64_MIN; ///< nothing ends later
-    int64_t settled_ns = INT64_MIN;   ///< as `free_from_ns` when all was settled last
-    std::vector<int64_t> open_ends;   ///< outermost first
+    std::vector<Slice> open;          ///< outermost first
+    int64_t closed_ns = INT64_MIN;    ///< newest end since `settle`
+    std::vector<Slice> placed;        ///< since `settle`
+    std::deque<Slice> recent;         ///< settled
+    int64_t settled_ns = INT64_MIN;   ///< newest end of those that are settled
+    int64_t forgotten_ns = INT64_MIN; ///< newest end of those that are not in `recent` any more
   };
-  struct Key {
-    uint64_t place = 0;
-    TrackKind kind = TrackKind::kThread;
-    bool operator==(const Key &other) const = default;
-  };
-  struct KeyHash {
-    size_t operator()(const Key &key) const noexcept {
-      return static_cast<size_t>((key.place * 4 + static_cast<uint64_t>(key.kind)) *
-                                 0x9E3779B97F4A7C15u);
-    }
+  struct TrackHash {
+    size_t operator()(const TrackId &track) const noexcept { return hash_of(track); }
   };
 
-  std::vector<uint32_t> &track(TrackKind kind, int32_t device, uint32_t number);
-  static bool has_room(const Lane &lane, int64_t start_ns, int64_t end_ns);
+  static bool nests(const Lane &lane);
+  static bool has_room(Lane &lane, int64_t &start_ns, int64_t end_ns);
+  static bool has_gap(const Lane &lane, int64_t start_ns, int64_t end_ns);
+  static bool nests_with_settled(const Lane &lane, int64_t &start_ns, int64_t end_ns);
+  uint32_t add_line(const TrackId &track, std::vector<uint32_t> &lines);
 
   std::vector<Lane> lanes_;
-  std::unordered_map<Key, std::vector<uint32_t>, KeyHash> tracks_;
+  std::unordered_map<TrackId, std::vector<uint32_t>, TrackHash> tracks_;
 };
 
 } // namespace proton

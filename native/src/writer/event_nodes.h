@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "record/timeline_event.h"
@@ -16,17 +18,32 @@ class EventNodes {
 public:
   EventNodes();
   void add(const std::vector<EventNode> &nodes);
+  /// A frame that no batch brings, such as a scope inside a kernel; made when it is new.
+  uint32_t child(uint32_t parent, const Name &name);
 
-  uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
-  uint32_t known(uint32_t node) const { return node < nodes_.size() ? node : 0; }
-  const Name &name(uint32_t node) const { return nodes_[known(node)].name; }
-  FrameKind kind(uint32_t node) const { return nodes_[known(node)].kind; }
-  uint32_t parent(uint32_t node) const { return nodes_[known(node)].parent; }
+  /// The node itself, or the root for a number that stands for none.
+  uint32_t known(uint32_t node) const;
+  const Name &name(uint32_t node) const { return at(node).node.name; }
+  FrameKind kind(uint32_t node) const { return at(node).node.kind; }
+  uint32_t parent(uint32_t node) const { return at(node).node.parent; }
+  /// Frames above it; 0 of the root.
+  uint32_t depth(uint32_t node) const { return at(node).depth; }
   /// The names from the root to the node as a JSON list, valid UTF-8.
   std::string call_stack(uint32_t node) const;
 
 private:
-  std::vector<EventNode> nodes_;
+  struct Entry {
+    EventNode node;
+    uint32_t depth = 0;
+  };
+  static constexpr uint32_t kMade = 0x80000000u; ///< numbers of nodes that no batch brought
+
+  const Entry &at(uint32_t node) const;
+  Entry entry(uint32_t parent, const Name &name, FrameKind kind) const;
+
+  std::vector<Entry> brought_;
+  std::vector<Entry> made_;
+  std::map<std::pair<uint32_t, const void *>, uint32_t> made_numbers_;
 };
 
 } // namespace proton

@@ -2,82 +2,88 @@
 
 #include <algorithm>
 #include <numeric>
-#include <queue>
+#include <tuple>
 
 namespace proton {
 namespace {
 
 TrackKind track_kind(EventKind kind) {
-  switch (kind) {
-  case EventKind::kKernel:
-  case EventKind::kCopy:
-  case EventKind::kGraph:
-    return TrackKind::kStream;
-  default:
-    return TrackKind::kThread;
-  }
+  bool is_work =
+      kind == EventKind::kKernel || kind == EventKind::kCopy || kind == EventKind::kGraph;
+  return is_work ? TrackKind::kStream : TrackKind::kThread;
 }
-
-/// An open slice; what began last ends first where the times are equal.
-struct End {
-  int64_t at_ns = 0;
-  uint32_t position = 0; ///< in the order of the beginnings
-  bool operator<(const End &other) const {
-    return at_ns != other.at_ns ? at_ns > other.at_ns : position < other.position;
-  }
-};
 
 } // namespace
 
 void HeldEvents::add(const EventBatch &batch) {
-  size_t first_value = values_.size();
-  values_.insert(values_.end(), batch.values.begin(), batch.values.end());
   events_.reserve(events_.size() + batch.events.size());
   for (const TimelineEvent &event : batch.events) {
-    HeldEvent &held = events_.emplace_back();
+    HeldEvent held;
     held.event = event;
-    held.event.end_ns = std::max(event.start_ns, event.end_ns);
-    bool has_values = event.values != 0 && event.values <= batch.values.size();
-    held.event.values =
-        has_values ? static_cast<uint32_t>(first_value + event.values) : uint32_t{0};
+    held.track = {track_kind(event.kind), event.device, event.track};
+    if (event.values != 0 && event.values <= batch.values.size())
+      held.values = &batch.values[event.values - 1];
+    add(held);
   }
 }
 
-uint64_t HeldEvents::hand_out(EventLanes &lanes, SliceVisitor &visitor) {
+void HeldEvents::add(const HeldEvent &held) {
+  events_.push_back(held);
+  HeldEvent &added = events_.back();
+  added.event.end_ns = std::max(held.event.start_ns, held.event.end_ns);
+  if (held.values != nullptr)
+    added.values = &values_.emplace_back(*held.values);
+}
+
+// The outer one first: of two that began together the longer, of two with the same times that whose
+// call path is shorter, or that which ended, and came, later.
+void HeldEvents::sort() {
   order_.resize(events_.size());
   std::iota(order_.begin(), order_.end(), 0u);
-  std::stable_sort(order_.begin(), order_.end(), [this](uint32_t left, uint32_t right) {
+  std::sort(order_.begin(), order_.end(), [this](uint32_t left, uint32_t right) {
     const TimelineEvent &a = events_[left].event;
     const TimelineEvent &b = events_[right].event;
-    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+    if (a.start_ns != b.start_ns)
+      return a.start_ns < b.start_ns;
+    return std::tuple(b.end_ns, nodes_.depth(a.node), right) <
+           std::tuple(a.end_ns, nodes_.depth(b.node), left);
   });
+}
+
+uint64_t HeldEvents::hand_out(EventLanes &lanes, SliceVisitor &visitor) {
+  sort();
   uint64_t without_lane = 0;
-  std::priority_queue<End> open;
-  auto close_one = [&] {
-    const HeldEvent &held = events_[order_[open.top().position]];
-    open.pop();
-    lanes.close(held.lane);
-    visitor.end(held);
-  };
-  for (uint32_t position = 0; position < order_.size(); ++position) {
-    HeldEvent &held = events_[order_[position]];
-    const TimelineEvent &event = held.event;
-    while (!open.empty() && open.top().at_ns <= event.start_ns)
-      close_one();
-    auto lane =
-        lanes.open(track_kind(event.kind), event.device, event.track, event.start_ns, event.end_ns);
-    if (!lane) {
+  for (uint32_t position : order_) {
+    HeldEvent &held = events_[position];
+    auto place = lanes.place(held.track, held.event.start_ns, held.event.end_ns);
+    if (!place) {
       ++without_lane;
       continue;
     }
-    held.lane = *lane;
-    held.values = event.values == 0 ? nullptr : &values_[event.values - 1];
-    visitor.begin(held);
-    open.push({event.end_ns, position});
+    held.lane = place->lane;
+    held.event.start_ns = place->start_ns;
+    if (held.lane >= by_lane_.size())
+      by_lane_.resize(lanes.size());
+    by_lane_[held.lane].push_back(position);
   }
-  while (!open.empty())
-    close_one();
   lanes.settle();
+  std::vector<const HeldEvent *> open;
+  auto close_until = [&](int64_t at_ns) {
+    while (!open.empty() && open.back()->event.end_ns <= at_ns) {
+      visitor.end(*open.back());
+      open.pop_back();
+    }
+  };
+  for (std::vector<uint32_t> &positions : by_lane_) {
+    for (uint32_t position : positions) {
+      const HeldEvent &held = events_[position];
+      close_until(held.event.start_ns);
+      visitor.begin(held);
+      open.push_back(&held);
+    }
+    close_until(INT64_MAX);
+    positions.clear();
+  }
   events_.clear();
   values_.clear();
   return without_lane;

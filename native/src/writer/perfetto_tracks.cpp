@@ -7,6 +7,8 @@
 namespace proton {
 namespace {
 
+using namespace perfetto;
+
 std::string process_name(const TraceFacts &facts) {
   std::string name;
   if (facts.rank >= 0)
@@ -25,63 +27,7 @@ std::string_view unit_of(std::string_view name) {
   return name.substr(open + 1, name.size() - open - 2);
 }
 
-constexpr int64_t kHostRank = 0; // threads stand above devices
-constexpr int64_t kDeviceRank = 1'000'000;
-constexpr int64_t kGraphRank = 0; // of the children of a device
-constexpr int64_t kStreamRank = 1'000'000'000;
-
-} // namespace
-
-PerfettoTracks::PerfettoTracks(const TraceFacts &facts, uint64_t first_uuid, uint32_t sequence)
-    : facts_(facts), sequence_(sequence), next_uuid_(first_uuid) {}
-
-void PerfettoTracks::describe(const Descriptor &track, std::string &out) {
-  std::string scratch;
-  ProtoBytes proto(out);
-  size_t packet = proto.open(perfetto::kPacket);
-  proto.count(perfetto::kSequence, sequence_);
-  size_t descriptor = proto.open(perfetto::kTrackDescriptor);
-  proto.count(perfetto::kUuid, track.uuid);
-  if (track.parent != 0)
-    proto.count(perfetto::kParentUuid, track.parent);
-  if (track.thread != nullptr) {
-    size_t thread = proto.open(perfetto::kThread);
-    proto.integer(perfetto::kPid, facts_.process_id);
-    proto.integer(perfetto::kTid, track.thread->thread_id);
-    proto.text(perfetto::kThreadName, valid_utf8(track.name, scratch));
-    proto.close(thread);
-  } else if (track.uuid == process_uuid_) {
-    size_t process = proto.open(perfetto::kProcess);
-    proto.integer(perfetto::kPid, facts_.process_id);
-    proto.text(perfetto::kProcessName, valid_utf8(track.name, scratch));
-    proto.close(process);
-  } else {
-    proto.text(perfetto::kTrackName, valid_utf8(track.name, scratch));
-  }
-  if (track.is_counter) {
-    size_t counter = proto.open(perfetto::kCounter);
-    if (!track.unit.empty())
-      proto.text(perfetto::kUnitName, valid_utf8(track.unit, scratch));
-    proto.close(counter);
-  }
-  if (track.orders_children)
-    proto.count(perfetto::kChildOrdering, perfetto::kByRank);
-  if (track.rank >= 0)
-    proto.integer(perfetto::kSiblingRank, track.rank);
-  proto.close(descriptor);
-  proto.close(packet);
-}
-
-uint64_t PerfettoTracks::process(std::string &out) {
-  if (process_uuid_ == 0) {
-    process_uuid_ = new_uuid();
-    std::string name = process_name(facts_);
-    describe({.uuid = process_uuid_, .name = name, .orders_children = true}, out);
-  }
-  return process_uuid_;
-}
-
-std::string PerfettoTracks::device_name(int32_t device) const {
+std::string device_name(int32_t device) {
   std::vector<Device> known = DeviceTable::instance().list();
   auto position = static_cast<size_t>(device);
   if (device < 0 || position >= known.size())
@@ -90,7 +36,78 @@ std::string PerfettoTracks::device_name(int32_t device) const {
   return kind + std::to_string(known[position].index);
 }
 
-uint64_t PerfettoTracks::device(int32_t device, std::string &out) {
+// Ranks of tracks among their siblings. Threads stand above devices; of a device graphs above
+// streams above processors.
+constexpr int64_t kDeviceRank = 1'000'000;
+constexpr int64_t kStreamRank = 1'000'000;
+constexpr int64_t kProcessorRank = 2'000'000;
+constexpr uint64_t kRanksOfKind = 1'000'000;
+
+int64_t rank_of(const TrackId &track) {
+  auto number = static_cast<int64_t>(track.number % kRanksOfKind);
+  switch (track.kind) {
+  case TrackKind::kStream:
+    return kStreamRank + number;
+  case TrackKind::kProcessor:
+    return kProcessorRank + number;
+  case TrackKind::kWarp:
+    return static_cast<int64_t>(warp_of(track.number));
+  default:
+    return number;
+  }
+}
+
+} // namespace
+
+PerfettoTracks::PerfettoTracks(const TraceFacts &facts, uint64_t first_uuid)
+    : facts_(facts), next_uuid_(first_uuid) {}
+
+void PerfettoTracks::describe(const Descriptor &track, PerfettoPackets &out) {
+  std::string scratch;
+  std::string fields;
+  ProtoBytes proto(fields);
+  std::string_view name = valid_utf8(track.name, scratch);
+  proto.count(kUuid, track.uuid);
+  if (track.parent != 0)
+    proto.count(kParentUuid, track.parent);
+  if (track.thread != nullptr) {
+    size_t thread = proto.open(kThread);
+    proto.integer(kPid, facts_.process_id);
+    proto.integer(kTid, track.thread->thread_id);
+    proto.text(kThreadName, name);
+    proto.close(thread);
+  } else if (track.uuid == process_uuid_) {
+    size_t process = proto.open(kProcess);
+    proto.integer(kPid, facts_.process_id);
+    proto.text(kProcessName, name);
+    proto.close(process);
+  } else {
+    proto.text(kTrackName, name);
+  }
+  if (track.is_counter) {
+    std::string_view unit = unit_of(name);
+    size_t counter = proto.open(kCounter);
+    if (!unit.empty())
+      proto.text(kUnitName, unit);
+    proto.close(counter);
+  }
+  if (track.orders_children)
+    proto.count(kChildOrdering, kByRank);
+  if (track.rank >= 0)
+    proto.integer(kSiblingRank, track.rank);
+  out.message(kTrackDescriptor, fields);
+}
+
+uint64_t PerfettoTracks::process(PerfettoPackets &out) {
+  if (process_uuid_ == 0) {
+    process_uuid_ = new_uuid();
+    std::string name = process_name(facts_);
+    describe({.uuid = process_uuid_, .name = name, .orders_children = true}, out);
+  }
+  return process_uuid_;
+}
+
+uint64_t PerfettoTracks::device(int32_t device, PerfettoPackets &out) {
   uint64_t &uuid = devices_[device];
   if (uuid == 0) {
     uint64_t parent = process(out);
@@ -106,100 +123,101 @@ uint64_t PerfettoTracks::device(int32_t device, std::string &out) {
   return uuid;
 }
 
-uint64_t PerfettoTracks::thread(uint32_t number, std::string &out) {
+std::string PerfettoTracks::thread_name(uint64_t number) const {
+  auto found = known_threads_.find(number);
+  bool has_name = found != known_threads_.end() && !found->second.name.empty();
+  return has_name ? found->second.name : "Thread " + std::to_string(number);
+}
+
+uint64_t PerfettoTracks::thread(uint64_t number, PerfettoPackets &out) {
   uint64_t parent = process(out);
   uint64_t uuid = new_uuid();
   auto found = known_threads_.find(number);
-  std::string name = found == known_threads_.end() ? "" : found->second.name;
-  if (name.empty())
-    name = "Thread " + std::to_string(number);
-  bool is_known = found != known_threads_.end() && found->second.thread_id > 0;
+  bool has_id = found != known_threads_.end() && found->second.thread_id > 0;
+  std::string name = thread_name(number);
   describe({.uuid = uuid,
             .parent = parent,
             .name = name,
-            .thread = is_known ? &found->second : nullptr,
-            .rank = kHostRank + number},
+            .thread = has_id ? &found->second : nullptr,
+            .rank = rank_of({TrackKind::kThread, -1, number})},
            out);
   return uuid;
 }
 
-std::string PerfettoTracks::line_name(const LaneId &id) const {
-  std::string name;
-  if (id.kind == TrackKind::kThread) {
-    auto found = known_threads_.find(static_cast<uint32_t>(id.number));
-    if (found != known_threads_.end())
-      name = found->second.name;
-    if (name.empty())
-      name = "Thread " + std::to_string(id.number);
-  } else {
-    name = id.kind == TrackKind::kGraph ? "Graph: Stream " : "Stream ";
-    name += std::to_string(id.number);
+std::string PerfettoTracks::track_name(const TrackId &track) const {
+  switch (track.kind) {
+  case TrackKind::kThread:
+    return thread_name(track.number);
+  case TrackKind::kStream:
+    return "Stream " + std::to_string(track.number);
+  case TrackKind::kGraph:
+    return "Graph: Stream " + std::to_string(track.number);
+  case TrackKind::kProcessor:
+    return "SM " + std::to_string(track.number);
+  case TrackKind::kWarp:
+    break;
   }
-  return id.line == 0 ? name : name + " (line " + std::to_string(id.line) + ")";
+  return "SM " + std::to_string(processor_of(track.number)) + " warp " +
+         std::to_string(warp_of(track.number));
 }
 
-uint64_t PerfettoTracks::first_line(const LaneId &id, std::string &out) {
-  uint64_t &uuid = first_lines_[{id.kind, {id.device, id.number}}];
+uint64_t PerfettoTracks::first_line(const TrackId &track, PerfettoPackets &out) {
+  uint64_t &uuid = first_lines_[{track.kind, track.device, track.number}];
   if (uuid != 0)
     return uuid;
-  if (id.kind == TrackKind::kThread) {
-    uuid = thread(static_cast<uint32_t>(id.number), out);
+  if (track.kind == TrackKind::kThread) {
+    uuid = thread(track.number, out);
     return uuid;
   }
-  uint64_t parent = device(id.device, out);
+  uint64_t parent =
+      track.kind == TrackKind::kWarp
+          ? first_line({TrackKind::kProcessor, track.device, processor_of(track.number)}, out)
+          : device(track.device, out);
   uuid = new_uuid();
-  LaneId first = id;
-  first.line = 0;
-  std::string name = line_name(first);
-  int64_t rank = (id.kind == TrackKind::kGraph ? kGraphRank : kStreamRank) +
-                 static_cast<int64_t>(id.number % kStreamRank);
-  describe({.uuid = uuid, .parent = parent, .name = name, .rank = rank}, out);
+  std::string name = track_name(track);
+  describe({.uuid = uuid,
+            .parent = parent,
+            .name = name,
+            .rank = rank_of(track),
+            .orders_children = track.kind == TrackKind::kProcessor},
+           out);
   return uuid;
 }
 
-uint64_t PerfettoTracks::lane(const EventLanes &lanes, uint32_t lane, std::string &out) {
-  if (lane >= lanes_.size())
-    lanes_.resize(lanes.size(), 0);
-  if (lanes_[lane] != 0)
-    return lanes_[lane];
+uint64_t PerfettoTracks::lane(const EventLanes &lanes, uint32_t lane, PerfettoPackets &out) {
   const LaneId &id = lanes.id(lane);
-  uint64_t uuid = first_line(id, out);
-  if (id.line != 0) {
-    uint64_t parent = uuid;
-    uuid = new_uuid();
-    std::string name = line_name(id);
-    describe({.uuid = uuid, .parent = parent, .name = name}, out);
-  }
-  lanes_[lane] = uuid;
+  uint64_t uuid = first_line(id.track, out);
+  if (id.line == 0)
+    return uuid;
+  uint64_t parent = uuid;
+  uuid = new_uuid();
+  std::string name = track_name(id.track) + " (line " + std::to_string(id.line) + ")";
+  describe({.uuid = uuid, .parent = parent, .name = name}, out);
   return uuid;
 }
 
-uint64_t PerfettoTracks::counter(const EventCounter &counter, std::string &out) {
+uint64_t PerfettoTracks::counter(const EventCounter &counter, PerfettoPackets &out) {
   auto &[name, uuid] = counters_[{counter.device, counter.name.key()}];
   if (uuid == 0) {
     uint64_t parent = counter.device < 0 ? process(out) : device(counter.device, out);
-    name = counter.name;
+    name = counter.name; // keeps the key in use
     uuid = new_uuid();
-    describe({.uuid = uuid,
-              .parent = parent,
-              .name = name.text(),
-              .unit = unit_of(name.text()),
-              .is_counter = true},
-             out);
+    describe({.uuid = uuid, .parent = parent, .name = name.text(), .is_counter = true}, out);
   }
   return uuid;
 }
 
-void PerfettoTracks::name_thread(const EventThread &thread, std::string &out) {
+void PerfettoTracks::name_thread(const EventThread &thread, PerfettoPackets &out) {
   known_threads_[thread.number] = thread;
-  auto found = first_lines_.find({TrackKind::kThread, {-1, thread.number}});
+  auto found = first_lines_.find({TrackKind::kThread, -1, thread.number});
   if (found == first_lines_.end() || thread.thread_id <= 0)
     return;
+  std::string name = thread_name(thread.number);
   describe({.uuid = found->second,
             .parent = process_uuid_,
-            .name = thread.name,
+            .name = name,
             .thread = &thread,
-            .rank = kHostRank + thread.number},
+            .rank = rank_of({TrackKind::kThread, -1, thread.number})},
            out);
 }
 

@@ -20,14 +20,27 @@ public:
   void integer(uint32_t field, int64_t value) { count(field, static_cast<uint64_t>(value)); }
   void fixed64(uint32_t field, uint64_t value) {
     tag(field, kFixed64);
-    for (int shift = 0; shift < 64; shift += 8)
-      out_ += static_cast<char>(value >> shift);
+    char bytes[8];
+    for (int at = 0; at < 8; ++at)
+      bytes[at] = static_cast<char>(value >> (8 * at));
+    out_.append(bytes, sizeof bytes);
   }
   void real(uint32_t field, double value) { fixed64(field, std::bit_cast<uint64_t>(value)); }
   void text(uint32_t field, std::string_view value) {
     tag(field, kBytes);
     varint(value.size());
     out_.append(value);
+  }
+  /// The beginning of a nested message of `size` bytes, which the caller appends.
+  void sized(uint32_t field, size_t size) {
+    tag(field, kBytes);
+    varint(size);
+  }
+  /// Appends fields that are encoded already.
+  void encoded(std::string_view fields) { out_.append(fields); }
+  /// Bytes of a number as `count` writes it, without its field.
+  static size_t count_size(uint64_t value) {
+    return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
   }
 
   /// Where a nested message begins; give it to `close`.
@@ -58,9 +71,12 @@ private:
 
   void tag(uint32_t field, uint32_t type) { varint(uint64_t{field} << 3 | type); }
   void varint(uint64_t value) {
+    char digits[10];
+    size_t size = 0;
     for (; value >= 0x80; value >>= 7)
-      out_ += static_cast<char>(value | 0x80);
-    out_ += static_cast<char>(value);
+      digits[size++] = static_cast<char>(value | 0x80);
+    digits[size++] = static_cast<char>(value);
+    out_.append(digits, size);
   }
 
   std::string &out_;

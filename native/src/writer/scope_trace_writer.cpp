@@ -1,13 +1,13 @@
 #include "writer/scope_trace_writer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <map>
 #include <tuple>
 
 #include "writer/json_text.h"
+#include "writer/kernel_scope_times.h"
 #include "writer/scope_lanes.h"
 #include "writer/utf8_text.h"
 
@@ -26,19 +26,6 @@ constexpr const char *kColours[] = {"cq_build_passed",
                                     "rail_load",
                                     "cq_build_attempt_passed",
                                     "cq_build_attempt_failed"};
-constexpr uint64_t kUnknownClockHz = 1'000'000'000; // as upstream takes it for all devices
-constexpr uint64_t kLeastClockHz = 1'000'000;       // below it 43 bits of clock are no time
-
-uint64_t clock_hz(const TimelineLaunch &launch) {
-  return launch.clock_hz < kLeastClockHz ? kUnknownClockHz : launch.clock_hz;
-}
-
-/// Picoseconds since the first program began.
-uint64_t picoseconds(uint64_t cycles, uint64_t hz) {
-  long double exact = static_cast<long double>(cycles) * 1e12L / static_cast<long double>(hz);
-  return static_cast<uint64_t>(std::llroundl(exact));
-}
-
 class Trace {
 public:
   Trace(const CallPathTree &tree, const ScopeTimeline &timeline, const std::vector<Device> &devices)
@@ -55,7 +42,6 @@ private:
   };
 
   uint64_t first_init_ns() const;
-  uint64_t start_ps(const TimelineLaunch &launch, const TimelineProgram &program) const;
   void add_launch(const TimelineLaunch &launch);
   void add_program(const TimelineLaunch &launch, const TimelineProgram &program);
   void add_scope(const TimelineLaunch &launch, const TimelineScope &scope, size_t lane);
@@ -86,17 +72,6 @@ uint64_t Trace::first_init_ns() const {
     for (const TimelineProgram &program : launch->programs)
       first = std::min(first, program.init_ns);
   return first == std::numeric_limits<uint64_t>::max() ? 0 : first;
-}
-
-// Where the clock of the program's first scope stands on the timer. The first record follows the
-// reading of `init_ns` closely; when it was replaced, the last one precedes `pre_final_ns`.
-uint64_t Trace::start_ps(const TimelineLaunch &launch, const TimelineProgram &program) const {
-  uint64_t init_ps = (program.init_ns - base_ns_) * 1000;
-  if (!program.is_lossy || program.pre_final_ns < program.init_ns)
-    return init_ps;
-  uint64_t final_ps = (program.pre_final_ns - base_ns_) * 1000;
-  uint64_t length_ps = picoseconds(program.last_cycle, clock_hz(launch));
-  return std::max(init_ps, final_ps - std::min(length_ps, final_ps));
 }
 
 void Trace::time(uint64_t picoseconds) {
@@ -151,7 +126,7 @@ void Trace::describe(const TimelineLaunch &launch, const TimelineProgram &progra
   arguments_.clear();
   add("\"Finalization Time (ns)\":", program.post_final_ns - program.pre_final_ns);
   arguments_ += ",\"Frequency (MHz)\":";
-  append_json_number(arguments_, static_cast<double>(clock_hz(launch)) / 1e6);
+  append_json_number(arguments_, static_cast<double>(scope_clock_hz(launch)) / 1e6);
   add(",\"Init Time (ns)\":", program.init_ns);
   add(",\"Post Final Time (ns)\":", program.post_final_ns);
   arguments_ += ",\"call_stack\":" + call_stack_;
@@ -173,14 +148,14 @@ void Trace::add_link(const TimelineScope &scope, Event event) {
 }
 
 void Trace::add_scope(const TimelineLaunch &launch, const TimelineScope &scope, size_t lane) {
-  uint64_t hz = clock_hz(launch);
-  uint64_t start_ps = picoseconds(scope.start_cycle, hz);
+  uint64_t hz = scope_clock_hz(launch);
+  uint64_t start_ps = cycle_picoseconds(scope.start_cycle, hz);
   Event event;
   std::string name = valid_utf8((*launch.scope_names)[scope.scope].text());
   event.name = name;
   event.category = scope.is_async ? "\"async\"" : std::string_view(kernel_);
   event.start_ps = program_start_ps_ + start_ps;
-  event.duration_ps = picoseconds(scope.start_cycle + scope.cycles, hz) - start_ps;
+  event.duration_ps = cycle_picoseconds(scope.start_cycle + scope.cycles, hz) - start_ps;
   if (scope.warp != scope.end_warp) {
     add_link(scope, event);
     return;
@@ -193,7 +168,7 @@ void Trace::add_scope(const TimelineLaunch &launch, const TimelineScope &scope, 
 
 void Trace::add_program(const TimelineLaunch &launch, const TimelineProgram &program) {
   describe(launch, program);
-  program_start_ps_ = start_ps(launch, program);
+  program_start_ps_ = first_cycle_ps(launch, program, base_ns_);
   std::string process(tree_.nodes()[launch.kernel].name.text());
   process += " Core" + std::to_string(program.processor) + " CTA" +
              std::to_string(program.program) + device_suffix(launch.device);

@@ -87,6 +87,7 @@ private:
   struct Sequence {
     int64_t clock_ns = 0;
     bool has_state = false;
+    uint64_t track = 0;                                          ///< of events that name none
     std::map<uint32_t, std::map<uint64_t, std::string>> strings; ///< by field of InternedData
   };
   struct Event {
@@ -99,7 +100,7 @@ private:
   void add(const proto::Message &packet) {
     Sequence &sequence = sequences_[packet.count(10)];
     if (packet.count(13) & 1)
-      sequence = {.clock_ns = 0, .has_state = true, .strings = {}};
+      sequence = {.clock_ns = 0, .has_state = true, .track = 0, .strings = {}};
     if (!sequence.has_state || packet.count(10) == 0)
       throw std::runtime_error("a packet stands before the state of its sequence");
     for (const proto::Field &clock : packet.message(6).all(1))
@@ -110,6 +111,8 @@ private:
         proto::Message entry(interned.bytes);
         sequence.strings[field][entry.count(1)] = entry.text(2);
       }
+    if (packet.has(59))
+      sequence.track = packet.message(59).message(11).count(11);
     if (packet.has(60))
       describe(packet.message(60));
     if (packet.has(11))
@@ -174,7 +177,7 @@ private:
     read.type = event.count(9);
     read.value = event.real(44);
     read.slice.start_ns = read.at;
-    read.slice.track = event.count(11);
+    read.slice.track = event.has(11) ? event.count(11) : sequence.track;
     if (!trace_.tracks.contains(read.slice.track))
       throw std::runtime_error("an event stands before its track");
     if (event.has(3))

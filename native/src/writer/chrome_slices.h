@@ -1,0 +1,68 @@
+// Slices of a file in Chrome's trace format.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "writer/chrome_lanes.h"
+#include "writer/event_lanes.h"
+#include "writer/event_nodes.h"
+#include "writer/graph_runs.h"
+#include "writer/held_events.h"
+#include "writer/launch_flows.h"
+
+namespace proton {
+
+/// Events with a comma before each, keys in the order of their names as upstream writes them.
+class ChromeSlices final : public SliceVisitor {
+public:
+  ChromeSlices(const EventNodes &nodes, const EventLanes &lanes, ChromeLanes &rows, GraphRuns &runs,
+               int64_t start_ns)
+      : nodes_(nodes), lanes_(lanes), rows_(rows), runs_(runs), start_ns_(start_ns) {}
+
+  void begin(const HeldEvent &held) override;
+  void end(const HeldEvent &) override {}
+  /// What was written since.
+  std::string take() { return std::exchange(out_, std::string()); }
+
+private:
+  /// What the arrows of a launch of a graph begin at.
+  struct Call {
+    int64_t row = 0;
+    int64_t start_ns = 0;
+  };
+
+  void add_arguments(const HeldEvent &held);
+  void add_metrics(const HeldEvent &held);
+  void add_name(const HeldEvent &held);
+  void add_flow(const HeldEvent &held, int64_t row);
+  void add_mark(char phase, uint64_t id, int64_t row, int64_t at_ns);
+  bool is_graph_call(const TimelineEvent &event) const;
+  std::string_view category(const HeldEvent &held) const;
+  const std::string &call_stack(uint32_t node);
+  const std::string &name(uint32_t node);
+
+  const EventNodes &nodes_;
+  const EventLanes &lanes_;
+  ChromeLanes &rows_;
+  GraphRuns &runs_;
+  const int64_t start_ns_;
+  LaunchFlows flows_;
+  std::unordered_map<uint64_t, Call> graph_calls_; ///< by launch
+  std::deque<uint64_t> oldest_calls_;
+  std::unordered_map<uint32_t, std::string> call_stacks_; ///< by node
+  std::unordered_map<uint32_t, std::string> names_;       ///< quoted
+  uint64_t scopes_ = 0;
+  std::string out_;
+};
+
+/// Microseconds with at least one digit behind the point.
+void append_us(std::string &out, int64_t ns);
+/// Any bytes as a JSON text.
+std::string quoted(std::string_view text);
+
+} // namespace proton
