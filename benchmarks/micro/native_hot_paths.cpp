@@ -127,7 +127,7 @@ void locked_queue() {
   static std::deque<LaunchRecord> queue;
   for (int i = 0; i < kCalls; ++i) {
     std::lock_guard lock(mutex);
-    queue.push_back({});
+    queue.emplace_back();
   }
   for (int i = 0; i < kCalls; ++i) {
     std::lock_guard lock(mutex);
