@@ -107,7 +107,7 @@ void map_lookups() {
 
 void ranges() {
   for (int i = 0; i < kCalls; ++i)
-    exit_range(enter_range("aten::add", FrameKind::kOp), RangeKind::kOp, 1, 1, -1);
+    exit_range(enter_range("aten::add", FrameKind::kOp), RangeKind::kOp, {0, 1, 1}, -1);
 }
 
 // The consumer's share, which takes the records out of the log, is part of the figure; the kernels

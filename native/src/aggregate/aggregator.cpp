@@ -50,53 +50,6 @@ void Aggregator::lose(const char *reason, uint64_t count, const Epoch *epoch) {
     losses[member.session][reason] += count;
 }
 
-EpochId Aggregator::launched(uint64_t correlation_id) noexcept {
-  return launched_at(correlation_id, 0);
-}
-
-EpochId Aggregator::launched_at(uint64_t correlation_id, int64_t called_ns) noexcept {
-  LaunchRecord record;
-  record.correlation_id = correlation_id;
-  record.called_ns = called_ns;
-  record.at = capture_current();
-  return record.at.epoch == 0 ? 0 : note(record);
-}
-
-EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept {
-  LaunchRecord record;
-  record.correlation_id = correlation_id;
-  record.at = capture_current();
-  record.code = code & 0xffffff;
-  record.kind = kind;
-  record.has_tick_time = true;
-  record.called_ns = TickClock::now_ns();
-  return note(record);
-}
-
-void Aggregator::launched_own(uint64_t correlation_id, LaunchKind kind) noexcept {
-  LaunchRecord record; // of no epoch, as where nobody listens
-  record.correlation_id = correlation_id;
-  record.kind = kind;
-  note(record);
-}
-
-EpochId Aggregator::note(const LaunchRecord &record) noexcept {
-  try {
-    if (this_thread().launches.append(record))
-      try_drain();
-  } catch (...) { // no memory for this thread's state
-    dropped({"no memory for host records", 1});
-  }
-  return record.at.epoch;
-}
-
-void Aggregator::retracted(uint64_t correlation_id) noexcept {
-  LaunchRecord record;
-  record.correlation_id = correlation_id;
-  record.kind = LaunchKind::kRetracted;
-  note(record);
-}
-
 void Aggregator::failed(uint64_t correlation_id) noexcept {
   try {
     std::lock_guard lock(mutex);
@@ -107,6 +60,7 @@ void Aggregator::failed(uint64_t correlation_id) noexcept {
 }
 
 void Aggregator::retract(uint64_t correlation_id) {
+  event_book.end(correlation_id);
   if (graph_book.retract(correlation_id))
     return;
   std::optional<LaunchRecord> launch = launches.take(correlation_id);
@@ -117,6 +71,7 @@ void Aggregator::retract(uint64_t correlation_id) {
 }
 
 std::optional<Capture> Aggregator::withdraw(uint64_t correlation_id) {
+  event_book.end(correlation_id);
   std::optional<LaunchRecord> launch = launches.take(correlation_id);
   Epoch *epoch = launch ? find_epoch(launch->at.epoch) : nullptr;
   if (!launch)
@@ -140,6 +95,7 @@ void Aggregator::dropped(const DroppedRecord &record) noexcept {
 
 template <typename Record, typename Add>
 void Aggregator::add_all(std::span<const Record> records, Add add) noexcept {
+  std::vector<std::shared_ptr<EventSink>> filled;
   try {
     std::lock_guard lock(mutex);
     drain();
@@ -150,8 +106,11 @@ void Aggregator::add_all(std::span<const Record> records, Add add) noexcept {
         lose("device record not stored", 1, nullptr);
       }
     }
+    filled = event_book.take_filled();
   } catch (...) { // out of memory: nothing is left to count with
   }
+  for (const std::shared_ptr<EventSink> &sink : filled)
+    sink->wait_for_room();
 }
 
 void Aggregator::complete(std::span<const KernelRecord> kernels) noexcept {
@@ -182,8 +141,14 @@ void Aggregator::add_kernel(const KernelRecord &record) {
     return;
   }
   ++epoch->counts.records;
-  for (const EpochMember &member : epoch->members)
-    member.tree->add_kernel(member.phase, *launch, record);
+  DeviceWork work{EventKind::kKernel, record.correlation_id, record.start_ns,
+                  record.end_ns,      record.stream,         false};
+  for (const EpochMember &member : epoch->members) {
+    NodeIndex leaf = member.tree->add_kernel(member.phase, *launch, record);
+    event_book.add_work(member, work, leaf, leaf);
+  }
+  event_book.added_work(record.correlation_id);
+  event_book.end(record.correlation_id);
 }
 
 void Aggregator::add_copy(const CopyRecord &record) {
@@ -205,8 +170,16 @@ void Aggregator::add_copy(const CopyRecord &record) {
     return;
   }
   ++epoch->counts.records;
-  for (const EpochMember &member : epoch->members)
-    member.tree->add_copy(member.phase, *launch, record);
+  DeviceWork work{EventKind::kCopy, record.correlation_id, record.start_ns,
+                  record.end_ns,    record.stream,         false,
+                  record.bytes};
+  for (const EpochMember &member : epoch->members) {
+    NodeIndex leaf = member.tree->add_copy(member.phase, *launch, record);
+    event_book.add_work(member, work, leaf, leaf);
+  }
+  event_book.added_work(record.correlation_id);
+  if (launch->kind != LaunchKind::kCopies)
+    event_book.end(record.correlation_id);
 }
 
 void Aggregator::complete(const CycleRecord &record) noexcept {
@@ -235,8 +208,10 @@ void Aggregator::complete(const TimelineRecord &record) noexcept {
     if (!epoch)
       return;
     for (const EpochMember &member : epoch->members)
-      if (!member.tree->add_timeline(member.phase, record))
-        losses[member.session]["scopes inside kernels that the timeline had no room for"] +=
+      if (member.tree->events())
+        event_book.add_scopes(member, record);
+      else if (!member.tree->add_timeline(member.phase, record))
+        losses[member.session][EventBook::kNoRoomForScopes] +=
             record.instances.size() + record.left_out;
   } catch (...) { // out of memory
     dropped({"timeline of a launch not stored", 1});
@@ -297,22 +272,40 @@ void Aggregator::settled(const SettledRecord &record) noexcept {
         lose("launch without a kernel record", count - explained, epoch);
     }
     graph_book.settle(record, known);
+    event_book.end_if([&](uint64_t id) {
+      return id >= record.first_id && id <= record.last_id && !launches.find(id) &&
+             !graph_book.is_open(id);
+    });
   } catch (...) { // out of memory: the launches stay open
   }
 }
 
-void Aggregator::add_launch(LaunchRecord record) {
+void Aggregator::add_launch(LaunchRecord record, ThreadState &thread) {
+  if (record.kind == LaunchKind::kThread) {
+    thread.launching = static_cast<uint32_t>(record.correlation_id);
+    return;
+  }
   if (record.kind == LaunchKind::kRetracted) {
     retract(record.correlation_id);
     return;
   }
+  if (record.kind == LaunchKind::kReturned) {
+    event_book.returned(record.correlation_id, ticks_.monotonic(record.called_ns));
+    return;
+  }
+  int64_t tick_ns = record.has_tick_time ? record.called_ns : 0;
   if (record.has_tick_time)
     record.called_ns = ticks_.monotonic(record.called_ns);
   record.has_tick_time = false;
-  if (record.kind == LaunchKind::kGraph) {
+  if (record.kind == LaunchKind::kGraph)
     graph_book.add_launch(record);
-    return;
-  }
+  else
+    add_single(record);
+  if (const Epoch *epoch = find_epoch(record.at.epoch))
+    event_book.add_launch(record, *epoch, thread.launching, tick_ns);
+}
+
+void Aggregator::add_single(const LaunchRecord &record) {
   Epoch *epoch = find_epoch(record.at.epoch);
   if (!epoch && record.at.epoch != 0) {
     if (record.kind == LaunchKind::kKernel)
@@ -335,8 +328,10 @@ void Aggregator::add_range(const RangeRecord &record) {
   if (!epoch)
     return;
   epoch->counts.ranges += record.kind == RangeKind::kSeen ? 0 : 1;
+  range_nodes_.clear();
   for (const EpochMember &member : epoch->members)
-    member.tree->add_range(member.phase, record);
+    range_nodes_.push_back(member.tree->add_range(member.phase, record));
+  event_book.add_range(record, *epoch, range_nodes_);
 }
 
 void Aggregator::drain() {
@@ -345,7 +340,7 @@ void Aggregator::drain() {
   for_each_thread([&](ThreadState &thread) {
     thread.launches.consume([&](const LaunchRecord &record) {
       try {
-        add_launch(record);
+        add_launch(record, thread);
       } catch (...) {
         lose("launch record not stored", 1, nullptr);
       }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregate/event_book.h"
 #include "aggregate/graph_book.h"
 #include "aggregate/session_tree.h"
 #include "aggregate/tick_anchors.h"
@@ -15,6 +16,8 @@
 #include "record/record_sink.h"
 
 namespace proton {
+
+struct ThreadState;
 
 /// What became of the launches of an epoch, and how many records came.
 struct RecordCounts {
@@ -57,6 +60,7 @@ public:
   EpochId launched(uint64_t correlation_id) noexcept override;
   EpochId launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept override;
   EpochId launched_at(uint64_t correlation_id, int64_t called_ns) noexcept override;
+  void returned(uint64_t correlation_id) noexcept override;
   void launched_own(uint64_t correlation_id, LaunchKind kind) noexcept override;
   void retracted(uint64_t correlation_id) noexcept override;
   void failed(uint64_t correlation_id) noexcept override;
@@ -84,15 +88,19 @@ public:
   std::map<int, std::map<std::string, uint64_t>> losses; ///< session -> reason -> count
   LaunchTable launches;
   GraphBook graph_book{*this};
+  EventBook event_book{*this};
 
 private:
   friend class GraphBook;
+  friend class EventBook;
   Aggregator();
   Epoch *find_epoch(EpochId id);
   Epoch *current_epoch();                            ///< null while no session is active
   EpochId note(const LaunchRecord &record) noexcept; ///< in the calling thread's log
   void add_range(const RangeRecord &record);
-  void add_launch(LaunchRecord record);
+  void add_launch(LaunchRecord record, ThreadState &thread);
+  /// Adds the launch of something else than a graph.
+  void add_single(const LaunchRecord &record);
   void retract(uint64_t correlation_id);
   void add_kernel(const KernelRecord &record);
   void add_copy(const CopyRecord &record);
@@ -101,6 +109,7 @@ private:
   void lose(const char *reason, uint64_t count, const Epoch *epoch);
 
   TickAnchors ticks_;
+  std::vector<NodeIndex> range_nodes_; ///< of the range that is added, for each member
 };
 
 } // namespace proton

@@ -13,6 +13,18 @@ const CapturedAt *seen_by(const EpochMember &member, const CapturedAt *place) {
   return place && place->is_seen_by(member.session) ? place : nullptr;
 }
 
+DeviceWork work_of(const KernelRecord &record) {
+  bool is_whole = record.graph_node == kWholeGraph;
+  EventKind kind = is_whole ? EventKind::kGraph : EventKind::kKernel;
+  return {kind, record.correlation_id, record.start_ns, record.end_ns, record.stream, !is_whole};
+}
+
+DeviceWork work_of(const CopyRecord &record) {
+  return {EventKind::kCopy, record.correlation_id, record.start_ns,
+          record.end_ns,    record.stream,         true,
+          record.bytes};
+}
+
 } // namespace
 
 std::vector<int> GraphBook::sessions_of(const Capture &at) const {
@@ -83,7 +95,7 @@ void GraphBook::add_launch(const LaunchRecord &launch) {
       aggregator_.lose("correlation id used again before its record came", 1, epoch);
     }
     discard_values(*older);
-    launches_.close(launch.correlation_id);
+    close(launch.correlation_id);
   }
   OpenGraph &open = launches_.open(launch);
   if (Epoch *epoch = aggregator_.find_epoch(launch.at.epoch))
@@ -99,8 +111,13 @@ bool GraphBook::retract(uint64_t correlation_id) {
   Epoch *epoch = aggregator_.find_epoch(open->launch.at.epoch);
   if (epoch && !open->is_complete)
     ++epoch->counts.failed;
-  launches_.close(correlation_id);
+  close(correlation_id);
   return true;
+}
+
+void GraphBook::close(uint64_t correlation_id) {
+  launches_.close(correlation_id);
+  aggregator_.event_book.end(correlation_id);
 }
 
 OpenGraph *GraphBook::find(uint64_t correlation_id, bool may_lack_launch) {
@@ -121,10 +138,17 @@ void GraphBook::add_node(const OpenGraph &open, CaptureId at, const Record &reco
     return;
   }
   const CapturedAt *place = captures_.find(at);
+  DeviceWork work = work_of(record);
   for (const EpochMember &member : epoch->members) {
     GraphPlace where{seen_by(member, place) ? at : 0, place ? &place->at : nullptr};
-    member.tree->add_node(member.phase, open.launch, where, record);
+    NodeIndex leaf = member.tree->add_node(member.phase, open.launch, where, record);
+    if (!member.tree->events())
+      continue;
+    bool is_whole = work.kind == EventKind::kGraph;
+    NodeIndex call = is_whole ? leaf : member.tree->graph_node(member.phase, open.launch);
+    aggregator_.event_book.add_work(member, work, leaf, call);
   }
+  aggregator_.event_book.added_work(record.correlation_id);
 }
 
 void GraphBook::add_kernel(const KernelRecord &record) {
@@ -153,7 +177,7 @@ void GraphBook::add_copy(const CopyRecord &record) {
 void GraphBook::proceed(OpenGraph &open) {
   const GraphLayout &layout = open.layout->layout;
   if (open.is_complete && layout.is_exact) {
-    launches_.close(open.launch.correlation_id);
+    close(open.launch.correlation_id);
     return;
   }
   if (uint64_t oldest = launches_.outlived(open)) // perhaps this one
@@ -167,7 +191,7 @@ void GraphBook::end(uint64_t correlation_id) {
   if (!over || (over->layout->layout.is_known && over->owed != 0))
     return;
   complete(*over);
-  launches_.close(correlation_id);
+  close(correlation_id);
 }
 
 void GraphBook::complete(OpenGraph &open) {
@@ -286,7 +310,7 @@ void GraphBook::settle(const SettledRecord &record, uint64_t known_lost) {
       aggregator_.lose("kernel of a graph without a record", open.owed - explained, epoch);
   });
   for (uint64_t id : over)
-    launches_.close(id);
+    close(id);
 }
 
 } // namespace proton

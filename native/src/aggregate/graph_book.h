@@ -28,6 +28,7 @@ public:
   CaptureId captured(const Capture &at, const std::vector<UserMetric> &metrics);
 
   void add_launch(const LaunchRecord &launch);
+  bool is_open(uint64_t correlation_id) { return launches_.find(correlation_id) != nullptr; }
   /// False when it is no launch of a graph.
   bool retract(uint64_t correlation_id);
   void add_kernel(const KernelRecord &record);
@@ -47,6 +48,7 @@ private:
   void add_node(const OpenGraph &open, CaptureId at, const Record &record, const char *if_untimed);
   std::vector<int> sessions_of(const Capture &at) const;
   OpenGraph *find(uint64_t correlation_id, bool may_lack_launch);
+  void close(uint64_t correlation_id);
   /// What follows from a record of the launch that is counted and added by now.
   void proceed(OpenGraph &open);
   /// Ends a launch that waited for company, unless records of kernels are still owed: those are

@@ -7,6 +7,7 @@
 #include "record/code_table.h"
 #include "record/device.h"
 #include "record/variant_table.h"
+#include "support/tick_clock.h"
 
 namespace proton {
 namespace {
@@ -16,14 +17,19 @@ constexpr const char *kCount = "count";
 constexpr const char *kBytes = "bytes";
 constexpr const char *kWall = "wall (ns)";
 
-/// The variant of a kernel that is shown as `shown`.
-VariantRecord renamed(VariantRecord variant, const KernelRecord &record, const Name &shown) {
-  if (record.name && !variant.raw_name && shown.text() != record.name)
-    variant.raw_name = record.name;
-  return variant;
+} // namespace
+
+SessionTree::SessionTree(ContextSource source, uint32_t birth, bool records_wall,
+                         bool keeps_timeline)
+    : source_(source), birth_(birth), records_wall_(records_wall), keeps_timeline_(keeps_timeline) {
+  if (records_wall)
+    TickClock::calibrate(); // before a scope is timed
 }
 
-} // namespace
+void SessionTree::set_event_sink(std::shared_ptr<EventSink> sink) {
+  TickClock::calibrate();
+  events_ = sink ? std::make_unique<SessionEvents>(std::move(sink)) : nullptr;
+}
 
 SessionTree::Phase &SessionTree::phase(uint32_t number) {
   if (newest_ && newest_number_ == number)
@@ -140,41 +146,45 @@ uint64_t SessionTree::revision(uint32_t number) const {
   return found == phases_.end() ? 0 : found->second->revision;
 }
 
-void SessionTree::add_range(uint32_t number, const RangeRecord &record) {
+NodeIndex SessionTree::scope_node(uint32_t number, ContextId scope) {
+  const ContextNode &own = ContextTree::instance().node(scope);
+  // One that was opened before this session started is none of it.
+  return own.birth < birth_ || !shows(own.kind) ? kNoNode : node_for(phase(number), scope, 0);
+}
+
+NodeIndex SessionTree::add_range(uint32_t number, const RangeRecord &record) {
   const ContextNode &own = ContextTree::instance().node(record.at.shadow);
   if (own.birth < birth_)
-    return; // opened before this session started
+    return kNoNode;
   bool is_scope = record.kind == RangeKind::kScope || record.kind == RangeKind::kSeen;
   if (is_scope && !shows(own.kind))
-    return;
+    return kNoNode;
   Phase &target = phase(number);
   ++target.revision;
-  if (record.kind == RangeKind::kSeen) {
-    node_for(target, record.at.shadow, 0);
-    return;
-  }
-  if (record.kind == RangeKind::kScope) {
-    if (!records_wall_)
-      return;
-    NodeIndex node = node_for(target, record.at.shadow, 0);
+  if (is_scope) {
+    bool wants_end = record.kind == RangeKind::kSeen || wants_times();
+    NodeIndex node = wants_end ? node_for(target, record.at.shadow, 0) : kNoNode;
+    if (record.kind == RangeKind::kSeen || !records_wall_)
+      return node;
     MetricColumns &metrics = target.tree.metrics();
     size_t wall = metrics.builtin(kWall, Aggregation::kExclusive);
     metrics.add_int(wall, node, record.duration_ns);
     metrics.add_sample(wall, node, static_cast<double>(record.duration_ns));
-    return;
+    return node;
   }
   static const int32_t device = DeviceTable::instance().find_or_add("CPU", 0);
   if (record.kind == RangeKind::kOp) {
     NodeIndex node = node_for(target, record.at.shadow, record.at.python);
     target.tree.set_device(node, device);
     target.add_time(node, record.self_ns);
-    return;
+    return node;
   }
   const ContextNode *named = naming_frame(own.parent);
   const ContextNode &kernel = named ? *named : own;
   Leaf leaf{kernel.name, device, find_variant(record.variant)};
   NodeIndex node = leaf_node(target, {kernel.parent, record.at.python, 0}, leaf);
   target.add_time(node, record.self_ns);
+  return node;
 }
 
 const ContextNode *SessionTree::naming_frame(ContextId at) const {
@@ -188,6 +198,13 @@ NodeIndex SessionTree::leaf_node(Phase &target, const Capture &above, const Leaf
   CallPathTree &tree = target.tree;
   int32_t variant = leaf.variant ? tree.variant(parent, leaf.name, *leaf.variant) : kNone;
   return tree.child(parent, leaf.name, FrameKind::kKernel, leaf.device, variant);
+}
+
+VariantRecord SessionTree::renamed(VariantRecord variant, const KernelRecord &record,
+                                   const Name &shown) {
+  if (record.name && !variant.raw_name && shown.text() != record.name)
+    variant.raw_name = record.name;
+  return variant;
 }
 
 NodeIndex SessionTree::kernel_node(Phase &target, const LaunchRecord &launch,
@@ -234,46 +251,12 @@ bool SessionTree::add_timeline(uint32_t number, const TimelineRecord &record) {
   return target.timeline.add(any_leaf(target, record.at, record.kernel), device, record);
 }
 
-NodeIndex SessionTree::captured_node(Phase &target, const LaunchRecord &launch,
-                                     const GraphPlace &place) const {
-  static const Name captured_at("<captured_at>");
-  NodeIndex above = node_for(target, launch.at.shadow, launch.at.python);
-  uint64_t key = (uint64_t{above} << 32) | place.id;
-  auto cached = target.captured.find(key);
-  if (cached != target.captured.end())
-    return cached->second;
-  NodeIndex node = target.tree.child(above, captured_at, FrameKind::kGraph);
-  if (place.id != 0) {
-    // Not through `paths`: contexts of a capture may be freed while the phase goes on.
-    const ContextTree &contexts = ContextTree::instance();
-    const ContextNode *named = naming_frame(place.at->shadow);
-    ContextId shadow = named ? named->parent : place.at->shadow;
-    std::vector<ContextId> frames = frames_of(shadow, place.at->python);
-    for (auto id = frames.rbegin(); id != frames.rend(); ++id)
-      node = target.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
-  }
-  if (target.captured.size() >= kMaxCaptured) // of a program that captures anew at every step
-    target.captured.clear();
-  target.captured.emplace(key, node);
-  return node;
-}
-
-NodeIndex SessionTree::graph_leaf(Phase &target, const LaunchRecord &launch,
-                                  const GraphPlace &place, const KernelRecord &record) const {
+std::optional<TimelineLaunch> SessionTree::own_scopes(uint32_t number,
+                                                      const TimelineRecord &record) {
+  Phase &target = phase(number);
+  ++target.revision;
   int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
-  if (record.graph_node == kWholeGraph) {
-    NodeIndex above = node_for(target, launch.at.shadow, launch.at.python);
-    NodeIndex node = target.tree.child(above, Name(record.name), FrameKind::kGraph, device);
-    target.tree.set_device(node, device);
-    return node;
-  }
-  NodeIndex parent = captured_node(target, launch, place);
-  const ContextNode *named = place.id != 0 ? naming_frame(place.at->shadow) : nullptr;
-  Name name = named ? named->name : Name(record.name ? record.name : "<unknown kernel>");
-  int32_t variant = kNone;
-  if (record.variant)
-    variant = target.tree.variant(parent, name, renamed(*record.variant, record, name));
-  return target.tree.child(parent, name, FrameKind::kKernel, device, variant);
+  return target.timeline.own(any_leaf(target, record.at, record.kernel), device, record);
 }
 
 SessionTree::FoundLeaf &SessionTree::slot_for(Phase &target, const FoundLeaf &wanted) {
@@ -285,18 +268,13 @@ SessionTree::FoundLeaf &SessionTree::slot_for(Phase &target, const FoundLeaf &wa
   return target.found[(hash >> 32) & (kFoundLeaves - 1)];
 }
 
-void SessionTree::add_kernel(uint32_t number, const LaunchRecord &launch,
-                             const KernelRecord &record) {
-  add_found(number, launch, record, nullptr);
+NodeIndex SessionTree::add_kernel(uint32_t number, const LaunchRecord &launch,
+                                  const KernelRecord &record) {
+  return add_found(number, launch, record, nullptr);
 }
 
-void SessionTree::add_node(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
-                           const KernelRecord &record) {
-  add_found(number, launch, record, &place);
-}
-
-void SessionTree::add_found(uint32_t number, const LaunchRecord &launch, const KernelRecord &record,
-                            const GraphPlace *place) {
+NodeIndex SessionTree::add_found(uint32_t number, const LaunchRecord &launch,
+                                 const KernelRecord &record, const GraphPlace *place) {
   Phase &target = phase(number);
   ++target.revision;
   int64_t duration_ns = record.end_ns - record.start_ns;
@@ -309,7 +287,7 @@ void SessionTree::add_found(uint32_t number, const LaunchRecord &launch, const K
     target.add_time(node, duration_ns);
     target.devices.add(target.devices.leaf(target.tree, node, record.device_kind, name),
                        record.start_ns, record.end_ns, launch.called_ns);
-    return;
+    return node;
   }
   FoundLeaf wanted;
   wanted.identity = record.identity;
@@ -326,9 +304,11 @@ void SessionTree::add_found(uint32_t number, const LaunchRecord &launch, const K
   }
   target.add_time(leaf.node, *leaf.times, duration_ns);
   target.devices.add(*leaf.use, record.start_ns, record.end_ns, launch.called_ns);
+  return leaf.node;
 }
 
-void SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &record, int64_t called_ns) {
+NodeIndex SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &record,
+                                       int64_t called_ns) {
   ++revision;
   int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
   NodeIndex node = tree.child(parent, Name(record.name), FrameKind::kCopy, device);
@@ -337,17 +317,14 @@ void SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &record, in
   devices.add(devices.leaf(tree, node, record.device_kind, nullptr), record.start_ns, record.end_ns,
               called_ns);
   tree.metrics().add(node, kBytes, Aggregation::kInclusive, static_cast<int64_t>(record.bytes));
+  return node;
 }
 
-void SessionTree::add_copy(uint32_t number, const LaunchRecord &launch, const CopyRecord &record) {
+NodeIndex SessionTree::add_copy(uint32_t number, const LaunchRecord &launch,
+                                const CopyRecord &record) {
   Phase &target = phase(number);
-  target.add_copy(node_for(target, launch.at.shadow, launch.at.python), record, launch.called_ns);
-}
-
-void SessionTree::add_node(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
-                           const CopyRecord &record) {
-  Phase &target = phase(number);
-  target.add_copy(captured_node(target, launch, place), record, launch.called_ns);
+  return target.add_copy(node_for(target, launch.at.shadow, launch.at.python), record,
+                         launch.called_ns);
 }
 
 void SessionTree::add_metric(uint32_t number, const Capture &at, const std::string &name,
@@ -356,16 +333,6 @@ void SessionTree::add_metric(uint32_t number, const Capture &at, const std::stri
   ++target.revision;
   NodeIndex node = node_for(target, at.shadow, at.python);
   target.tree.metrics().add(node, name, aggregation, value);
-}
-
-void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
-                             const UserMetric &metric) {
-  Phase &target = phase(number);
-  ++target.revision;
-  NodeIndex node = captured_node(target, launch, place);
-  if (const ContextNode *named = naming_frame(place.at->shadow)) // they are that kernel's
-    node = target.tree.child(node, named->name, FrameKind::kKernel);
-  target.tree.metrics().add(node, metric.name, metric.aggregation, metric.value);
 }
 
 } // namespace proton

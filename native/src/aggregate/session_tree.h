@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "aggregate/device_times.h"
 #include "aggregate/pause_list.h"
+#include "aggregate/session_events.h"
 #include "calltree/call_path_tree.h"
 #include "calltree/scope_timeline.h"
 #include "correlation/capture_store.h"
@@ -31,13 +33,13 @@ struct GraphPlace {
 /// Not synchronised: the aggregator's lock guards it.
 class SessionTree {
 public:
-  SessionTree(ContextSource source, uint32_t birth, bool records_wall, bool keeps_timeline = false)
-      : source_(source), birth_(birth), records_wall_(records_wall),
-        keeps_timeline_(keeps_timeline) {}
+  SessionTree(ContextSource source, uint32_t birth, bool records_wall, bool keeps_timeline = false);
 
-  void add_range(uint32_t phase, const RangeRecord &record);
-  void add_kernel(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record);
-  void add_copy(uint32_t phase, const LaunchRecord &launch, const CopyRecord &record);
+  // Each returns the node to which it added; that of a range is kNoNode when the session does not
+  // show it.
+  NodeIndex add_range(uint32_t phase, const RangeRecord &record);
+  NodeIndex add_kernel(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record);
+  NodeIndex add_copy(uint32_t phase, const LaunchRecord &launch, const CopyRecord &record);
   /// What the scopes inside a kernel took, below its leaf: that of its times, if it has any.
   void add_cycles(uint32_t phase, const CycleRecord &record);
   /// When they ran, if the session keeps that. False: there was no room.
@@ -47,10 +49,10 @@ public:
     return keeps_timeline_ && !phase(number).timeline.is_full();
   }
   /// A record of a node of a graph that was launched so.
-  void add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
-                const KernelRecord &record);
-  void add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
-                const CopyRecord &record);
+  NodeIndex add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
+                     const KernelRecord &record);
+  NodeIndex add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
+                     const CopyRecord &record);
   /// A user metric that was added under capture; throws as the next.
   void add_metric(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
                   const UserMetric &metric);
@@ -58,12 +60,25 @@ public:
   void add_metric(uint32_t phase, const Capture &at, const std::string &name,
                   Aggregation aggregation, const MetricValue &value);
 
+  /// Has the session's events handed over from now on; a session without a sink makes none.
+  void set_event_sink(std::shared_ptr<EventSink> sink);
+  /// Null without a sink.
+  SessionEvents *events() const { return events_.get(); }
+  /// The node of a scope that is open; kNoNode when the session does not show it.
+  NodeIndex scope_node(uint32_t phase, ContextId scope);
+  /// The node that stands for a launch of a graph whose nodes are recorded.
+  NodeIndex graph_node(uint32_t phase, const LaunchRecord &launch);
+  /// Scopes inside a kernel for a sink; empty when the record is not whole.
+  std::optional<TimelineLaunch> own_scopes(uint32_t phase, const TimelineRecord &record);
+
   /// From when to when the session does not listen: no device was idle for it then.
   void pause(int64_t now_ns) { pauses_.pause(now_ns); }
   void resume(int64_t now_ns) { pauses_.resume(now_ns); }
 
   /// The tree of a phase, made when it is new, with all that is known so far.
   CallPathTree &tree(uint32_t phase);
+  /// Same without what `tree` writes into it.
+  const CallPathTree &bare_tree(uint32_t number) { return phase(number).tree; }
   const CallPathTree *find(uint32_t phase) const;
   const ScopeTimeline &timeline(uint32_t number) { return phase(number).timeline; }
   /// Grows with everything that is added to the phase; 0 for an empty one.
@@ -71,11 +86,14 @@ public:
   void drop_phase(uint32_t phase) {
     newest_ = nullptr;
     phases_.erase(phase);
+    if (events_)
+      events_->restart(phase);
   }
 
   ContextSource source() const { return source_; }
   uint32_t birth() const { return birth_; }
-  bool records_wall() const { return records_wall_; }
+  /// Whether it matters when scopes began and ended.
+  bool wants_times() const { return records_wall_ || events_; }
 
 private:
   /// A kernel leaf that was found before: its node, and where its samples go.
@@ -114,7 +132,7 @@ private:
     Distribution &times(NodeIndex node);
     void add_time(NodeIndex node, Distribution &times, int64_t duration_ns);
     void add_time(NodeIndex node, int64_t duration_ns);
-    void add_copy(NodeIndex parent, const CopyRecord &record, int64_t called_ns);
+    NodeIndex add_copy(NodeIndex parent, const CopyRecord &record, int64_t called_ns);
   };
 
   /// The kernel that a record is about.
@@ -125,10 +143,13 @@ private:
   };
 
   Phase &phase(uint32_t number);
-  void add_found(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record,
-                 const GraphPlace *place);
+  NodeIndex add_found(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record,
+                      const GraphPlace *place);
   /// The entry for the leaf, or the one to take its place.
   static FoundLeaf &slot_for(Phase &phase, const FoundLeaf &wanted);
+  /// The variant of a kernel that is shown as `shown`.
+  static VariantRecord renamed(VariantRecord variant, const KernelRecord &record,
+                               const Name &shown);
   NodeIndex kernel_node(Phase &phase, const LaunchRecord &launch, const KernelRecord &record) const;
   NodeIndex graph_leaf(Phase &phase, const LaunchRecord &launch, const GraphPlace &place,
                        const KernelRecord &record) const;
@@ -152,6 +173,7 @@ private:
   uint32_t birth_; ///< frames of an earlier birth are not on this session's paths
   bool records_wall_;
   bool keeps_timeline_;
+  std::unique_ptr<SessionEvents> events_;
   PauseList pauses_;
   std::map<uint32_t, std::unique_ptr<Phase>> phases_;
   uint32_t newest_number_ = 0; ///< of `newest_`, the phase that nearly every record goes to

@@ -12,6 +12,7 @@
 #include "driver/own_work.h"
 #include "record/variant_table.h"
 #include "support/error.h"
+#include "support/tick_clock.h"
 #include "writer/profile_writer.h"
 
 namespace py = pybind11;
@@ -59,7 +60,8 @@ void record_operator(const py::sequence &path, int64_t duration_ns, int64_t self
     frames.push_back({Name(name.text()), static_cast<FrameKind>(frame[1].cast<uint8_t>()),
                       frame[2].cast<uint32_t>()});
   }
-  record_range(frames, RangeKind::kOp, duration_ns, self_ns);
+  record_range(frames, RangeKind::kOp, {TickClock::now_ns(), duration_ns, self_ns},
+               this_thread_number());
 }
 
 void enter_kernel(const py::str &name, const py::object &variant) {
@@ -78,10 +80,10 @@ uint32_t text_index(Recording &recording, const py::dict &event, const char *key
 constexpr const char *kEventNames[] = {"",       "scope_enter", "scope_exit", "launch",
                                        "kernel", "failed",      "dropped"};
 
-EventKind parse_kind(const std::string &text) {
+RecordedKind parse_kind(const std::string &text) {
   for (uint32_t kind = 1; kind < std::size(kEventNames); ++kind)
     if (text == kEventNames[kind])
-      return static_cast<EventKind>(kind);
+      return static_cast<RecordedKind>(kind);
   throw Error(ErrorCode::kUsage, "unknown event '" + text +
                                      "'; choose scope_enter, scope_exit, launch, kernel, failed "
                                      "or dropped");
@@ -134,11 +136,11 @@ py::list list_recording(const std::string &path) {
     event["event"] = kEventNames[static_cast<uint32_t>(recorded.kind)];
     put_text(event, "name", recorded.name);
     event["correlation_id"] = recorded.correlation_id;
-    if (recorded.kind == EventKind::kLaunch && recorded.start_ns != 0)
+    if (recorded.kind == RecordedKind::kLaunch && recorded.start_ns != 0)
       event["start_ns"] = recorded.start_ns;
-    if (recorded.kind == EventKind::kDropped)
+    if (recorded.kind == RecordedKind::kDropped)
       event["count"] = recorded.count;
-    if (recorded.kind == EventKind::kKernel) {
+    if (recorded.kind == RecordedKind::kKernel) {
       put_text(event, "device_kind", recorded.device_kind);
       event["device_index"] = recorded.device_index;
       event["stream"] = recorded.stream;

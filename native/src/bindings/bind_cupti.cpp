@@ -48,6 +48,7 @@ py::dict list_facts(const CuptiCollector &collector) {
   listed["version"] = facts.version;
   listed["driver"] = facts.driver;
   listed["clock"] = facts.clock;
+  listed["clock_drift_ns"] = facts.clock_drift_ns;
   listed["foreign_buffers"] = facts.foreign_buffers;
   listed["taken_buffers"] = facts.taken_buffers;
   py::list devices;

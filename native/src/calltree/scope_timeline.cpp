@@ -39,12 +39,10 @@ void ScopeTimeline::name_scopes(const TimelineRecord &record) {
   names_ = std::make_shared<const std::vector<Name>>(std::move(names));
 }
 
-bool ScopeTimeline::add(NodeIndex kernel, int32_t device, const TimelineRecord &record) {
-  size_t wanted =
-      sizeof(TimelineLaunch) + record.programs.size_bytes() + record.instances.size_bytes();
-  is_full_ |= bytes_ + wanted > max_bytes_;
-  if (is_full_ || record.left_out != 0 || !is_whole(record))
-    return false;
+std::optional<TimelineLaunch> ScopeTimeline::own(NodeIndex kernel, int32_t device,
+                                                 const TimelineRecord &record) {
+  if (record.left_out != 0 || !is_whole(record))
+    return std::nullopt;
   name_scopes(record);
   TimelineLaunch launch;
   launch.kernel = kernel;
@@ -53,7 +51,19 @@ bool ScopeTimeline::add(NodeIndex kernel, int32_t device, const TimelineRecord &
   launch.scope_names = names_;
   launch.programs.assign(record.programs.begin(), record.programs.end());
   launch.instances.assign(record.instances.begin(), record.instances.end());
-  launches_.push_back(std::make_shared<const TimelineLaunch>(std::move(launch)));
+  return launch;
+}
+
+bool ScopeTimeline::add(NodeIndex kernel, int32_t device, const TimelineRecord &record) {
+  size_t wanted =
+      sizeof(TimelineLaunch) + record.programs.size_bytes() + record.instances.size_bytes();
+  is_full_ |= bytes_ + wanted > max_bytes_;
+  if (is_full_)
+    return false;
+  std::optional<TimelineLaunch> launch = own(kernel, device, record);
+  if (!launch)
+    return false;
+  launches_.push_back(std::make_shared<const TimelineLaunch>(std::move(*launch)));
   bytes_ += wanted;
   return true;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "calltree/metric_columns.h"
@@ -29,6 +30,8 @@ public:
   /// False: the launch found no room. What came before stays and nothing comes behind, so that the
   /// start of a run is whole.
   bool add(NodeIndex kernel, int32_t device, const TimelineRecord &record);
+  /// The launch by itself, not kept here; empty when the record is not whole.
+  std::optional<TimelineLaunch> own(NodeIndex kernel, int32_t device, const TimelineRecord &record);
   const std::vector<std::shared_ptr<const TimelineLaunch>> &launches() const { return launches_; }
   bool is_full() const { return is_full_; }
 

@@ -16,7 +16,7 @@ void publish_situation(const Situation &next) noexcept {
   using namespace detail;
   uint64_t word = (uint64_t{next.epoch} << 32) | (uint64_t{next.birth & kBirthMask} << 8) |
                   (next.active ? kActiveBit : 0) | (next.wants_python ? kPythonBit : 0) |
-                  (next.wants_wall ? kWallBit : 0);
+                  (next.wants_times ? kTimesBit : 0) | (next.wants_timeline ? kTimelineBit : 0);
   g_situation.store(word, std::memory_order_seq_cst);
 }
 

@@ -13,14 +13,15 @@ struct Situation {
   EpochId epoch = 0;
   uint32_t birth = 0; ///< serial of the newest session, 24 bits
   bool active = false;
-  bool wants_python = false; ///< some active session has context "python"
-  bool wants_wall = false;   ///< some active session records the wall time of scopes
+  bool wants_python = false;   ///< some active session has context "python"
+  bool wants_times = false;    ///< some active session wants to know when scopes began and ended
+  bool wants_timeline = false; ///< or when calls that launch returned
 };
 
 namespace detail {
 // Epoch in bits 63:32, birth in 31:8, flags in 7:0.
 extern std::atomic<uint64_t> g_situation;
-inline constexpr uint64_t kActiveBit = 1, kPythonBit = 2, kWallBit = 4;
+inline constexpr uint64_t kActiveBit = 1, kPythonBit = 2, kTimesBit = 4, kTimelineBit = 8;
 inline constexpr uint32_t kBirthMask = 0xffffff;
 } // namespace detail
 
@@ -32,7 +33,8 @@ inline Situation situation() noexcept {
   now.birth = static_cast<uint32_t>(word >> 8) & detail::kBirthMask;
   now.active = (word & detail::kActiveBit) != 0;
   now.wants_python = (word & detail::kPythonBit) != 0;
-  now.wants_wall = (word & detail::kWallBit) != 0;
+  now.wants_times = (word & detail::kTimesBit) != 0;
+  now.wants_timeline = (word & detail::kTimelineBit) != 0;
   return now;
 }
 /// Opens a new epoch. [session lock held]

@@ -5,18 +5,21 @@
 
 #include "calltree/context_tree.h"
 #include "context/thread_state.h"
-#include "support/clock.h"
+#include "support/tick_clock.h"
 
 namespace proton {
 namespace {
 
 std::atomic<DrainRequest> g_drain_request{nullptr};
 
-RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch) {
+RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTimes &times = {}) {
   RangeRecord record;
   record.at.shadow = id;
   record.at.epoch = epoch;
   record.kind = kind;
+  record.end_ns = times.end_ns;
+  record.duration_ns = times.duration_ns;
+  record.self_ns = times.self_ns;
   return record;
 }
 
@@ -27,7 +30,7 @@ bool is_scope(const StackEntry &entry) {
 // Frames of operators and kernels are not timed by the stack: their start says that they ended.
 constexpr int64_t kEnded = -1;
 
-bool has_ended(const StackEntry &entry) { return entry.start_ns == kEnded; }
+bool has_ended(const StackEntry &entry) { return entry.start() == kEnded; }
 
 void close_ended(ShadowStack &stack, const Situation &now) noexcept {
   while (stack.depth() != 0 && has_ended(stack.top()))
@@ -39,7 +42,7 @@ void leave(ShadowStack &stack, uint32_t depth, const Situation &now) noexcept {
   for (uint32_t i = depth + 1; i < stack.depth(); ++i) {
     const StackEntry &above = stack.entry(i);
     if (is_scope(above) || (above.kind == FrameKind::kOp && !has_ended(above))) {
-      stack.entry(depth).start_ns = kEnded;
+      stack.entry(depth).set_start(kEnded);
       return;
     }
   }
@@ -96,8 +99,8 @@ void request_drain() noexcept {
   return range;
 }
 
-[[gnu::hot]] bool exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns,
-                             int64_t self_ns, int32_t variant) noexcept {
+[[gnu::hot]] bool exit_range(const OpenRange &range, RangeKind kind, const RangeTimes &times,
+                             int32_t variant) noexcept {
   if (!range.is_open())
     return true;
   ThreadState &thread = this_thread();
@@ -106,11 +109,11 @@ void request_drain() noexcept {
     return !now.active;
   bool chunk_filled = false;
   if (now.active) {
-    RangeRecord record = record_of(thread.stack.entry(range.depth).id.load(), kind, now.epoch);
+    ContextId id = thread.stack.entry(range.depth).id.load();
+    RangeRecord record = record_of(id, kind, now.epoch, times);
     record.at.python = now.wants_python ? capture_current().python : 0;
     record.variant = variant;
-    record.duration_ns = duration_ns;
-    record.self_ns = self_ns;
+    record.thread = thread.number;
     chunk_filled = thread.ranges.append(record);
   }
   if (range.depth + 1 == thread.stack.depth()) [[likely]] {
@@ -141,8 +144,10 @@ std::vector<NamedFrame> current_path() {
   return path;
 }
 
-void record_range(std::span<const NamedFrame> path, RangeKind kind, int64_t duration_ns,
-                  int64_t self_ns) noexcept {
+uint32_t this_thread_number() { return this_thread().number; }
+
+void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeTimes &times,
+                  uint32_t number) noexcept {
   Situation now = situation();
   if (!now.active)
     return;
@@ -150,9 +155,8 @@ void record_range(std::span<const NamedFrame> path, RangeKind kind, int64_t dura
   bool chunk_filled = false;
   try {
     thread = &this_thread();
-    RangeRecord record = record_of(intern(path, now), kind, now.epoch);
-    record.duration_ns = duration_ns;
-    record.self_ns = self_ns;
+    RangeRecord record = record_of(intern(path, now), kind, now.epoch, times);
+    record.thread = number;
     chunk_filled = thread->ranges.append(record);
   } catch (...) { // no memory for the path
     if (thread)
@@ -169,8 +173,8 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
                    thread.ranges.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));
   if (is_filled) // in a program of ever new names no other record may ever ask
     request_drain();
-  if (now.wants_wall)
-    entry.start_ns = monotonic_ns();
+  if (now.wants_times)
+    entry.set_start(TickClock::now_ns());
   return entry;
 }
 
@@ -204,13 +208,15 @@ void close_top(const Situation &now) noexcept {
   const StackEntry &entry = thread.stack.top();
   ContextId id = entry.id.load(std::memory_order_relaxed);
   bool was_scope = is_scope(entry) && !entry.is_noop;
-  int64_t start_ns = entry.start_ns;
+  int64_t start_ns = entry.start();
   bool is_first_use = thread.stack.pop(now);
   close_ended(thread.stack, now);
   bool chunk_filled = false;
-  if (start_ns > 0 && now.wants_wall) {
-    RangeRecord record = record_of(id, RangeKind::kScope, now.epoch);
-    record.duration_ns = record.self_ns = monotonic_ns() - start_ns;
+  if (start_ns > 0 && now.wants_times) {
+    int64_t end_ns = TickClock::now_ns();
+    RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
+    RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
+    record.thread = thread.number;
     chunk_filled = thread.ranges.append(record);
   } else if (was_scope && is_first_use && now.active) {
     chunk_filled = thread.ranges.append(record_of(id, RangeKind::kSeen, now.epoch));

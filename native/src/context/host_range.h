@@ -20,13 +20,20 @@ struct OpenRange {
   bool is_open() const noexcept { return scope_id != 0; }
 };
 
+/// When a range ran.
+struct RangeTimes {
+  int64_t end_ns = 0; ///< of TickClock; 0: unknown
+  int64_t duration_ns = 0;
+  int64_t self_ns = 0; ///< duration less that of nested ranges of the same collector
+};
+
 /// Opens a frame; a failure (no memory) leaves the range inactive. [launching thread, noexcept]
 OpenRange enter_range(std::string_view name, FrameKind kind) noexcept;
 /// Records the range and closes its frame. The record belongs to the epoch in which the range
 /// ended. A frame with a scope or range above that is still open only leaves when it comes to the
 /// top: closing the scope belongs to the program. False: a session listens, but somebody closed the
 /// frame before, so that nothing was recorded. [launching thread, noexcept]
-bool exit_range(const OpenRange &range, RangeKind kind, int64_t duration_ns, int64_t self_ns,
+bool exit_range(const OpenRange &range, RangeKind kind, const RangeTimes &times,
                 int32_t variant) noexcept;
 /// Closes the frame in the same way and records nothing. [launching thread, noexcept]
 void abandon_range(const OpenRange &range) noexcept;
@@ -39,10 +46,12 @@ struct NamedFrame {
 };
 /// The frames open on the calling thread, with those of the thread it follows, outermost first.
 std::vector<NamedFrame> current_path();
-/// Records a range that ended away from the stack where it began, in the epoch of now.
-/// [any thread, noexcept]
-void record_range(std::span<const NamedFrame> path, RangeKind kind, int64_t duration_ns,
-                  int64_t self_ns) noexcept;
+/// Number of the calling thread.
+uint32_t this_thread_number();
+/// Records a range that ended away from the stack where it began, in the epoch of now, for the
+/// thread with this number. [any thread, noexcept]
+void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeTimes &times,
+                  uint32_t thread) noexcept;
 
 /// Opens a scope on the calling thread's stack. Call only while a session is active.
 StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now);

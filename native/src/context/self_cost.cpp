@@ -5,6 +5,7 @@
 #include "context/shadow_stack.h"
 #include "record/record_log.h"
 #include "support/clock.h"
+#include "support/tick_clock.h"
 
 namespace proton {
 
@@ -21,8 +22,9 @@ double event_cost_ns() {
   int64_t start_ns = monotonic_ns();
   for (int i = 0; i < kRounds; ++i) {
     RangeRecord record;
-    stack->push(name, FrameKind::kScope, now).start_ns = monotonic_ns();
-    record.duration_ns = monotonic_ns() - stack->top().start_ns;
+    stack->push(name, FrameKind::kScope, now).set_start(TickClock::now_ns());
+    record.end_ns = TickClock::now_ns();
+    record.duration_ns = record.end_ns - stack->top().start();
     stack->pop(now);
     log.append(record);
   }

@@ -170,6 +170,7 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
   tree.prefetch(known_.expected());
   StackEntry &fresh = (&top)[1];
   fresh.is_first_use = tree.touch(id, now.epoch);
+  fresh.set_start(0);
   fresh.id.store(id, std::memory_order_release);
   depth_.store(below + 1, std::memory_order_seq_cst);
   if (tree.collections() != collection) {
@@ -181,7 +182,6 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
   fresh.is_noop = false;
   fresh.scope_id = next_scope_id();
   fresh.name_hash = name.hash;
-  fresh.start_ns = 0;
   published_.store(id, std::memory_order_release);
   return &fresh;
 }
@@ -193,6 +193,7 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
   const bool carries_state = kind != FrameKind::kScope && kind != FrameKind::kTest;
   const uint32_t below = depth();
   StackEntry &fresh = append();
+  fresh.set_start(0);
   fresh.state_serial = below != 0 ? top().state_serial : 0;
   if (carries_state && !states_.empty())
     fresh.state_serial = states_.back().serial;
@@ -214,7 +215,6 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
   fresh.is_first_use = is_first_use_;
   fresh.scope_id = next_scope_id();
   fresh.name_hash = name.hash;
-  fresh.start_ns = 0;
   publish(now);
   return fresh;
 }
@@ -223,6 +223,7 @@ StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
   ContextId unchanged = depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed);
   uint32_t serial = depth() == 0 ? 0 : top().state_serial;
   StackEntry &fresh = append();
+  fresh.set_start(0);
   fresh.id.store(unchanged, std::memory_order_relaxed);
   fresh.kind = kind;
   fresh.is_noop = true;
@@ -230,7 +231,6 @@ StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
   fresh.state_serial = serial;
   fresh.scope_id = 0;
   fresh.name_hash = name.hash;
-  fresh.start_ns = 0;
   depth_.store(depth() + 1, std::memory_order_release);
   return fresh;
 }
@@ -274,6 +274,19 @@ void ShadowStack::append_ids(std::vector<ContextId> &ids) const {
   // In this order: what is held no longer is published.
   ids.push_back(held_.load(std::memory_order_seq_cst));
   ids.push_back(published());
+}
+
+void ShadowStack::append_open(std::vector<OpenScope> &scopes) const {
+  uint32_t count = depth_.load(std::memory_order_seq_cst);
+  for (uint32_t i = 0; i < count; ++i) {
+    const StackEntry *block = blocks_[i / kBlockEntries].load(std::memory_order_acquire);
+    const StackEntry &entry = block[i % kBlockEntries];
+    int64_t start_ns = entry.start_ns.load(std::memory_order_acquire);
+    ContextId id = entry.id.load(std::memory_order_acquire);
+    // Who takes the place meanwhile resets the time first.
+    if (start_ns > 0 && entry.start_ns.load(std::memory_order_relaxed) == start_ns)
+      scopes.push_back({id, start_ns});
+  }
 }
 
 void ShadowStack::leave(const Situation &now) noexcept {

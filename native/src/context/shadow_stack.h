@@ -25,11 +25,22 @@ struct StackEntry {
   uint32_t state_serial = 0; ///< state that is already part of the path
   uint64_t scope_id = 0;
   uint64_t name_hash = 0;
-  int64_t start_ns = 0; ///< 0: not timed
+  /// Of TickClock; 0: not timed. Set after the id and reset before it, so that other threads find
+  /// both or neither.
+  std::atomic<int64_t> start_ns{0};
+
+  int64_t start() const noexcept { return start_ns.load(std::memory_order_relaxed); }
+  void set_start(int64_t tick_ns) noexcept { start_ns.store(tick_ns, std::memory_order_release); }
 };
 
-/// Owned by one thread; other threads only read `published` and, in a collection, the ids. How an
-/// id that was found without a lock is kept alive: see ContextTree.
+/// A timed scope that has not ended.
+struct OpenScope {
+  ContextId id = 0;
+  int64_t start_ns = 0; ///< of TickClock
+};
+
+/// Owned by one thread; other threads only read `published`, in a collection the ids, and the timed
+/// scopes. How an id that was found without a lock is kept alive: see ContextTree.
 class ShadowStack {
 public:
   ShadowStack() = default;
@@ -61,6 +72,8 @@ public:
   ContextId published() const noexcept { return published_.load(std::memory_order_acquire); }
   /// Ids that a collection must keep. [any thread]
   void append_ids(std::vector<ContextId> &ids) const;
+  /// The timed scopes, outermost first. While no collection can begin. [any thread]
+  void append_open(std::vector<OpenScope> &scopes) const;
   /// Closes every frame and state: the thread ends, and another one may get this stack.
   void leave(const Situation &now) noexcept;
   /// Number of threads that had this stack and left it. [any thread]

@@ -1,9 +1,12 @@
 #include "context/thread_state.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <array>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "support/fork_locks.h"
@@ -11,11 +14,38 @@
 namespace proton {
 namespace {
 
+constexpr size_t kEndedLabels = 4096; ///< that are kept for events which come later
+
+struct Label {
+  pid_t thread_id = 0;
+  pthread_t handle{}; ///< valid until it has ended
+  bool has_ended = false;
+  char name[16] = {}; ///< what the system has room for; of one that has ended
+};
+
 struct ThreadList {
   ThreadList() { guard_across_fork(mutex, LockRank::kThreads); }
   std::mutex mutex;
   std::vector<std::unique_ptr<ThreadState>> all;
   std::vector<ThreadState *> unused;
+  std::unordered_map<uint32_t, Label> labels;         ///< by number
+  std::array<uint32_t, kEndedLabels> ended_numbers{}; ///< a ring
+  uint64_t ended = 0;
+  uint32_t next_number = 0;
+
+  void end(uint32_t number) noexcept {
+    auto found = labels.find(number);
+    if (found == labels.end())
+      return;
+    Label &label = found->second;
+    pthread_getname_np(label.handle, label.name, sizeof(label.name));
+    label.has_ended = true;
+    uint32_t &place = ended_numbers[ended % kEndedLabels];
+    if (ended >= kEndedLabels)
+      labels.erase(place);
+    place = number;
+    ++ended;
+  }
 };
 
 ThreadList &threads() {
@@ -35,6 +65,7 @@ void end_thread(void *ended) noexcept {
   state->stack.leave(situation());
   ThreadList &list = threads();
   std::lock_guard lock(list.mutex);
+  list.end(state->number);
   list.unused.push_back(state); // `adopt` made room
 }
 
@@ -57,8 +88,14 @@ ThreadState &adopt() {
       list.unused.push_back(list.all.back().get());
     }
     state = list.unused.back();
+    list.labels[list.next_number] = {gettid(), pthread_self()};
+    state->number = list.next_number++;
     list.unused.pop_back();
   }
+  LaunchRecord mark; // those of the thread before may still be in the log
+  mark.kind = LaunchKind::kThread;
+  mark.correlation_id = state->number;
+  state->launches.append(mark);
   at_thread_end(state);
   t_state = state;
   return *state;
@@ -75,9 +112,28 @@ void for_each_thread(const std::function<void(ThreadState &)> &visit) {
     visit(*state);
 }
 
+ThreadLabel label_of_thread(uint32_t number) {
+  ThreadList &list = threads();
+  auto found = list.labels.find(number);
+  if (found == list.labels.end())
+    return {};
+  Label &label = found->second;
+  if (!label.has_ended) // its end would wait for the list
+    pthread_getname_np(label.handle, label.name, sizeof(label.name));
+  return {label.thread_id, label.name};
+}
+
 void reset_threads_after_fork() noexcept {
-  for (auto &state : threads().all)
+  ThreadList &list = threads();
+  for (auto &state : list.all)
     state->stack.clear();
+  for (auto &[number, label] : list.labels) {
+    bool is_here = t_state && t_state->number == number;
+    if (is_here)
+      label.thread_id = gettid();
+    else
+      label.has_ended = true;
+  }
 }
 
 } // namespace proton

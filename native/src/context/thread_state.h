@@ -1,7 +1,9 @@
 // Everything a thread owns, and the list of all threads.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 
 #include "context/python_path.h"
 #include "context/shadow_stack.h"
@@ -11,10 +13,19 @@ namespace proton {
 
 /// Lives for the whole process; reused by a later thread after its owner ended.
 struct ThreadState {
+  /// Of the thread that has the state now; each thread has another.
+  uint32_t number = kNoThread;
   ShadowStack stack;
   PythonPath python;
   RecordLog<LaunchRecord> launches;
   RecordLog<RangeRecord> ranges;
+  uint32_t launching = kNoThread; ///< the reader's: number of the thread whose launches come next
+};
+
+/// A thread as the system knows it.
+struct ThreadLabel {
+  int64_t thread_id = 0; ///< 0: unknown
+  std::string name;
 };
 
 /// The calling thread's state, made on first use.
@@ -22,6 +33,9 @@ ThreadState &this_thread();
 /// Visits the state of every thread, also of ended ones. Locks the list; `visit` may take only the
 /// innermost locks: the tables of names, devices and variants.
 void for_each_thread(const std::function<void(ThreadState &)> &visit);
+/// The label of the thread with this number, ended or not; an unknown one when thousands ended
+/// later. Reads the name that a living thread has now. [in a visit of for_each_thread]
+ThreadLabel label_of_thread(uint32_t number);
 /// In a forked child: forgets the frames of threads that do not exist there.
 void reset_threads_after_fork() noexcept;
 

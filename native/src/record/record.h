@@ -8,6 +8,9 @@ namespace proton {
 using ContextId = uint32_t; ///< node of the process-wide context tree; 0 is its root
 using EpochId = uint32_t;   ///< names the set of active sessions and the phase of each; 0 is none
 
+/// Threads of the program have numbers from 0, in the order in which they are first seen.
+inline constexpr uint32_t kNoThread = 0xffffffffu;
+
 /// What a frame of a call path stands for. The numbers are those of FrameKind in Python.
 enum class FrameKind : uint8_t {
   kUnknown = 0,
@@ -36,6 +39,8 @@ enum class LaunchKind : uint8_t {
   kCopies,    ///< a batch of copies: records come until it is settled
   kGraph,     ///< a graph: records of its nodes are owed, as many as its layout says
   kRetracted, ///< takes an earlier launch of the same thread back: no record will come
+  kReturned,  ///< the call of an earlier launch of the same thread returned, at `called_ns`
+  kThread,    ///< what follows in the log is of the thread whose number is `correlation_id`
 };
 
 /// A launch call was entered. [launching thread]
@@ -43,7 +48,8 @@ struct LaunchRecord {
   uint64_t correlation_id = 0; ///< not 0
   Capture at;
   uint32_t code : 24 = 0; ///< from intern_code; of a graph the number of its layout; 0: unknown
-  LaunchKind kind : 7 = LaunchKind::kKernel;
+  LaunchKind kind : 6 = LaunchKind::kKernel;
+  bool awaits_return : 1 = false; ///< a record of kReturned follows
   bool has_tick_time : 1 = false; ///< `called_ns` is of TickClock, as until it is consumed
   int64_t called_ns = 0;          ///< when the call was entered; 0: unknown
 };
@@ -56,7 +62,9 @@ enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen };
 struct RangeRecord {
   Capture at; ///< `shadow` is the range's own node
   RangeKind kind = RangeKind::kScope;
-  int32_t variant = -1; ///< index into the launching collector's variants; -1 none
+  int32_t variant = -1;        ///< index into the launching collector's variants; -1 none
+  uint32_t thread = kNoThread; ///< number of the thread on which it began
+  int64_t end_ns = 0;          ///< of TickClock; 0: unknown
   int64_t duration_ns = 0;
   int64_t self_ns = 0; ///< duration less that of nested ranges of the same collector
 };

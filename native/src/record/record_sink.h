@@ -31,6 +31,9 @@ public:
   virtual void launched_own(uint64_t correlation_id, LaunchKind kind) noexcept = 0;
   /// Same as the first for a launch that was called at a known time. [launching thread, no lock]
   virtual EpochId launched_at(uint64_t correlation_id, int64_t called_ns) noexcept = 0;
+  /// The call of the calling thread's launch returned. To be told of each launch that the second
+  /// `launched` noted while some session wanted a timeline. [launching thread, no lock]
+  virtual void returned(uint64_t) noexcept {}
   /// The calling thread's launch failed: no record will come. [launching thread, no lock]
   virtual void retracted(uint64_t correlation_id) noexcept = 0;
   /// The launch call failed: no record will come. [any thread]

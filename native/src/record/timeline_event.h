@@ -50,7 +50,8 @@ struct EventValues {
   std::vector<std::pair<Name, std::string>> values;
 };
 
-/// A thread of the program. Numbers are small and belong to one thread for the life of the process.
+/// A thread of the program. Numbers are small, from 0, and belong to one thread for the life of the
+/// process.
 struct EventThread {
   uint32_t number = 0;
   int64_t thread_id = 0; ///< of the system; 0: unknown

@@ -62,7 +62,8 @@ EpochId SessionRegistry::open_epoch() {
     next.active = true;
     next.birth = std::max(next.birth, session.tree->birth());
     next.wants_python |= session.tree->source() == ContextSource::kPython;
-    next.wants_wall |= session.tree->records_wall();
+    next.wants_times |= session.tree->wants_times();
+    next.wants_timeline |= session.tree->events() != nullptr;
     if (session.starting_thread.get())
       starting = session.starting_thread;
     epoch.members.push_back({number, session.tree.get(), session.phase});
@@ -177,15 +178,18 @@ void SessionRegistry::add_metrics(const Capture &at, const std::vector<UserMetri
   }
   Lock lock(guard());
   add_at(at, metrics);
+  Aggregator::instance().event_book.note_values(at, metrics);
 }
 
 bool SessionRegistry::try_add_metrics(const Capture &at, const std::vector<UserMetric> &metrics) {
   if (is_capturing())
     return false;
   std::unique_lock lock(guard(), std::try_to_lock);
-  if (lock.owns_lock())
-    add_at(at, metrics);
-  return lock.owns_lock();
+  if (!lock.owns_lock())
+    return false;
+  add_at(at, metrics);
+  Aggregator::instance().event_book.note_values(at, metrics);
+  return true;
 }
 
 void SessionRegistry::pay_metrics(uint64_t correlation_id, const std::vector<UserMetric> &metrics) {

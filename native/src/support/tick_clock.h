@@ -25,6 +25,8 @@ public:
   /// Finds how fast the counter runs; once, and some milliseconds. Until then, and where the kernel
   /// does not keep its own time by the counter, CLOCK_MONOTONIC is read. True: the counter is used.
   static bool calibrate();
+  /// Whether the counter is read now.
+  static bool reads_counter() noexcept { return scale_.load(std::memory_order_relaxed) != 0; }
 
 private:
   static constexpr int kShift = 32;

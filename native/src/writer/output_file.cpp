@@ -155,7 +155,7 @@ void write_atomically(const std::string &path, std::string_view content) {
                                         "...': the name holds a NUL byte; choose another output");
   }
   SignalShield shield;
-  struct stat target{};
+  struct stat target {};
   bool exists = stat(path.c_str(), &target) == 0;
   if (!exists && errno == ELOOP)
     fail(path, ELOOP);
@@ -168,7 +168,7 @@ void write_atomically(const std::string &path, std::string_view content) {
   }
   std::string file = without_links(path);
   std::string partial = partial_path(file);
-  struct stat earlier{};
+  struct stat earlier {};
   if (stat(partial.c_str(), &earlier) != 0) {
     replace_file(file, partial, content);
     return;

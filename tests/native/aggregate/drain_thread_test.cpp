@@ -19,7 +19,7 @@ namespace {
 void record_many() {
   for (uint32_t i = 0; i < 70 * RecordLog<RangeRecord>::kChunkRecords; ++i) {
     OpenRange range = enter_range("op", FrameKind::kOp);
-    exit_range(range, RangeKind::kOp, 1, 1, -1);
+    exit_range(range, RangeKind::kOp, {0, 1, 1}, -1);
   }
 }
 

@@ -15,12 +15,12 @@ TEST(the_published_situation_is_read_back_whole) {
   Situation next;
   next.epoch = 0xdeadbeef;
   next.birth = 0xabcdef;
-  next.active = next.wants_wall = true;
+  next.active = next.wants_times = true;
   publish_situation(next);
   Situation read = situation();
   CHECK_EQ(read.epoch, 0xdeadbeef);
   CHECK_EQ(read.birth, 0xabcdef);
-  CHECK(read.active && read.wants_wall && !read.wants_python);
+  CHECK(read.active && read.wants_times && !read.wants_python);
   publish_situation({});
 }
 

@@ -92,7 +92,7 @@ private:
     path_.push_back(leads_ ? name(".op.") : "follow.op");
     proton::OpenRange range = proton::enter_range(path_.back(), proton::FrameKind::kOp);
     launch();
-    proton::exit_range(range, proton::RangeKind::kOp, 5, 3, -1);
+    proton::exit_range(range, proton::RangeKind::kOp, {0, 5, 3}, -1);
     totals_.ops += range.is_open() ? 1 : 0;
     totals_.op_ns += range.is_open() ? 3 : 0;
     path_.pop_back();

@@ -109,7 +109,7 @@ void forget_strays(OpStack &stack) noexcept {
     contained_ns = end_ns - op.start_ns;
     int64_t self_ns = std::max<int64_t>(0, contained_ns - op.nested_ns);
     RangeKind kind = op.token ? RangeKind::kOp : RangeKind::kKernel;
-    if (!exit_range(op.range, kind, contained_ns, self_ns, op.variant))
+    if (!exit_range(op.range, kind, {end_ns, contained_ns, self_ns}, op.variant))
       count_strays(1);
   }
   take_off(stack, stack.open.size() - 1, contained_ns);
@@ -192,6 +192,7 @@ std::unique_ptr<UserRange> begin_user_op(const void *token, NameOf name_of) noex
   try {
     auto range = std::make_unique<UserRange>();
     range->path = current_path();
+    range->thread = this_thread_number();
     range->start_ns = op.start_ns;
     range->progress = std::make_shared<UserRange::Progress>();
     op.progress = range->progress;
@@ -207,11 +208,13 @@ void end_user_op(const void *token, const UserRange *range) noexcept {
   if (!range) {
     count_strays(1);
   } else if (!range->progress->is_done.exchange(true)) {
-    int64_t duration_ns = TickClock::now_ns() - range->start_ns;
+    RangeTimes times;
+    times.end_ns = TickClock::now_ns();
+    times.duration_ns = times.end_ns - range->start_ns;
     int64_t nested_ns = range->progress->nested_ns.load(std::memory_order_relaxed);
+    times.self_ns = std::max<int64_t>(0, times.duration_ns - nested_ns);
     if (g_enabled.load(std::memory_order_relaxed))
-      record_range(range->path, RangeKind::kOp, duration_ns,
-                   std::max<int64_t>(0, duration_ns - nested_ns));
+      record_range(range->path, RangeKind::kOp, times, range->thread);
   } else {
     return; // ended with the one around it
   }

@@ -45,6 +45,7 @@ struct UserRange {
     std::atomic<bool> is_done{false};  ///< recorded
   };
   std::vector<NamedFrame> path;
+  uint32_t thread = kNoThread; ///< number of the one where it began
   int64_t start_ns = 0;
   std::shared_ptr<Progress> progress;
 };

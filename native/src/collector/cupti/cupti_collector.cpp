@@ -244,6 +244,7 @@ CuptiFacts CuptiCollector::facts() const {
   facts.version = cupti_release(self.library->version());
   facts.driver = self.driver->version();
   facts.clock = self.stream.timebase().converts() ? "vendor" : "monotonic";
+  facts.clock_drift_ns = self.stream.timebase().drift_ns();
   facts.devices = self.devices.list();
   facts.foreign_buffers = self.stream.foreign_buffers();
   facts.taken_buffers = self.subscription ? 0 : self.stream.pool().outstanding();

@@ -19,6 +19,7 @@ struct CuptiFacts {
   std::string version;
   std::string driver;
   std::string clock;
+  int64_t clock_drift_ns = 0; ///< what CUPTI's clock gained on ours while it was on
   std::map<int32_t, DeviceFacts::Facts> devices;
   uint64_t foreign_buffers = 0; ///< another profiler's that came to us
   uint64_t taken_buffers = 0;   ///< ours that had not come back when CUPTI was switched off

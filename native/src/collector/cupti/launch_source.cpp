@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "context/current.h"
 #include "driver/cuda_abi.h"
 #include "driver/cupti_copy_calls.h"
 #include "driver/own_work.h"
@@ -65,6 +66,8 @@ void LaunchLog::leave(const cupti::CallbackData &call) noexcept {
     return;
   if (thread->launch_id != 0 && (thread->is_captured || has_failed(call)))
     sink_.retracted(thread->launch_id);
+  else if (thread->launch_id != 0 && situation().wants_timeline)
+    sink_.returned(thread->launch_id);
   thread->launch_id = 0;
   thread->leave();
 }

@@ -28,25 +28,27 @@ void Timebase::start(const CuptiLibrary &library, bool vendor_clock) {
   auto give_clock = library.functions().activity_register_timestamp_callback;
   converts_ =
       vendor_clock || !give_clock || give_clock(proton_bench_monotonic_time) != cupti::kSuccess;
+  drift_ns_.store(0, std::memory_order_relaxed);
+  first_ = read_both(library);
   observe(library);
 }
 
 void Timebase::stop(const CuptiLibrary &library) noexcept {
+  std::optional<Pair> last = first_ ? read_both(library) : std::nullopt;
+  if (last)
+    drift_ns_.store(last->offset_ns - first_->offset_ns, std::memory_order_relaxed);
   if (!converts_)
     library.functions().activity_register_timestamp_callback(proton_bench_real_time);
 }
 
-void Timebase::observe(const CuptiLibrary &library) noexcept {
-  int64_t now_ns = monotonic_ns();
-  if (!converts_ || (!pairs_.empty() && now_ns - newest_ns_ < kBetweenPairsNs))
-    return;
+std::optional<Timebase::Pair> Timebase::read_both(const CuptiLibrary &library) noexcept {
   Pair best{};
   int64_t shortest_ns = INT64_MAX; // the pair that was read most nearly at once
   for (int i = 0; i < kTries; ++i) {
     uint64_t vendor_ns = 0;
     int64_t before_ns = monotonic_ns();
     if (library.functions().get_timestamp(&vendor_ns) != cupti::kSuccess)
-      return;
+      return std::nullopt;
     int64_t took_ns = monotonic_ns() - before_ns;
     if (took_ns >= shortest_ns)
       continue;
@@ -54,8 +56,20 @@ void Timebase::observe(const CuptiLibrary &library) noexcept {
     auto time_ns = static_cast<int64_t>(vendor_ns);
     best = {time_ns, time_ns - (before_ns + took_ns / 2)};
   }
+  return best;
+}
+
+void Timebase::observe(const CuptiLibrary &library) noexcept {
+  int64_t now_ns = monotonic_ns();
+  if (!converts_ || (!pairs_.empty() && now_ns - newest_ns_ < kBetweenPairsNs))
+    return;
+  std::optional<Pair> best = read_both(library);
+  if (!best)
+    return;
+  if (first_)
+    drift_ns_.store(best->offset_ns - first_->offset_ns, std::memory_order_relaxed);
   try {
-    pairs_.push_back(best);
+    pairs_.push_back(*best);
     newest_ns_ = now_ns;
     if (pairs_.size() > kMaxPairs)
       pairs_.pop_front();

@@ -1,8 +1,10 @@
 // Turns the times of activity records into CLOCK_MONOTONIC.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "driver/cupti_library.h"
 
@@ -18,6 +20,10 @@ public:
   void stop(const CuptiLibrary &library) noexcept;
   bool converts() const { return converts_; }
 
+  /// How much the library's clock gained on CLOCK_MONOTONIC since `start`, until the newest pair or
+  /// `stop`. [any thread]
+  int64_t drift_ns() const noexcept { return drift_ns_.load(std::memory_order_relaxed); }
+
   /// Notes a pair if the last one is old. [completing thread, one at a time]
   void observe(const CuptiLibrary &library) noexcept;
   int64_t monotonic(uint64_t vendor_ns) const noexcept {
@@ -30,11 +36,14 @@ private:
     int64_t vendor_ns;
     int64_t offset_ns; ///< vendor's time less ours
   };
+  static std::optional<Pair> read_both(const CuptiLibrary &library) noexcept;
   int64_t offset_at(int64_t vendor_ns) const noexcept;
 
   bool converts_ = true;
   int64_t newest_ns_ = 0; ///< CLOCK_MONOTONIC of the newest pair
   std::deque<Pair> pairs_;
+  std::optional<Pair> first_;
+  std::atomic<int64_t> drift_ns_{0};
 };
 
 } // namespace proton

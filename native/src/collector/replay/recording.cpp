@@ -43,12 +43,12 @@ private:
 
 void check_event(const RecordedEvent &event, size_t strings, const Reader &reader) {
   auto kind = static_cast<uint32_t>(event.kind);
-  if (kind < 1 || kind > static_cast<uint32_t>(EventKind::kDropped))
+  if (kind < 1 || kind > static_cast<uint32_t>(RecordedKind::kDropped))
     reader.fail("unknown event kind " + std::to_string(kind));
   for (uint32_t index : {event.name, event.device_kind, event.signature})
     if (index != kNoText && index >= strings)
       reader.fail("text number " + std::to_string(index) + " of " + std::to_string(strings));
-  bool needs_name = event.kind == EventKind::kScopeEnter || event.kind == EventKind::kDropped;
+  bool needs_name = event.kind == RecordedKind::kScopeEnter || event.kind == RecordedKind::kDropped;
   if (needs_name && event.name == kNoText)
     reader.fail("an event without its name");
 }

@@ -13,7 +13,7 @@ namespace proton {
 inline constexpr uint32_t kRecordingVersion = 1;
 inline constexpr uint32_t kNoText = 0xffffffffu;
 
-enum class EventKind : uint32_t {
+enum class RecordedKind : uint32_t {
   kScopeEnter = 1, ///< name
   kScopeExit = 2,
   kLaunch = 3,  ///< correlation_id, start_ns (of the call; 0: unknown)
@@ -24,7 +24,7 @@ enum class EventKind : uint32_t {
 
 /// One event; strings are indexes, kNoText is none.
 struct RecordedEvent {
-  EventKind kind = EventKind::kLaunch;
+  RecordedKind kind = RecordedKind::kLaunch;
   uint32_t name = kNoText;
   uint32_t device_kind = kNoText;
   int32_t device_index = 0;

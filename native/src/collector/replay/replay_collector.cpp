@@ -102,23 +102,23 @@ void ReplayCollector::play_all() {
     auto known = correlations.find(event.correlation_id);
     uint64_t id = known == correlations.end() ? 0 : known->second;
     switch (event.kind) {
-    case EventKind::kScopeEnter:
+    case RecordedKind::kScopeEnter:
       scopes.enter(recording_.strings[event.name]);
       break;
-    case EventKind::kScopeExit:
+    case RecordedKind::kScopeExit:
       scopes.exit();
       break;
-    case EventKind::kLaunch:
+    case RecordedKind::kLaunch:
       id = correlations[event.correlation_id] = next_correlation_id();
       sink_.launched_at(id, event.start_ns);
       break;
-    case EventKind::kKernel:
+    case RecordedKind::kKernel:
       kernels.push_back({i, id});
       break;
-    case EventKind::kFailed:
+    case RecordedKind::kFailed:
       sink_.failed(id);
       break;
-    case EventKind::kDropped:
+    case RecordedKind::kDropped:
       sink_.dropped({recording_.text(event.name), event.count});
       break;
     }
@@ -158,7 +158,7 @@ uint32_t ReplayCollector::launch(uint32_t count) {
     {
       std::lock_guard lock(mutex_);
       const auto &events = recording_.events;
-      while (next_ < events.size() && events[next_].kind != EventKind::kLaunch)
+      while (next_ < events.size() && events[next_].kind != RecordedKind::kLaunch)
         ++next_;
       if (!started_ || next_ == events.size())
         break;
@@ -180,11 +180,11 @@ void ReplayCollector::finish_launch(size_t launch, uint64_t correlation_id) {
       const RecordedEvent &event = recording_.events[i];
       if (event.correlation_id != recorded_id)
         continue;
-      if (event.kind == EventKind::kKernel)
+      if (event.kind == RecordedKind::kKernel)
         pending_.push_back({i, correlation_id});
-      if (event.kind == EventKind::kFailed)
+      if (event.kind == RecordedKind::kFailed)
         is_failed = true;
-      if (event.kind == EventKind::kLaunch)
+      if (event.kind == RecordedKind::kLaunch)
         break; // the id was used again
     }
   }
@@ -196,7 +196,7 @@ size_t ReplayCollector::remaining() {
   std::lock_guard lock(mutex_);
   auto from = recording_.events.begin() + static_cast<std::ptrdiff_t>(next_);
   return static_cast<size_t>(std::count_if(from, recording_.events.end(), [](const auto &event) {
-    return event.kind == EventKind::kLaunch;
+    return event.kind == RecordedKind::kLaunch;
   }));
 }
 

@@ -12,9 +12,9 @@ Recording sample() {
   Recording recording;
   recording.strings = {"scope\n", "kernel", "CUDA"};
   RecordedEvent scope, kernel;
-  scope.kind = EventKind::kScopeEnter;
+  scope.kind = RecordedKind::kScopeEnter;
   scope.name = 0;
-  kernel.kind = EventKind::kKernel;
+  kernel.kind = RecordedKind::kKernel;
   kernel.name = 1;
   kernel.device_kind = 2;
   kernel.end_ns = 55;
@@ -78,7 +78,7 @@ TEST(text_numbers_past_the_table_are_refused) {
 
 TEST(unknown_kinds_of_events_are_refused) {
   Recording recording = sample();
-  recording.events[0].kind = static_cast<EventKind>(77);
+  recording.events[0].kind = static_cast<RecordedKind>(77);
   CHECK(contains(refusal(encode_recording(recording)), "unknown event kind 77"));
 }
 

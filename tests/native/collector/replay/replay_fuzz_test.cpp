@@ -37,9 +37,9 @@ Recording senseless(Random &random) {
   };
   for (uint32_t i = 0; i < 200; ++i) {
     RecordedEvent event;
-    event.kind = static_cast<EventKind>(1 + random() % 6);
+    event.kind = static_cast<RecordedKind>(1 + random() % 6);
     event.name = below(5, random);
-    if (event.kind == EventKind::kKernel)
+    if (event.kind == RecordedKind::kKernel)
       event.name = text();
     event.device_kind = text();
     event.signature = text();
@@ -134,7 +134,7 @@ TEST(more_scopes_than_a_stack_holds_are_an_error_that_leaves_none_open) {
   Recording recording;
   recording.strings = {"scope"};
   RecordedEvent enter;
-  enter.kind = EventKind::kScopeEnter;
+  enter.kind = RecordedKind::kScopeEnter;
   enter.name = 0;
   recording.events.assign(1'100'000, enter);
   std::ofstream(folder.file("r"), std::ios::binary) << encode_recording(recording);

@@ -1,0 +1,289 @@
+#include "aggregate/event_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "aggregate/aggregator.h"
+#include "calltree/context_tree.h"
+#include "context/current.h"
+#include "context/thread_state.h"
+#include "support/tick_clock.h"
+
+namespace proton {
+namespace {
+
+SessionEvents *events_of(const EpochMember &member) { return member.tree->events(); }
+
+bool has_events(const Epoch &epoch) {
+  return std::any_of(epoch.members.begin(), epoch.members.end(),
+                     [](const EpochMember &member) { return events_of(member) != nullptr; });
+}
+
+EventKind event_kind(RangeKind kind) {
+  if (kind == RangeKind::kOp)
+    return EventKind::kOp;
+  return kind == RangeKind::kKernel ? EventKind::kInterpreted : EventKind::kScope;
+}
+
+/// The frame of the thread's own stack where `at` stands; null when it is another thread's, or one
+/// of which no event will tell.
+StackEntry *frame_of(ShadowStack &stack, ContextId at) {
+  const ContextTree &contexts = ContextTree::instance();
+  while (at != 0 && contexts.node(at).kind == FrameKind::kState)
+    at = contexts.node(at).parent;
+  for (uint32_t i = at == 0 ? 0 : stack.depth(); i-- != 0;) {
+    StackEntry &entry = stack.entry(i);
+    if (entry.is_noop || entry.id.load(std::memory_order_relaxed) != at)
+      continue;
+    bool is_scope = entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
+    return !is_scope || entry.start() > 0 ? &entry : nullptr;
+  }
+  return nullptr;
+}
+
+} // namespace
+
+void EventBook::announce(const EpochMember &member, uint32_t thread) {
+  if (thread == kNoThread || events_of(member)->has_announced(member.phase, thread))
+    return;
+  ThreadLabel label = label_of_thread(thread);
+  events_of(member)->announce(member.phase, {thread, label.thread_id, std::move(label.name)});
+}
+
+void EventBook::count_lost(const EpochMember &member) {
+  auto &losses = aggregator_.losses[member.session];
+  if (uint64_t lost = events_of(member)->take_lost(); lost != 0)
+    losses[kNoRoom] += lost;
+  if (uint64_t lost = events_of(member)->take_lost_scopes(); lost != 0)
+    losses[kNoRoomForScopes] += lost;
+}
+
+void EventBook::handed(const EpochMember &member) {
+  count_lost(member);
+  const std::shared_ptr<EventSink> &sink = events_of(member)->sink();
+  if (std::find(filled_.begin(), filled_.end(), sink) == filled_.end())
+    filled_.push_back(sink);
+}
+
+void EventBook::add_launch(const LaunchRecord &launch, const Epoch &epoch, uint32_t thread,
+                           int64_t tick_ns) {
+  if (!has_events(epoch))
+    return;
+  if (calls_.size() >= trim_at_)
+    trim();
+  LaunchCall call;
+  call.correlation_id = launch.correlation_id;
+  call.number = next_launch_++;
+  call.called_ns = launch.called_ns;
+  call.epoch = launch.at.epoch;
+  call.thread = thread;
+  call.awaits_return = launch.awaits_return;
+  if (values_.size() != 0) {
+    if (auto values = values_.take(thread, launch.at.shadow, INT64_MIN, tick_ns)) {
+      launch_values_.insert_or_assign(call.number, std::move(*values));
+      call.has_values = true;
+    }
+  }
+  for (const EpochMember &member : epoch.members)
+    if (events_of(member))
+      announce(member, thread);
+  if (auto replaced = calls_.add(call); replaced && replaced->has_values)
+    launch_values_.erase(replaced->number);
+}
+
+void EventBook::returned(uint64_t correlation_id, int64_t returned_ns) {
+  LaunchCall *call = calls_.find(correlation_id);
+  if (!call)
+    return;
+  call->returned_ns = std::max(returned_ns, call->called_ns);
+  const Epoch *epoch = call->is_shown ? aggregator_.find_epoch(call->epoch) : nullptr;
+  if (epoch)
+    for (const EpochMember &member : epoch->members)
+      if (events_of(member) && events_of(member)->returned(call->number, call->returned_ns))
+        handed(member);
+  if (call->is_over)
+    end(correlation_id);
+}
+
+std::optional<EventValues> EventBook::values_of(const RangeRecord &record) {
+  if (values_.size() == 0)
+    return std::nullopt;
+  int64_t start_ns = record.end_ns - record.duration_ns;
+  if (record.kind != RangeKind::kKernel)
+    return values_.take(record.thread, record.at.shadow, start_ns, record.end_ns);
+  // Values of a launch are given to the frame that names it, before it runs.
+  ContextId above = ContextTree::instance().node(record.at.shadow).parent;
+  return values_.take(record.thread, above, INT64_MIN, record.end_ns);
+}
+
+void EventBook::add_range(const RangeRecord &record, const Epoch &epoch,
+                          std::span<const NodeIndex> nodes) {
+  if (record.kind == RangeKind::kSeen || record.end_ns == 0 || !has_events(epoch))
+    return;
+  std::optional<EventValues> values = values_of(record);
+  int64_t start_tick_ns = record.end_ns - record.duration_ns;
+  TimelineEvent event;
+  event.kind = event_kind(record.kind);
+  event.start_ns = aggregator_.ticks_.monotonic(start_tick_ns);
+  event.end_ns = std::max(event.start_ns, aggregator_.ticks_.monotonic(record.end_ns));
+  event.track = record.thread;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const EpochMember &member = epoch.members[i];
+    SessionEvents *events = events_of(member);
+    if (!events || nodes[i] == kNoNode ||
+        events->was_open(member.phase, record.thread, start_tick_ns))
+      continue;
+    announce(member, record.thread);
+    event.node = nodes[i];
+    if (events->add(member.phase, member.tree->bare_tree(member.phase), event,
+                    values ? &*values : nullptr))
+      handed(member);
+  }
+}
+
+void EventBook::add_work(const EpochMember &member, const DeviceWork &work, NodeIndex leaf,
+                         NodeIndex call_node) {
+  SessionEvents *events = events_of(member);
+  if (!events)
+    return;
+  const LaunchCall *call = calls_.find(work.correlation_id);
+  const CallPathTree &tree = member.tree->bare_tree(member.phase);
+  bool is_joined = call && call->called_ns != 0;
+  if (is_joined && !call->is_shown) {
+    TimelineEvent event;
+    event.kind = EventKind::kLaunch;
+    event.start_ns = call->called_ns;
+    event.end_ns = std::max(call->called_ns, call->returned_ns);
+    event.launch = call->number;
+    event.node = call_node;
+    event.track = call->thread;
+    if (call->lacks_return())
+      events->hold(member.phase, tree, event);
+    else if (events->add(member.phase, tree, event))
+      handed(member);
+  }
+  TimelineEvent event;
+  event.kind = work.kind;
+  event.start_ns = work.start_ns;
+  event.end_ns = work.end_ns;
+  event.launch = is_joined ? call->number : 0;
+  event.node = leaf;
+  event.track = work.stream;
+  event.device = tree.nodes()[leaf].device;
+  event.is_of_graph = work.is_of_graph;
+  EventValues bytes;
+  const EventValues *values = nullptr;
+  if (work.kind == EventKind::kCopy) {
+    static const Name name("bytes");
+    bytes.values.emplace_back(name, std::to_string(work.bytes));
+    values = &bytes;
+  } else if (call && call->has_values && !call->is_shown) {
+    values = &launch_values_[call->number];
+  }
+  if (events->add(member.phase, tree, event, values))
+    handed(member);
+}
+
+void EventBook::added_work(uint64_t correlation_id) {
+  if (LaunchCall *call = calls_.find(correlation_id))
+    call->is_shown = true;
+}
+
+void EventBook::end(uint64_t correlation_id) {
+  LaunchCall *call = calls_.find(correlation_id);
+  if (!call)
+    return;
+  if (std::exchange(call->has_values, false))
+    launch_values_.erase(call->number);
+  call->is_over = true;
+  if (!call->is_shown || !call->lacks_return())
+    calls_.take(correlation_id);
+}
+
+void EventBook::add_scopes(const EpochMember &member, const TimelineRecord &record) {
+  std::optional<TimelineLaunch> scopes = member.tree->own_scopes(member.phase, record);
+  if (!scopes)
+    aggregator_.losses[member.session][kNoRoomForScopes] +=
+        record.instances.size() + record.left_out;
+  else if (events_of(member)->add(member.phase, member.tree->bare_tree(member.phase),
+                                  std::move(*scopes)))
+    handed(member);
+}
+
+void EventBook::note_values(const Capture &at, const std::vector<UserMetric> &metrics) {
+  const Epoch *epoch = aggregator_.find_epoch(at.epoch);
+  if (!epoch || metrics.empty() || !has_events(*epoch))
+    return;
+  ThreadState &thread = this_thread();
+  StackEntry *frame = frame_of(thread.stack, at.shadow);
+  if (!frame)
+    return; // of no instance on this thread
+  OpenInstance instance{thread.number, frame->id.load(std::memory_order_relaxed), frame->scope_id,
+                        at.epoch};
+  values_.add(instance, TickClock::now_ns(), metrics);
+}
+
+void EventBook::push(const EpochMember &member) {
+  if (!events_of(member))
+    return;
+  events_of(member)->push();
+  count_lost(member);
+  trim();
+}
+
+void EventBook::add_open_scopes(const EpochMember &member) {
+  SessionEvents *events = events_of(member);
+  if (!events)
+    return;
+  int64_t now_tick_ns = TickClock::now_ns();
+  std::vector<OpenScope> scopes;
+  for_each_thread([&](ThreadState &thread) {
+    scopes.clear();
+    thread.stack.append_open(scopes);
+    for (const OpenScope &scope : scopes) {
+      NodeIndex node = member.tree->scope_node(member.phase, scope.id);
+      if (node == kNoNode || events->was_open(member.phase, thread.number, scope.start_ns))
+        continue;
+      announce(member, thread.number);
+      events->note_open(member.phase, thread.number, scope.start_ns);
+      std::optional<EventValues> values =
+          values_.take(thread.number, scope.id, scope.start_ns, now_tick_ns);
+      TimelineEvent event;
+      event.start_ns = aggregator_.ticks_.monotonic(scope.start_ns);
+      event.end_ns = std::max(event.start_ns, aggregator_.ticks_.monotonic(now_tick_ns));
+      event.node = node;
+      event.track = thread.number;
+      event.is_open = true;
+      if (events->add(member.phase, member.tree->bare_tree(member.phase), event,
+                      values ? &*values : nullptr))
+        handed(member);
+    }
+  });
+}
+
+void EventBook::end_phase(const EpochMember &member) {
+  if (!events_of(member))
+    return;
+  events_of(member)->end_phase(member.phase);
+  count_lost(member);
+}
+
+void EventBook::trim() {
+  auto is_over = [&](EpochId epoch) { return aggregator_.find_epoch(epoch) == nullptr; };
+  if (calls_.size() >= kFewestToTrim) {
+    std::vector<uint64_t> over;
+    calls_.for_each([&](const LaunchCall &call) {
+      if (is_over(call.epoch))
+        over.push_back(call.correlation_id);
+    });
+    for (uint64_t id : over) {
+      end(id);
+      calls_.take(id);
+    }
+  }
+  trim_at_ = std::max(kFewestToTrim, 2 * calls_.size());
+  if (values_.size() >= kFewestToTrim)
+    values_.forget_if(is_over);
+}
+
+} // namespace proton

@@ -1,0 +1,65 @@
+// The launching side of the aggregator: a launch becomes a record in its thread's own log.
+#include "aggregate/aggregator.h"
+#include "context/current.h"
+#include "context/thread_state.h"
+#include "support/tick_clock.h"
+
+namespace proton {
+
+EpochId Aggregator::launched(uint64_t correlation_id) noexcept {
+  return launched_at(correlation_id, 0);
+}
+
+EpochId Aggregator::launched_at(uint64_t correlation_id, int64_t called_ns) noexcept {
+  LaunchRecord record;
+  record.correlation_id = correlation_id;
+  record.called_ns = called_ns;
+  record.at = capture_current();
+  return record.at.epoch == 0 ? 0 : note(record);
+}
+
+EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept {
+  LaunchRecord record;
+  record.correlation_id = correlation_id;
+  record.at = capture_current();
+  record.code = code & 0xffffff;
+  record.kind = kind;
+  record.awaits_return = situation().wants_timeline;
+  record.has_tick_time = true;
+  record.called_ns = TickClock::now_ns();
+  return note(record);
+}
+
+void Aggregator::returned(uint64_t correlation_id) noexcept {
+  LaunchRecord record;
+  record.correlation_id = correlation_id;
+  record.kind = LaunchKind::kReturned;
+  record.called_ns = TickClock::now_ns();
+  note(record);
+}
+
+void Aggregator::launched_own(uint64_t correlation_id, LaunchKind kind) noexcept {
+  LaunchRecord record; // of no epoch, as where nobody listens
+  record.correlation_id = correlation_id;
+  record.kind = kind;
+  note(record);
+}
+
+EpochId Aggregator::note(const LaunchRecord &record) noexcept {
+  try {
+    if (this_thread().launches.append(record))
+      try_drain();
+  } catch (...) { // no memory for this thread's state
+    dropped({"no memory for host records", 1});
+  }
+  return record.at.epoch;
+}
+
+void Aggregator::retracted(uint64_t correlation_id) noexcept {
+  LaunchRecord record;
+  record.correlation_id = correlation_id;
+  record.kind = LaunchKind::kRetracted;
+  note(record);
+}
+
+} // namespace proton
