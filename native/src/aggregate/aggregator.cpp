@@ -60,7 +60,7 @@ void Aggregator::failed(uint64_t correlation_id) noexcept {
 }
 
 void Aggregator::retract(uint64_t correlation_id) {
-  event_book.end(correlation_id);
+  event_book.forget(correlation_id);
   if (graph_book.retract(correlation_id))
     return;
   std::optional<LaunchRecord> launch = launches.take(correlation_id);
@@ -71,7 +71,7 @@ void Aggregator::retract(uint64_t correlation_id) {
 }
 
 std::optional<Capture> Aggregator::withdraw(uint64_t correlation_id) {
-  event_book.end(correlation_id);
+  event_book.forget(correlation_id);
   std::optional<LaunchRecord> launch = launches.take(correlation_id);
   Epoch *epoch = launch ? find_epoch(launch->at.epoch) : nullptr;
   if (!launch)
@@ -145,9 +145,9 @@ void Aggregator::add_kernel(const KernelRecord &record) {
                   record.end_ns,      record.stream,         false};
   for (const EpochMember &member : epoch->members) {
     NodeIndex leaf = member.tree->add_kernel(member.phase, *launch, record);
-    event_book.add_work(member, work, leaf, leaf);
+    if (member.tree->events())
+      event_book.add_work(member, work, leaf, leaf);
   }
-  event_book.added_work(record.correlation_id);
   event_book.end(record.correlation_id);
 }
 
@@ -175,10 +175,12 @@ void Aggregator::add_copy(const CopyRecord &record) {
                   record.bytes};
   for (const EpochMember &member : epoch->members) {
     NodeIndex leaf = member.tree->add_copy(member.phase, *launch, record);
-    event_book.add_work(member, work, leaf, leaf);
+    if (member.tree->events())
+      event_book.add_work(member, work, leaf, leaf);
   }
-  event_book.added_work(record.correlation_id);
-  if (launch->kind != LaunchKind::kCopies)
+  if (launch->kind == LaunchKind::kCopies)
+    event_book.show(record.correlation_id);
+  else
     event_book.end(record.correlation_id);
 }
 
@@ -272,7 +274,7 @@ void Aggregator::settled(const SettledRecord &record) noexcept {
         lose("launch without a kernel record", count - explained, epoch);
     }
     graph_book.settle(record, known);
-    event_book.end_if([&](uint64_t id) {
+    event_book.forget_if([&](uint64_t id) {
       return id >= record.first_id && id <= record.last_id && !launches.find(id) &&
              !graph_book.is_open(id);
     });
@@ -297,16 +299,16 @@ void Aggregator::add_launch(LaunchRecord record, ThreadState &thread) {
   if (record.has_tick_time)
     record.called_ns = ticks_.monotonic(record.called_ns);
   record.has_tick_time = false;
+  Epoch *epoch = find_epoch(record.at.epoch);
   if (record.kind == LaunchKind::kGraph)
     graph_book.add_launch(record);
   else
-    add_single(record);
-  if (const Epoch *epoch = find_epoch(record.at.epoch))
+    add_single(record, epoch);
+  if (epoch && epoch->has_events())
     event_book.add_launch(record, *epoch, thread.launching, tick_ns);
 }
 
-void Aggregator::add_single(const LaunchRecord &record) {
-  Epoch *epoch = find_epoch(record.at.epoch);
+void Aggregator::add_single(const LaunchRecord &record, Epoch *epoch) {
   if (!epoch && record.at.epoch != 0) {
     if (record.kind == LaunchKind::kKernel)
       launches.forget();
@@ -331,7 +333,8 @@ void Aggregator::add_range(const RangeRecord &record) {
   range_nodes_.clear();
   for (const EpochMember &member : epoch->members)
     range_nodes_.push_back(member.tree->add_range(member.phase, record));
-  event_book.add_range(record, *epoch, range_nodes_);
+  if (epoch->has_events())
+    event_book.add_range(record, *epoch, range_nodes_);
 }
 
 void Aggregator::drain() {

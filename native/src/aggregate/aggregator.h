@@ -48,6 +48,14 @@ struct EpochMember {
 struct Epoch {
   std::vector<EpochMember> members;
   RecordCounts counts;
+
+  /// Whether a session takes events.
+  bool has_events() const {
+    for (const EpochMember &member : members)
+      if (member.tree->events())
+        return true;
+    return false;
+  }
 };
 
 /// The one sink of the process. `mutex` guards everything here and in the sessions; it is never
@@ -100,7 +108,7 @@ private:
   void add_range(const RangeRecord &record);
   void add_launch(LaunchRecord record, ThreadState &thread);
   /// Adds the launch of something else than a graph.
-  void add_single(const LaunchRecord &record);
+  void add_single(const LaunchRecord &record, Epoch *epoch);
   void retract(uint64_t correlation_id);
   void add_kernel(const KernelRecord &record);
   void add_copy(const CopyRecord &record);

@@ -14,11 +14,6 @@ namespace {
 
 SessionEvents *events_of(const EpochMember &member) { return member.tree->events(); }
 
-bool has_events(const Epoch &epoch) {
-  return std::any_of(epoch.members.begin(), epoch.members.end(),
-                     [](const EpochMember &member) { return events_of(member) != nullptr; });
-}
-
 EventKind event_kind(RangeKind kind) {
   if (kind == RangeKind::kOp)
     return EventKind::kOp;
@@ -67,8 +62,6 @@ void EventBook::handed(const EpochMember &member) {
 
 void EventBook::add_launch(const LaunchRecord &launch, const Epoch &epoch, uint32_t thread,
                            int64_t tick_ns) {
-  if (!has_events(epoch))
-    return;
   if (calls_.size() >= trim_at_)
     trim();
   LaunchCall call;
@@ -102,7 +95,7 @@ void EventBook::returned(uint64_t correlation_id, int64_t returned_ns) {
       if (events_of(member) && events_of(member)->returned(call->number, call->returned_ns))
         handed(member);
   if (call->is_over)
-    end(correlation_id);
+    close(correlation_id);
 }
 
 std::optional<EventValues> EventBook::values_of(const RangeRecord &record) {
@@ -118,7 +111,7 @@ std::optional<EventValues> EventBook::values_of(const RangeRecord &record) {
 
 void EventBook::add_range(const RangeRecord &record, const Epoch &epoch,
                           std::span<const NodeIndex> nodes) {
-  if (record.kind == RangeKind::kSeen || record.end_ns == 0 || !has_events(epoch))
+  if (record.kind == RangeKind::kSeen || record.end_ns == 0)
     return;
   std::optional<EventValues> values = values_of(record);
   int64_t start_tick_ns = record.end_ns - record.duration_ns;
@@ -144,8 +137,6 @@ void EventBook::add_range(const RangeRecord &record, const Epoch &epoch,
 void EventBook::add_work(const EpochMember &member, const DeviceWork &work, NodeIndex leaf,
                          NodeIndex call_node) {
   SessionEvents *events = events_of(member);
-  if (!events)
-    return;
   const LaunchCall *call = calls_.find(work.correlation_id);
   const CallPathTree &tree = member.tree->bare_tree(member.phase);
   bool is_joined = call && call->called_ns != 0;
@@ -184,12 +175,7 @@ void EventBook::add_work(const EpochMember &member, const DeviceWork &work, Node
     handed(member);
 }
 
-void EventBook::added_work(uint64_t correlation_id) {
-  if (LaunchCall *call = calls_.find(correlation_id))
-    call->is_shown = true;
-}
-
-void EventBook::end(uint64_t correlation_id) {
+void EventBook::close(uint64_t correlation_id) {
   LaunchCall *call = calls_.find(correlation_id);
   if (!call)
     return;
@@ -212,7 +198,7 @@ void EventBook::add_scopes(const EpochMember &member, const TimelineRecord &reco
 
 void EventBook::note_values(const Capture &at, const std::vector<UserMetric> &metrics) {
   const Epoch *epoch = aggregator_.find_epoch(at.epoch);
-  if (!epoch || metrics.empty() || !has_events(*epoch))
+  if (!epoch || metrics.empty() || !epoch->has_events())
     return;
   ThreadState &thread = this_thread();
   StackEntry *frame = frame_of(thread.stack, at.shadow);
@@ -277,8 +263,8 @@ void EventBook::trim() {
         over.push_back(call.correlation_id);
     });
     for (uint64_t id : over) {
-      end(id);
-      calls_.take(id);
+      close(id);
+      calls_.take(id); // also one that a return would still be told of
     }
   }
   trim_at_ = std::max(kFewestToTrim, 2 * calls_.size());

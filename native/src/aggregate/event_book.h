@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "aggregate/instance_values.h"
@@ -53,19 +55,32 @@ public:
 
   /// Work that became the leaf of the member's tree; the call shows where its launch stood.
   void add_work(const EpochMember &member, const DeviceWork &work, NodeIndex leaf, NodeIndex call);
-  /// Same after all members.
-  void added_work(uint64_t correlation_id);
-  /// No more work of the launch comes.
-  void end(uint64_t correlation_id);
+  /// Its first work was added to all members.
+  void show(uint64_t correlation_id) {
+    if (LaunchCall *call = calls_.find(correlation_id))
+      call->is_shown = true;
+  }
+  /// Same, and no more work of the launch comes.
+  void end(uint64_t correlation_id) {
+    if (calls_.size() == 0)
+      return;
+    show(correlation_id);
+    forget(correlation_id);
+  }
+  /// No more work of the launch comes, or none at all.
+  void forget(uint64_t correlation_id) {
+    if (calls_.size() != 0)
+      close(correlation_id);
+  }
   /// Same for all launches that `is_over` says yes to.
-  template <typename Predicate> void end_if(Predicate &&is_over) {
+  template <typename Predicate> void forget_if(Predicate &&is_over) {
     std::vector<uint64_t> over;
     calls_.for_each([&](const LaunchCall &call) {
       if (is_over(call.correlation_id))
         over.push_back(call.correlation_id);
     });
     for (uint64_t id : over)
-      end(id);
+      close(id);
   }
   void add_scopes(const EpochMember &member, const TimelineRecord &record);
 
@@ -89,6 +104,7 @@ public:
 private:
   static constexpr size_t kFewestToTrim = 4096;
 
+  void close(uint64_t correlation_id);
   void announce(const EpochMember &member, uint32_t thread);
   /// A batch was handed over.
   void handed(const EpochMember &member);

@@ -117,7 +117,7 @@ bool GraphBook::retract(uint64_t correlation_id) {
 
 void GraphBook::close(uint64_t correlation_id) {
   launches_.close(correlation_id);
-  aggregator_.event_book.end(correlation_id);
+  aggregator_.event_book.forget(correlation_id);
 }
 
 OpenGraph *GraphBook::find(uint64_t correlation_id, bool may_lack_launch) {
@@ -148,7 +148,7 @@ void GraphBook::add_node(const OpenGraph &open, CaptureId at, const Record &reco
     NodeIndex call = is_whole ? leaf : member.tree->graph_node(member.phase, open.launch);
     aggregator_.event_book.add_work(member, work, leaf, call);
   }
-  aggregator_.event_book.added_work(record.correlation_id);
+  aggregator_.event_book.show(record.correlation_id);
 }
 
 void GraphBook::add_kernel(const KernelRecord &record) {
