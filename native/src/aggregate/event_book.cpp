@@ -214,7 +214,8 @@ void EventBook::push(const EpochMember &member) {
     return;
   events_of(member)->push();
   count_lost(member);
-  trim();
+  if (calls_.size() + values_.size() >= kFewestToTrim)
+    trim();
 }
 
 void EventBook::add_open_scopes(const EpochMember &member) {
@@ -252,24 +253,20 @@ void EventBook::end_phase(const EpochMember &member) {
     return;
   events_of(member)->end_phase(member.phase);
   count_lost(member);
+  trim();
 }
 
 void EventBook::trim() {
   auto is_over = [&](EpochId epoch) { return aggregator_.find_epoch(epoch) == nullptr; };
-  if (calls_.size() >= kFewestToTrim) {
-    std::vector<uint64_t> over;
-    calls_.for_each([&](const LaunchCall &call) {
-      if (is_over(call.epoch))
-        over.push_back(call.correlation_id);
-    });
-    for (uint64_t id : over) {
-      close(id);
-      calls_.take(id); // also one that a return would still be told of
-    }
-  }
+  calls_.remove_if([&](const LaunchCall &call) {
+    if (!is_over(call.epoch))
+      return false;
+    if (call.has_values)
+      launch_values_.erase(call.number);
+    return true;
+  });
   trim_at_ = std::max(kFewestToTrim, 2 * calls_.size());
-  if (values_.size() >= kFewestToTrim)
-    values_.forget_if(is_over);
+  values_.forget_if(is_over);
 }
 
 } // namespace proton

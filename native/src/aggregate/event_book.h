@@ -97,6 +97,9 @@ public:
   /// Hands over the last events of the member's phase.
   void end_phase(const EpochMember &member);
 
+  /// Forgets launches and values of epochs that are gone.
+  void trim();
+
   /// Sinks that took whole batches since the last call; the writer may be behind.
   std::vector<std::shared_ptr<EventSink>> take_filled() { return std::exchange(filled_, {}); }
   size_t open_calls() const { return calls_.size(); }
@@ -111,9 +114,6 @@ private:
   void count_lost(const EpochMember &member);
   /// Values of the range, if the program gave it some.
   std::optional<EventValues> values_of(const RangeRecord &record);
-  /// Forgets what nobody will ask for.
-  void trim();
-
   Aggregator &aggregator_;
   IdTable<LaunchCall> calls_;
   InstanceValues values_;

@@ -103,14 +103,12 @@ void SessionEvents::announce(uint32_t number_of_phase, EventThread thread) {
 
 void SessionEvents::note_open(uint32_t number_of_phase, uint32_t thread, int64_t start_tick_ns) {
   if (Phase *phase = find(number_of_phase))
-    phase->open.emplace_back(thread, start_tick_ns);
+    phase->open.emplace(thread, start_tick_ns);
 }
 
 bool SessionEvents::was_open(uint32_t number_of_phase, uint32_t thread, int64_t start_tick_ns) {
   Phase *phase = find(number_of_phase);
-  return phase && !phase->open.empty() &&
-         std::find(phase->open.begin(), phase->open.end(), std::pair(thread, start_tick_ns)) !=
-             phase->open.end();
+  return phase && !phase->open.empty() && phase->open.contains({thread, start_tick_ns});
 }
 
 void SessionEvents::hand_over(uint32_t number_of_phase, Phase &phase) {

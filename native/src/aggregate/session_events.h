@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -57,7 +58,7 @@ private:
     uint32_t announced = 0; ///< nodes of this tree
     std::unordered_set<uint32_t> threads;
     uint32_t newest_thread = kNoThread;
-    std::vector<std::pair<uint32_t, int64_t>> open;   ///< thread and start of scopes shown open
+    std::set<std::pair<uint32_t, int64_t>> open;      ///< thread and start of scopes shown open
     std::unordered_map<uint64_t, TimelineEvent> held; ///< by launch
   };
 
