@@ -46,20 +46,26 @@ public:
     return used + 1 == kChunkRecords;
   }
 
-  /// Hands over every record appended so far. [reader, under the reader's lock]
+  /// Hands over every record appended before; later ones are left, so that a writer that is faster
+  /// than the reader does not hold it for ever. [reader, under the reader's lock]
   template <typename Consume> void consume(Consume &&consume_record) {
+    const Chunk *last = read_;
+    while (const Chunk *next = last->next.load(std::memory_order_acquire))
+      last = next;
+    uint32_t used_of_last = last->used.load(std::memory_order_acquire);
     for (;;) {
-      uint32_t used = read_->used.load(std::memory_order_acquire);
+      uint32_t used = read_ == last ? used_of_last : kChunkRecords;
       while (consumed_ < used)
         consume_record(read_->records[consumed_++]);
-      if (consumed_ < kChunkRecords)
-        return;
       Chunk *next = read_->next.load(std::memory_order_acquire);
-      if (!next)
+      if (consumed_ < kChunkRecords || !next)
         return;
+      bool is_last = read_ == last;
       give_back(read_);
       read_ = next;
       consumed_ = 0;
+      if (is_last)
+        return;
     }
   }
 

@@ -79,7 +79,7 @@ TEST(stacks_are_read_while_their_threads_work) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
-      while (!is_over) {
+      for (int turn = 0; turn < 200'000 && !is_over; ++turn) {
         TimedScope outer("outer");
         TimedScope inner("inner");
       }

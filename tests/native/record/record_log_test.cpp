@@ -54,6 +54,23 @@ TEST(a_log_drained_at_the_end_of_a_chunk_goes_on) {
   CHECK((drain(log) == std::vector<uint64_t>{7}));
 }
 
+TEST(what_is_appended_while_the_log_is_read_waits_for_the_next_time) {
+  constexpr uint64_t kCount = 3 * Log::kChunkRecords + 5;
+  Log log;
+  for (uint64_t i = 0; i < kCount; ++i)
+    log.append({i});
+  uint64_t seen = 0;
+  log.consume([&](const Number &number) {
+    seen += number.value == seen ? 1 : 0;
+    log.append({kCount + number.value});
+  });
+  CHECK_EQ(seen, kCount);
+  std::vector<uint64_t> later = drain(log);
+  CHECK_EQ(later.size(), kCount);
+  CHECK_EQ(later.front(), kCount);
+  CHECK_EQ(later.back(), 2 * kCount - 1);
+}
+
 TEST(a_reader_beside_the_writer_loses_nothing) {
   constexpr uint64_t kCount = 200'000;
   Log log;
