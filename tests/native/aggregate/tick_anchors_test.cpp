@@ -1,5 +1,8 @@
 #include "aggregate/tick_anchors.h"
 
+#include <cstdlib>
+#include <vector>
+
 #include "check.h"
 #include "support/clock.h"
 #include "support/tick_clock.h"
@@ -42,4 +45,24 @@ TEST(stamps_from_before_the_first_observation_get_its_offset) {
   anchors.observe();
   int64_t later_ns = tick_ns + 1000;
   CHECK_EQ(anchors.monotonic(later_ns) - anchors.monotonic(tick_ns), 1000);
+}
+
+TEST(what_came_later_gets_a_later_time_whenever_it_is_asked_for) {
+  TickClock::calibrate();
+  TickAnchors anchors;
+  anchors.observe();
+  std::vector<int64_t> ticks, times;
+  for (int64_t end_ns = monotonic_ns() + 250'000'000; monotonic_ns() < end_ns;) {
+    anchors.observe();
+    ticks.push_back(TickClock::now_ns());
+    times.push_back(anchors.monotonic(ticks.back()));
+  }
+  for (size_t i = 1; i < ticks.size(); ++i) {
+    CHECK(times[i - 1] <= times[i]);
+    CHECK(anchors.monotonic(ticks[i - 1]) <= anchors.monotonic(ticks[i]));
+  }
+  // Stamps of the whole time are converted as they were at once.
+  constexpr int64_t kSlackNs = 100'000;
+  for (size_t i = 0; i < ticks.size(); i += 100)
+    CHECK(std::abs(anchors.monotonic(ticks[i]) - times[i]) < kSlackNs);
 }

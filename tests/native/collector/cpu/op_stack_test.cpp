@@ -8,6 +8,7 @@
 #include "calltree/context_tree.h"
 #include "check.h"
 #include "context/thread_state.h"
+#include "support/tick_clock.h"
 
 using namespace proton;
 
@@ -65,6 +66,39 @@ void begin(const Operator &op, OpKind kind = OpKind::kOperator) { begin_op(&op, 
 void end(const Operator &op) { end_op(&op); }
 
 } // namespace
+
+TEST(a_range_says_when_it_ended_and_on_which_thread_it_began) {
+  Listening listening;
+  int64_t before_ns = TickClock::now_ns();
+  int token = 0;
+  begin_op(&token, OpKind::kOperator, [](const void *) { return "aten::add"; });
+  end_op(&token);
+  begin_kernel("kernel", -1);
+  end_kernel();
+  int64_t after_ns = TickClock::now_ns();
+  std::vector<Range> found = ranges();
+  CHECK_EQ(found.size(), 2);
+  for (const Range &range : found) {
+    CHECK(range.record.end_ns - range.record.duration_ns >= before_ns);
+    CHECK(range.record.end_ns <= after_ns);
+    CHECK_EQ(range.record.thread, this_thread().number);
+  }
+}
+
+TEST(a_range_that_ends_on_another_thread_is_of_the_one_where_it_began) {
+  Listening listening;
+  int token = 0;
+  auto range = begin_user_op(&token, [](const void *) { return "request"; });
+  std::vector<Range> found;
+  std::thread([&] {
+    end_user_op(&token, range.get());
+    found = ranges();
+  }).join();
+  CHECK_EQ(found.size(), 1);
+  CHECK_EQ(found[0].record.thread, this_thread().number);
+  CHECK(found[0].record.end_ns - found[0].record.duration_ns > 0);
+  ranges();
+}
 
 TEST(operators_deeper_than_the_limit_are_not_recorded) {
   Listening listening;
