@@ -18,7 +18,9 @@ using Crc32 = unsigned long (*)(unsigned long, const unsigned char *, unsigned i
 constexpr int kZlibOk = 0;
 // Columns are regular: higher levels cost twice the time for a few percent.
 constexpr int kLevel = 4;
-constexpr int kGzipLevel = 4;
+// Timelines of 253 000 events (12.3 MB): level 1 takes 60 ms for 2.47 MB, 4 takes 93 for 2.13, 5
+// takes 129 for 2.03, 6 takes 176 for 2.00.
+constexpr int kGzipLevel = 5;
 constexpr size_t kZlibHeadBytes = 2; // before the deflated bytes of a zlib stream
 constexpr size_t kZlibTailBytes = 4; // behind them: a checksum that gzip does not use
 // Deflated, no flags, no time, no extra flags, written on Unix.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "record/device.h"
 #include "writer/trace_encoder.h"
@@ -51,6 +52,15 @@ inline TimelineEvent kernel(uint32_t node, int64_t start_ns, int64_t end_ns, uin
   event.device = device;
   event.launch = id;
   return event;
+}
+
+/// A scope, in which a kernel is launched.
+inline EventBatch step_with_a_kernel() {
+  EventBatch batch;
+  batch.nodes = {{0, Name("step"), FrameKind::kScope}, {1, Name("add"), FrameKind::kKernel}};
+  batch.threads = {{0, 4712, "MainThread"}};
+  batch.events = {launch(2, 2100, 2200, 9), scope(1, 2000, 2300), kernel(2, 2400, 2900, 9)};
+  return batch;
 }
 
 /// Batches, each flushed, in one file.
