@@ -31,7 +31,7 @@ struct InstrumentationFacts {
   uint64_t abandoned = 0; ///< that never ended: they failed
   size_t device_bytes = 0;
   size_t graph_bytes = 0; ///< of those: kept for graphs that may be launched again
-  TraceFacts trace;
+  TraceCopyFacts trace;
 };
 
 class InstrumentationRuntime final : public Collector {

@@ -213,7 +213,7 @@ void TraceCopies::free_all(DeviceContext &context) noexcept {
   });
 }
 
-TraceFacts TraceCopies::facts() const {
+TraceCopyFacts TraceCopies::facts() const {
   std::lock_guard lock(mutex_);
   return facts_;
 }

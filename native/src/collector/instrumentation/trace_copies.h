@@ -36,7 +36,7 @@ struct TraceLaunch {
   void *stream = nullptr;
 };
 
-struct TraceFacts {
+struct TraceCopyFacts {
   uint64_t waits = 0; ///< launches that waited for room
   size_t pinned_bytes = 0;
   double clock_hz = 0; ///< of the multiprocessors in the newest launch; 0: unknown
@@ -59,7 +59,7 @@ public:
   void drain();
   /// Gives the context's pinned memory back. [drained, and the context is idle]
   void free_all(DeviceContext &context) noexcept;
-  TraceFacts facts() const;
+  TraceCopyFacts facts() const;
 
 private:
   /// Pinned memory of several chunks: to pin some takes the driver longer than to copy it.
@@ -110,7 +110,7 @@ private:
   uint64_t queued_ = 0;    ///< jobs, ever
   uint64_t done_ = 0;
   bool is_ending_ = false;
-  TraceFacts facts_;
+  TraceCopyFacts facts_;
   std::thread thread_; ///< last: it uses the others
 };
 
