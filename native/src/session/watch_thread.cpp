@@ -15,6 +15,7 @@
 
 #include "session/output_guard.h"
 #include "session/signal_chain.h"
+#include "session/stderr_line.h"
 #include "support/clock.h"
 #include "support/error.h"
 
@@ -50,13 +51,6 @@ std::atomic<bool> g_interrupt_is_default{true};
 std::atomic<bool> g_interrupt_taken{false};
 std::atomic<bool> g_flushed{false};
 HostActions g_host;
-
-// The process's own stderr, whatever the target made of Python's stream.
-void say(const std::string &text) noexcept {
-  std::string line = "proton: " + text + '\n';
-  ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-  static_cast<void>(written);
-}
 
 std::string base_name(const std::string &path) { return path.substr(path.rfind('/') + 1); }
 

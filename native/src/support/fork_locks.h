@@ -11,6 +11,7 @@ enum class LockRank : uint8_t {
   kOutputs,
   kReplay,
   kAggregator,
+  kWriter,
   kThreads,
   kPythonSites,
   kContexts,

@@ -1,0 +1,52 @@
+// A file that is written piece by piece, readable at any time, and gets its own name at its end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace proton {
+
+/// Stands beside its path under its partial name; an older file at the path stays untouched until
+/// the end. For standard output and devices it has no name, in the folder for temporary files, and
+/// is copied at the end. [one thread at a time]
+class GrowingFile {
+public:
+  /// Throws Error(kOutput), as do `append`, `move_to` and `publish`.
+  ///   path: "-" is standard output.
+  explicit GrowingFile(std::string path);
+  /// A file that was not published is removed.
+  ~GrowingFile() { discard(); }
+  GrowingFile(const GrowingFile &) = delete;
+  GrowingFile &operator=(const GrowingFile &) = delete;
+
+  /// Writes the bytes behind those before, and the tail, which the next call overwrites.
+  void append(std::string_view bytes, std::string_view tail);
+  /// Nothing more is appended: gives the descriptor back, where the file has a name.
+  void close();
+  /// The file is to stand at this path, and under its partial name beside it.
+  void move_to(const std::string &path);
+  /// Closes it and gives it its name; or copies it to where it belongs.
+  void publish();
+  /// Removes it; nothing after that has an effect.
+  void discard() noexcept;
+  /// Hands over a file without a name, read from its start; -1 for one that has a name.
+  int release_descriptor();
+
+  const std::string &path() const { return path_; }
+  uint64_t size() const { return size_; } ///< without the tail
+
+private:
+  bool is_spool() const { return partial_.empty(); }
+  void copy_to(int descriptor);
+
+  std::string path_;    ///< as it was given
+  std::string file_;    ///< the same behind links
+  std::string partial_; ///< empty: it has no name
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+  uint64_t tail_size_ = 0;
+  bool is_over_ = false; ///< published, discarded or handed over
+};
+
+} // namespace proton

@@ -1,0 +1,171 @@
+#include "writer/growing_file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "check.h"
+#include "scratch_folder.h"
+#include "support/error.h"
+
+using namespace proton;
+
+namespace {
+
+// The message of the Error(kOutput) that the work throws; empty when it throws none.
+template <typename Work> std::string refusal(Work work) {
+  try {
+    work();
+  } catch (const Error &error) {
+    CHECK(error.code() == ErrorCode::kOutput);
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST(the_partial_file_is_whole_after_each_piece) {
+  ScratchFolder folder;
+  GrowingFile file(folder.file("x.trace"));
+  file.append("[1", "]");
+  CHECK_EQ(folder.content("x.partial.trace"), "[1]");
+  file.append(",2", "]");
+  CHECK_EQ(folder.content("x.partial.trace"), "[1,2]");
+  CHECK_EQ(file.size(), 4);
+}
+
+TEST(what_was_longer_is_cut_off) {
+  ScratchFolder folder;
+  GrowingFile file(folder.file("x.trace"));
+  file.append("a", "a long tail");
+  file.append("b", "");
+  CHECK_EQ(folder.content("x.partial.trace"), "ab");
+}
+
+TEST(an_older_file_stays_until_the_new_one_is_published) {
+  ScratchFolder folder;
+  std::ofstream(folder.file("x.trace")) << "older";
+  GrowingFile file(folder.file("x.trace"));
+  file.append("new", "");
+  CHECK_EQ(folder.content("x.trace"), "older");
+  file.publish();
+  CHECK_EQ(folder.content("x.trace"), "new");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_file_that_is_not_published_is_removed) {
+  ScratchFolder folder;
+  {
+    GrowingFile(folder.file("x.trace")).append("a", "");
+  }
+  CHECK_EQ(folder.entries(), 0);
+}
+
+TEST(a_left_over_of_a_killed_process_is_written_over) {
+  ScratchFolder folder;
+  std::ofstream(folder.file("x.partial.trace")) << "a long left over";
+  GrowingFile file(folder.file("x.trace"));
+  file.append("a", "");
+  CHECK_EQ(folder.content("x.partial.trace"), "a");
+}
+
+TEST(two_writers_of_one_name_do_not_mix) {
+  ScratchFolder folder;
+  GrowingFile first(folder.file("x.trace"));
+  GrowingFile second(folder.file("x.trace"));
+  first.append("first", "");
+  second.append("second", "");
+  CHECK_EQ(folder.content("x.partial.trace"), "first");
+  first.publish();
+  CHECK_EQ(folder.content("x.trace"), "first");
+  second.publish();
+  CHECK_EQ(folder.content("x.trace"), "second");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_closed_file_is_renamed_and_published_by_its_name) {
+  ScratchFolder folder;
+  GrowingFile file(folder.file("x.trace"));
+  file.append("a", "");
+  file.close();
+  file.move_to(folder.file("x.part_0.trace"));
+  CHECK_EQ(folder.content("x.part_0.partial.trace"), "a");
+  file.publish();
+  CHECK_EQ(folder.content("x.part_0.trace"), "a");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_link_stays_and_the_file_behind_it_is_replaced) {
+  ScratchFolder folder;
+  mkdir(folder.file("far").c_str(), 0777);
+  CHECK_EQ(symlink("far/real.trace", folder.file("x.trace").c_str()), 0);
+  GrowingFile file(folder.file("x.trace"));
+  file.append("a", "");
+  CHECK_EQ(folder.content("far/real.partial.trace"), "a");
+  file.publish();
+  struct stat facts{};
+  CHECK(lstat(folder.file("x.trace").c_str(), &facts) == 0 && S_ISLNK(facts.st_mode));
+  CHECK_EQ(folder.content("far/real.trace"), "a");
+}
+
+TEST(a_pipe_gets_the_bytes_at_the_end) {
+  ScratchFolder folder;
+  CHECK_EQ(mkfifo(folder.file("x.trace").c_str(), 0600), 0);
+  int reader = open(folder.file("x.trace").c_str(), O_RDONLY | O_NONBLOCK);
+  GrowingFile file(folder.file("x.trace"));
+  file.append("piece by ", "tail");
+  file.append("piece", "");
+  std::array<char, 32> text{};
+  CHECK_EQ(read(reader, text.data(), text.size()), 0);
+  file.publish();
+  CHECK_EQ(read(reader, text.data(), text.size()), 14);
+  CHECK_EQ(std::string(text.data()), "piece by piece");
+  CHECK_EQ(folder.entries(), 1);
+  close(reader);
+}
+
+TEST(bytes_for_standard_output_are_handed_over_without_a_name) {
+  GrowingFile file("-");
+  file.append("for stdout", "");
+  int descriptor = file.release_descriptor();
+  std::array<char, 32> text{};
+  CHECK_EQ(read(descriptor, text.data(), text.size()), 10);
+  CHECK_EQ(std::string(text.data()), "for stdout");
+  close(descriptor);
+}
+
+TEST(what_cannot_be_opened_is_refused_with_what_to_do) {
+  ScratchFolder folder;
+  mkdir(folder.file("folder.trace").c_str(), 0777);
+  CHECK(contains(refusal([&] { GrowingFile file(folder.file("none/x.trace")); }),
+                 "create the folder"));
+  CHECK(contains(refusal([&] { GrowingFile file(folder.file("folder.trace")); }),
+                 "choose another output name"));
+}
+
+TEST(a_limit_of_the_file_size_is_an_error_that_leaves_nothing) {
+  ScratchFolder folder;
+  pid_t child = fork();
+  if (child == 0) {
+    rlimit limit{1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    GrowingFile file(folder.file("x.trace"));
+    file.append(std::string(900, 'a'), "");
+    std::string message = refusal([&] { file.append(std::string(900, 'b'), ""); });
+    file.publish(); // has no effect any more
+    _exit(contains(message, "ulimit -f") ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(folder.entries(), 0);
+}
