@@ -7,6 +7,7 @@ import os
 import sys
 
 from proton_bench.capture.children import AUTOSTART, COMPAT, ChildOptions, child_name
+from proton_bench.capture.output_format import trace_formats_of
 from proton_bench.capture.recording import Session, open_session
 from proton_bench.capture.session import SessionOptions, is_disabled
 from proton_bench.capture.watch import watch_outputs
@@ -49,6 +50,7 @@ def _open(options: ChildOptions, name: str) -> Session:
             backend=options.backend,
             mode=options.mode,
             hook=options.hook,
+            trace_formats=trace_formats_of(options.formats, options.data),
         )
     )
     # The parent looks at how its child ended, so the end stays what it would have been.

@@ -8,6 +8,7 @@ import re
 from collections.abc import MutableMapping
 from dataclasses import asdict, dataclass
 
+from proton_bench.capture.output_format import suffix_of
 from proton_bench.capture.template import expand_name, rank_variable
 
 __all__ = [
@@ -34,7 +35,7 @@ class ChildOptions:
     Attributes:
         name: Output name of the parent without a suffix, its ``{rank}``-like fields not filled.
         folder: Where a relative name starts.
-        formats: Suffixes, without the dot, of the files to write.
+        formats: Formats of the files to write.
         started_ns: When the run began, real-time clock, nanoseconds; a file that is newer belongs
             to it.
         context: As in ``start``; so are the four that follow.
@@ -125,7 +126,8 @@ def child_name(options: ChildOptions, *, is_rank: bool) -> str:
 
 def _is_taken(name: str, options: ChildOptions) -> bool:
     """Whether another process of this run, such as a first attempt, wrote these files."""
-    return any(_is_newer(f"{name}.{suffix}", options.started_ns) for suffix in options.formats)
+    files = [f"{name}.{suffix_of(each)}" for each in options.formats]
+    return any(_is_newer(file, options.started_ns) for file in files)
 
 
 def files_of_children(name: str, formats: tuple[str, ...], started_ns: int) -> list[str]:
@@ -133,11 +135,11 @@ def files_of_children(name: str, formats: tuple[str, ...], started_ns: int) -> l
 
     Args:
         name: Absolute output path of the parent, without a suffix.
-        formats: Suffixes without the dot.
+        formats: Formats that they write.
         started_ns: When the run began, real-time clock, nanoseconds.
     """
     folder, base = os.path.split(name)
-    suffixes = "|".join(map(re.escape, formats))
+    suffixes = "|".join(re.escape(suffix_of(each)) for each in formats)
     child = re.compile(
         re.escape(base) + rf"(\.rank\d+(\.pid\d+)?|\.pid\d+)(\.part_\d+)?\.({suffixes})"
     )

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from proton_bench.capture.hooks import Hook
+from proton_bench.capture.output_format import (
+    TRACE_FORMATS,
+    check_formats,
+    default_formats,
+    trace_formats_of,
+)
 from proton_bench.errors import UsageError
 from proton_bench.plugin.backend import Backend, Mode, assign_modes, with_data
+from proton_bench.plugin.flushing import PeriodicFlushing, take_flushing, with_flushing
 
 __all__ = ["CapturePlan", "SessionOptions", "launch_hooks", "plan_capture", "session_path"]
 
@@ -32,6 +38,9 @@ class SessionOptions:
         mode: Mode text, or an object of ``proton_bench.mode``, for the backend that declares it.
         hook: Name of a launch hook, a ``Hook``, or None.
         command: Command line for the provenance; None takes this process's own.
+        trace_formats: For ``trace``: formats that the timeline is written in while the program
+            runs, ``chrome_trace`` and ``perfetto``; the end can choose among these.
+        program: Name of the program for its timeline; "" takes that of the script.
     """
 
     name: str | os.PathLike[str]
@@ -41,6 +50,8 @@ class SessionOptions:
     mode: object = None
     hook: Hook | str | None = None
     command: tuple[str, ...] | None = None
+    trace_formats: tuple[str, ...] = ("chrome_trace",)
+    program: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +66,9 @@ class CapturePlan:
         modes: One mode per backend.
         hook: Launch hook, not switched on yet.
         command: Command line for the provenance.
+        trace_formats: Formats that the timeline is written in while the program runs.
+        flushing: How phases are written while the program runs; None where they are not.
+        program: Name of the program for its timeline.
         asked: The options as they were given, for another process that is to record the same way.
     """
 
@@ -65,12 +79,38 @@ class CapturePlan:
     modes: tuple[Mode, ...]
     hook: Hook | None
     command: tuple[str, ...]
+    trace_formats: tuple[str, ...]
+    flushing: PeriodicFlushing | None
+    program: str
     asked: SessionOptions
 
     @property
     def backend_names(self) -> str:
         """Names of the backends as ``-b`` takes them."""
         return "+".join(backend.name for backend in self.backends)
+
+    @property
+    def keeps_kernel_scopes(self) -> bool:
+        """Whether a timeline may hold what ran inside of kernels."""
+        return self.data == "trace" and any(backend.trace_option for backend in self.backends)
+
+    @property
+    def end_formats(self) -> tuple[str, ...]:
+        """Formats that the end writes where nobody names one."""
+        if self.flushing is not None:
+            return (self.flushing.format,)
+        return default_formats(self.data, self.trace_formats)
+
+    @property
+    def writable_traces(self) -> tuple[str, ...]:
+        """Formats of timelines that the end can write."""
+        own = ("chrome_trace",) if self.data == "trace" and _has_own_trace(self.backends) else ()
+        return tuple(dict.fromkeys((*own, *self.trace_formats)))
+
+    @property
+    def is_written_meanwhile(self) -> bool:
+        """Whether files are written while the program runs."""
+        return bool(self.trace_formats) or self.flushing is not None
 
     @property
     def records_wall(self) -> bool:
@@ -107,17 +147,26 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
 
     backend = _backend_text(options.backend)
     backends = resolve_backend(backend)
+    text = None if options.mode is None else str(options.mode)
     with explaining_default(backend, backends):
         _check_data(data, backends)
-        modes = assign_modes(backends, None if options.mode is None else str(options.mode))
+        flushing, rest = take_flushing(backends, text)
+        flushing = _checked_flushing(flushing, data, path)
+        modes = [
+            with_flushing(each, with_data(each, mode, data), flushing)
+            for each, mode in zip(backends, assign_modes(backends, rest), strict=True)
+        ]
     return CapturePlan(
         path=path,
         context=cast('Literal["shadow", "python"]', context),
         data=data,
         backends=backends,
-        modes=tuple(map(partial(with_data, data=data), backends, modes)),
+        modes=tuple(modes),
         hook=hook,
         command=tuple(sys.orig_argv) if options.command is None else options.command,
+        trace_formats=_streamed(options, backends, flushing),
+        flushing=flushing,
+        program=options.program or os.path.basename(sys.argv[0]) or "python",
         asked=options,
     )
 
@@ -132,6 +181,39 @@ def launch_hooks() -> dict[str, Callable[[], Any]]:
             for name, factory in factories.items():
                 offered.setdefault(name, factory)
     return offered
+
+
+def _checked_flushing(
+    flushing: PeriodicFlushing | None, data: str, path: str
+) -> PeriodicFlushing | None:
+    if flushing is None:
+        return None
+    if path == STDOUT:
+        raise UsageError(
+            "periodic_flushing writes a file for each phase: name them with name=, -n or -o"
+        )
+    chosen = flushing.format or default_formats(data)[0]
+    check_formats([chosen], data)
+    return replace(flushing, format=chosen)
+
+
+def _has_own_trace(backends: Sequence[Backend]) -> bool:
+    """Whether the timeline is that of scopes inside kernels alone, which keeps upstream's form."""
+    return len(backends) == 1 and bool(backends[0].trace_option)
+
+
+def _streamed(
+    options: SessionOptions, backends: Sequence[Backend], flushing: PeriodicFlushing | None
+) -> tuple[str, ...]:
+    for name in options.trace_formats:
+        if name not in TRACE_FORMATS:
+            raise UsageError(
+                f"{name} is no format of timelines; choose from: {', '.join(TRACE_FORMATS)}"
+            )
+    wanted = options.trace_formats if flushing is None else (flushing.format,)
+    own = ("chrome_trace",) if _has_own_trace(backends) else ()
+    data = str(options.data).lower()
+    return tuple(name for name in dict.fromkeys(trace_formats_of(wanted, data)) if name not in own)
 
 
 def _choice(what: str, value: object, choices: Sequence[str]) -> str:

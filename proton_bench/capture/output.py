@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Protocol
 
 from proton_bench.capture.adopted import AdoptedProfile
 from proton_bench.capture.native import native
-from proton_bench.capture.options import STDOUT
-from proton_bench.errors import OutputError, ProtonError, UsageError
+from proton_bench.capture.options import STDOUT, CapturePlan
+from proton_bench.capture.output_format import (
+    NATIVE_FORMATS,
+    TRACE_FORMATS,
+    TREE_FORMATS,
+    suffix_of,
+)
+from proton_bench.errors import OutputError, ProtonError
 
 if TYPE_CHECKING:
     from proton_bench.profile.profile import Profile
 
-__all__ = ["FORMATS", "check_formats", "check_writable", "library_formats", "write_session"]
+__all__ = ["check_writable", "library_formats", "write_session"]
 
-# Written by the native module; the other one goes through a Profile.
-_OF_TREES = ("hatchet", "hatchet_msgpack", "proton")
-_OF_TRACES = "chrome_trace"
-_NATIVE = (*_OF_TREES, _OF_TRACES)
-FORMATS = (*_OF_TREES, "json")
 _TRUE = ("1", "on", "true")
+_PIECE_BYTES = 1 << 20
 
 
 class Phases(Protocol):
@@ -39,6 +41,14 @@ class Phases(Protocol):
         """Absolute output path without a suffix, or "-"."""
 
     @property
+    def plan(self) -> CapturePlan:
+        """What the session records."""
+
+    @property
+    def clock_drift_ns(self) -> int:
+        """How much the clock of the devices gained on the host's while the session recorded."""
+
+    @property
     def adopted(self) -> Sequence[AdoptedProfile]:
         """What other processes recorded for the current phase."""
 
@@ -46,38 +56,17 @@ class Phases(Protocol):
         """Return what a phase recorded."""
 
 
-def library_formats(output_format: str, data: str = "tree") -> tuple[str, ...]:
+def library_formats(output_format: str, defaults: Sequence[str] = ("hatchet",)) -> tuple[str, ...]:
     """Return what ``finalize(output_format=...)`` writes.
 
     Args:
-        output_format: A format, or "" for upstream's default, ``hatchet`` or ``chrome_trace``.
-        data: Kind of data of the session.
-
-    Raises:
-        UsageError: The format is unknown.
+        output_format: A format, or "" for the session's defaults.
+        defaults: What the session writes where no format is named.
     """
-    formats = [output_format or (_OF_TRACES if data == "trace" else "hatchet")]
-    check_formats(formats, data)
+    formats = [output_format] if output_format else list(defaults)
     if os.environ.get("PROTON_BENCH_NATIVE", "").lower() in _TRUE and "proton" not in formats:
         formats.append("proton")
     return tuple(formats)
-
-
-def check_formats(formats: Sequence[str], data: str = "tree") -> None:
-    """Refuse a format that a session of such data cannot write.
-
-    Raises:
-        UsageError: A format is unknown, or needs a timeline; the message names the choices.
-    """
-    choices = (*FORMATS, _OF_TRACES) if data == "trace" else FORMATS
-    for name in formats:
-        if name == _OF_TRACES and name not in choices:
-            raise UsageError(
-                f"{name} needs a timeline: start the session with data='trace' (-d trace), or "
-                f"choose from: {', '.join(choices)}"
-            )
-        if name not in choices:
-            raise UsageError(f"Unknown output format: {name}; choose from: {', '.join(choices)}")
 
 
 def check_writable(path: str) -> None:
@@ -91,10 +80,11 @@ def check_writable(path: str) -> None:
     """
     if path == STDOUT:
         return
-    for name in _NATIVE:
-        if os.path.isdir(f"{path}.{name}"):
+    for name in (*TREE_FORMATS, *TRACE_FORMATS):
+        file = f"{path}.{suffix_of(name)}"
+        if os.path.isdir(file):
             raise OutputError(
-                f"cannot write profile {path!r}: {path}.{name} is a folder; remove it, or name "
+                f"cannot write profile {path!r}: {file} is a folder; remove it, or name "
                 "another file with name=, -n or -o"
             )
     probe = f"{path}.{os.getpid()}.partial"  # about as long as the names that will be written
@@ -113,11 +103,11 @@ def check_writable(path: str) -> None:
 
 
 def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
-    """Write every live phase in every format.
+    """Write every live phase in every format, and end the files of its timeline.
 
     Args:
-        session: Session whose records were all consumed.
-        formats: Formats to write, each beside the others.
+        session: Session whose records were all consumed, and settled.
+        formats: Formats to write, each beside the others; none removes what was written so far.
 
     Returns:
         The files; none for stdout.
@@ -125,8 +115,13 @@ def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
     Raises:
         OutputError: A file could not be written; nothing of it is left behind.
     """
+    streamed = [name for name in formats if name in session.plan.trace_formats]
+    paths: list[Path] = []
     try:
-        paths = _write_phases(session, formats)
+        with contextlib.ExitStack() as steps:  # one kind of files is no reason to lose the other
+            if formats and session.plan.is_written_meanwhile:
+                steps.callback(lambda: paths.extend(_end_timeline(session, streamed)))
+            paths += _write_phases(session, [name for name in formats if name not in streamed])
     except ProtonError as error:
         if not session.adopted:
             raise
@@ -146,7 +141,7 @@ def _write_phases(session: Phases, formats: Sequence[str]) -> list[Path]:
         merged = session.profile(phase) if session.adopted and phase == current else None
         for name in formats:
             # Profiles of other processes hold no times of single events.
-            whole = None if name == _OF_TRACES else merged
+            whole = None if name in TRACE_FORMATS else merged
             if session.path == STDOUT:
                 _print(_encoded(session, phase, name) if whole is None else _encode(whole, name))
                 continue
@@ -159,9 +154,21 @@ def _write_phases(session: Phases, formats: Sequence[str]) -> list[Path]:
     return paths
 
 
+def _end_timeline(session: Phases, formats: Sequence[str]) -> list[Path]:
+    paths: list[Path] = []
+    for _, _, path, spooled in native.end_timeline(session.id, formats, session.clock_drift_ns):
+        if spooled < 0:
+            paths.append(Path(os.fsdecode(path)))
+            continue
+        with os.fdopen(spooled, "rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                _print(piece)
+    return paths
+
+
 def _write(session: Phases, phase: int, path: Path) -> None:
     name = path.suffix[1:]
-    if name in _NATIVE:
+    if name in NATIVE_FORMATS:
         native.write_phase(session.id, phase, path, name)
         if name.startswith("hatchet") and native.folds_in_hatchet(session.id, phase):
             sys.stderr.write(
@@ -180,7 +187,7 @@ def _write_profile(profile: Profile, path: Path) -> None:
 
 
 def _encoded(session: Phases, phase: int, name: str) -> bytes:
-    if name in _NATIVE:
+    if name in NATIVE_FORMATS:
         return native.encode_phase(session.id, phase, name)  # type: ignore[arg-type]
     return _encode(session.profile(phase), name)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from proton_bench.capture.output_format import TRACE_FORMATS, TREE_FORMATS, suffix_of
 from proton_bench.capture.template import expand_name
 from proton_bench.errors import UsageError
 
-__all__ = ["OUTPUT_SUFFIXES", "OutputName", "read_name", "split_suffix"]
+__all__ = ["OUTPUT_SUFFIXES", "OutputName", "format_of", "read_name", "split_suffix"]
 
-OUTPUT_SUFFIXES = (".proton", ".hatchet", ".hatchet_msgpack", ".chrome_trace")
-_OF_DATA = {"tree": "hatchet", "trace": "chrome_trace"}  # what upstream writes
+OUTPUT_SUFFIXES = (".proton", ".hatchet", ".hatchet_msgpack", ".chrome_trace", ".pftrace")
+# Beside ``.proton``: what upstream writes, and the smaller form of a timeline.
+_OF_DATA = {"tree": ("hatchet",), "trace": ("chrome_trace", "perfetto")}
+_FLUSHING = "periodic_flushing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class OutputName:
 
     Attributes:
         name: Path without a suffix, absolute; "" and "-" mean stdout.
-        formats: Suffixes to write, without the dot.
+        formats: Formats to write.
         template: The name as it was written, without a suffix.
     """
 
@@ -30,7 +33,12 @@ class OutputName:
 
 
 def read_name(
-    text: str, *, tag: str = "", folder: str | None = None, data: str = "tree"
+    text: str,
+    *,
+    tag: str = "",
+    folder: str | None = None,
+    data: str = "tree",
+    mode: str | None = None,
 ) -> OutputName:
     """Turn an output name into a path and formats; a known suffix asks for just that format.
 
@@ -39,19 +47,37 @@ def read_name(
         tag: Added to the end of the name, e.g. ``.gw0`` of a test worker.
         folder: Where relative names start; the current folder by default.
         data: Kind of data that is recorded.
+        mode: Mode text; with periodic flushing its format is that of all files.
 
     Raises:
         UsageError: The name is a folder or has an unknown field.
     """
-    default = _OF_DATA.get(data, "hatchet")
+    default = _OF_DATA.get(data, _OF_DATA["tree"])
     if text in ("", "-"):
-        return OutputName(text, (default,))
+        return OutputName(text, default[:1])
     stem, suffix = split_suffix(text)
     if os.path.basename(stem) in ("", ".", ".."):
         raise UsageError(f"output {text!r} is a folder: add a file name")
     # Made absolute now, because the target may change the current folder.
     name = os.path.abspath(os.path.join(folder or os.curdir, expand_name(stem) + tag))
-    return OutputName(name, (suffix[1:],) if suffix else ("proton", default), stem)
+    flushed = _flushed_format(mode, default[0])
+    formats = (flushed,) if flushed else ("proton", *default)
+    return OutputName(name, (format_of(suffix),) if suffix else formats, stem)
+
+
+def format_of(suffix: str) -> str:
+    """Return the format of a known suffix with its dot."""
+    formats = {f".{suffix_of(name)}": name for name in (*TREE_FORMATS, *TRACE_FORMATS)}
+    return formats[suffix]
+
+
+def _flushed_format(mode: str | None, default: str) -> str:
+    for part in (mode or "").split("+"):
+        name, *options = part.split(":")
+        if name == _FLUSHING:
+            chosen = [each.removeprefix("format=") for each in options if "format=" in each]
+            return chosen[0] if chosen else default
+    return ""
 
 
 def split_suffix(text: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,10 @@ from proton_bench.capture.hooks import HookManager
 from proton_bench.capture.messagepack import encode_facts
 from proton_bench.capture.native import native
 from proton_bench.capture.options import CapturePlan, SessionOptions, plan_capture, session_path
-from proton_bench.capture.output import check_formats, check_writable, write_session
+from proton_bench.capture.output import check_writable, write_session
+from proton_bench.capture.output_format import check_formats
 from proton_bench.capture.provenance import end_facts, start_facts
+from proton_bench.capture.timeline import drift_of, write_meanwhile
 from proton_bench.capture.watch import release_outputs
 from proton_bench.errors import SessionError
 from proton_bench.flags import flags
@@ -44,6 +46,7 @@ class Session:
         plan: What the session records and how.
         adopted: What other processes recorded for it.
         remarks: What its collectors had to say when it was finalized, for the user to read.
+        clock_drift_ns: How much the clock of the devices gained on the host's, known at the end.
     """
 
     def __init__(self, identifier: int, plan: CapturePlan, lease: CollectorLease) -> None:
@@ -52,6 +55,7 @@ class Session:
         self.plan = plan
         self.adopted: list[AdoptedProfile] = []
         self.remarks: list[str] = []
+        self.clock_drift_ns = 0
         self._lease = lease
         self._started = start_facts(plan)
         native.set_provenance(identifier, encode_facts(self._started))
@@ -96,12 +100,15 @@ class Session:
         Raises:
             SessionError: The session was finalized.
         """
+        self._stop(native.deactivate_session, flushing=flushing)
+
+    def _stop(self, stop: Callable[[int], None], *, flushing: bool) -> None:
         with _lock:
             self._require_live()
             with contextlib.ExitStack() as steps:  # last in, first out, whatever fails
                 steps.callback(self._lease.stop)
                 steps.callback(HookManager.deactivate, self.id)
-                steps.callback(native.deactivate_session, self.id)
+                steps.callback(stop, self.id)
                 if flushing:
                     self._lease.flush()
                     HookManager.flush(self.id)
@@ -179,7 +186,7 @@ class Session:
             UsageError: A format is unknown; the session stays as it is.
             OutputError: A file cannot be written.
         """
-        check_formats(formats, self.plan.data)
+        check_formats(formats, self.plan.data, self.plan.writable_traces)
         with _lock:
             if not self.is_live:
                 return []
@@ -189,11 +196,16 @@ class Session:
                 native.begin_final_write(self.id)
                 steps.callback(self._lease.release)
                 steps.callback(HookManager.unregister, self.id)
-                self.deactivate(flushing=True)
+                self._stop(native.end_recording, flushing=True)
+                native.settle_session(self.id)
                 counts = native.session_counts(self.id)
                 self.remarks = [] if self.adopted else self._lease.remarks(counts)
                 ended = end_facts(self._started, counts)
-                facts = encode_facts({**ended, "collectors": self._lease.facts()})
+                collectors = self._lease.facts()
+                self.clock_drift_ns = drift_of(collectors)
+                if self.plan.is_written_meanwhile:
+                    ended["timeline"] = native.timeline_counts(self.id)
+                facts = encode_facts({**ended, "collectors": collectors})
                 native.set_provenance(self.id, facts)
                 paths = write_session(self, formats)
                 release_outputs(self.id, is_written=True)
@@ -282,6 +294,7 @@ def _start(plan: CapturePlan) -> Session:
         is_trace = plan.data == "trace"
         identifier = native.add_session(plan.path, plan.context, plan.records_wall, is_trace)
         undo.callback(native.remove_session, identifier)
+        write_meanwhile(identifier, plan)
         session = Session(identifier, plan, lease)
         native.activate_session(identifier)
         if plan.hook is not None:

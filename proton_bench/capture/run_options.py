@@ -29,9 +29,9 @@ class RunOptions:
         name: Output name without a suffix, absolute; "" and "-" mean stdout.
         template: The name as the user wrote it, without a suffix: children fill its fields anew.
         folder: Current folder of the command line; "" where it was removed.
-        formats: Suffixes, without the dot, of the files to write.
+        formats: Formats of the files to write.
         context: Where call paths come from, ``shadow`` or ``python``.
-        data: Kind of data, ``tree``.
+        data: Kind of data, ``tree`` or ``trace``.
         backend: Names joined by ``+``; None asks the plugins.
         mode: Mode text for the backend that declares it.
         instrument: Passes over kernels; "" for none.
@@ -121,7 +121,9 @@ def with_passes(options: RunOptions) -> RunOptions:
 def session_options(options: RunOptions) -> SessionOptions:
     """Return the options of the run's own session."""
     from proton_bench.capture.options import SessionOptions
+    from proton_bench.capture.output_format import trace_formats_of
 
+    is_code = options.kind is TargetKind.CODE
     return SessionOptions(
         name=options.name,
         context=options.context,
@@ -130,4 +132,6 @@ def session_options(options: RunOptions) -> SessionOptions:
         mode=options.mode,
         hook=options.hook,
         command=options.command,
+        trace_formats=trace_formats_of(options.formats, options.data),
+        program="python" if is_code else os.path.basename(options.target),
     )

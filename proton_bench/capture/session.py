@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast, overload
 
 from proton_bench.capture.hooks import Hook
 from proton_bench.capture.options import SessionOptions
-from proton_bench.capture.output import check_formats, library_formats
+from proton_bench.capture.output import library_formats
+from proton_bench.capture.output_format import check_formats, library_trace_formats
 from proton_bench.capture.recording import (
     Session,
     find_session,
@@ -90,11 +91,12 @@ def start(
         backend=backend,
         mode=mode,
         hook=hook,
+        trace_formats=library_trace_formats(),
     )
     session = open_session(options)
     if library_asks():
         # The host decides about its exit codes: after a signal it ends as without us.
-        formats = library_formats("", session.plan.data)
+        formats = library_formats("", session.plan.end_formats)
         watch_outputs(session, formats, ends_by_signal=True)
     return session.id
 
@@ -134,8 +136,9 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
 
     Args:
         session: Session number; None means all sessions.
-        output_format: ``hatchet``, ``hatchet_msgpack``, ``proton``, ``json``, or ``chrome_trace``
-            for ``data="trace"``; "" is ``hatchet``, or ``chrome_trace`` for that.
+        output_format: ``hatchet``, ``hatchet_msgpack``, ``proton``, ``json``, or for
+            ``data="trace"`` also ``chrome_trace``, or what ``PROTON_BENCH_TRACE_FORMATS`` names;
+            "" is ``hatchet``, or all of these for that, or the format of ``periodic_flushing``.
 
     Raises:
         SessionError: There was never such a session.
@@ -152,7 +155,7 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
     first_error: Exception | None = None
     for each in chosen:
         try:
-            each.finalize(library_formats(output_format, each.plan.data))
+            each.finalize(library_formats(output_format, each.plan.end_formats))
             for remark in each.remarks:
                 warn(remark)
         except Exception as error:  # noqa: BLE001 - raised below, after the other sessions

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from proton_bench.capture.native import native
+from proton_bench.capture.options import CapturePlan
+from proton_bench.capture.output_format import NATIVE_FORMATS
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
 
@@ -25,7 +27,6 @@ _DEFAULT_INTERVAL_S = 10.0
 _MAX_INTERVAL_S = 1e9
 _TRUE = ("1", "on", "true")
 _FALSE = ("0", "off", "false")
-_NATIVE_FORMATS = ("proton", "hatchet", "hatchet_msgpack", "chrome_trace")
 
 _python_signal: Callable[..., Any] = signal.signal
 
@@ -40,6 +41,10 @@ class Outputs(Protocol):
     @property
     def path(self) -> str:
         """Absolute output path without a suffix, or "-"."""
+
+    @property
+    def plan(self) -> CapturePlan:
+        """What the session records."""
 
 
 def library_asks() -> bool:
@@ -71,8 +76,10 @@ def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: b
     if os.environ.get(_SIGNALS, "").lower() in _FALSE:
         return
     interval_s = _interval_s()
-    known = [name for name in formats if name in _NATIVE_FORMATS]
-    native.protect_outputs(session.id, os.fsencode(session.path), known)
+    traces = [name for name in formats if name in session.plan.trace_formats]
+    known = [name for name in formats if name in NATIVE_FORMATS and name not in traces]
+    is_meanwhile = session.plan.is_written_meanwhile
+    native.protect_outputs(session.id, os.fsencode(session.path), known, traces, is_meanwhile)
     native.start_watch(interval_s, ends_by_signal)
     signal.signal = _signal_and_renew
     _note_interrupt_handler()

@@ -49,8 +49,9 @@ NameOption = Annotated[
         "-n",
         "--name",
         metavar="NAME",
-        help="Write NAME.proton and NAME.hatchet (default: proton); a known suffix in NAME "
-        "writes just that file. Fields: {rank} {local_rank} {host} {pid} {date} {%ENV}.",
+        help="Write NAME.proton and NAME.hatchet, or of a trace NAME.chrome_trace and "
+        "NAME.pftrace (default: proton); a known suffix in NAME writes just that file. "
+        "Fields: {rank} {local_rank} {host} {pid} {date} {%ENV}.",
     ),
 ]
 OutputOption = Annotated[
@@ -59,7 +60,8 @@ OutputOption = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="Write just FILE: .proton, .hatchet or .hatchet_msgpack.",
+        help="Write just FILE: .proton, .hatchet or .hatchet_msgpack; of a trace also "
+        ".chrome_trace or .pftrace.",
     ),
 ]
 BackendOption = Annotated[
@@ -95,7 +97,8 @@ InstrumentOption = Annotated[
     ),
 ]
 DataOption = Annotated[
-    str, typer.Option("-d", "--data", metavar="tree", help="Kind of data to record.")
+    str,
+    typer.Option("-d", "--data", metavar="tree|trace", help="Record a tree, or also a timeline."),
 ]
 HookOption = Annotated[
     str | None,
@@ -144,8 +147,16 @@ StrictOption = Annotated[
 ]
 
 
-def read_output(name: str | None, output: str | None, data: str = "tree") -> OutputName:
+def read_output(
+    name: str | None, output: str | None, data: str = "tree", mode: str | None = None
+) -> OutputName:
     """Turn ``-n`` and ``-o`` into a name and the formats to write.
+
+    Args:
+        name: Value of ``-n``.
+        output: Value of ``-o``.
+        data: Kind of data that is recorded.
+        mode: Mode text.
 
     Raises:
         UsageError: Both are given, ``-o`` has no known suffix, or the name is wrong.
@@ -153,8 +164,8 @@ def read_output(name: str | None, output: str | None, data: str = "tree") -> Out
     if name is not None and output is not None:
         raise UsageError("-n/--name and -o/--output exclude each other: give one of them")
     if output is None:
-        return read_name(_DEFAULT_NAME if name is None else name, data=data)
+        return read_name(_DEFAULT_NAME if name is None else name, data=data, mode=mode)
     if output not in ("", "-") and not split_suffix(output)[1]:
         known = ", ".join(OUTPUT_SUFFIXES)
         raise UsageError(f"-o {output!r} does not say which format to write: end it with {known}")
-    return read_name(output, data=data)
+    return read_name(output, data=data, mode=mode)

@@ -60,7 +60,7 @@ def command(
     """
     commands: Collection[str] = context.obj or ()
     words = read_target(target or [], module, lambda word: _hint(word, commands))
-    where = read_output(name, output, data)
+    where = read_output(name, output, data, mode)
     options = RunOptions(
         kind=words.kind,
         target=words.value,

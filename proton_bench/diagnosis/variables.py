@@ -131,6 +131,12 @@ VARIABLES = (
         "of our own tests: makes the native stress test so many times as long",
     ),
     Variable(
+        "PROTON_BENCH_TRACE_FORMATS",
+        Reader.OURS,
+        "formats, joined by ',', in which start(data='trace') writes its timeline: chrome_trace "
+        "(the default), perfetto",
+    ),
+    Variable(
         "PROTON_BENCH_TRITONS",
         Reader.OURS,
         "of our own tests: folders of further Tritons to compile with, joined by ':'",

@@ -24,6 +24,7 @@ __all__ = [
     "SessionFacts",
     "assign_modes",
     "parse_mode",
+    "split_modes",
     "with_data",
 ]
 
@@ -208,7 +209,7 @@ def assign_modes(backends: Sequence[Backend], text: str | None) -> tuple[Mode, .
             message names the choices. Or a backend is given two modes.
     """
     assigned = [Mode()] * len(backends)
-    for part in _split(backends, text or ""):
+    for part in split_modes(backends, text or ""):
         for place, mode in enumerate(_assign(backends, part)):
             if mode.text and assigned[place].text:
                 raise UsageError(
@@ -234,8 +235,13 @@ def with_data(backend: Backend, mode: Mode, data: str) -> Mode:
     return Mode(mode.name, {**mode.options, option: "on"}, text)
 
 
-def _split(backends: Sequence[Backend], text: str) -> list[str]:
-    """Split at each ``+`` before a declared mode: a ``+`` may stand in a value, too."""
+def split_modes(backends: Sequence[Backend], text: str) -> list[str]:
+    """Split at each ``+`` before a declared mode: a ``+`` may stand in a value, too.
+
+    Args:
+        backends: The backends of one session.
+        text: Modes joined by ``+``.
+    """
     specs = [spec for backend in backends for spec in backend.modes]
     starts = {spec.name for spec in specs if spec.name}
     starts |= {f"{key}=" for spec in specs if not spec.name for key in spec.options}
@@ -288,4 +294,8 @@ def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
     takers = [spec.name for spec in specs if mode.options and {*mode.options} <= {*spec.options}]
     if takers and not mode.name:
         choices += f"; these are options of {takers[0]!r}: write {takers[0]}:{mode.text}"
-    return f"backend {names!r} has no mode {mode.text!r}; {choices}"
+    profiler = f"{backends[0].name.capitalize()}Profiler"  # upstream's word
+    return (
+        f"{profiler}: unsupported mode: {mode.name or mode.text}: "
+        f"backend {names!r} has no mode {mode.text!r}; {choices}"
+    )

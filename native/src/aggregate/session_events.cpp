@@ -17,10 +17,10 @@ SessionEvents::Phase *SessionEvents::find(uint32_t number) {
 uint32_t SessionEvents::number(Phase &phase, const CallPathTree &tree, NodeIndex node) {
   for (; phase.announced < node; ++phase.announced) { // parents stand before their children
     const TreeNode &fresh = tree.nodes()[phase.announced + 1];
-    uint32_t parent = fresh.parent == kRootNode ? 0 : phase.base + fresh.parent;
+    uint32_t parent = fresh.parent;
     phase.batch.nodes.push_back({parent, fresh.name, fresh.kind});
   }
-  return node == kRootNode ? 0 : phase.base + node;
+  return node;
 }
 
 bool SessionEvents::add(uint32_t number_of_phase, const CallPathTree &tree, TimelineEvent event,
@@ -144,10 +144,8 @@ void SessionEvents::end_phase(uint32_t number_of_phase) {
 }
 
 void SessionEvents::restart(uint32_t number_of_phase) {
-  auto found = phases_.find(number_of_phase);
-  if (found == phases_.end())
-    return;
-  found->second.base += std::exchange(found->second.announced, 0);
+  newest_ = nullptr;
+  phases_.erase(number_of_phase);
 }
 
 } // namespace proton

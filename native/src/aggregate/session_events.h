@@ -44,7 +44,7 @@ public:
   void push();
   /// Hands over the last of the phase: calls that did not return end when they began.
   void end_phase(uint32_t phase);
-  /// The phase goes on with an empty tree.
+  /// The phase was cleared: what there is of it vanishes, and its sink begins it anew.
   void restart(uint32_t phase);
   /// Events that found no room since the last call, and scopes inside kernels.
   uint64_t take_lost() { return std::exchange(lost_, 0); }
@@ -54,7 +54,6 @@ private:
   struct Phase {
     EventBatch batch;
     size_t scope_bytes = 0; ///< of scopes inside kernels in the batch
-    uint32_t base = 0;      ///< nodes of trees before this one
     uint32_t announced = 0; ///< nodes of this tree
     std::unordered_set<uint32_t> threads;
     uint32_t newest_thread = kNoThread;

@@ -57,10 +57,14 @@ void ask_main_thread(std::atomic<bool> *flag) {
     flag->store(true, std::memory_order_release);
 }
 
-void protect_outputs(int session, const py::bytes &path, std::vector<std::string> formats) {
+void protect_outputs(int session, const py::bytes &path, std::vector<std::string> formats,
+                     const std::vector<std::string> &traces, bool is_written_meanwhile) {
   for (const std::string &format : formats)
     parse_file_format(format);
-  OutputGuard::instance().protect(session, {std::string(path), std::move(formats)});
+  OutputPlan plan{std::string(path), std::move(formats), {}, is_written_meanwhile};
+  for (const std::string &format : traces)
+    plan.traces.push_back(parse_trace_format(format));
+  OutputGuard::instance().protect(session, std::move(plan));
 }
 
 void start_watching(double interval_s, bool ends_by_signal) {

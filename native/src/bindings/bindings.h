@@ -19,5 +19,6 @@ void bind_cupti(pybind11::module_ &module);
 void bind_cycle_records(pybind11::module_ &module);
 void bind_instrumentation(pybind11::module_ &module);
 void bind_watch(pybind11::module_ &module);
+void bind_timeline(pybind11::module_ &module);
 
 } // namespace proton

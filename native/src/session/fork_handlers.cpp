@@ -18,6 +18,7 @@ void start_child() noexcept {
   unlock_in_child();
   SessionRegistry::instance().reset_after_fork();
   OutputGuard::instance().reset_after_fork();
+  WriterThread::instance().reset_after_fork();
   reset_watch_after_fork();
 }
 
@@ -26,6 +27,7 @@ void start_child() noexcept {
 void make_locks() {
   OutputGuard::instance();
   Aggregator::instance();
+  WriterThread::instance();
   ContextTree::instance();
   DeviceTable::instance();
   find_variant(-1);

@@ -18,6 +18,7 @@ using Lock = std::lock_guard<std::mutex>;
 
 constexpr int64_t kCopyPatience_ns = 2'000'000'000;
 constexpr int64_t kPythonPatience_ns = 2'000'000'000;
+constexpr int64_t kTimelinePatience_ns = 10'000'000'000;
 constexpr const char *kStdout = "-";
 
 std::string file_name(const OutputPlan &plan, const SessionCopy &session, const PhaseCopy &phase,
@@ -74,7 +75,7 @@ void OutputGuard::release(int session, bool is_written) {
   if (found == entries_.end())
     return;
   if (is_written)
-    for (const std::string &partial : found->second.partials)
+    for (const auto &[phase, partial] : found->second.partials)
       unlink(partial.c_str());
   entries_.erase(found);
 }
@@ -102,6 +103,7 @@ void OutputGuard::write_partial(int session, const Entry &entry, WriteReport &re
   if (!SessionRegistry::instance().try_copy(session, monotonic_ns() + kCopyPatience_ns, entry.seen,
                                             copy))
     return; // busy: the next time will do
+  forget_freed(session, copy);
   for (PhaseCopy &phase : copy.phases) {
     if (phase.revision == 0)
       continue;
@@ -115,10 +117,27 @@ void OutputGuard::write_partial(int session, const Entry &entry, WriteReport &re
       unlink(partial.c_str());
       return;
     }
-    found->second.partials.insert(partial);
+    std::string &known = found->second.partials[phase.phase];
+    if (!known.empty() && known != partial) // from before the phase had a number
+      unlink(known.c_str());
+    known = partial;
     found->second.seen[phase.phase] = phase.revision;
     report.files.push_back(std::move(partial));
   }
+}
+
+void OutputGuard::forget_freed(int session, const SessionCopy &copy) {
+  Lock lock(mutex_);
+  auto found = entries_.find(session);
+  if (found == entries_.end())
+    return;
+  std::erase_if(found->second.partials, [&](const auto &item) {
+    if (copy.live.contains(item.first))
+      return false;
+    unlink(item.second.c_str());
+    found->second.seen.erase(item.first);
+    return true;
+  });
 }
 
 void OutputGuard::wait_for_python() {
@@ -135,27 +154,49 @@ void OutputGuard::wait_for_python() {
     nanosleep(&kPause, nullptr);
 }
 
+void OutputGuard::write_trees(int session, const Entry &entry, const SignalEnd &end,
+                              WriteReport &report) {
+  SessionCopy copy;
+  attempt(report, [&] {
+    if (!SessionRegistry::instance().try_copy(session, monotonic_ns() + kCopyPatience_ns, {}, copy))
+      report.errors.push_back("session " + std::to_string(session) + " is busy");
+  });
+  for (PhaseCopy &phase : copy.phases) {
+    phase.facts.partial = end.goes_on || entry.has_parts;
+    phase.facts.provenance = with_signal_facts(phase.facts.provenance, end.signal);
+    for (const std::string &format : entry.plan.formats)
+      attempt(report, [&] {
+        std::string name = file_name(entry.plan, copy, phase, format);
+        write_file(name, encoded(phase, format));
+        report.files.push_back(name);
+      });
+  }
+}
+
+void OutputGuard::write_timeline(int session, const Entry &entry, const SignalEnd &end,
+                                 WriteReport &report) {
+  SessionRegistry &sessions = SessionRegistry::instance();
+  int64_t deadline_ns = monotonic_ns() + kTimelinePatience_ns;
+  // Where the process lives on, the partial files of the timeline are what there is.
+  if (!sessions.try_settle(session, deadline_ns, !end.goes_on))
+    report.errors.push_back("the timeline of session " + std::to_string(session) +
+                            " was not written to its end; its partial files may be read");
+  else if (!end.goes_on)
+    for (const EndedFile &file : sessions.end_timeline(
+             session, {entry.plan.traces, 0, entry.has_parts, false, end.signal}, deadline_ns))
+      report.files.push_back(file.path);
+}
+
 WriteReport OutputGuard::write_all(const std::string &signal, bool goes_on) {
   wait_for_python();
   WriteReport report;
+  const SignalEnd end{signal, goes_on};
   for (const auto &[session, entry] : entries()) {
     if (goes_on && entry.plan.path == kStdout)
       continue;
-    SessionCopy copy;
-    attempt(report, [&, id = session] {
-      if (!SessionRegistry::instance().try_copy(id, monotonic_ns() + kCopyPatience_ns, {}, copy))
-        report.errors.push_back("session " + std::to_string(id) + " is busy");
-    });
-    for (PhaseCopy &phase : copy.phases) {
-      phase.facts.partial = goes_on || entry.has_parts;
-      phase.facts.provenance = with_signal_facts(phase.facts.provenance, signal);
-      for (const std::string &format : entry.plan.formats)
-        attempt(report, [&] {
-          std::string name = file_name(entry.plan, copy, phase, format);
-          write_file(name, encoded(phase, format));
-          report.files.push_back(name);
-        });
-    }
+    if (entry.plan.is_written_meanwhile)
+      attempt(report, [&, id = session] { write_timeline(id, entry, end, report); });
+    write_trees(session, entry, end, report);
     if (!goes_on && report.errors.empty())
       release(session, true);
   }

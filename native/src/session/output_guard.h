@@ -15,8 +15,10 @@ namespace proton {
 
 /// Where a session's files go.
 struct OutputPlan {
-  std::string path;                 ///< absolute, without suffix; "-" is standard output
-  std::vector<std::string> formats; ///< names that parse_file_format takes; also the suffixes
+  std::string path;                  ///< absolute, without suffix; "-" is standard output
+  std::vector<std::string> formats;  ///< names that parse_file_format takes; also the suffixes
+  std::vector<TraceFormat> traces{}; ///< of the session's timeline, which is written all the time
+  bool is_written_meanwhile = false; ///< the session has a timeline in files, or closes phases
 };
 
 /// What a watching thread wrote.
@@ -58,12 +60,24 @@ private:
     OutputPlan plan;
     bool is_finalizing = false;
     bool has_parts = false;
-    std::map<uint32_t, uint64_t> seen; ///< revision of each phase in its partial file
-    std::set<std::string> partials;    ///< files of `write_partials`
+    std::map<uint32_t, uint64_t> seen;        ///< revision of each phase in its partial file
+    std::map<uint32_t, std::string> partials; ///< files of `write_partials`, by phase
+  };
+
+  /// Why everything is written.
+  struct SignalEnd {
+    std::string signal;
+    bool goes_on = false;
   };
 
   OutputGuard();
   std::map<int, Entry> entries();
+  static void write_trees(int session, const Entry &entry, const SignalEnd &end,
+                          WriteReport &report);
+  static void write_timeline(int session, const Entry &entry, const SignalEnd &end,
+                             WriteReport &report);
+  /// Removes partial files of phases that were written whole, or cleared.
+  void forget_freed(int session, const SessionCopy &copy);
   void write_partial(int session, const Entry &entry, WriteReport &report);
 
   std::mutex mutex_;

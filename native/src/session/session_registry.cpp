@@ -45,6 +45,7 @@ int SessionRegistry::add(const std::string &name, ContextSource source, bool rec
                                      "use phases of one session instead");
   int id = next_id_++;
   Session &session = sessions_[id];
+  session.id = id;
   session.name = name;
   session.tree = std::make_unique<SessionTree>(source, next_birth_++, records_wall, keeps_timeline);
   session.starting_thread = ThreadStack(this_thread().stack);
@@ -92,7 +93,10 @@ void SessionRegistry::activate(int id) {
 
 void SessionRegistry::deactivate(int id) {
   Lock lock(guard());
-  Session &session = find(id);
+  stop(find(id));
+}
+
+void SessionRegistry::stop(Session &session) {
   if (!session.active)
     return;
   session.active = false;
@@ -101,7 +105,23 @@ void SessionRegistry::deactivate(int id) {
 }
 
 void SessionRegistry::remove(int id) {
-  Lock lock(guard());
+  std::shared_ptr<PhaseCloser> closer;
+  std::shared_ptr<TraceStream> stream;
+  {
+    Lock lock(guard());
+    Session &session = find(id);
+    closer = session.closer;
+    stream = session.stream;
+    forget(id);
+  }
+  // Their thread may wait for the lock.
+  if (closer)
+    closer->close();
+  if (stream)
+    stream->close();
+}
+
+void SessionRegistry::forget(int id) {
   Session &session = find(id);
   Aggregator &aggregator = Aggregator::instance();
   if (session.active) {
@@ -219,82 +239,6 @@ void SessionRegistry::drain() {
   Aggregator::instance().drain();
 }
 
-uint32_t SessionRegistry::advance_phase(int id) {
-  Lock lock(guard());
-  Session &session = find(id);
-  session.first_epochs.try_emplace(session.phase, last_epoch_ + 1);
-  ++session.phase;
-  EpochId epoch = open_epoch();
-  session.first_epochs.emplace(session.phase, epoch);
-  return session.phase;
-}
-
-uint32_t SessionRegistry::current_phase(int id) {
-  Lock lock(guard());
-  return find(id).phase;
-}
-
-std::vector<uint32_t> SessionRegistry::live_phases(int id) {
-  Lock lock(guard());
-  std::vector<uint32_t> phases;
-  Session &session = find(id);
-  for (const auto &[phase, epoch] : session.first_epochs)
-    phases.push_back(phase);
-  if (phases.empty())
-    phases.push_back(session.phase); // never activated
-  return phases;
-}
-
-bool SessionRegistry::is_phase_complete(int id, uint32_t phase) {
-  Lock lock(guard());
-  Session &session = find(id);
-  if (phase >= session.phase)
-    return false;
-  Aggregator &aggregator = Aggregator::instance();
-  aggregator.drain();
-  for (const auto &[number, epoch] : aggregator.epochs)
-    for (const EpochMember &member : epoch.members)
-      if (member.session == id && member.phase == phase && !epoch.counts.is_complete())
-        return false;
-  return true;
-}
-
-void SessionRegistry::drop_phase(int id, uint32_t phase) {
-  Session &session = find(id);
-  for (auto &[number, epoch] : Aggregator::instance().epochs) {
-    auto cleared = [&](const EpochMember &member) {
-      return member.session == id && member.phase == phase;
-    };
-    if (std::erase_if(epoch.members, cleared) == 0)
-      continue;
-    RecordCounts counts = epoch.counts;
-    counts.cleared += counts.outstanding(); // nobody looks when their records come
-    session.retired.add(counts);
-  }
-  session.tree->drop_phase(phase);
-  session.first_epochs.erase(phase);
-}
-
-void SessionRegistry::clear_phase(int id, uint32_t phase, bool up_to) {
-  Lock lock(guard());
-  Session &session = find(id);
-  if (!session.first_epochs.contains(phase) && phase != session.phase && !up_to)
-    tree(id, phase); // throws, naming the live phases
-  Aggregator::instance().drain();
-  std::vector<uint32_t> cleared;
-  for (const auto &[number, epoch] : session.first_epochs)
-    if (number == phase || (up_to && number < phase))
-      cleared.push_back(number);
-  for (uint32_t number : cleared)
-    drop_phase(id, number);
-  if (phase >= session.phase) {
-    // The current phase goes on, empty; a new epoch keeps late records of the old one out.
-    EpochId epoch = open_epoch();
-    session.first_epochs.emplace(session.phase, epoch);
-  }
-  prune();
-}
-
 const CallPathTree &SessionRegistry::tree(int id, uint32_t phase) {
   Session &session = find(id);
   if (session.first_epochs.contains(phase) || phase == session.phase)
@@ -325,14 +269,20 @@ FileFacts SessionRegistry::facts(int id, const CallPathTree &tree) {
   return facts;
 }
 
-bool SessionRegistry::try_copy(int id, int64_t deadline_ns,
-                               const std::map<uint32_t, uint64_t> &seen, SessionCopy &out) {
-  std::unique_lock lock(guard(), std::defer_lock);
+bool SessionRegistry::lock_until(std::unique_lock<std::mutex> &lock, int64_t deadline_ns) {
   for (constexpr timespec kPause{0, 1'000'000}; !lock.try_lock();) {
     if (monotonic_ns() >= deadline_ns)
       return false;
     nanosleep(&kPause, nullptr);
   }
+  return true;
+}
+
+bool SessionRegistry::try_copy(int id, int64_t deadline_ns,
+                               const std::map<uint32_t, uint64_t> &seen, SessionCopy &out) {
+  std::unique_lock lock(guard(), std::defer_lock);
+  if (!lock_until(lock, deadline_ns))
+    return false;
   auto found = sessions_.find(id);
   if (found == sessions_.end())
     return false;
@@ -340,6 +290,7 @@ bool SessionRegistry::try_copy(int id, int64_t deadline_ns,
   const Session &session = found->second;
   out.has_phases = session.phase > 0;
   for (const auto &[phase, epoch] : session.first_epochs) {
+    out.live.insert(phase);
     auto known = seen.find(phase);
     uint64_t revision = session.tree->revision(phase);
     if (known != seen.end() && known->second == revision)
@@ -375,8 +326,11 @@ void SessionRegistry::reset_after_fork() noexcept {
   // The parent's threads do not exist here; its data is copy-on-write and simply abandoned.
   publish_situation(Situation{});
   set_starting_stack({});
-  for (auto &[number, session] : sessions_)
+  for (auto &[number, session] : sessions_) {
     session.active = false;
+    if (session.stream)
+      session.stream->abandon();
+  }
   reset_threads_after_fork();
 }
 

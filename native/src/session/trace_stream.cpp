@@ -111,12 +111,13 @@ bool TraceStream::catch_up(int64_t deadline_ns) {
 std::vector<EndedFile> TraceStream::end(StreamEnd end, int64_t deadline_ns) {
   auto ending = std::make_shared<Ending>(Ending{std::move(end), {}});
   uint64_t job = post([ending](TraceStream &self) {
+    if (self.is_over_.exchange(true))
+      return; // ended by a signal's end of the process, or closed
     for (uint32_t number : ending->end.phases) {
       self.end_files(number, ending->end.facts);
       self.publish(number, ending->end, ending->files);
     }
     self.phases_.clear();
-    self.is_over_.store(true);
   });
   if (!writer().wait_for(job, deadline_ns))
     throw Error(ErrorCode::kOutput, "the timeline of '" + plan_.path +

@@ -99,7 +99,7 @@ void wait_for_flush(int64_t deadline_ns) {
 
 [[noreturn]] void end_process(int number) {
   if (g_watch.options.ending == Ending::kSignal) {
-    struct sigaction usual {};
+    struct sigaction usual{};
     usual.sa_handler = SIG_DFL;
     sigaction(number, &usual, nullptr);
     sigset_t one;

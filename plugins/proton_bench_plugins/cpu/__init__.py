@@ -14,7 +14,15 @@ from urllib.parse import unquote
 
 from proton_bench.capture.stderr import warn
 from proton_bench.errors import UsageError
-from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
+from proton_bench.plugin import (
+    Availability,
+    Backend,
+    Collector,
+    Mode,
+    ModeSpec,
+    hookimpl,
+)
+from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
 
 __all__ = ["BACKEND"]
@@ -86,7 +94,9 @@ BACKEND = Backend(
             },
             "torch operators to a depth, and scopes in interpreted kernels",
         ),
+        PERIODIC_FLUSHING,
     ),
+    data=("tree", "trace"),
     records_wall=True,
     device_kinds=("CPU",),
     passes_mode="cpu",

@@ -18,6 +18,7 @@ from proton_bench.plugin import (
     hookimpl,
 )
 from proton_bench.plugin.canary import Canary
+from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
 from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
 
@@ -57,7 +58,9 @@ BACKEND = Backend(
     open=_open,
     modes=(
         ModeSpec("", options=OPTIONS, summary="every kernel, or one entry per launch of a graph"),
+        PERIODIC_FLUSHING,
     ),
+    data=("tree", "trace"),
     device_kinds=("CUDA",),
     examine=_examine,
     canary=_canary,

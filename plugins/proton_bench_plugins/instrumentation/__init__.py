@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proton_bench.capture.stderr import warn
-from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
+from proton_bench.plugin import (
+    Availability,
+    Backend,
+    Collector,
+    Mode,
+    ModeSpec,
+    hookimpl,
+)
+from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 from proton_bench.plugin.kernel_mode import KernelMode
 from proton_bench_plugins.instrumentation.availability import find_obstacle
 from proton_bench_plugins.instrumentation.settings import OPTIONS, read_settings
@@ -50,6 +58,7 @@ BACKEND = Backend(
         ModeSpec("", options=OPTIONS, summary="scopes of the source, and of passes"),
         ModeSpec("default", options=OPTIONS, summary="the same, by its name"),
         ModeSpec("mma", options=OPTIONS, summary="the same, by upstream's other name"),
+        PERIODIC_FLUSHING,
     ),
     data=("tree", "trace"),
     device_kinds=("CUDA",),

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proton_bench.errors import UsageError
-from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec, hookimpl
+from proton_bench.plugin import (
+    Availability,
+    Backend,
+    Collector,
+    Mode,
+    ModeSpec,
+    hookimpl,
+)
+from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 
 if TYPE_CHECKING:
     from proton_bench._native import ReplayCollector
@@ -82,7 +90,9 @@ BACKEND = Backend(
             },
             summary="feed a recorded stream",
         ),
+        PERIODIC_FLUSHING,
     ),
+    data=("tree", "trace"),
     device_kinds=("CUDA", "HIP", "CPU"),
 )
 

@@ -12,9 +12,9 @@ from capture_fixtures import FakeBackends, read_tree
 
 import proton_bench as proton
 from proton_bench.capture.options import SessionOptions
-from proton_bench.capture.output import check_formats, check_writable, library_formats
+from proton_bench.capture.output import check_writable, library_formats
 from proton_bench.capture.recording import open_session
-from proton_bench.errors import OutputError, UsageError
+from proton_bench.errors import OutputError
 
 
 def test_default_is_upstreams_format() -> None:
@@ -30,18 +30,9 @@ def test_environment_adds_the_native_file(value: str, monkeypatch: pytest.Monkey
     assert library_formats("proton") == ("proton",)
 
 
-def test_unknown_format_is_named_with_the_choices() -> None:
-    with pytest.raises(UsageError, match="Unknown output format: csv; choose from: hatchet"):
-        check_formats(["hatchet", "csv"])
-    with pytest.raises(UsageError, match=r"choose from: .*chrome_trace"):
-        check_formats(["csv"], "trace")
-
-
-def test_timelines_are_written_as_upstream_does_and_only_where_they_are_kept() -> None:
-    assert library_formats("", "trace") == ("chrome_trace",)
-    assert library_formats("hatchet", "trace") == ("hatchet",)
-    with pytest.raises(UsageError, match=r"chrome_trace needs a timeline: .*data='trace'"):
-        library_formats("chrome_trace")
+def test_the_session_says_what_is_written_where_nobody_names_a_format() -> None:
+    assert library_formats("", ("chrome_trace", "perfetto")) == ("chrome_trace", "perfetto")
+    assert library_formats("hatchet", ("chrome_trace",)) == ("hatchet",)
 
 
 def test_check_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -26,9 +26,24 @@ def test_a_known_suffix_writes_just_that_format(suffix: str) -> None:
     assert (output.name, output.formats) == ("/data/runs/x", (suffix,))
 
 
-def test_a_trace_is_written_in_upstreams_format() -> None:
-    assert read_name("x", data="trace").formats == ("proton", "chrome_trace")
+def test_a_trace_is_written_in_upstreams_format_and_in_the_small_one() -> None:
+    assert read_name("x", data="trace").formats == ("proton", "chrome_trace", "perfetto")
     assert read_name("-", data="trace").formats == ("chrome_trace",)
+    assert read_name("x.pftrace", data="trace").formats == ("perfetto",)
+
+
+@pytest.mark.parametrize(
+    ("mode", "data", "formats"),
+    [
+        ("periodic_flushing", "tree", ("hatchet",)),
+        ("periodic_flushing", "trace", ("chrome_trace",)),
+        ("replay:file=x+periodic_flushing:interval=1:format=proton", "tree", ("proton",)),
+    ],
+)
+def test_all_phases_have_the_format_of_periodic_flushing(
+    mode: str, data: str, formats: tuple[str, ...]
+) -> None:
+    assert read_name("x", data=data, mode=mode).formats == formats
 
 
 def test_an_unknown_suffix_is_part_of_the_name() -> None:

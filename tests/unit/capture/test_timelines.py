@@ -22,7 +22,8 @@ WARP = (Record(0, is_end=False, clock=100), Record(0, is_end=True, clock=350))
 @pytest.fixture
 def traced(fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend that records timelines and one that does not."""
-    made = {"inside": fakes.make("inside", data=("tree", "trace")), "fake": fakes.make("fake")}
+    inside = fakes.make("inside", data=("tree", "trace"), trace_option="trace")
+    made = {"inside": inside, "fake": fakes.make("fake")}
 
     def resolve(text: str | None = None) -> tuple[object, ...]:
         return tuple(made[name] for name in (text or "inside").split("+"))

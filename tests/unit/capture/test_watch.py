@@ -17,7 +17,8 @@ NEVER = 10_000  # no session has this number
 
 @pytest.fixture
 def outputs(tmp_path: Path) -> Iterator[SimpleNamespace]:
-    yield SimpleNamespace(id=NEVER, path=str(tmp_path / "x"))
+    plan = SimpleNamespace(trace_formats=(), is_written_meanwhile=False)
+    yield SimpleNamespace(id=NEVER, path=str(tmp_path / "x"), plan=plan)
     release_outputs(NEVER)
 
 

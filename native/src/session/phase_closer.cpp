@@ -1,0 +1,104 @@
+#include "session/phase_closer.h"
+
+#include <exception>
+
+#include "record/device.h"
+#include "session/session_registry.h"
+#include "session/stderr_line.h"
+#include "support/clock.h"
+
+namespace proton {
+namespace {
+
+WriterThread &writer() { return WriterThread::instance(); }
+
+} // namespace
+
+PhaseCloser::PhaseCloser(int session, ClosingPlan plan)
+    : session_(session), plan_(std::move(plan)), advance_ns_(monotonic_ns() + plan_.interval_ns) {}
+
+std::shared_ptr<PhaseCloser> PhaseCloser::open(int session, ClosingPlan plan) {
+  auto closer = std::make_shared<PhaseCloser>(session, std::move(plan));
+  writer().add(closer);
+  return closer;
+}
+
+void PhaseCloser::phase_over() noexcept {
+  ++over_;
+  writer().wake();
+}
+
+bool PhaseCloser::settle(int64_t deadline_ns) {
+  uint64_t job = writer().push_always([self = shared_from_this()] { self->close_phases(); });
+  return writer().wait_for(job, deadline_ns);
+}
+
+void PhaseCloser::wait_for_room() {
+  ++waits_;
+  settle(monotonic_ns() + WriterThread::kPatience_ns);
+}
+
+void PhaseCloser::close() {
+  is_over_.store(true);
+  // What it is at now is the last.
+  writer().wait_for(writer().push_always([] {}), monotonic_ns() + 10 * WriterThread::kPatience_ns);
+  writer().remove(this);
+}
+
+std::string PhaseCloser::error() {
+  std::lock_guard lock(error_mutex_);
+  return error_;
+}
+
+void PhaseCloser::tick(int64_t now_ns) noexcept {
+  if (is_over_.load())
+    return;
+  try {
+    if (plan_.interval_ns > 0 && now_ns >= advance_ns_) {
+      advance_ns_ = now_ns + plan_.interval_ns;
+      SessionRegistry::instance().advance_if_recorded(session_);
+    }
+    if (over_.load() != 0)
+      close_phases();
+  } catch (const std::exception &error) { // no memory: the next time will do
+    fail(error.what());
+  }
+}
+
+void PhaseCloser::close_phases() {
+  for (;;) {
+    if (is_over_.load())
+      return;
+    std::optional<ClosedPhase> phase = SessionRegistry::instance().close_next_phase(
+        session_, plan_.format.has_value(), plan_.frees);
+    if (!phase)
+      return;
+    --over_;
+    if (phase->copy)
+      write(*phase->copy);
+  }
+}
+
+void PhaseCloser::write(const PhaseCopy &copy) {
+  std::string path = plan_.path + ".part_" + std::to_string(copy.phase) + '.' + plan_.suffix;
+  try {
+    write_file(path, encode_profile(copy.tree, DeviceTable::instance().list(), copy.facts,
+                                    *plan_.format, &copy.timeline));
+    ++written_;
+  } catch (const std::exception &error) {
+    fail(error.what());
+  }
+}
+
+void PhaseCloser::fail(const std::string &message) noexcept {
+  try {
+    std::lock_guard lock(error_mutex_);
+    if (!error_.empty())
+      return;
+    error_ = message;
+    say("warning: " + message + "; the recording goes on without what could not be written");
+  } catch (const std::exception &) { // no memory for the message
+  }
+}
+
+} // namespace proton

@@ -1,0 +1,73 @@
+// Phases that are over: written and freed while the program runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "session/writer_thread.h"
+#include "writer/profile_writer.h"
+
+namespace proton {
+
+/// What happens to a phase that is over and complete.
+struct ClosingPlan {
+  std::string path; ///< absolute, without suffix
+  /// Its tree is written as NAME.part_N.SUFFIX in this format; empty: it is not.
+  std::optional<FileFormat> format;
+  std::string suffix;      ///< without the dot
+  bool frees = false;      ///< the phase is freed; its timeline's files get their names
+  int64_t interval_ns = 0; ///< the phase advances by itself so often; 0: it does not
+};
+
+struct PhaseCopy;
+
+/// One per session. Asks for phases that are complete as long as some are over, on the writer
+/// thread.
+class PhaseCloser : public WriterClient, public std::enable_shared_from_this<PhaseCloser> {
+public:
+  /// As many complete phases may wait before `advance_phase` does.
+  static constexpr size_t kMostBehind = 64;
+
+  /// Throws Error(kUnavailable).
+  static std::shared_ptr<PhaseCloser> open(int session, ClosingPlan plan);
+  PhaseCloser(int session, ClosingPlan plan);
+
+  /// One more phase is over. [aggregator's lock held]
+  void phase_over() noexcept;
+  /// One of them was cleared instead. [aggregator's lock held]
+  void phase_cleared() noexcept { --over_; }
+  /// Closes what is complete. False: not until the deadline. [not the writer thread, no lock held]
+  bool settle(int64_t deadline_ns);
+  /// Lets the writer thread catch up, a second at most. [as `settle`]
+  void wait_for_room();
+  /// No more is closed. [as `settle`]
+  void close();
+
+  uint64_t written() const { return written_.load(); }
+  uint64_t waits() const { return waits_.load(); }
+  /// What went wrong first; empty: nothing did.
+  std::string error();
+
+  void tick(int64_t now_ns) noexcept override;
+
+private:
+  void close_phases();
+  void write(const PhaseCopy &copy);
+  void fail(const std::string &message) noexcept;
+
+  const int session_;
+  const ClosingPlan plan_;
+  std::atomic<bool> is_over_{false};
+  std::atomic<uint64_t> over_{0};    ///< phases that are over and not closed
+  std::atomic<uint64_t> written_{0}; ///< files
+  std::atomic<uint64_t> waits_{0};
+  int64_t advance_ns_ = 0; ///< when the phase advances next; of the writer thread
+  std::mutex error_mutex_;
+  std::string error_;
+};
+
+} // namespace proton
