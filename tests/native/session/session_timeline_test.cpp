@@ -1,0 +1,297 @@
+// Sessions with a timeline in files, and phases that are written while the program runs.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "context/host_range.h"
+#include "record/record_sink.h"
+#include "scratch_folder.h"
+#include "session/fork_handlers.h"
+#include "session/output_guard.h"
+#include "session/session_registry.h"
+#include "session/text_encoder.h"
+#include "support/clock.h"
+#include "support/error.h"
+
+using namespace proton;
+
+namespace {
+
+SessionRegistry &sessions() { return SessionRegistry::instance(); }
+
+int64_t soon() { return monotonic_ns() + 60'000'000'000; }
+
+void run_kernel(const char *name, bool completes = true) {
+  KernelRecord kernel;
+  kernel.correlation_id = next_correlation_id();
+  kernel.name = name;
+  kernel.start_ns = monotonic_ns();
+  kernel.end_ns = kernel.start_ns + 10;
+  Aggregator::instance().launched(kernel.correlation_id);
+  if (completes)
+    Aggregator::instance().complete({&kernel, 1});
+}
+
+// A session whose files go to a folder of its own.
+struct Recording {
+  explicit Recording(bool has_timeline = true) {
+    if (has_timeline) {
+      StreamPlan plan;
+      plan.path = folder.file("x");
+      plan.formats = {TraceFormat::kChrome};
+      plan.make_encoder = [](TraceFormat) -> std::unique_ptr<TraceEncoder> {
+        return std::make_unique<TextEncoder>();
+      };
+      sessions().stream_timeline(id, std::move(plan));
+    }
+  }
+  ~Recording() {
+    if (sessions().exists(id))
+      sessions().remove(id);
+  }
+  void close_phases(std::optional<FileFormat> format, bool frees, int64_t interval_ns = 0) const {
+    sessions().close_phases(
+        id, {folder.file("x"), format, format ? "hatchet" : "", frees, interval_ns});
+  }
+  std::vector<EndedFile> end() const {
+    sessions().end_recording(id);
+    sessions().settle(id, soon(), true);
+    TimelineEnd end;
+    end.formats = {TraceFormat::kChrome};
+    return sessions().end_timeline(id, std::move(end), soon());
+  }
+  std::string trace(const std::string &part = "") const {
+    return folder.content("x" + part + ".chrome_trace");
+  }
+  ScratchFolder folder;
+  int id = sessions().add("x", ContextSource::kShadow, false);
+};
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST(what_a_session_records_stands_in_its_timeline) {
+  Recording recording;
+  sessions().activate(recording.id);
+  run_kernel("in_timeline");
+  CHECK_EQ(recording.end().size(), 1);
+  CHECK(contains(recording.trace(), "node in_timeline\n"));
+  CHECK(sessions().stream_counts(recording.id).events >= 1);
+}
+
+TEST(a_session_that_never_was_active_has_an_empty_timeline) {
+  Recording recording;
+  CHECK_EQ(recording.end().size(), 1);
+  CHECK(!contains(recording.trace(), "event"));
+}
+
+TEST(each_phase_has_its_own_file_and_one_that_is_over_is_ended) {
+  Recording recording;
+  recording.close_phases(std::nullopt, false);
+  sessions().activate(recording.id);
+  run_kernel("first");
+  sessions().set_provenance(recording.id, "early");
+  sessions().advance_phase(recording.id);
+  run_kernel("second");
+  CHECK(sessions().settle(recording.id, soon(), false));
+  CHECK(recording.folder.content("x.part_0.partial.chrome_trace").ends_with("end early\n"));
+  CHECK(recording.folder.content("x.part_1.partial.chrome_trace").ends_with("tail"));
+  sessions().set_provenance(recording.id, "late");
+  CHECK_EQ(recording.end().size(), 2);
+  CHECK(contains(recording.trace(".part_0"), "node first\n"));
+  CHECK(!contains(recording.trace(".part_0"), "second"));
+  CHECK(recording.trace(".part_1").ends_with("end late\n"));
+  CHECK_EQ(recording.folder.entries(), 2);
+}
+
+TEST(a_phase_with_work_outstanding_is_not_ended) {
+  Recording recording;
+  recording.close_phases(std::nullopt, false);
+  sessions().activate(recording.id);
+  run_kernel("never_completed", false);
+  sessions().advance_phase(recording.id);
+  CHECK(sessions().settle(recording.id, soon(), false));
+  CHECK(!contains(recording.folder.content("x.part_0.partial.chrome_trace"), "end"));
+}
+
+TEST(the_current_phase_goes_on_empty_after_it_was_cleared) {
+  Recording recording;
+  sessions().activate(recording.id);
+  run_kernel("cleared");
+  sessions().clear_phase(recording.id, 0, false);
+  run_kernel("kept");
+  recording.end();
+  CHECK(contains(recording.trace(), "node kept\n"));
+  CHECK(!contains(recording.trace(), "cleared"));
+}
+
+TEST(a_cleared_phase_leaves_no_file) {
+  Recording recording;
+  recording.close_phases(std::nullopt, false);
+  sessions().activate(recording.id);
+  run_kernel("cleared");
+  sessions().advance_phase(recording.id);
+  sessions().settle(recording.id, soon(), false);
+  sessions().clear_phase(recording.id, 0, false);
+  run_kernel("kept");
+  CHECK_EQ(recording.end().size(), 1);
+  CHECK_EQ(recording.folder.entries(), 1);
+  CHECK(contains(recording.trace(".part_1"), "kept"));
+}
+
+TEST(scopes_that_are_open_at_the_end_are_shown) {
+  Recording recording;
+  sessions().activate(recording.id);
+  OpenRange range = enter_scope_range("still_open");
+  recording.end();
+  CHECK(contains(recording.trace(), "node still_open\n"));
+  exit_scope_range(range);
+}
+
+TEST(a_session_that_is_removed_leaves_nothing) {
+  Recording recording;
+  sessions().activate(recording.id);
+  run_kernel("a");
+  sessions().settle(recording.id, soon(), false);
+  CHECK_EQ(recording.folder.entries(), 1);
+  sessions().remove(recording.id);
+  CHECK_EQ(recording.folder.entries(), 0);
+}
+
+TEST(trees_of_phases_are_written_and_freed) {
+  Recording recording(false);
+  recording.close_phases(FileFormat::kHatchet, true);
+  sessions().activate(recording.id);
+  for (int i = 0; i < 5; ++i) {
+    run_kernel("k");
+    sessions().advance_phase(recording.id);
+  }
+  sessions().settle(recording.id, soon(), false);
+  CHECK_EQ(recording.folder.entries(), 5);
+  CHECK(contains(recording.folder.content("x.part_4.hatchet"), "\"k\""));
+  CHECK((sessions().live_phases(recording.id) == std::vector<uint32_t>{5}));
+  CHECK(sessions().is_phase_complete(recording.id, 2));
+  CHECK_EQ(sessions().counts(recording.id).records, 5);
+}
+
+TEST(timelines_of_phases_get_their_names_while_the_session_goes_on) {
+  Recording recording;
+  recording.close_phases(std::nullopt, true);
+  sessions().activate(recording.id);
+  for (int i = 0; i < 3; ++i) {
+    run_kernel("k");
+    sessions().advance_phase(recording.id);
+  }
+  run_kernel("last");
+  sessions().settle(recording.id, soon(), false);
+  for (const char *part : {".part_0", ".part_1", ".part_2"})
+    CHECK(contains(recording.trace(part), "node k\n"));
+  CHECK_EQ(recording.end().size(), 1);
+  CHECK(contains(recording.trace(".part_3"), "node last\n"));
+  CHECK_EQ(recording.folder.entries(), 4);
+}
+
+TEST(the_phase_advances_by_itself_where_something_was_recorded) {
+  Recording recording(false);
+  recording.close_phases(FileFormat::kHatchet, true, 1);
+  sessions().activate(recording.id);
+  run_kernel("k");
+  for (int64_t deadline_ns = soon();
+       recording.folder.entries() == 0 && monotonic_ns() < deadline_ns;)
+    sessions().settle(recording.id, soon(), false);
+  CHECK_EQ(recording.folder.entries(), 1);
+  CHECK_EQ(sessions().current_phase(recording.id), 1);
+}
+
+TEST(a_part_that_cannot_be_written_is_an_error_at_the_end) {
+  Recording recording(false);
+  sessions().close_phases(recording.id, {"/proc/none/x", FileFormat::kHatchet, "hatchet", true, 0});
+  sessions().activate(recording.id);
+  run_kernel("k");
+  sessions().advance_phase(recording.id);
+  sessions().settle(recording.id, soon(), false);
+  std::string message;
+  try {
+    recording.end();
+  } catch (const Error &error) {
+    message = error.what();
+  }
+  CHECK(contains(message, "x.part_0.hatchet"));
+}
+
+TEST(memory_stays_flat_over_a_thousand_phases) {
+  Recording recording;
+  recording.close_phases(std::nullopt, true);
+  sessions().activate(recording.id);
+  size_t after_few = 0;
+  for (int i = 0; i < 1000; ++i) {
+    OpenRange range = enter_scope_range("scope of phase " + std::to_string(i));
+    run_kernel("k");
+    exit_scope_range(range);
+    sessions().advance_phase(recording.id);
+    if (i % 100 == 99)
+      sessions().settle(recording.id, soon(), false);
+    if (i == 99)
+      after_few = live_name_count();
+  }
+  CHECK(live_name_count() <= after_few + 5);
+  CHECK_EQ(sessions().live_phases(recording.id).size(), 1);
+  CHECK_EQ(recording.folder.entries(), 1000);
+}
+
+TEST(a_signal_that_ends_the_process_ends_the_timeline) {
+  Recording recording;
+  sessions().activate(recording.id);
+  run_kernel("k");
+  OutputPlan plan{recording.folder.file("x"), {"proton"}, {TraceFormat::kChrome}, true};
+  OutputGuard::instance().protect(recording.id, std::move(plan));
+  WriteReport going_on = OutputGuard::instance().write_all("SIGTERM", true);
+  CHECK((going_on.files == std::vector{recording.folder.file("x.proton")}));
+  CHECK(recording.folder.content("x.partial.chrome_trace").ends_with("tail"));
+  WriteReport report = OutputGuard::instance().write_all("SIGTERM", false);
+  CHECK(report.errors.empty());
+  CHECK_EQ(report.files.size(), 2);
+  CHECK(contains(recording.trace(), "SIGTERM"));
+  CHECK_EQ(recording.folder.entries(), 2);
+  OutputGuard::instance().release(recording.id, true);
+}
+
+TEST(partial_files_of_freed_phases_go) {
+  Recording recording(false);
+  recording.close_phases(FileFormat::kHatchet, true);
+  OutputGuard::instance().protect(recording.id,
+                                  {recording.folder.file("x"), {"hatchet"}, {}, true});
+  sessions().activate(recording.id);
+  run_kernel("k");
+  OutputGuard::instance().write_partials();
+  CHECK(recording.folder.content("x.partial.proton") != "");
+  sessions().advance_phase(recording.id);
+  sessions().settle(recording.id, soon(), false);
+  OutputGuard::instance().write_partials();
+  CHECK_EQ(recording.folder.entries(), 1);
+  CHECK(recording.folder.content("x.part_0.hatchet") != "");
+  OutputGuard::instance().release(recording.id, true);
+}
+
+TEST(a_forked_child_writes_no_timeline) {
+  install_fork_handlers();
+  Recording recording;
+  sessions().activate(recording.id);
+  run_kernel("before");
+  pid_t child = fork();
+  if (child == 0) {
+    run_kernel("in_child");
+    _exit(WriterThread::instance().push([] {}, 1) == 0 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+  run_kernel("after");
+  recording.end();
+  CHECK(contains(recording.trace(), "node before\n"));
+  CHECK(contains(recording.trace(), "node after\n"));
+  CHECK(!contains(recording.trace(), "in_child"));
+}
