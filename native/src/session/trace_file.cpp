@@ -25,6 +25,7 @@ TraceFile::TraceFile(const std::string &path, TraceFormat format,
                      std::unique_ptr<TraceEncoder> encoder, const TraceFacts &facts)
     : format_(format), encoder_(std::move(encoder)), file_(path) {
   encoder_->begin(facts, pending_);
+  flush(); // from now on there is a whole file at any time
 }
 
 void TraceFile::add(const EventBatch &batch) {

@@ -157,6 +157,7 @@ TraceStream::Phase &TraceStream::phase(uint32_t number) {
     try {
       phase.files[i] = std::make_unique<TraceFile>(file_path(number, format), format,
                                                    plan_.make_encoder(format), plan_.facts);
+      bytes_ += phase.files[i]->file().size();
     } catch (const std::exception &error) {
       fail(error.what());
     }

@@ -79,7 +79,6 @@ std::string with_process(const std::string &partial) {
 }
 
 int write_pieces(int descriptor, std::string_view bytes, std::string_view tail, uint64_t at) {
-  // In one call where that is possible, so that a process that is killed rarely leaves half of it.
   while (!bytes.empty() || !tail.empty()) {
     std::array<iovec, 2> pieces{iovec{const_cast<char *>(bytes.data()), bytes.size()},
                                 iovec{const_cast<char *>(tail.data()), tail.size()}};
@@ -123,7 +122,12 @@ void GrowingFile::append(std::string_view bytes, std::string_view tail) {
   if (is_over_)
     return;
   SignalShield shield;
-  int code = write_pieces(descriptor_, bytes, tail, size_);
+  // What stands in place of the older tail is written last. So the file begins with the older
+  // whole one, with something behind it, when the process is killed in the middle.
+  std::string_view first = bytes.substr(0, bytes.size() >= tail_size_ ? tail_size_ : 0);
+  int code = write_pieces(descriptor_, bytes.substr(first.size()), tail, size_ + first.size());
+  if (code == 0)
+    code = write_pieces(descriptor_, first, {}, size_);
   uint64_t earlier_end = size_ + tail_size_;
   size_ += bytes.size();
   tail_size_ = tail.size();

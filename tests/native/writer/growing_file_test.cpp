@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 
 #include "check.h"
 #include "scratch_folder.h"
@@ -41,6 +42,43 @@ TEST(the_partial_file_is_whole_after_each_piece) {
   file.append(",2", "]");
   CHECK_EQ(folder.content("x.partial.trace"), "[1,2]");
   CHECK_EQ(file.size(), 4);
+}
+
+TEST(a_piece_shorter_than_the_tail_before_is_written_in_its_place) {
+  ScratchFolder folder;
+  GrowingFile file(folder.file("x.trace"));
+  file.append("[1", ",null]}");
+  file.append(",2", ",null]}");
+  file.append(",3,4,5,6,7", "]}");
+  CHECK_EQ(folder.content("x.partial.trace"), "[1,2,3,4,5,6,7]}");
+}
+
+TEST(a_process_that_is_killed_while_it_writes_leaves_what_was_whole_before) {
+  ScratchFolder folder;
+  int ready[2];
+  CHECK_EQ(pipe(ready), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    GrowingFile file(folder.file("x.trace"));
+    const std::string piece(size_t{8} << 20, 'a');
+    file.append("begin", "TAIL");
+    if (write(ready[1], "", 1) != 1)
+      _exit(1);
+    for (;;)
+      file.append(piece, "TAIL");
+  }
+  char byte = 0;
+  CHECK_EQ(read(ready[0], &byte, 1), 1);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+  std::string content = folder.content("x.partial.trace");
+  size_t end = content.find("TAIL");
+  CHECK(end != std::string::npos);
+  std::string whole = content.substr(0, end);
+  CHECK(whole.starts_with("begin"));
+  CHECK_EQ(whole.find_first_not_of('a', 5), std::string::npos);
 }
 
 TEST(what_was_longer_is_cut_off) {

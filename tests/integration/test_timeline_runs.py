@@ -1,0 +1,212 @@
+"""Timelines of whole runs: files, signals, kills, children, full disks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.outputs import written
+from integration.running import IN_C, ended, source, started, wait_for_line
+
+pytest.importorskip("proton_bench._native")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+TRACE = ("-m", "proton_bench", "-b", "cpu", "-d", "trace")
+SCOPED = """
+    import proton_bench as proton
+    with proton.scope("outer"):
+        with proton.scope("inner", metrics={"items": 3}):
+            pass
+"""
+# The target waits for the file, recording all the while.
+UNTIL_FLUSHED = """
+    from pathlib import Path
+
+    def record_until(name):
+        while not Path(name).exists() or b"again" not in Path(name).read_bytes():
+            with proton.scope("again"):
+                pass
+"""
+
+
+def names(path: Path) -> set[str]:
+    # Behind the document of the last flush may stand the beginning of what was being written.
+    document, _ = json.JSONDecoder().raw_decode(path.read_text())
+    return {event["name"] for event in document["traceEvents"] if event["ph"] == "X"}
+
+
+def unpacked(path: Path) -> bytes:
+    """Bytes of the whole members of a file that may end in the middle of one."""
+    packed, whole = path.read_bytes(), b""
+    while packed:
+        member = zlib.decompressobj(wbits=31)
+        piece = member.decompress(packed)
+        if not member.eof:
+            break
+        whole += piece
+        packed = member.unused_data
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        (("-n", "x"), {"x.proton", "x.chrome_trace", "x.pftrace"}),
+        (("-o", "x.pftrace"), {"x.pftrace"}),
+        (("-o", "x.chrome_trace"), {"x.chrome_trace"}),
+        (("-o", "x.proton"), {"x.proton"}),
+    ],
+)
+def test_a_run_writes_the_files_that_it_is_asked_for(
+    tmp_path: Path,
+    proton: Run,
+    script: Callable[[str], str],
+    words: tuple[str, ...],
+    files: set[str],
+) -> None:
+    done = proton("-b", "cpu", "-d", "trace", *words, script(SCOPED))
+
+    assert done.returncode == 0, done.stderr
+    assert written(tmp_path) == files
+    if "x.chrome_trace" in files:
+        shown = names(tmp_path / "x.chrome_trace")
+        assert shown == {"outer", "inner: <items, 3>"}
+    if "x.pftrace" in files:
+        assert b"inner" in gzip.decompress((tmp_path / "x.pftrace").read_bytes())
+
+
+def test_a_timeline_on_stdout_is_one_document(proton: Run, script: Callable[[str], str]) -> None:
+    done = proton("-b", "cpu", "-d", "trace", "-n", "-", script(SCOPED))
+
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert "traceEvents" in document
+
+
+def test_a_killed_run_leaves_readable_partial_timelines(tmp_path: Path) -> None:
+    body = "record_until('x.partial.chrome_trace'); ready(); sit_in_c(ctypes.CDLL)"
+    (tmp_path / "x.py").write_text(source(IN_C, UNTIL_FLUSHED, body))
+
+    with started([*TRACE, "-n", "x", "x.py"], tmp_path) as running:
+        wait_for_line(running)
+        running.kill()
+        ended(running)
+
+    assert written(tmp_path) >= {"x.partial.chrome_trace", "x.partial.pftrace"}
+    assert "again" in names(tmp_path / "x.partial.chrome_trace")
+    assert b"again" in unpacked(tmp_path / "x.partial.pftrace")
+
+
+@pytest.mark.parametrize("library", ["ctypes.PyDLL", "ctypes.CDLL"], ids=["with GIL", "without"])
+def test_a_run_that_a_signal_ends_leaves_whole_timelines(tmp_path: Path, library: str) -> None:
+    body = f"""
+        with proton.scope("before"):
+            pass
+        proton.enter_scope("open")
+        ready()
+        sit_in_c({library})
+    """
+    (tmp_path / "x.py").write_text(source(IN_C, body))
+
+    with started([*TRACE, "-n", "x", "x.py"], tmp_path) as running:
+        wait_for_line(running)
+        running.terminate()
+        code, _, err = ended(running)
+
+    assert code == 128 + signal.SIGTERM, err
+    assert written(tmp_path) == {"x.proton", "x.chrome_trace", "x.pftrace"}
+    assert names(tmp_path / "x.chrome_trace") == {"before", "open"}
+
+
+def test_children_have_timelines_of_their_own(
+    tmp_path: Path, proton: Run, script: Callable[[str], str]
+) -> None:
+    (tmp_path / "child.py").write_text(source(SCOPED))
+    parent = """
+        import subprocess, sys
+        subprocess.run([sys.executable, "child.py"], check=True)
+    """
+    done = proton("-b", "cpu", "-d", "trace", "-n", "x", script(parent))
+
+    assert done.returncode == 0, done.stderr
+    of_child = {path.suffix: path for path in tmp_path.glob("x.pid*")}
+    assert set(of_child) == {".proton", ".chrome_trace", ".pftrace"}
+    assert "outer" in names(of_child[".chrome_trace"])
+    assert "outer" not in names(tmp_path / "x.chrome_trace")
+    assert of_child[".pftrace"].name in done.stderr
+
+
+def test_a_forked_child_adds_nothing(
+    tmp_path: Path, proton: Run, script: Callable[[str], str]
+) -> None:
+    forking = """
+        import os
+        import proton_bench as proton
+        with proton.scope("before"):
+            pass
+        child = os.fork()
+        if child == 0:
+            with proton.scope("in child"):
+                pass
+            os._exit(0)
+        os.waitpid(child, 0)
+        with proton.scope("after"):
+            pass
+    """
+    done = proton("-b", "cpu", "-d", "trace", "-n", "x", script(forking))
+
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "x.chrome_trace") == {"before", "after"}
+
+
+def test_a_full_disk_is_said_once_and_ends_neither_run_nor_profile(
+    tmp_path: Path, proton: Run, script: Callable[[str], str]
+) -> None:
+    limited = """
+        import resource, time
+        from pathlib import Path
+        import proton_bench as proton
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        (Path("x.chrome_trace")).write_text("older")
+        for number in range(20_000):
+            with proton.scope("again"):
+                pass
+        print("ran to its end")
+    """
+    done = proton("-b", "cpu", "-d", "trace", "-n", "x", "--strict", script(limited))
+
+    assert done.returncode == 70
+    assert "ran to its end" in done.stdout
+    assert "x.chrome_trace" in done.stderr
+    assert "ulimit -f" in done.stderr
+    assert done.stderr.count("proton: warning: cannot write") == 1
+    assert (tmp_path / "x.chrome_trace").read_text() == "older"
+    assert written(tmp_path) == {"x.proton", "x.chrome_trace", "x.pftrace"}
+
+
+def test_phases_of_a_run_are_written_while_it_runs(
+    tmp_path: Path, proton: Run, script: Callable[[str], str]
+) -> None:
+    phases = """
+        from pathlib import Path
+        import proton_bench as proton
+        from proton_bench import data
+        for phase in range(3):
+            with proton.scope(f"phase {phase}"):
+                pass
+            data.advance_phase()
+        while not Path("x.part_2.proton").exists():
+            pass
+    """
+    mode = "periodic_flushing:format=proton"
+    done = proton("-b", "cpu", "-m", mode, "-n", "x", script(phases))
+
+    assert done.returncode == 0, done.stderr
+    assert written(tmp_path) == {f"x.part_{phase}.proton" for phase in range(4)}
