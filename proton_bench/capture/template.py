@@ -10,28 +10,40 @@ from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
 
-__all__ = ["FIELDS", "expand_name", "rank_facts", "rank_variable"]
+__all__ = ["FIELDS", "expand_name", "rank_facts", "rank_variable", "rank_variables"]
 
 FIELDS = ("rank", "local_rank", "host", "pid", "date", "%ENV")
 
+_MOST_DIGITS = 9  # no job has more ranks
 _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Launcher:
-    """Environment variables in which a launcher tells a process its place."""
+    """Environment variables in which a launcher tells a process its place.
+
+    Attributes:
+        rank: Variable of the rank; there where the launcher started this process.
+        local_rank: Variables of the rank on this host, the best first.
+        world_size: Variables of the number of ranks, the best first.
+    """
 
     rank: str
-    local_rank: str
-    world_size: str
+    local_rank: tuple[str, ...]
+    world_size: tuple[str, ...]
 
 
-# torchrun's come first: inside a Slurm or MPI job they are the finer ones.
+# torchrun's come first: inside a Slurm or MPI job they are the finer ones. What several launchers
+# set (PMI) comes behind those that say more, and Slurm last: it starts the launchers of others.
 _LAUNCHERS = (
-    _Launcher("RANK", "LOCAL_RANK", "WORLD_SIZE"),
-    _Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
-    _Launcher("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
-    _Launcher("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+    _Launcher("RANK", ("LOCAL_RANK",), ("WORLD_SIZE",)),
+    _Launcher("OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE",)),
+    _Launcher("MV2_COMM_WORLD_RANK", ("MV2_COMM_WORLD_LOCAL_RANK",), ("MV2_COMM_WORLD_SIZE",)),
+    _Launcher("PALS_RANKID", ("PALS_LOCAL_RANKID", "PMI_LOCAL_RANK"), ("PALS_SIZE", "PMI_SIZE")),
+    _Launcher("JSM_NAMESPACE_RANK", ("JSM_NAMESPACE_LOCAL_RANK",), ("JSM_NAMESPACE_SIZE",)),
+    _Launcher("PMI_RANK", ("MPI_LOCALRANKID", "PMI_LOCAL_RANK"), ("PMI_SIZE",)),
+    _Launcher("PMIX_RANK", ("SLURM_LOCALID",), ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")),
+    _Launcher("SLURM_PROCID", ("SLURM_LOCALID",), ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")),
 )
 
 
@@ -40,7 +52,8 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
 
     Known fields are ``{rank}``, ``{local_rank}``, ``{host}``, ``{pid}``, ``{date}`` (local time,
     ``20261231-235959``) and ``{%VARIABLE}``; ``{{`` and ``}}`` stand for braces. In a job of more
-    than one process a name without ``{rank}`` gets ``.rank<N>`` at its end.
+    than one process a name without ``{rank}`` gets ``.rank<N>`` at its end; a launcher that tells
+    a rank and no number of ranks counts as such a job.
 
     Args:
         name: Output name without a suffix; "" and "-" (stdout) stay as they are.
@@ -55,7 +68,7 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
     launcher = _launcher(environ)
     fields: dict[str, Callable[[], str]] = {
         "rank": lambda: environ.get(launcher.rank, "0"),
-        "local_rank": lambda: environ.get(launcher.local_rank, "0"),
+        "local_rank": lambda: _first(launcher.local_rank, environ) or "0",
         "host": lambda: os.uname().nodename,
         "pid": lambda: str(os.getpid()),
         "date": lambda: time.strftime("%Y%m%d-%H%M%S"),
@@ -74,8 +87,7 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
         return fields[field]().replace("/", "_")  # no value may name another folder
 
     expanded = _FIELD.sub(fill, name)
-    several = _world_size(environ.get(launcher.world_size, "1")) > 1
-    if several and not used & {"rank", f"%{launcher.rank}"}:
+    if _is_one_of_several(launcher, environ) and not used & {"rank", f"%{launcher.rank}"}:
         expanded += f".rank{fields['rank']()}".replace("/", "_")
     return expanded
 
@@ -83,17 +95,22 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
 def rank_facts(environ: Mapping[str, str]) -> dict[str, int]:
     """Return ``rank``, ``local_rank`` and ``world_size``, as far as a launcher told them."""
     launcher = _launcher(environ)
-    facts: dict[str, int] = {}
-    for field in ("rank", "local_rank", "world_size"):
-        value = environ.get(getattr(launcher, field), "")
-        if value.isdecimal():
-            facts[field] = int(value)
-    return facts
+    told = {
+        "rank": environ.get(launcher.rank, ""),
+        "local_rank": _first(launcher.local_rank, environ),
+        "world_size": _first(launcher.world_size, environ),
+    }
+    return {field: int(value) for field, value in told.items() if _is_number(value)}
 
 
 def rank_variable(environ: Mapping[str, str]) -> str:
     """Return the name of the variable in which the launcher told this process its rank."""
     return _launcher(environ).rank
+
+
+def rank_variables() -> tuple[str, ...]:
+    """Return every variable in which a launcher tells a rank, the one that counts first."""
+    return tuple(launcher.rank for launcher in _LAUNCHERS)
 
 
 def _launcher(environ: Mapping[str, str]) -> _Launcher:
@@ -111,5 +128,16 @@ def _unknown_field(field: str, name: str) -> str:
     return f"name {name!r} has an unknown field {{{field}}}; known: {known} (braces: {{{{ }}}})"
 
 
-def _world_size(text: str) -> int:
-    return int(text) if text.isdigit() else 1
+def _is_one_of_several(launcher: _Launcher, environ: Mapping[str, str]) -> bool:
+    size = _first(launcher.world_size, environ)
+    if size:
+        return _is_number(size) and int(size) > 1
+    return _is_number(environ.get(launcher.rank, ""))
+
+
+def _first(variables: tuple[str, ...], environ: Mapping[str, str]) -> str:
+    return next((environ[each] for each in variables if environ.get(each)), "")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

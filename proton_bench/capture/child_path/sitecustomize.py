@@ -25,7 +25,11 @@ _OPTIONS = "PROTON_BENCH_AUTOSTART"
 _RANK_TAKEN = "PROTON_BENCH_RANK_TAKEN"
 # Set by pytest-xdist in a worker, after its start.
 _XDIST_WORKER = "PYTEST_XDIST_WORKER"
-_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+# Those of capture/template.py, in its order.
+_RANKS = (
+    *("RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID"),
+    *("JSM_NAMESPACE_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"),
+)
 _RECORDABLE = frozenset(("torch", "triton", "proton_bench"))
 _OWN_SCRIPTS = ("proton", "proton-bench", "proton-viewer", "proton-bench-viewer")
 _OWN_RUNNER = os.path.join("proton_bench", "capture", "bootstrap.py")

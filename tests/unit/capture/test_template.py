@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+import ast
 import os
 import re
+from pathlib import Path
 
 import pytest
 
-from proton_bench.capture.template import expand_name
+from proton_bench import capture
+from proton_bench.capture.template import (
+    expand_name,
+    rank_facts,
+    rank_variable,
+    rank_variables,
+)
 from proton_bench.errors import UsageError
+
+_CHILD = "child_path/sitecustomize.py"
 
 
 def test_a_name_without_fields_stays_as_it_is() -> None:
@@ -46,19 +56,55 @@ def test_a_single_process_gets_no_rank() -> None:
 
 
 @pytest.mark.parametrize(
-    "environ",
+    ("rank", "local_rank", "world_size"),
     [
-        {"SLURM_PROCID": "5", "SLURM_LOCALID": "1", "SLURM_NTASKS": "6"},
-        {
-            "OMPI_COMM_WORLD_RANK": "5",
-            "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-            "OMPI_COMM_WORLD_SIZE": "6",
-        },
+        ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+        ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
+        ("PMIX_RANK", "SLURM_LOCALID", "SLURM_NTASKS"),
+        ("PALS_RANKID", "PALS_LOCAL_RANKID", "PMI_SIZE"),
+        ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE"),
     ],
 )
-def test_other_launchers_are_known(environ: dict[str, str]) -> None:
+def test_other_launchers_are_known(rank: str, local_rank: str, world_size: str) -> None:
+    environ = {rank: "5", local_rank: "1", world_size: "6"}
+
     assert expand_name("x", environ) == "x.rank5"
     assert expand_name("{rank}.{local_rank}", environ) == "5.1"
+    assert rank_facts(environ) == {"rank": 5, "local_rank": 1, "world_size": 6}
+    assert rank_variable(environ) == rank
+
+
+@pytest.mark.parametrize("rank", ["0", "3"])
+def test_a_rank_of_an_unknown_number_of_ranks_is_kept_apart(rank: str) -> None:
+    assert expand_name("x", {"PMIX_RANK": rank}) == f"x.rank{rank}"
+    assert rank_facts({"PMIX_RANK": rank}) == {"rank": int(rank)}
+
+
+def test_the_tasks_of_a_step_count_before_those_of_the_allocation() -> None:
+    environ = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "8"}
+
+    assert expand_name("x", environ) == "x"
+    assert rank_facts(environ)["world_size"] == 1
+
+
+@pytest.mark.parametrize("odd", ["", "-1", "many", "\u0664", "9" * 40])
+def test_what_is_no_rank_is_none(odd: str) -> None:
+    assert rank_facts({"RANK": odd, "WORLD_SIZE": odd}) == {}
+    assert expand_name("x", {"RANK": odd, "WORLD_SIZE": odd}) == "x"
+
+
+def test_children_look_for_the_same_variables() -> None:
+    module = ast.parse((Path(capture.__file__).parent / _CHILD).read_text())
+    found = next(
+        node.value
+        for node in module.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_RANKS"
+    )
+
+    assert eval(ast.unparse(found), {}) == rank_variables()  # noqa: S307 - a tuple of our own
 
 
 def test_torchrun_inside_a_slurm_job_wins() -> None:
