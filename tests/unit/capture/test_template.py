@@ -104,7 +104,7 @@ def test_children_look_for_the_same_variables() -> None:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_RANKS"
     )
 
-    assert eval(ast.unparse(found), {}) == rank_variables()  # noqa: S307 - a tuple of our own
+    assert eval(ast.unparse(found), {}) == rank_variables()
 
 
 def test_torchrun_inside_a_slurm_job_wins() -> None:
