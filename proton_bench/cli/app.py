@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "proton_bench.cli.run",
     "view": "proton_bench.cli.view",
     "diff": "proton_bench.cli.diff",
+    "merge": "proton_bench.cli.merge",
     "gate": "proton_bench.cli.gate",
     "ab": "proton_bench.cli.ab",
     "noise": "proton_bench.cli.noise",
@@ -34,7 +35,7 @@ COMMANDS = {
     "doctor": "proton_bench.cli.doctor",
 }
 # Commands that read profiles, so that formats of plugins matter to them.
-_READERS = ("view", "diff", "gate", "baseline", "query", "report", "export")
+_READERS = ("view", "diff", "merge", "gate", "baseline", "query", "report", "export")
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from proton_bench.baseline.durable import replace
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import formats
 
-__all__ = ["STDOUT", "beside", "print_bytes", "refuse_input", "unwritable", "write_output"]
+__all__ = [
+    "STDOUT",
+    "beside",
+    "opened_output",
+    "print_bytes",
+    "refuse_input",
+    "unwritable",
+    "write_output",
+]
 
 STDOUT = Path("-")
 
@@ -61,6 +72,34 @@ def write_output(file: Path, content: bytes) -> None:
             replace(place, content, place.with_name(f".{place.name}.{os.getpid()}"))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise unwritable(str(file), error) from None
+
+
+@contextmanager
+def opened_output(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file that is there as a whole once the block ends, and not at all if it fails.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    place = Path(os.path.realpath(file))  # a link stays a link
+    scratch = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        if file.exists() and not file.is_file():
+            raise OSError(errno.EINVAL, "it is no file")
+        stream = scratch.open("xb")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise unwritable(str(file), error) from None
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(scratch, place)
+    except BaseException as error:
+        scratch.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, OutputError):
+            raise unwritable(str(file), error) from None
+        raise
 
 
 def unwritable(name: str, error: Exception) -> OutputError:

@@ -6,6 +6,9 @@ import gzip
 import io
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -13,10 +16,13 @@ from proton_bench.errors import UsageError
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.kineto_trace import KinetoReader, is_kineto
 from proton_bench.formats.proton_trace import ProtonTraceReader, is_proton_trace
+from proton_bench.formats.session_trace import SessionTraceReader, is_session_trace
 from proton_bench.formats.trace_event import TraceEvent, TraceHead, read_trace
+from proton_bench.formats.trace_split import Readable
+from proton_bench.profile.origin import is_partial_name
 from proton_bench.profile.profile import Profile
 
-__all__ = ["ChromeTrace"]
+__all__ = ["ChromeTrace", "opened_trace"]
 
 _GZIP = b"\x1f\x8b"
 _SNIFFED = 1 << 16
@@ -30,7 +36,7 @@ class _Reader(Protocol):
 
 
 class ChromeTrace:
-    """Timelines of upstream Proton and of torch.profiler, plain or compressed by gzip."""
+    """Timelines of ours, of upstream Proton and of torch.profiler, plain or compressed by gzip."""
 
     name = "chrome_trace"
     suffixes = (
@@ -83,38 +89,67 @@ def _first_bytes(content: bytes) -> bytes:
 
 
 def _read(stream: IO[bytes], source: str) -> Profile:
-    is_packed = stream.read(2) == _GZIP
-    stream.seek(0)
-    if not is_packed:
-        return _profile(stream, source)
     try:
-        with gzip.GzipFile(fileobj=stream) as unpacked:
-            return _profile(unpacked, source)  # type: ignore[arg-type]
+        return _profile(_unpacked(stream, may_be_cut=is_partial_name(source)), source)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise corrupt(source, f"gzip: {error}") from None
 
 
-def _profile(stream: IO[bytes], source: str) -> Profile:
+@contextmanager
+def opened_trace(file: Path) -> Iterator[Readable]:
+    """Open a trace, plain or compressed by gzip; one called partial may end anywhere."""
+    with file.open("rb") as stream:
+        yield _unpacked(stream, may_be_cut=is_partial_name(file.name))
+
+
+def _unpacked(stream: IO[bytes], *, may_be_cut: bool) -> Readable:
+    is_packed = stream.read(2) == _GZIP
+    stream.seek(0)
+    return _Unpacked(gzip.GzipFile(fileobj=stream), may_be_cut=may_be_cut) if is_packed else stream
+
+
+class _Unpacked:
+    """A compressed stream, which may end where it was cut off."""
+
+    def __init__(self, stream: gzip.GzipFile, *, may_be_cut: bool) -> None:
+        self._stream = stream
+        self._may_be_cut = may_be_cut
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, none at the end."""
+        try:
+            return self._stream.read1(size)
+        except EOFError:
+            if self._may_be_cut:
+                return b""
+            raise
+
+
+def _profile(stream: Readable, source: str) -> Profile:
     head = TraceHead()
     reader: _Reader | None = None
     try:
-        for events in read_trace(stream, source, head):
+        is_partial = is_partial_name(source)
+        for events in read_trace(stream, source, head, may_be_cut=is_partial):
             if reader is None:
                 reader = _reader_of(head, events, source)
             reader.add(events)
         chosen = reader if reader is not None else _reader_of(head, [], source)
-        return chosen.profile(head)
+        found = chosen.profile(head)
+        return replace(found, partial=True) if head.facts.get("is_partial") is True else found
     except (OverflowError, MemoryError) as error:
         raise corrupt(source, f"it holds more than this release can read: {error}") from None
 
 
 def _reader_of(head: TraceHead, events: list[TraceEvent], source: str) -> _Reader:
+    if is_session_trace(head):
+        return SessionTraceReader(source)
     if is_kineto(head, events):
         return KinetoReader(source)
     if is_proton_trace(head, events):
         return ProtonTraceReader(source)
     raise corrupt(
         source,
-        "the timeline is of no known tool (triton.profiler, torch.profiler)",
+        "the timeline is of no known tool (proton_bench, triton.profiler, torch.profiler)",
         "open it at https://ui.perfetto.dev",
     )

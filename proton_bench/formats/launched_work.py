@@ -27,21 +27,27 @@ _LAUNCHED = (FrameKind.KERNEL, FrameKind.GRAPH)
 Rows = npt.NDArray[np.int64]
 
 
-def place_work(timeline: Timeline, launch_rows: Rows) -> DeviceWork:
+def place_work(
+    timeline: Timeline, launch_rows: Rows, *, told_parents: Rows | None = None
+) -> DeviceWork:
     """Add the rows of device work below the rows of their launches, and return when it ran.
 
     Args:
         timeline: What to place, its ranges placed already.
         launch_rows: The row of each launch.
+        told_parents: The row that each piece of work stands below, where the trace tells it.
     """
     work = timeline.work
     launch = _launch_of(timeline, launch_rows)
     known = launch >= 0
-    parents = np.zeros(len(work), dtype=np.int64)
-    parents[known] = launch_rows[launch[known]]
-    adopted = _adopt(timeline, parents)
-    timeline.reading.drop(UNMATCHED, int(((launch == _NONE) & ~adopted).sum()))
-    timeline.reading.drop(AMBIGUOUS, int((launch == _SEVERAL).sum()))
+    if told_parents is None:
+        parents = np.zeros(len(work), dtype=np.int64)
+        parents[known] = launch_rows[launch[known]]
+        adopted = _adopt(timeline, parents)
+        timeline.reading.drop(UNMATCHED, int(((launch == _NONE) & ~adopted).sum()))
+        timeline.reading.drop(AMBIGUOUS, int((launch == _SEVERAL).sum()))
+    else:
+        parents = told_parents
     called = np.full(len(work), UNCALLED, dtype=np.int64)
     called[known] = timeline.launches["start"][launch[known]]
     is_timed = _first_kernels(timeline, launch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,11 @@ class PathTree:
     def put(self, row: int, metric: str, value: Any) -> None:
         """Set a value that does not add up."""
         self._values.setdefault(metric, {})[row] = value
+
+    def cells(self) -> Iterator[tuple[str, Aggregation | None, Mapping[int, Any]]]:
+        """Yield each metric with how it adds up, if that was said, and its value by row."""
+        for metric, cells in self._values.items():
+            yield metric, self._aggregations.get(metric), cells
 
     def build(self, reading: Reading, devices: Mapping[int, Device] | None = None) -> Profile:
         """Return the profile.

@@ -1,12 +1,15 @@
-"""Writing Protocol Buffers: numbers, texts and messages in messages."""
+"""Protocol Buffers: numbers, texts and messages in messages, written and read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["Message", "varint"]
+__all__ = ["DamagedMessage", "Message", "read_fields", "varint"]
 
 _VARINT, _BYTES = 0, 2
+_WIDTHS = {1: 8, 5: 4}
+_WIRE, _LOW = 7, 127
+_MOST_BITS = 63
 _MASK = 2**64 - 1
 
 
@@ -56,3 +59,65 @@ class Message:
         content = value.encode("utf-8", "backslashreplace")
         self._content += varint(field << 3 | _BYTES) + varint(len(content)) + content
         return self
+
+
+class DamagedMessage(ValueError):  # noqa: N818 - it says what was found
+    """Bytes are no message, or a message that was cut off."""
+
+
+def read_fields(content: bytes) -> list[tuple[int, int | bytes]]:
+    """Return number and value of each field of a message, in the order of the file.
+
+    Integers are unsigned, whatever they were written as; numbers of fixed width are the bits. Texts
+    and messages in the message are bytes.
+
+    Raises:
+        DamagedMessage: The bytes are no message, or end inside of one.
+    """
+    try:
+        return _fields(content)
+    except IndexError:
+        raise DamagedMessage("a message ends inside of a field") from None
+
+
+def _fields(content: bytes) -> list[tuple[int, int | bytes]]:
+    found: list[tuple[int, int | bytes]] = []
+    place, end = 0, len(content)
+    while place < end:
+        key = content[place]
+        place += 1
+        if key > _LOW:
+            key, place = _rest_of(key, content, place)
+        wire = key & _WIRE
+        if wire in _WIDTHS:
+            size = _WIDTHS[wire]
+        else:  # what follows is a number, or a length
+            size = content[place]
+            place += 1
+            if size > _LOW:
+                size, place = _rest_of(size, content, place)
+            if wire == _VARINT:
+                found.append((key >> 3, size))
+                continue
+            if wire != _BYTES:
+                raise DamagedMessage(f"a field has the type {wire}, which does not exist")
+        place += size
+        if place > end:
+            raise DamagedMessage("a field ends behind its message")
+        piece = content[place - size : place]
+        found.append((key >> 3, piece if wire == _BYTES else int.from_bytes(piece, "little")))
+    return found
+
+
+def _rest_of(first: int, content: bytes, place: int) -> tuple[int, int]:
+    """Return a number of several bytes and the place behind it."""
+    value, shift = first & _LOW, 7
+    while True:
+        byte = content[place]
+        place += 1
+        value |= (byte & _LOW) << shift
+        if byte <= _LOW:
+            return value & _MASK, place
+        shift += 7
+        if shift > _MOST_BITS:
+            raise DamagedMessage("a number is longer than 64 bits")

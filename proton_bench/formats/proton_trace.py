@@ -21,7 +21,9 @@ from proton_bench.formats.device_time import (
 from proton_bench.formats.launched_work import WAITING
 from proton_bench.formats.nesting import place_ranges
 from proton_bench.formats.path_tree import COUNT, TIME, WALL, Reading
+from proton_bench.formats.session_timeline import guessed_kind
 from proton_bench.formats.timeline import Columns, Timeline
+from proton_bench.formats.told_metrics import ToldMetrics
 from proton_bench.formats.trace_event import TraceEvent, TraceHead, nanoseconds
 from proton_bench.profile.device import UNNAMED_KIND, Device
 from proton_bench.profile.frame import ROOT_NAME, FrameKind
@@ -35,11 +37,6 @@ _FLOW, _ASYNC, _CORE = "flow", "async", "core"
 _CYCLES, _INSTANCES = "cycles", "instances"
 _UNKNOWN_MHZ = 1000.0  # upstream takes it for every device
 _WARP = re.compile(r"(warp .*) \(line \d+\)")
-_SUFFIXES = {"(exc)": Aggregation.EXCLUSIVE, "(pty)": Aggregation.PROPERTY}
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_MAX_DIGITS = 400
-_CAPTURED = "<captured_at>"
-_PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _NO_PATH = "event without a call path: left out"
 _NEGATIVE = "event without a duration, or with a negative one: left out"
 
@@ -60,6 +57,7 @@ class ProtonTraceReader:
         # Inside kernels scopes nest by time; all else tells its path.
         self._timeline = Timeline(self._reading)
         self._tree = self._timeline.tree
+        self._metrics = ToldMetrics(self._tree, source)
         self._rows: dict[tuple[Any, ...], int] = {}
         self._roots: dict[int, int] = {}
         self._kernels = Columns(start="q", duration="q", name="i", scope="i")
@@ -91,7 +89,7 @@ class ProtonTraceReader:
             elif event.cat in _SCOPES:
                 row = self._row(path, FrameKind.SCOPE)
                 self._tree.add(row, WALL, duration)
-                self._add_metrics(row, event.arguments.metrics)
+                self._metrics.add(row, event.arguments.metrics)
             else:
                 self._reading.drop("event of an unknown category: left out")
 
@@ -109,9 +107,9 @@ class ProtonTraceReader:
         if found is None:
             found, index = 0, self._tree.strings.index
             for name in path[:-1]:
-                found = self._tree.row(found, index(name), _kind(name))
+                found = self._tree.row(found, index(name), guessed_kind(name))
             if path:
-                last = _kind(path[-1]) if kind is FrameKind.SCOPE else kind
+                last = guessed_kind(path[-1]) if kind is FrameKind.SCOPE else kind
                 found = self._tree.row(found, index(path[-1]), last)
             self._rows[key] = found
         return found
@@ -131,36 +129,7 @@ class ProtonTraceReader:
         if is_waiting_kernel(event.name):
             self._tree.declare(WAITING, Aggregation.PROPERTY)
             self._tree.put(row, WAITING, 1)
-        self._add_metrics(row, event.arguments.metrics)
-
-    def _add_metrics(self, row: int, metrics: Any) -> None:
-        if metrics is None:
-            return
-        if not isinstance(metrics, dict):
-            raise corrupt(self._reading.source, "the metrics of an event are no map")
-        for told, text in metrics.items():
-            name, aggregation = _name_and_aggregation(told)
-            value, before = _value(text), self._tree.value(row, name)
-            if value is None:
-                continue
-            if isinstance(value, str) or aggregation is Aggregation.PROPERTY:
-                self._tree.declare(name, Aggregation.PROPERTY)
-                self._tree.put(row, name, value)
-            elif before is not None and not _are_alike(before, value):
-                raise corrupt(self._reading.source, f"metric {name!r} changes its type")
-            elif isinstance(value, tuple):
-                self._add_vector(row, name, value)
-            else:
-                self._tree.declare(name, aggregation)
-                self._tree.add(row, name, value)
-
-    def _add_vector(self, row: int, name: str, value: tuple[float, ...]) -> None:
-        before: tuple[float, ...] = self._tree.value(row, name) or ()
-        longer, shorter = sorted((before, value), key=len, reverse=True)
-        padded = (*shorter, *(0 for _ in longer[len(shorter) :]))
-        self._tree.put(
-            row, name, tuple(one + other for one, other in zip(longer, padded, strict=True))
-        )
+        self._metrics.add(row, event.arguments.metrics)
 
     def _add_device_scope(self, event: TraceEvent, path: tuple[str, ...], duration: int) -> None:
         if event.cat == _FLOW and not duration:
@@ -229,41 +198,5 @@ class ProtonTraceReader:
         )
 
 
-def _kind(name: str) -> FrameKind:
-    if name == _CAPTURED:
-        return FrameKind.GRAPH
-    return FrameKind.PYTHON if _PYTHON_FRAME.fullmatch(name) else FrameKind.SCOPE
-
-
-def _name_and_aggregation(told: str) -> tuple[str, Aggregation]:
-    for suffix, meant in _SUFFIXES.items():
-        if told.endswith(suffix):
-            return told.removesuffix(suffix).rstrip(), meant
-    return told, Aggregation.INCLUSIVE
-
-
-def _are_alike(one: Any, other: Any) -> bool:
-    return isinstance(one, tuple) == isinstance(other, tuple) and not isinstance(one, str)
-
-
 def _has_metrics(event: TraceEvent) -> bool:
     return bool(event.arguments.metrics)
-
-
-def _value(text: Any) -> int | float | str | tuple[float, ...] | None:
-    """Return what a metric's text stands for; None for NaN and infinity, which are no values."""
-    if not isinstance(text, str):
-        return text if isinstance(text, int | float) else None
-    if text in {"nan", "-nan", "inf", "-inf"}:
-        return None
-    if _NUMBER.fullmatch(text) and len(text) < _MAX_DIGITS:
-        return int(text) if text.lstrip("-").isdigit() else _finite(float(text))
-    if text.startswith("[") and text.endswith("]"):
-        parts = [_value(part) for part in text[1:-1].split(",")] if len(text) > 2 else []
-        if all(isinstance(part, int | float) for part in parts):
-            return tuple(part for part in parts if isinstance(part, int | float))
-    return text
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

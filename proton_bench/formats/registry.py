@@ -17,6 +17,7 @@ from proton_bench.formats.hatchet_msgpack import HatchetMsgpack
 from proton_bench.formats.json_file import JsonFile
 from proton_bench.formats.native_file import NativeFile
 from proton_bench.formats.nsys_file import NsysFile
+from proton_bench.formats.perfetto_file import PerfettoFile
 from proton_bench.formats.pprof_file import PprofFile
 from proton_bench.formats.speedscope_file import SpeedscopeFile
 from proton_bench.formats.table_files import CsvTable, ParquetTable
@@ -26,6 +27,7 @@ __all__ = [
     "FORMATS",
     "decode_profile",
     "find_format",
+    "find_format_of",
     "formats",
     "read_profile",
     "register_format",
@@ -35,8 +37,8 @@ __all__ = [
 
 _BUILT_IN: tuple[Format, ...] = (NativeFile(), HatchetJson(), HatchetMsgpack(), JsonFile())
 FORMATS = tuple(each.name for each in _BUILT_IN)
-# Of other tools, only read.
-_READ_ONLY: tuple[Format, ...] = (ChromeTrace(), NsysFile())
+# Timelines, only read: a profile has no events to write.
+_READ_ONLY: tuple[Format, ...] = (ChromeTrace(), PerfettoFile(), NsysFile())
 # For other tools, only written.
 _WRITE_ONLY: tuple[Format, ...] = (
     SpeedscopeFile(),
@@ -50,7 +52,6 @@ _registered: dict[str, Format] = {
 }
 
 PARTIAL = ".partial"
-_TIMELINES = (".perfetto-trace", ".pftrace")
 _EMPTY_TRACE = ".chrome_trace"  # what Triton 3.6.0 writes when nothing ran
 _SNIFFED = 1 << 16
 
@@ -92,6 +93,23 @@ def find_format(name: str) -> Format:
     except KeyError:
         known = ", ".join(_writable())
         raise UsageError(f"there is no file format {name!r}; choose from {known}") from None
+
+
+def find_format_of(path: str | os.PathLike[str]) -> Format:
+    """Return the format that a file to be written has by its suffix.
+
+    Raises:
+        UsageError: The suffix is of none; the message names those that exist.
+    """
+    file = Path(path)
+    found = _format_by_suffix(file)
+    if found is None:
+        suffixes = ", ".join(_registered[name].suffixes[0] for name in _writable())
+        raise UsageError(
+            f"{display_name(file)}: the suffix names no format; use one of {suffixes}, or say "
+            f"which of {', '.join(_writable())} to write"
+        )
+    return found
 
 
 def _writable() -> list[str]:
@@ -169,13 +187,7 @@ def write_profile(
         OutputError: The file cannot be written; nothing is left behind.
     """
     file = Path(path)
-    chosen = find_format(format) if format is not None else _format_by_suffix(file)
-    if chosen is None:
-        suffixes = ", ".join(_registered[name].suffixes[0] for name in _writable())
-        raise UsageError(
-            f"{display_name(file)}: the suffix names no format; use one of {suffixes}, or say "
-            f"which of {', '.join(_writable())} to write"
-        )
+    chosen = find_format(format) if format is not None else find_format_of(file)
     losses = getattr(chosen, "losses", None)
     notes = tuple(losses(profile)) if losses is not None else ()
     content = chosen.encode(profile)
@@ -225,11 +237,6 @@ def _format_of(file: Path, content: bytes, source: str) -> Format:
         return found
     if named is not None:
         return named
-    if file.name.endswith(_TIMELINES):
-        raise ProfileFormatError(
-            f"{source}: the file is a timeline, not a call-path tree; open it at "
-            "https://ui.perfetto.dev, or profile again with -d tree"
-        )
     raise ProfileFormatError(
         f"{source}: neither suffix nor content is of a known format "
         f"({', '.join(_registered)}); name a profile"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from proton_bench.formats.base import corrupt, decoded, plain_map
-from proton_bench.formats.trace_split import Batch, split_trace
+from proton_bench.formats.trace_split import Batch, Readable, split_trace
 
 __all__ = ["Arguments", "TraceEvent", "TraceHead", "nanoseconds", "read_trace"]
 
@@ -29,6 +29,7 @@ class Arguments(msgspec.Struct, gc=False):
     registers: Any = msgspec.field(default=None, name="registers per thread")
     shared_bytes: Any = msgspec.field(default=None, name="shared memory")
     bytes: Any = None
+    open: Any = None
     external_id: Any = msgspec.field(default=None, name="External id")
     external_id_before: Any = msgspec.field(default=None, name="external id")  # torch 1.12
     frequency_mhz: Any = msgspec.field(default=None, name="Frequency (MHz)")
@@ -72,13 +73,21 @@ _decode_events = msgspec.json.Decoder(list[TraceEvent]).decode
 _decode_frame = msgspec.json.Decoder(dict[str, Any] | list[Any]).decode
 
 
-def read_trace(stream: IO[bytes], source: str, head: TraceHead) -> Iterator[list[TraceEvent]]:
+def read_trace(
+    stream: Readable, source: str, head: TraceHead, *, may_be_cut: bool = False
+) -> Iterator[list[TraceEvent]]:
     """Yield the events of a trace in batches, and fill ``head`` before, between and after them.
+
+    Args:
+        stream: Where to read.
+        source: Name of the file, for messages.
+        head: What to fill.
+        may_be_cut: The program that wrote it may have been killed; what is whole is read.
 
     Raises:
         ProfileFormatError: The stream is no trace, or damaged.
     """
-    for piece in split_trace(stream, source):
+    for piece in split_trace(stream, source, may_be_cut=may_be_cut):
         content = piece.content
         if isinstance(piece, Batch):
             yield decoded(lambda content=content: _decode_events(content), source)  # type: ignore[misc]
@@ -91,7 +100,7 @@ def read_trace(stream: IO[bytes], source: str, head: TraceHead) -> Iterator[list
                 raise corrupt(source, "it has no traceEvents", "it is no timeline")
             head.facts = plain_map(frame, source) | head.facts
         head.documents += piece.is_whole
-    if not head.documents:
+    if not head.documents and not may_be_cut:
         raise corrupt(source, "it holds no JSON document", "it is no timeline")
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
 
-__all__ = ["BLOCK", "MAX_PIECE", "Batch", "Frame", "split_trace"]
+__all__ = ["BLOCK", "MAX_PIECE", "Batch", "Frame", "Readable", "split_trace"]
 
 BLOCK = 1 << 20
 MAX_PIECE = 1 << 25
@@ -32,6 +32,13 @@ _CLASS = np.zeros(256, dtype=np.int8)
 _CLASS[[ord("{"), ord("[")]] = 1
 _CLASS[[ord("}"), ord("]")]] = -1
 _CLASS[_QUOTE] = 2
+
+
+class Readable(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, ``size`` at most, none at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +61,19 @@ class Frame:
     is_whole: bool
 
 
-def split_trace(stream: IO[bytes], source: str) -> Iterator[Batch | Frame]:
+def split_trace(
+    stream: Readable, source: str, *, may_be_cut: bool = False
+) -> Iterator[Batch | Frame]:
     """Yield the pieces of a trace: one JSON document, or several one after the other.
 
     A document is an object with ``traceEvents``, or an array of events. Each is told by a `Frame`
     as soon as its events begin, by its `Batch` es, and by a whole `Frame` at its end.
+
+    Args:
+        stream: Where to read.
+        source: Name of the file, for messages.
+        may_be_cut: The stream may end anywhere behind the start of its events, as that of a
+            program that was killed does; what is whole is told.
 
     Raises:
         ProfileFormatError: Brackets do not match, the stream ends early, or a piece is too large.
@@ -73,7 +88,7 @@ def split_trace(stream: IO[bytes], source: str) -> Iterator[Batch | Frame]:
         wanted = max(BLOCK, len(splitter.rest)) if len(splitter.rest) > before else BLOCK
         if len(splitter.rest) > MAX_PIECE:
             raise corrupt(source, f"one value of it is larger than {MAX_PIECE >> 20} MiB")
-    splitter.finish()
+    splitter.finish(may_be_cut=may_be_cut)
 
 
 class _Splitter:
@@ -85,6 +100,7 @@ class _Splitter:
         self._depth = 0
         self._events_depth = 0  # of the array of events that is open, 0 for none
         self._is_first = True  # no event of this array was seen
+        self._has_events = False  # an array of events has begun
         self._around: list[bytes] = []
         self._around_bytes = 0
 
@@ -109,6 +125,7 @@ class _Splitter:
                 self._keep(content[start : place + 1])
                 yield Frame(b"".join(self._around), is_whole=False)
                 self._events_depth, self._is_first = depth, True
+                self._has_events = True
                 start = place + 1
             if depth == 0:
                 self._keep(content[start : place + 1])
@@ -156,8 +173,10 @@ class _Splitter:
                 self._source, f"more than {MAX_PIECE >> 20} MiB of it stand beside the events"
             )
 
-    def finish(self) -> None:
-        """Raise ProfileFormatError if the stream ended inside a document."""
+    def finish(self, *, may_be_cut: bool) -> None:
+        """Raise ProfileFormatError if the stream ended inside a document, and may not have."""
+        if may_be_cut and self._has_events:
+            return
         if self._depth or self._around or self.rest.strip(_BLANK):
             raise corrupt(
                 self._source,

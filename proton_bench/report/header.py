@@ -15,6 +15,7 @@ from proton_bench.profile import Profile
 from proton_bench.report.edge import edge_of, prose
 from proton_bench.report.inside_kernels import inside_notes
 from proton_bench.report.names import visible
+from proton_bench.report.ranks import gap_sentences, gaps_of, rank_text
 from proton_bench.report.record_costs import record_cost_notes
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text, duration_text
@@ -96,6 +97,7 @@ def losses(profile: Profile) -> tuple[str, ...]:
     found = []
     if profile.partial:
         found.append("PARTIAL: the run had not ended when this was written")
+    found.extend(f"INCOMPLETE: {gap}" for gap in gap_sentences(gaps_of(profile.provenance)))
     for reason, count in profile.dropped.items():
         if count:
             found.append(f"DROPPED: {count_text(count, 'record')}: {visible(reason)}")
@@ -106,6 +108,9 @@ def _facts(profile: Profile) -> Iterator[str]:
     backend = profile.provenance.get("backend")
     if isinstance(backend, str) and backend:
         yield f"backend {visible(backend)}"
+    rank = rank_text(profile.provenance)
+    if rank:
+        yield rank
     for device in profile.devices:
         arch = f" ({device.arch})" if device.arch else ""
         yield visible(f"{device.kind}:{device.index}{arch}")

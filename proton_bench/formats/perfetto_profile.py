@@ -1,0 +1,247 @@
+"""Slices of a Perfetto file as call paths: those of proton_bench tell them, others nest."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from proton_bench.formats.path_tree import Reading
+from proton_bench.formats.perfetto_event import Track, TrackEvent
+from proton_bench.formats.perfetto_trace import PerfettoTrace, Slice
+from proton_bench.formats.session_devices import SessionDevices
+from proton_bench.formats.session_timeline import SessionTimeline
+from proton_bench.formats.timeline import Work
+from proton_bench.profile.device import UNNAMED_KIND
+from proton_bench.profile.frame import FrameKind
+from proton_bench.profile.origin import Origin
+from proton_bench.profile.profile import Profile
+from proton_bench.profile.ranks import rank_gaps
+
+__all__ = ["SESSION_MARK", "PerfettoReader"]
+
+_SCOPES = {"scope": FrameKind.SCOPE, "metric": FrameKind.SCOPE, "test": FrameKind.TEST}
+_OPS = {"op": FrameKind.OP, "kernel": FrameKind.KERNEL}
+_WORK = {"kernel": FrameKind.KERNEL, "copy": FrameKind.COPY, "graph": FrameKind.GRAPH}
+_LAUNCH = "launch"
+_STACK, _CORRELATION, _BYTES, _OPEN = "call_stack", "correlation", "bytes", "open"
+_OF_EVENTS = frozenset((_STACK, _CORRELATION, _BYTES, _OPEN, "stream"))
+# What packets hold that tell of a session.
+SESSION_MARK = b"proton_bench: "
+_START, _END = "proton_bench: start of session", "proton_bench: end of session"
+_DEVICE = re.compile(r"(?P<kind>GPU|CPU device|Device|[A-Z]{2,8}:?) ?(?P<index>\d{1,9})")
+_PROCESS = re.compile(r"(?:rank (?P<rank>\d{1,9}) ?)?(?:host (?P<host>\S+))?: (?P<program>.*)")
+_KINDS = {"GPU": UNNAMED_KIND, "Device": UNNAMED_KIND, "CPU device": "CPU"}
+_MOST_PARENTS = 16
+_UNNAMED = "(unnamed)"
+_INT64 = range(2**63)
+_decode_names = msgspec.json.Decoder(list[str]).decode
+
+
+@dataclass(slots=True)
+class _Process:
+    """One recorded process.
+
+    Attributes:
+        facts: What its session told.
+        has_ended: Its session came to its end.
+    """
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    has_ended: bool = False
+
+
+class PerfettoReader:
+    """Takes packets, and makes a profile of their slices at the end.
+
+    Args:
+        source: Name of the file, for messages.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._session = SessionTimeline(source)
+        self.trace = PerfettoTrace(self, self._session.reading)
+        self._devices = SessionDevices()
+        self._processes: dict[int, _Process] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._device_of: dict[int, int | None] = {}
+
+    @property
+    def reading(self) -> Reading:
+        """What was learned beside the tree."""
+        return self._session.reading
+
+    def add_instant(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
+        """Take an event without a length; those of sessions tell about them."""
+        if event.name == _START:
+            # Parts of one process follow one another.
+            process = self._processes.setdefault(sequence, _Process())
+            process.facts.setdefault("start_time_ns", at_ns)
+            process.facts.update(self._told_of_process(event))
+            process.has_ended = False
+        elif event.name == _END:
+            process = self._processes.setdefault(sequence, _Process())
+            process.facts.update(event.annotations)
+            process.has_ended = event.annotations.get("is_partial") in (0, False, None)
+
+    def add_slice(self, found: Slice) -> None:
+        """Take a slice that ended."""
+        duration = found.end_ns - found.start_ns
+        if duration < 0:
+            self.reading.drop("slice that ends before it starts: left out")
+            return
+        path = self._path(found.annotations.get(_STACK))
+        if path is None:
+            thread = self._session.timeline.number(found.track)
+            name = found.name or _UNNAMED
+            self._session.timeline.add_range(
+                thread, name, FrameKind.SCOPE, start_ns=found.start_ns, end_ns=found.end_ns
+            )
+        elif (device := self._device(found)) is not None:
+            self._add_work(found, path, device)
+        else:
+            self._add_host_slice(found, path)
+
+    def _add_host_slice(self, found: Slice, path: tuple[str, ...]) -> None:
+        session = self._session
+        if found.category == _LAUNCH:
+            correlation = self._number(found.annotations, _CORRELATION)
+            if correlation:
+                process = session.timeline.number(("process", found.sequence))
+                session.timeline.add_launch(process, correlation, 0, start_ns=found.start_ns)
+        elif found.category in _OPS:
+            session.add_op(
+                session.timeline.number(found.track),
+                session.path(path),
+                _OPS[found.category],
+                start_ns=found.start_ns,
+                end_ns=found.end_ns,
+            )
+        else:
+            number = session.path(path)
+            is_open = found.annotations.get(_OPEN) is True
+            kind = _SCOPES.get(found.category, FrameKind.SCOPE)
+            session.add_scope(number, kind, None if is_open else found.end_ns - found.start_ns)
+            told = {k: v for k, v in found.annotations.items() if k not in _OF_EVENTS}
+            if told:
+                session.add_metrics(number, told)
+
+    def _add_work(self, found: Slice, path: tuple[str, ...], device: int) -> None:
+        self._session.add_work(
+            path,
+            Work(
+                process=self._session.timeline.number(("process", found.sequence)),
+                correlation=self._number(found.annotations, _CORRELATION) or -1,
+                name=0,
+                kind=_WORK.get(found.category, FrameKind.KERNEL),
+                start_ns=found.start_ns,
+                duration_ns=found.end_ns - found.start_ns,
+                device=device,
+                moved_bytes=self._number(found.annotations, _BYTES, -1),
+            ),
+        )
+
+    def _path(self, told: Any) -> tuple[str, ...] | None:
+        """Return the call path that an event tells as JSON, None where it tells none."""
+        if not isinstance(told, str):
+            return None
+        found = self._paths.get(told)
+        if found is None:
+            try:
+                names = _decode_names(told)
+            except msgspec.MsgspecError:
+                return None
+            found = self._paths[told] = tuple(names[1:] if names[:1] == ["ROOT"] else names)
+        return found or None
+
+    def _device(self, found: Slice) -> int | None:
+        """Return the number of the device that a track belongs to, None for the host's."""
+        if found.track not in self._device_of:
+            self._device_of[found.track] = self._looked_up(found)
+        return self._device_of[found.track]
+
+    def _looked_up(self, found: Slice) -> int | None:
+        track = self.trace.tracks.get(found.track)
+        for _ in range(_MOST_PARENTS):
+            if track is None or track.process_id is not None:
+                return None
+            match = _DEVICE.fullmatch(track.name)
+            if match is not None and not _is_line(track):
+                kind = _KINDS.get(match["kind"], match["kind"].rstrip(":"))
+                return self._devices.number(found.sequence, kind, int(match["index"]))
+            track = self.trace.tracks.get(track.parent)
+        return None
+
+    def _number(self, annotations: dict[str, Any], key: str, default: int = 0) -> int:
+        found = annotations.get(key)
+        return found if type(found) is int and found in _INT64 else default
+
+    def _told_of_process(self, event: TrackEvent) -> dict[str, Any]:
+        """Return the facts of a process, from its track where its session does not tell them."""
+        track = self.trace.tracks.get(event.track)
+        match = _PROCESS.fullmatch(track.name) if track is not None else None
+        found: dict[str, Any] = {}
+        if match is not None:
+            found["program"] = match["program"]
+            if match["host"]:
+                found["host"] = match["host"]
+            if match["rank"]:
+                found["rank"] = int(match["rank"])
+        told = dict(event.annotations)
+        if "process_id" in told:
+            told["pid"] = told.pop("process_id")
+        return {**found, **told}
+
+    def process_facts(self) -> dict[str, Any]:
+        """Return what the first session told of its process, and whether it ``is_partial``."""
+        first = next(iter(self._processes.values()), None)
+        if first is None:
+            return {}
+        return {**_plain(first.facts), "is_partial": not first.has_ended}
+
+    def profile(self, *, is_cut: bool) -> tuple[Profile, bool]:
+        """Return the profile of all that was added, and whether some of it is missing.
+
+        Args:
+            is_cut: The file ends inside a packet.
+
+        Raises:
+            ProfileFormatError: Numbers are not what they can be.
+        """
+        self.trace.finish()
+        self.reading.provenance = self._provenance()
+        profile = self._session.profile(self._devices.table(), self._devices.host)
+        has_open = any(not process.has_ended for process in self._processes.values())
+        return profile, is_cut or has_open
+
+    def _provenance(self) -> dict[str, Any]:
+        facts = [process.facts for process in self._processes.values()]
+        found: dict[str, Any] = {
+            "tool": "proton_bench" if facts else "perfetto",
+            "format": "perfetto",
+        }
+        if len(facts) == 1:
+            found.update(_plain(facts[0]))
+        elif facts:
+            found["parts"] = [_plain(each) for each in facts]
+            starts = [each["start_time_ns"] for each in facts if "start_time_ns" in each]
+            if starts:
+                found["start_time_ns"] = min(starts)
+        gaps = rank_gaps(
+            Origin.of(process.facts, "", is_partial=not process.has_ended)
+            for process in self._processes.values()
+        )
+        if len(facts) > 1 and gaps.present:
+            found["ranks"] = gaps.to_plain()
+        return found
+
+
+def _is_line(track: Track) -> bool:
+    """Tell whether a track is a thread: one may be called like a device."""
+    return track.thread_id is not None
+
+
+def _plain(facts: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in facts.items() if isinstance(value, int | str | float)}

@@ -1,0 +1,171 @@
+"""The packets of a Perfetto file, piece by piece: plain, or in gzip members, maybe cut off."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Generator, Iterator
+from typing import IO
+
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.protobuf import DamagedMessage, read_fields
+
+__all__ = ["GZIP", "MAX_PACKET", "PacketStream", "looks_like_packets"]
+
+GZIP = b"\x1f\x8b"
+MAX_PACKET = 1 << 25
+_BLOCK = 1 << 20
+_PACKET = b"\x0a"  # field 1, of known length
+_COMPRESSED = 50  # packets in a packet
+_LONGEST_LENGTH = 10
+# Of TracePacket: user, clocks, time, sequence, event, config, marker, defaults, descriptor, uuid.
+_USUAL = frozenset((3, 6, 8, 10, 11, 33, 36, 50, 59, 60, 89))
+_MOST_FIELDS = 1000
+_MOST_DEPTH = 2
+
+
+class PacketStream:
+    """Hands out the packets of a file, of any size, as bytes.
+
+    A file that ends inside a packet or a gzip member is what a killed program leaves: what is whole
+    is handed out, and `is_cut` says so afterwards. `is_packed` says then whether all of it stood in
+    gzip members.
+
+    Args:
+        stream: The file.
+        source: Its name, for messages.
+    """
+
+    def __init__(self, stream: IO[bytes], source: str) -> None:
+        self._stream = stream
+        self._source = source
+        self.is_cut = False
+        self.is_packed = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the packets.
+
+        Raises:
+            ProfileFormatError: The file holds something else, or a packet is too large.
+        """
+        rest = b""
+        for block in self._blocks():
+            rest += block
+            place = 0
+            while (found := self._packet(rest, place)) is not None:
+                start, place = found
+                yield from self._opened(rest[start:place], depth=0)
+            rest = rest[place:]
+        self.is_cut = self.is_cut or bool(rest)
+
+    def _packet(self, content: bytes, place: int) -> tuple[int, int] | None:
+        """Return where the packet at a place begins and ends, None if it is not there yet."""
+        if place >= len(content):
+            return None
+        if content[place : place + 1] != _PACKET:
+            raise corrupt(self._source, "it holds what is no packet of a Perfetto trace")
+        size = shift = 0
+        for at in range(place + 1, min(place + 1 + _LONGEST_LENGTH, len(content))):
+            size |= (content[at] & 127) << shift
+            shift += 7
+            if content[at] < 128:
+                if size > MAX_PACKET:
+                    raise corrupt(self._source, f"a packet is larger than {MAX_PACKET >> 20} MiB")
+                end = at + 1 + size
+                return (at + 1, end) if end <= len(content) else None
+        if len(content) - place > _LONGEST_LENGTH:
+            raise corrupt(self._source, "a packet has a length that is no number")
+        return None
+
+    def _opened(self, packet: bytes, *, depth: int) -> Iterator[bytes]:
+        """Yield the packet, or those that it holds compressed."""
+        # Field 50 begins with these two bytes; few packets hold them anywhere.
+        if b"\x92\x03" not in packet or depth >= _MOST_DEPTH:
+            yield packet
+            return
+        try:
+            fields = read_fields(packet)
+        except DamagedMessage:
+            yield packet  # whoever reads it says what is wrong
+            return
+        inner = [value for field, value in fields if field == _COMPRESSED]
+        if not inner:
+            yield packet
+        for content in inner:
+            if isinstance(content, bytes):
+                yield from self._inflated(content, depth)
+
+    def _inflated(self, content: bytes, depth: int) -> Iterator[bytes]:
+        unpacker = zlib.decompressobj()
+        try:
+            packets = unpacker.decompress(content, MAX_PACKET)
+        except zlib.error as error:
+            raise corrupt(self._source, f"compressed packets: {error}") from None
+        if unpacker.unconsumed_tail:
+            raise corrupt(
+                self._source, f"compressed packets are larger than {MAX_PACKET >> 20} MiB"
+            )
+        place = 0
+        while (found := self._packet(packets, place)) is not None:
+            start, place = found
+            yield from self._opened(packets[start:place], depth=depth + 1)
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Yield the content without compression; gzip members and plain parts may alternate."""
+        rest = b""
+        while block := rest or self._stream.read(_BLOCK):
+            if len(block) < len(GZIP):
+                block += self._stream.read(_BLOCK)
+            if block[: len(GZIP)] == GZIP:
+                rest = yield from self._member(block)
+            else:
+                # No packet begins like a member, so the rest of the file is plain.
+                self.is_packed = False
+                yield block
+                yield from iter(lambda: self._stream.read(_BLOCK), b"")
+                return
+
+    def _member(self, block: bytes) -> Generator[bytes, None, bytes]:
+        """Yield the content of one gzip member, and return what was read behind it."""
+        unpacker = zlib.decompressobj(wbits=31)
+        while True:
+            try:
+                content = unpacker.decompress(block, _BLOCK)
+            except zlib.error as error:
+                raise corrupt(self._source, f"gzip: {error}") from None
+            if content:
+                yield content
+            if unpacker.eof:
+                return unpacker.unused_data
+            block = unpacker.unconsumed_tail or self._stream.read(_BLOCK)
+            if not block:
+                self.is_cut = True
+                return b""
+
+
+def looks_like_packets(content: bytes) -> bool:
+    """Say whether the start of a file is a packet; cheap, and never raises."""
+    if content[: len(GZIP)] == GZIP:
+        try:
+            content = zlib.decompressobj(wbits=31).decompress(content, 1 << 16)
+        except zlib.error:
+            return False
+    if content[:1] != _PACKET:
+        return False
+    size = shift = 0
+    for at in range(1, min(1 + _LONGEST_LENGTH, len(content))):
+        size |= (content[at] & 127) << shift
+        shift += 7
+        if content[at] < 128:
+            return _is_packet(content[at + 1 : at + 1 + size], size)
+    return False
+
+
+def _is_packet(content: bytes, size: int) -> bool:
+    if len(content) < size:
+        return False  # the first packet of a trace is small
+    try:
+        numbers = {number for number, _ in read_fields(content)}
+    except DamagedMessage:
+        return False
+    # Files of upstream begin with a line break too, and what follows is text.
+    return not numbers.isdisjoint(_USUAL) and max(numbers) < _MOST_FIELDS

@@ -1,0 +1,176 @@
+"""From packets of a Perfetto file to slices with their tracks and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.path_tree import Reading
+from proton_bench.formats.perfetto_event import (
+    BEGIN,
+    END,
+    INSTANT,
+    Track,
+    TrackEvent,
+    read_event,
+    read_track,
+)
+from proton_bench.formats.perfetto_sequence import Clocks, Sequence
+from proton_bench.formats.protobuf import DamagedMessage, read_fields
+
+__all__ = ["PerfettoTrace", "Slice", "SliceReader"]
+
+# Fields of TracePacket.
+_CLOCK_SNAPSHOT, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT = 6, 8, 10, 11
+_INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE = 12, 13, 41, 42
+_CLOCK, _DEFAULTS, _DESCRIPTOR = 58, 59, 60
+_FLAG_CLEARED, _FLAG_NEEDS_STATE = 1, 2
+_MOST_SEQUENCES = 1 << 16
+_MOST_TRACKS = 1 << 22
+_MOST_OPEN = 4096  # slices of one track
+_NO_END = "slice without an end: left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What happened on one track from one time to another.
+
+    Attributes:
+        track: Number of the track.
+        sequence: Number of the sequence of packets that told it.
+        name: Its name.
+        category: Its first category, "" for none.
+        annotations: What is told of it.
+        start_ns: Start, in nanoseconds of the trace's clock.
+        end_ns: End.
+    """
+
+    track: int
+    sequence: int
+    name: str
+    category: str
+    annotations: dict[str, Any]
+    start_ns: int
+    end_ns: int
+
+
+class SliceReader(Protocol):
+    """Takes what is read."""
+
+    def add_slice(self, found: Slice) -> None:
+        """Take a slice that ended."""
+
+    def add_instant(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
+        """Take an event without a length."""
+
+
+@dataclass(slots=True)
+class PerfettoTrace:
+    """Takes packets one by one and hands out slices when they end.
+
+    Attributes:
+        reader: Receives slices.
+        reading: Receives what cannot be placed.
+        tracks: Every track that was described, by its number.
+    """
+
+    reader: SliceReader
+    reading: Reading
+    tracks: dict[int, Track] = field(default_factory=dict)
+    _sequences: dict[int, Sequence] = field(default_factory=dict)
+    _clocks: Clocks = field(default_factory=Clocks)
+    _open: dict[int, list[tuple[TrackEvent, int, int]]] = field(default_factory=dict)
+
+    def add(self, packets: Iterable[bytes]) -> None:
+        """Take packets.
+
+        Raises:
+            ProfileFormatError: One is damaged.
+        """
+        for packet in packets:
+            try:
+                self._add(dict(read_fields(packet)))
+            except DamagedMessage as error:
+                raise corrupt(self.reading.source, f"a packet is damaged: {error}") from None
+
+    def finish(self) -> None:
+        """Count what never ended."""
+        self.reading.drop(_NO_END, sum(map(len, self._open.values())))
+        self._open.clear()
+
+    def _add(self, packet: dict[int, int | bytes]) -> None:
+        sequence = self._sequence(_number(packet, _SEQUENCE))
+        flags = _number(packet, _FLAGS)
+        if flags & _FLAG_CLEARED or _number(packet, _CLEARED):
+            sequence.clear()
+        if _number(packet, _LOST_BEFORE):
+            self.reading.drop("packets that the tool lost, at least", 1)
+        self._add_state(packet, sequence)
+        event = packet.get(_TRACK_EVENT)
+        if not isinstance(event, bytes):
+            return
+        if flags & _FLAG_NEEDS_STATE and not sequence.is_valid:
+            self.reading.drop("event that counts on packets which are not in the file: left out")
+            return
+        told_ns, clock = _number(packet, _TIMESTAMP), _number(packet, _CLOCK)
+        at_ns = sequence.time_ns(told_ns, clock, self._clocks)
+        self._add_event(read_event(event, sequence), sequence.number, at_ns)
+
+    def _add_state(self, packet: dict[int, int | bytes], sequence: Sequence) -> None:
+        for number, take in (
+            (_DEFAULTS, sequence.take_defaults),
+            (_INTERNED, sequence.take_interned),
+            (_CLOCK_SNAPSHOT, lambda content: self._clocks.observe(content, sequence)),
+            (_DESCRIPTOR, self._add_track),
+        ):
+            content = packet.get(number)
+            if isinstance(content, bytes):
+                take(content)
+
+    def _add_track(self, content: bytes) -> None:
+        found = read_track(content)
+        if len(self.tracks) >= _MOST_TRACKS:
+            raise DamagedMessage("it has more tracks than a trace can have")
+        before = self.tracks.get(found.uuid)
+        # A later description says what is new; its parent stays.
+        if before is None or found.parent or not before.parent:
+            self.tracks[found.uuid] = found
+
+    def _sequence(self, number: int) -> Sequence:
+        found = self._sequences.get(number)
+        if found is None:
+            if len(self._sequences) >= _MOST_SEQUENCES:
+                raise DamagedMessage("it has more sequences than a trace can have")
+            found = self._sequences[number] = Sequence(number)
+        return found
+
+    def _add_event(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
+        if event.is_legacy:
+            self.reading.drop("event in the form of Chrome's old tracing: left out")
+        elif event.type == BEGIN:
+            stack = self._open.setdefault(event.track, [])
+            if len(stack) >= _MOST_OPEN:
+                self.reading.drop(_NO_END)
+                stack.pop(0)
+            stack.append((event, sequence, at_ns))
+        elif event.type == END:
+            opened = self._open.get(event.track)
+            if not opened:
+                self.reading.drop("end of a slice that did not begin: left out")
+                return
+            begun, of, start_ns = opened.pop()
+            told = begun.annotations
+            if event.annotations:
+                told = {**told, **event.annotations}
+            self.reader.add_slice(
+                Slice(event.track, of, begun.name, begun.category, told, start_ns, at_ns)
+            )
+        elif event.type == INSTANT:
+            self.reader.add_instant(event, sequence, at_ns)
+
+
+def _number(packet: dict[int, int | bytes], field_number: int) -> int:
+    found = packet.get(field_number, 0)
+    return found if isinstance(found, int) else 0

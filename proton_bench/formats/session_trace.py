@@ -1,0 +1,155 @@
+"""Traces of proton_bench in Chrome's format: every event tells its call path and its device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.session_devices import SessionDevices
+from proton_bench.formats.session_timeline import SessionTimeline
+from proton_bench.formats.timeline import Work
+from proton_bench.formats.trace_event import TraceEvent, TraceHead, nanoseconds
+from proton_bench.profile.device import UNNAMED_KIND
+from proton_bench.profile.frame import ROOT_NAME, FrameKind
+from proton_bench.profile.profile import Profile
+
+__all__ = ["SessionTraceReader", "is_session_trace", "process_facts"]
+
+_SCOPES = {"scope": FrameKind.SCOPE, "metric": FrameKind.SCOPE, "test": FrameKind.TEST}
+_OPS = {"cpu_op": FrameKind.OP, "kernel": FrameKind.KERNEL}
+_WORK = {
+    "kernel": FrameKind.KERNEL,
+    "gpu_memcpy": FrameKind.COPY,
+    "gpu_memset": FrameKind.COPY,
+    "graph": FrameKind.GRAPH,
+}
+_LAUNCH = "cuda_runtime"
+_PROCESSES = "processes"  # of a merged trace: the facts of each
+_INT32, _INT64 = range(2**31), range(2**63)
+
+
+def is_session_trace(head: TraceHead) -> bool:
+    """Say whether the trace is ours, from the keys before its events."""
+    facts = head.facts
+    return "baseTimeNanoseconds" in facts and (
+        type(facts.get("process_id")) is int or isinstance(facts.get(_PROCESSES), list)
+    )
+
+
+def process_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what the keys beside the events tell of the process, by the names of provenance."""
+    found: dict[str, Any] = {"tool": "proton_bench", "format": "chrome_trace"}
+    base = facts.get("baseTimeNanoseconds")
+    if type(base) is int:
+        found["base_time_ns"] = found["start_time_ns"] = base
+    for key, ours in (("host_name", "host"), ("process_id", "pid"), ("process_name", "program")):
+        if isinstance(facts.get(key), int | str):
+            found[ours] = facts[key]
+    distributed = facts.get("distributedInfo")
+    if isinstance(distributed, dict):
+        for key in ("rank", "local_rank", "world_size"):
+            if type(distributed.get(key)) is int:
+                found[key] = distributed[key]
+    for key in ("ranks", _PROCESSES):
+        if key in facts:
+            found[key] = facts[key]
+    return found
+
+
+class SessionTraceReader:
+    """Takes batches of events, and makes a profile of them at the end."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._session = SessionTimeline(source)
+        self._devices = SessionDevices()
+
+    def add(self, events: Iterable[TraceEvent]) -> None:
+        """Take a batch.
+
+        Raises:
+            ProfileFormatError: A field has a value that it cannot have.
+        """
+        for event in events:
+            if event.ph == "X":
+                self._add_slice(event)
+
+    def _add_slice(self, event: TraceEvent) -> None:
+        reading, arguments = self._session.reading, event.arguments
+        start = nanoseconds(event.ts, self._source)
+        duration = nanoseconds(event.dur, self._source)
+        if start is None or duration is None or duration < 0:
+            reading.drop("slice without a time, or of negative length: left out")
+            return
+        path = self._path(arguments.call_stack)
+        device = self._integer(arguments.device, "device", _INT32)
+        if not path:
+            reading.drop("slice without a call path: left out")
+        elif device is not None:
+            self._add_work(event, path, start=start, duration=duration)
+        elif event.cat == _LAUNCH:
+            correlation = self._integer(arguments.correlation, "correlation", _INT64)
+            if correlation:
+                process = self._session.timeline.number(event.pid)
+                self._session.timeline.add_launch(process, correlation, 0, start_ns=start)
+        elif event.cat in _OPS:
+            thread = self._session.timeline.number((event.pid, event.tid))
+            self._session.add_op(
+                thread,
+                self._session.path(path),
+                _OPS[event.cat],
+                start_ns=start,
+                end_ns=start + duration,
+            )
+        elif event.cat in _SCOPES:
+            number = self._session.path(path)
+            is_open = arguments.open is True
+            self._session.add_scope(number, _SCOPES[event.cat], None if is_open else duration)
+            self._session.add_metrics(number, arguments.metrics)
+        else:
+            reading.drop("slice of an unknown category: left out")
+
+    def _add_work(self, event: TraceEvent, path: list[str], *, start: int, duration: int) -> None:
+        kind = _WORK.get(event.cat)
+        if kind is None:
+            self._session.reading.drop("device work of an unknown category: left out")
+            return
+        arguments = event.arguments
+        moved = self._integer(arguments.bytes, "bytes", _INT64)
+        self._session.add_work(
+            path,
+            Work(
+                process=self._session.timeline.number(event.pid),
+                correlation=self._integer(arguments.correlation, "correlation", _INT64) or -1,
+                name=0,
+                kind=kind,
+                start_ns=start,
+                duration_ns=duration,
+                device=self._devices.number(event.pid, UNNAMED_KIND, arguments.device),
+                moved_bytes=-1 if moved is None else moved,
+            ),
+        )
+
+    def _path(self, stack: Any) -> list[str]:
+        if stack is None:
+            return []
+        if not isinstance(stack, list) or not all(isinstance(name, str) for name in stack):
+            raise corrupt(self._source, "a call_stack is no list of names")
+        return stack[1:] if stack[:1] == [ROOT_NAME] else stack
+
+    def _integer(self, value: Any, what: str, allowed: range) -> int | None:
+        if value is None:
+            return None
+        if type(value) is not int or value not in allowed:
+            raise corrupt(self._source, f"{what} is {str(value)[:60]!r}, not a number of it")
+        return value
+
+    def profile(self, head: TraceHead) -> Profile:
+        """Return the profile of all that was added.
+
+        Raises:
+            ProfileFormatError: Numbers are not what they can be.
+        """
+        self._session.reading.provenance = process_facts(head.facts)
+        return self._session.profile(self._devices.table(), self._devices.host)

@@ -1,0 +1,41 @@
+"""One timeline among several that are merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proton_bench.profile.origin import Origin
+
+__all__ = ["TraceInput"]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """A file and what was learned of it before its events are copied.
+
+    Attributes:
+        file: The file.
+        source: Its name, for messages.
+        origin: Which process it comes from.
+        facts: What it tells of itself.
+    """
+
+    file: Path
+    source: str
+    origin: Origin
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What its tracks are called: rank, host and number of the process, as far as known."""
+        origin = self.origin
+        parts = [] if origin.rank is None else [f"rank {origin.rank}"]
+        if origin.host:
+            parts.append(f"host {origin.host}")
+        if origin.process_id is not None:
+            parts.append(f"process {origin.process_id}")
+        if origin.is_partial:
+            parts.append("partial")
+        return " ".join(parts) or self.file.name
