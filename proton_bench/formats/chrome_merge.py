@@ -26,6 +26,8 @@ _MOST_PROCESSES = 1 << 16
 _ROOM = 10_000_000  # between the sort numbers of two files; Kineto's go up to 5 000 008
 _DECIMALS = 6  # picoseconds
 _IDS = ("id", "bind_id")
+_METADATA = msgspec.Raw(b'"M"')
+_OF_PROCESSES = (msgspec.Raw(b'"process_name"'), msgspec.Raw(b'"process_sort_index"'))
 _INT53 = range(2**53)
 
 _Event = dict[str, msgspec.Raw]
@@ -182,10 +184,8 @@ class _Merger:
             self._stream.write(_encode(event))
 
     def _write(self, event: _Event) -> None:
-        if event.get("ph") == b'"M"':
-            told = _decode_any(event.get("name", msgspec.Raw(b'""')))
-            if told in ("process_name", "process_sort_index"):
-                return  # it has a name that tells the rank
+        if event.get("ph") == _METADATA and event.get("name") in _OF_PROCESSES:
+            return  # it has a name that tells the rank
         self._separate()
         self._stream.write(_encode(event))
 

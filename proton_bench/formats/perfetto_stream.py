@@ -115,6 +115,9 @@ class PacketStream:
         while block := rest or self._stream.read(_BLOCK):
             if len(block) < len(GZIP):
                 block += self._stream.read(_BLOCK)
+            if block == GZIP[:1]:  # not even the mark of a member
+                self.is_cut = True
+                return
             if block[: len(GZIP)] == GZIP:
                 rest = yield from self._member(block)
             else:

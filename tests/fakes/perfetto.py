@@ -103,7 +103,9 @@ class SessionTrace:
         found = Message().number(9, kind).number(11, track)
         if category:
             found.number(3, self._interned(1, category))
-        if name:
+        if name and kind == INSTANT:
+            found.text(23, name)
+        elif name:
             found.number(10, self._interned(2, name))
         if path:
             stack = json.dumps(["ROOT", *path])
