@@ -39,12 +39,15 @@ TRAIN = """
 END = """
     dist.destroy_process_group()
 """
-# Rank 2 says that it is ready and waits; it is written meanwhile, then killed.
+# Rank 2 records until it was written, and is killed then.
 DIES = """
-    import time
+    import glob, signal
     if rank == 2:
+        while not glob.glob("job.rank2.partial.*"):
+            with proton.scope("waits"):
+                pass
         print("ready", os.getpid(), flush=True)
-        time.sleep(600)
+        signal.pause()
     dist.destroy_process_group()
 """
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS))
@@ -116,7 +119,6 @@ def test_what_is_missing_of_a_killed_rank_is_said(tmp_path: Path, proton_here: R
 
     with started(words, tmp_path, PROTON_BENCH_PARTIAL_INTERVAL_S="0.2") as running:
         process_id = ready_rank(running)
-        wait_for_file(tmp_path / "job.rank2.partial.proton", running)
         os.kill(process_id, signal.SIGKILL)
         running.communicate(timeout=PATIENCE_S)
 
@@ -138,15 +140,3 @@ def ready_rank(running: subprocess.Popen[str]) -> int:
             return int(line.split()[1])
     assert running.stderr is not None
     raise AssertionError(running.stderr.read())
-
-
-def wait_for_file(file: Path, running: subprocess.Popen[str]) -> None:
-    """Wait until a file holds the whole work of a rank that goes on waiting."""
-    import time
-
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end and running.poll() is None:
-        if file.exists():
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{file} was not written")
