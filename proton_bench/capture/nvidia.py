@@ -10,11 +10,16 @@ from typing import Any
 
 from proton_bench.capture.relatives import strangers
 
-__all__ = ["gpu_facts", "newest_capability"]
+__all__ = ["gpu_facts", "has_driver", "newest_capability"]
 
-# Exists exactly while the kernel driver is loaded; without it the library need not be loaded.
+# Exists exactly while the kernel driver is loaded.
 _DRIVER = "/proc/driver/nvidia/version"
 _SMI_TIMEOUT_S = 10.0
+
+
+def has_driver() -> bool:
+    """Whether the kernel has NVIDIA's driver, without which the library need not be loaded."""
+    return os.path.exists(_DRIVER)
 
 
 def gpu_facts() -> list[dict[str, Any]]:
@@ -27,7 +32,7 @@ def gpu_facts() -> list[dict[str, Any]]:
 
     A fact that the driver refuses is left out; without a driver or library the list is empty.
     """
-    if not os.path.exists(_DRIVER):
+    if not has_driver():
         return []
     try:
         import pynvml

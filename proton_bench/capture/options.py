@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from proton_bench.capture.counters import counter_rate_hz
 from proton_bench.capture.hooks import Hook
 from proton_bench.capture.output_format import (
     TRACE_FORMATS,
@@ -69,6 +70,7 @@ class CapturePlan:
         trace_formats: Formats that the timeline is written in while the program runs.
         flushing: How phases are written while the program runs; None where they are not.
         program: Name of the program for its timeline.
+        counter_rate_hz: How often counters of a timeline are sampled; 0 is never.
         asked: The options as they were given, for another process that is to record the same way.
     """
 
@@ -82,6 +84,7 @@ class CapturePlan:
     trace_formats: tuple[str, ...]
     flushing: PeriodicFlushing | None
     program: str
+    counter_rate_hz: float
     asked: SessionOptions
 
     @property
@@ -156,6 +159,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
             with_flushing(each, with_data(each, mode, data), flushing)
             for each, mode in zip(backends, assign_modes(backends, rest), strict=True)
         ]
+    streamed = _streamed(options, backends, flushing)
     return CapturePlan(
         path=path,
         context=cast('Literal["shadow", "python"]', context),
@@ -164,9 +168,10 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
         modes=tuple(modes),
         hook=hook,
         command=tuple(sys.orig_argv) if options.command is None else options.command,
-        trace_formats=_streamed(options, backends, flushing),
+        trace_formats=streamed,
         flushing=flushing,
         program=options.program or os.path.basename(sys.argv[0]) or "python",
+        counter_rate_hz=counter_rate_hz() if streamed else 0.0,
         asked=options,
     )
 

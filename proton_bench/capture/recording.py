@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from proton_bench.capture import hooks as launch_hooks
 from proton_bench.capture.adopted import AdoptedProfile, add_counts, merge_adopted
 from proton_bench.capture.collectors import CollectorLease, forget_after_fork, lease_collectors
+from proton_bench.capture.counters import start_counters, stop_counters
 from proton_bench.capture.hooks import HookManager
 from proton_bench.capture.messagepack import encode_facts
 from proton_bench.capture.native import native
@@ -196,6 +197,7 @@ class Session:
                 native.begin_final_write(self.id)
                 steps.callback(self._lease.release)
                 steps.callback(HookManager.unregister, self.id)
+                stop_counters(self.id)  # takes the last sample, so while the session is active
                 self._stop(native.end_recording, flushing=True)
                 native.settle_session(self.id)
                 counts = native.session_counts(self.id)
@@ -299,6 +301,7 @@ def _start(plan: CapturePlan) -> Session:
         native.activate_session(identifier)
         if plan.hook is not None:
             HookManager.register(plan.hook, identifier)
+        start_counters(identifier, plan.counter_rate_hz)
         undo.pop_all()
     _live[identifier] = session
     _highest_id = identifier

@@ -36,7 +36,7 @@ def gpu_section(survey: Callable[[], GpuSurvey] = survey_gpus, root: Path = Path
     asked = survey()
     found = [finding for gpu in asked.gpus for finding in _gpu(gpu)]
     if asked.gpus:
-        found.insert(0, _driver(asked))
+        found[:0] = [_driver(asked), _counters(asked)]
     why = "; ".join(asked.unasked)
     if not asked.gpus and (root / _NVIDIA_VERSION).exists():
         advice = "is the device visible in this container?" + (f" ({why})" if why else "")
@@ -54,6 +54,14 @@ def _driver(survey: GpuSurvey) -> Finding:
     advice = f"asked nvidia-smi, because {survey.unasked[0]}" if survey.unasked else ""
     value = f"{survey.driver or 'unknown'}, CUDA up to {cuda}"
     return Finding("NVIDIA driver", Status.OK, value, advice)
+
+
+def _counters(survey: GpuSurvey) -> Finding:
+    name = "counters in timelines"
+    if survey.unasked:
+        advice = f"GPUs are read through their management library ({survey.unasked[0]})"
+        return Finding(name, Status.NOTE, "memory of the process alone", advice)
+    return Finding(name, Status.OK, "clocks, power, temperature, use and memory of GPUs", "")
 
 
 def _gpu(gpu: GpuState) -> Iterator[Finding]:

@@ -51,6 +51,11 @@ VARIABLES = (
         "set for children of a profiled program: 1 has triton.profiler find ours there too",
     ),
     Variable(
+        "PROTON_BENCH_COUNTERS",
+        Reader.OURS,
+        "samples per second of clocks, power and memory in timelines, up to 1000; 10, and off",
+    ),
+    Variable(
         "PROTON_BENCH_CUPTI_BUFFER_BYTES",
         Reader.OURS,
         "bytes of one activity buffer of the cupti backend, 65536 to 268435456; 1048576",

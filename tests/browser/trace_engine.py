@@ -126,8 +126,8 @@ class TraceEngine:
             _check(result.error)
             names += result.column_names
             batches += result.batch
-        rows = QueryResultIterator(names, batches)
-        return [tuple(getattr(row, name) for name in names) for row in rows]
+        cells = QueryResultIterator(names, batches).cells
+        return list(zip(*[iter(cells)] * len(names), strict=True))
 
     def value(self, sql: str) -> Any:
         """Return the only value of the only row that answers a question."""

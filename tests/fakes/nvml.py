@@ -45,6 +45,10 @@ class FakeNvml:
             **answers,
         }
 
+    def answer(self, **answers: Any) -> None:
+        """From now on answer so."""
+        self._answers.update(answers)
+
     def nvmlInit(self) -> None:  # noqa: N802 - the name of pynvml
         """Start; fails where the answer "Init" is an exception."""
         failure = self._answers.get("Init")

@@ -62,6 +62,16 @@ bool SessionEvents::add(uint32_t number_of_phase, const CallPathTree &tree, Time
   return true;
 }
 
+void SessionEvents::add(uint32_t number_of_phase, const std::vector<EventCounter> &counters) {
+  Phase *phase = find(number_of_phase);
+  if (!phase) {
+    lost_ += counters.size();
+    return;
+  }
+  std::vector<EventCounter> &batched = phase->batch.counters;
+  batched.insert(batched.end(), counters.begin(), counters.end());
+}
+
 void SessionEvents::hold(uint32_t number_of_phase, const CallPathTree &tree,
                          const TimelineEvent &event) {
   Phase *phase = find(number_of_phase);
@@ -114,7 +124,7 @@ bool SessionEvents::was_open(uint32_t number_of_phase, uint32_t thread, int64_t 
 void SessionEvents::hand_over(uint32_t number_of_phase, Phase &phase) {
   if (phase.batch.is_empty())
     return;
-  uint64_t events = phase.batch.events.size();
+  uint64_t events = phase.batch.events.size() + phase.batch.counters.size();
   uint64_t scopes = 0;
   for (const auto &launch : phase.batch.kernel_scopes)
     scopes += launch->instances.size();

@@ -30,6 +30,8 @@ public:
   bool add(uint32_t phase, const CallPathTree &tree, TimelineEvent event,
            const EventValues *values = nullptr);
   bool add(uint32_t phase, const CallPathTree &tree, TimelineLaunch scopes);
+  /// Readings are handed over with the events of the phase.
+  void add(uint32_t phase, const std::vector<EventCounter> &counters);
   /// Keeps the event of a call back until it returned.
   void hold(uint32_t phase, const CallPathTree &tree, const TimelineEvent &event);
   bool returned(uint64_t launch, int64_t returned_ns);

@@ -29,6 +29,7 @@ PYBIND11_MODULE(_native, module) {
   proton::bind_session(module);
   proton::bind_records(module);
   proton::bind_collectors(module);
+  proton::bind_counters(module);
   proton::bind_cupti(module);
   proton::bind_cycle_records(module);
   proton::bind_instrumentation(module);

@@ -234,6 +234,13 @@ void SessionRegistry::add_at(const Capture &at, const std::vector<UserMetric> &m
       member.tree->add_metric(member.phase, at, metric.name, metric.aggregation, metric.value);
 }
 
+void SessionRegistry::add_counters(const std::vector<EventCounter> &counters) {
+  Lock lock(guard());
+  for (auto &[id, session] : sessions_)
+    if (SessionEvents *events = session.active ? session.tree->events() : nullptr)
+      events->add(session.phase, counters);
+}
+
 void SessionRegistry::drain() {
   Lock lock(guard());
   Aggregator::instance().drain();

@@ -72,6 +72,8 @@ public:
   void add_metrics(const Capture &at, const std::vector<UserMetric> &metrics);
   /// Same unless the lock is taken; false: nothing was added.
   bool try_add_metrics(const Capture &at, const std::vector<UserMetric> &metrics);
+  /// Adds what was read to the timeline of every active session that keeps one.
+  void add_counters(const std::vector<EventCounter> &counters);
   /// Adds metrics where a launch with this correlation id stood, which is no launch after all.
   void pay_metrics(uint64_t correlation_id, const std::vector<UserMetric> &metrics);
 

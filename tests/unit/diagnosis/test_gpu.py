@@ -73,6 +73,22 @@ def test_what_disturbs_comes_with_what_to_do(
     assert advice in finding.advice
 
 
+@pytest.mark.parametrize(
+    ("unasked", "status", "value"),
+    [((), Status.OK, "clocks, power"), (("no library",), Status.NOTE, "memory of the process")],
+)
+def test_it_says_which_counters_timelines_will_have(
+    tmp_path: Path, unasked: tuple[str, ...], status: Status, value: str
+) -> None:
+    survey = GpuSurvey((GpuState(0, FACTS),), unasked=unasked)
+
+    finding = named(gpu_section(lambda: survey, tmp_path))["counters in timelines"]
+
+    assert finding.status is status
+    assert finding.value.startswith(value)
+    assert all(reason in finding.advice for reason in unasked)
+
+
 def test_many_processes_are_counted(tmp_path: Path) -> None:
     many = tuple(GpuProcess(pid, "train", None) for pid in range(1_000_000, 1_000_006))
 

@@ -1,0 +1,150 @@
+"""Reads a timeline in Chrome's format the plain way, for comparison with the tree of the same run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proton_bench.profile import Profile
+
+Path_ = tuple[str, ...]
+Sums = dict[Path_, tuple[int, int]]
+
+WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Something that took time; times in ns since the file's base time."""
+
+    name: str
+    category: str
+    lane: str
+    start_ns: int
+    end_ns: int
+    arguments: dict[str, Any] = field(compare=False)
+
+    @property
+    def path(self) -> Path_:
+        """Names from below the root to this."""
+        return tuple(self.arguments["call_stack"][1:])
+
+    @property
+    def duration_ns(self) -> int:
+        """How long it took."""
+        return self.end_ns - self.start_ns
+
+    def contains(self, other: Slice) -> bool:
+        """Whether the other one lies in it, in time."""
+        return self.start_ns <= other.start_ns and other.end_ns <= self.end_ns
+
+
+class ChromeTimeline:
+    """A file, plain or packed.
+
+    Attributes:
+        facts: What stands beside the events.
+        slices: By start; of those that start at once the longer first.
+        flows: Pairs of slices that an arrow joins.
+        counters: Readings by name: time in ns, and values by key.
+    """
+
+    def __init__(self, path: Path) -> None:
+        content = path.read_bytes()
+        self.facts = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+        events = self.facts.pop("traceEvents")
+        lanes = {
+            event["tid"]: event["args"]["name"]
+            for event in events
+            if (event["ph"], event["name"]) == ("M", "thread_name")
+        }
+        self.slices = sorted(
+            (_slice(event, lanes) for event in events if event["ph"] == "X"),
+            key=lambda each: (each.start_ns, -each.end_ns),
+        )
+        self.flows = self._join([e for e in events if e["ph"] in ("s", "f")], lanes)
+        self.counters: dict[str, list[tuple[int, dict[str, float]]]] = defaultdict(list)
+        for event in events:
+            if event["ph"] == "C":
+                self.counters[event["name"]].append((_ns(event["ts"]), event["args"]))
+
+    def of(self, *categories: str) -> list[Slice]:
+        """Return the slices of these categories."""
+        return [each for each in self.slices if each.category in categories]
+
+    def named(self, name: str) -> list[Slice]:
+        """Return the slices with this name."""
+        return [each for each in self.slices if each.name == name]
+
+    def sums(self, *categories: str) -> Sums:
+        """Return count and time of the slices of these categories, by path."""
+        found: dict[Path_, list[int]] = defaultdict(lambda: [0, 0])
+        for each in self.of(*categories):
+            found[each.path][0] += 1
+            found[each.path][1] += each.duration_ns
+        return {path: (count, time_ns) for path, (count, time_ns) in found.items()}
+
+    def crossing(self) -> list[tuple[Slice, Slice]]:
+        """Return pairs of one lane that overlap without one lying in the other: viewers drop them."""
+        found = []
+        for lane in {each.lane for each in self.slices}:
+            opened: list[Slice] = []
+            for each in (s for s in self.slices if s.lane == lane):
+                while opened and opened[-1].end_ns <= each.start_ns:
+                    opened.pop()
+                if opened and not opened[-1].contains(each):
+                    found.append((opened[-1], each))
+                opened.append(each)
+        return found
+
+    def _join(
+        self, marks: Iterable[dict[str, Any]], lanes: dict[int, str]
+    ) -> list[tuple[Slice, Slice]]:
+        at = {(each.lane, each.start_ns): each for each in self.slices}  # the innermost stays
+        starts: dict[Any, Slice] = {}
+        ends: list[tuple[Any, Slice]] = []
+        for mark in marks:
+            slice_ = at[lanes[mark["tid"]], _ns(mark["ts"])]
+            if mark["ph"] == "s":
+                starts[mark["id"]] = slice_
+            else:
+                ends.append((mark["id"], slice_))
+        return [(starts[number], end) for number, end in ends]
+
+
+def work_of(profile: Profile) -> Sums:
+    """Return count and time of every kernel and copy in a profile, by path."""
+    times, counts = profile.columns.get("time (ns)"), profile.columns.get("count")
+    if times is None or counts is None:
+        return {}
+    return {
+        profile.path(row): (int(counts.get(row)), int(times.get(row)))
+        for row in range(1, len(profile))
+        if counts.get(row)
+    }
+
+
+def walls_of(profile: Profile) -> dict[Path_, int]:
+    """Return how long each scope was open, all its instances together, by path."""
+    walls = profile.columns.get("wall (ns)")
+    if walls is None:
+        return {}
+    return {
+        profile.path(row): int(walls.get(row)) for row in range(1, len(profile)) if walls.get(row)
+    }
+
+
+def _slice(event: dict[str, Any], lanes: dict[int, str]) -> Slice:
+    start_ns = _ns(event["ts"])
+    end_ns = start_ns + _ns(event["dur"])
+    lane = lanes[event["tid"]]
+    return Slice(event["name"], event["cat"], lane, start_ns, end_ns, event["args"])
+
+
+def _ns(microseconds: float) -> int:
+    return round(microseconds * 1000)
