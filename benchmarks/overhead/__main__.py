@@ -113,7 +113,7 @@ def _tools(options: argparse.Namespace) -> list[str] | None:
     if options.command != "rows" or options.tool:
         return list(options.tool) if options.tool else None
     judged = {arm for row in ROWS for arm in (row.arm, row.reference, row.base)}
-    return [arm for arm in ARMS if arm in judged | {"none", "torch"}]
+    return [arm for arm in ARMS if arm in judged | {"none", "torch", "upstream_trace"}]
 
 
 def _results(options: argparse.Namespace) -> Results:

@@ -24,6 +24,7 @@ PAIRS_OF_SESSION = {"compiled_graphs": 8}
 # So many times as many blocks: short ones, of whose difference little is left.
 REPEATS = {"tiny": 3, "metadata": 3}
 _STEPS = ("eager", "compiled", "compiled_graphs")
+_TRACED = ("tiny", "eager", "graph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Arm:
         workloads: What it runs.
         context: ``context=`` of the profiler.
         mode: ``mode=`` of the profiler.
+        data: ``data=`` of the profiler, "tree" or "trace".
     """
 
     name: str
@@ -43,6 +45,7 @@ class Arm:
     workloads: tuple[str, ...]
     context: str = "shadow"
     mode: str = ""
+    data: str = "tree"
 
 
 ARMS = {
@@ -55,6 +58,8 @@ ARMS = {
         Arm("upstream_python", "upstream", ("tiny",), context="python"),
         Arm("ours_python", "ours", ("tiny",), context="python"),
         Arm("ours_launch", "ours", ("graph", "small_graph"), mode="graph=launch"),
+        Arm("upstream_trace", "upstream", _TRACED, data="trace"),
+        Arm("ours_trace", "ours", _TRACED, data="trace"),
         Arm("torch", "torch", WORKLOADS),
         Arm("torch_cpu", "torch_cpu", _STEPS),
     )

@@ -71,6 +71,9 @@ ROWS = (
     Row(5, "small graph, its kernels", "small_graph", 1.1, "ours", "floor", "none"),
     Row(5, "graph replay, graph=launch", "graph", 1.005, "ours_launch", "", "none"),
     Row(5, "small graph, graph=launch", "small_graph", 1.005, "ours_launch", "", "none"),
+    Row(6, "tiny launches, a trace over a tree", "tiny", 1.1, "ours_trace", "ours", "none"),
+    Row(6, "eager step, a trace over a tree", "eager", 1.1, "ours_trace", "ours", "none"),
+    Row(6, "graph replay, a trace over a tree", "graph", 1.1, "ours_trace", "ours", "none"),
 )
 
 

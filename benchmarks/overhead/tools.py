@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +114,7 @@ class FloorTool:
         return Recorded(seconds, size)
 
 
-class TreeTool:
+class Proton:
     """Ours or upstream's profiler: the same functions with the same arguments."""
 
     def __init__(self, arm: Arm, place: Place, module: Any) -> None:
@@ -132,25 +132,31 @@ class TreeTool:
             backend=self._backend(),
             context=self._arm.context,
             mode=self._arm.mode or None,
+            data=self._arm.data,
             hook="triton" if workload == "metadata" else None,
         )
 
     def finish(self) -> Recorded:
-        """Write the tree and read it."""
+        """Write the tree or the trace, and read it."""
         begin = time.perf_counter()
         self._module.finalize(self._session)
         seconds = time.perf_counter() - begin
         files = list(self._folder.glob(f"profile_{self._number}.*"))
         size = sum(path.stat().st_size for path in files)
-        times, scopes = read_tree(next(path for path in files if path.suffix == ".hatchet"))
+        times, scopes = self._read(files)
         kernels = sum(count for count, _ in times.values())
         return Recorded(seconds, size, kernels, times, scopes)
+
+    def _read(self, files: Sequence[Path]) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
+        suffix = ".chrome_trace" if self._arm.data == "trace" else ".hatchet"
+        path = next(path for path in files if path.suffix == suffix)
+        return (read_trace(path), {}) if self._arm.data == "trace" else read_tree(path)
 
     def _backend(self) -> str:
         return "cupti"
 
 
-class Ours(TreeTool):
+class Ours(Proton):
     """proton_bench."""
 
     def __init__(self, arm: Arm, place: Place) -> None:
@@ -162,7 +168,7 @@ class Ours(TreeTool):
         return "cpu" if self._place.kind == "cpu" else "cupti"
 
 
-class Upstream(TreeTool):
+class Upstream(Proton):
     """triton.profiler, in a process that never imports ours."""
 
     def __init__(self, arm: Arm, place: Place) -> None:
@@ -262,13 +268,23 @@ def _synchronize() -> None:
 
 
 def read_trace(path: Path) -> dict[str, tuple[int, int]]:
-    """Return count and summed ns of the kernels in a trace of torch.profiler, by name."""
+    """Return count and summed ns of the kernels in a Chrome trace, by name."""
     times: dict[str, tuple[int, int]] = {}
-    for event in json.loads(path.read_bytes())["traceEvents"]:
+    for event in _events(path):
         if event.get("cat") == "kernel":
             count, total = times.get(event["name"], (0, 0))
             times[event["name"]] = count + 1, total + round(event["dur"] * 1000)
     return times
+
+
+def _events(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the events of one document, or of several in a row: upstream's had one per stream."""
+    text, decoder, at = path.read_text().strip(), json.JSONDecoder(), 0
+    while at < len(text):
+        document, at = decoder.raw_decode(text, at)
+        yield from document["traceEvents"]
+        while text[at : at + 1].isspace():
+            at += 1
 
 
 def read_tree(path: Path) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:

@@ -75,16 +75,19 @@ def test_a_row_without_its_arm_says_why() -> None:
 
 
 def test_graph_rows_take_off_what_the_procedure_adds() -> None:
-    costs = {"none": 0.5, "floor": 1.5, "ours": 1.55, "ours_launch": 0.5004}
+    costs = {"none": 0.5, "floor": 1.5, "ours": 1.55, "ours_launch": 0.5004, "ours_trace": 1.66}
     made = results({arm: cost * MICRO for arm, cost in costs.items()}, "graph")
 
-    nodes, launches = row_results(made)
+    nodes, launches, traced = row_results(made)
 
     assert nodes.figure is not None
     assert nodes.figure.middle == pytest.approx(1.05, rel=1e-6)
     assert launches.figure is not None
     assert launches.figure.middle == pytest.approx(1.0003, rel=1e-3)
-    assert [nodes.verdict, launches.verdict] == [Verdict.PASS, Verdict.PASS]
+    assert traced.figure is not None
+    assert traced.figure.middle == pytest.approx(1.16 / 1.05, rel=1e-6)
+    verdicts = [each.verdict for each in (nodes, launches, traced)]
+    assert verdicts == [Verdict.PASS, Verdict.PASS, Verdict.FAIL]
 
 
 def test_arms_are_paired_within_rounds_that_have_all_of_them() -> None:

@@ -140,6 +140,13 @@ def test_kernels_of_a_trace_are_summed_by_name(tmp_path: Path) -> None:
     assert read_trace(tmp_path / "trace.json") == {"add": (2, 3001)}
 
 
+def test_a_trace_of_several_documents_is_read_to_its_end(tmp_path: Path) -> None:
+    line = json.dumps({"traceEvents": [{"cat": "kernel", "name": "add", "dur": 1}]})
+    (tmp_path / "a.chrome_trace").write_text(f"{line}\n{line}\n")
+
+    assert read_trace(tmp_path / "a.chrome_trace") == {"add": (2, 2000)}
+
+
 def node(name: str, *children: dict[str, Any], **metrics: object) -> dict[str, Any]:
     return {"frame": {"name": name}, "metrics": metrics, "children": list(children)}
 
@@ -169,7 +176,10 @@ def test_libcupti_is_found_in_wheels_or_where_it_is_named(tmp_path: Path) -> Non
         find_cupti(str(tmp_path / "other.so"))
 
 
-def test_upstream_records_in_a_process_without_ours(cupti_doubles: Doubles, tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", ["tree", "trace"])
+def test_upstream_records_in_a_process_without_ours(
+    cupti_doubles: Doubles, tmp_path: Path, data: str
+) -> None:
     program = """
 import sys
 sys.path.append("tests")
@@ -177,11 +187,38 @@ from benchmarks.overhead.plan import Arm
 from benchmarks.overhead.tools import TOOLS, Place
 from benchmarks.overhead.workloads import make
 
-arm = Arm("upstream", "upstream", ("tiny",))
+arm = Arm("upstream", "upstream", ("tiny",), data=sys.argv[2])
 tool, work = TOOLS["upstream"](arm, Place("double", sys.argv[1])), make("tiny", "double")
 tool.start("tiny")
 work.block(tool.scope)
 print(tool.finish().kernels, "proton_bench" in sys.modules)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path), data],
+        cwd=ROOT,
+        env=cupti_doubles.environment(),
+        capture_output=True,
+        text=True,
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["8", "False"]
+
+
+def test_a_trace_of_ours_has_the_kernels_of_a_tree(cupti_doubles: Doubles, tmp_path: Path) -> None:
+    program = """
+import sys
+sys.path.append("tests")
+from benchmarks.overhead.plan import ARMS
+from benchmarks.overhead.tools import TOOLS, Place
+from benchmarks.overhead.workloads import make
+
+for name in ("ours", "ours_trace"):
+    tool, work = TOOLS["ours"](ARMS[name], Place("double", sys.argv[1])), make("tiny", "double")
+    tool.start("tiny")
+    work.block(tool.scope)
+    found = tool.finish()
+    print(found.kernels, sorted(found.times_ns))
 """
     result = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)],
@@ -192,7 +229,7 @@ print(tool.finish().kernels, "proton_bench" in sys.modules)
     )
 
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == ["8", "False"]
+    assert result.stdout.splitlines() == ["8 ['empty']"] * 2
 
 
 def test_arms_of_a_plan_name_tools_that_exist() -> None:
