@@ -8,6 +8,7 @@
 #include "writer/event_lanes.h"
 #include "writer/event_nodes.h"
 #include "writer/graph_runs.h"
+#include "writer/hash_bits.h"
 #include "writer/held_events.h"
 #include "writer/kernel_scopes.h"
 #include "writer/msgpack_json.h"
@@ -23,20 +24,12 @@ namespace {
 
 using namespace perfetto;
 
-uint64_t mixed(uint64_t bits) {
-  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
-  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBu;
-  return bits ^ (bits >> 31);
-}
-
 // One for each process of all hosts.
 uint64_t process_hash(const TraceFacts &facts) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (char character : facts.host)
-    hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001B3u;
-  hash = mixed(hash ^ static_cast<uint64_t>(facts.process_id));
-  hash = mixed(hash ^ static_cast<uint64_t>(facts.rank));
-  return mixed(
+  uint64_t hash = hash_of_text(facts.host);
+  hash = mixed_bits(hash ^ static_cast<uint64_t>(facts.process_id));
+  hash = mixed_bits(hash ^ static_cast<uint64_t>(facts.rank));
+  return mixed_bits(
       hash ^ (static_cast<uint64_t>(facts.start_ns) + static_cast<uint64_t>(facts.unix_offset_ns)));
 }
 
@@ -123,10 +116,9 @@ void PerfettoEncoder::begin(const TraceFacts &facts, std::string &out) {
   unix_offset_ns_ = facts.unix_offset_ns;
   uint64_t hash = process_hash(facts);
   packets_.begin(static_cast<uint32_t>(hash >> 35) | 1, unix_ns(facts.start_ns)); // not 0
-  // Numbers of tracks follow one another: 2^63 leaves room for those of any trace.
-  tracks_.emplace(facts, mixed(hash + 1) >> 1);
+  tracks_.emplace(facts, mixed_bits(hash + 1));
   slices_.emplace(PerfettoParts{nodes_, lanes_, strings_, *tracks_, packets_, runs_},
-                  unix_offset_ns_, mixed(hash + 2));
+                  unix_offset_ns_, mixed_bits(hash + 2));
   kernel_scopes_.emplace(unix_offset_ns_);
   add_slice_categories(strings_);
   Annotations said;

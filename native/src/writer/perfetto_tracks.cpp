@@ -1,5 +1,6 @@
 #include "writer/perfetto_tracks.h"
 
+#include "writer/hash_bits.h"
 #include "writer/perfetto_fields.h"
 #include "writer/proto_bytes.h"
 #include "writer/utf8_text.h"
@@ -36,6 +37,22 @@ std::string device_name(int32_t device) {
   return kind + std::to_string(known[position].index);
 }
 
+// Kinds of tracks, as their numbers are made of.
+enum : uint64_t { kProcesses, kDevices, kCounters, kLanes };
+
+constexpr int64_t kMostProcesses = 10'000'000; // of a host; Linux has fewer
+constexpr int64_t kMostRanks = 200;            // for whom such a number fits
+
+// Processes of several hosts may have the same number, and viewers take what has one number for one
+// process: so that of a rank holds the rank too.
+int64_t shown_process_id(const TraceFacts &facts) {
+  if (facts.rank < 0)
+    return facts.process_id;
+  if (facts.rank < kMostRanks)
+    return (facts.rank + 1) * kMostProcesses + facts.process_id % kMostProcesses;
+  return kMostProcesses * (kMostRanks + 1) + facts.rank;
+}
+
 // Ranks of tracks among their siblings. Threads stand above devices; of a device graphs above
 // streams above processors.
 constexpr int64_t kDeviceRank = 1'000'000;
@@ -59,8 +76,19 @@ int64_t rank_of(const TrackId &track) {
 
 } // namespace
 
-PerfettoTracks::PerfettoTracks(const TraceFacts &facts, uint64_t first_uuid)
-    : facts_(facts), next_uuid_(first_uuid) {}
+PerfettoTracks::PerfettoTracks(const TraceFacts &facts, uint64_t key)
+    : facts_(facts), key_(key), process_id_(shown_process_id(facts)) {}
+
+uint64_t PerfettoTracks::uuid_of(uint64_t kind, int32_t device, uint64_t number,
+                                 uint32_t line) const {
+  uint64_t place = uint64_t{static_cast<uint32_t>(device)} << 32 | line;
+  uint64_t hash = mixed_bits(mixed_bits(mixed_bits(key_ + kind) ^ place) ^ number);
+  return hash >> 1 | 1; // 0 is no track
+}
+
+uint64_t PerfettoTracks::uuid_of(const TrackId &track, uint32_t line) const {
+  return uuid_of(kLanes + static_cast<uint64_t>(track.kind), track.device, track.number, line);
+}
 
 void PerfettoTracks::describe(const Descriptor &track, PerfettoPackets &out) {
   std::string scratch;
@@ -72,13 +100,13 @@ void PerfettoTracks::describe(const Descriptor &track, PerfettoPackets &out) {
     proto.count(kParentUuid, track.parent);
   if (track.thread != nullptr) {
     size_t thread = proto.open(kThread);
-    proto.integer(kPid, facts_.process_id);
+    proto.integer(kPid, process_id_);
     proto.integer(kTid, track.thread->thread_id);
     proto.text(kThreadName, name);
     proto.close(thread);
   } else if (track.uuid == process_uuid_) {
     size_t process = proto.open(kProcess);
-    proto.integer(kPid, facts_.process_id);
+    proto.integer(kPid, process_id_);
     proto.text(kProcessName, name);
     proto.close(process);
   } else {
@@ -100,7 +128,7 @@ void PerfettoTracks::describe(const Descriptor &track, PerfettoPackets &out) {
 
 uint64_t PerfettoTracks::process(PerfettoPackets &out) {
   if (process_uuid_ == 0) {
-    process_uuid_ = new_uuid();
+    process_uuid_ = uuid_of(kProcesses, -1, 0, 0);
     std::string name = process_name(facts_);
     describe({.uuid = process_uuid_, .name = name, .orders_children = true}, out);
   }
@@ -111,7 +139,7 @@ uint64_t PerfettoTracks::device(int32_t device, PerfettoPackets &out) {
   uint64_t &uuid = devices_[device];
   if (uuid == 0) {
     uint64_t parent = process(out);
-    uuid = new_uuid();
+    uuid = uuid_of(kDevices, device, 0, 0);
     std::string name = device_name(device);
     describe({.uuid = uuid,
               .parent = parent,
@@ -131,7 +159,7 @@ std::string PerfettoTracks::thread_name(uint64_t number) const {
 
 uint64_t PerfettoTracks::thread(uint64_t number, PerfettoPackets &out) {
   uint64_t parent = process(out);
-  uint64_t uuid = new_uuid();
+  uint64_t uuid = uuid_of({TrackKind::kThread, -1, number}, 0);
   auto found = known_threads_.find(number);
   bool has_id = found != known_threads_.end() && found->second.thread_id > 0;
   std::string name = thread_name(number);
@@ -173,7 +201,7 @@ uint64_t PerfettoTracks::first_line(const TrackId &track, PerfettoPackets &out) 
       track.kind == TrackKind::kWarp
           ? first_line({TrackKind::kProcessor, track.device, processor_of(track.number)}, out)
           : device(track.device, out);
-  uuid = new_uuid();
+  uuid = uuid_of(track, 0);
   std::string name = track_name(track);
   describe({.uuid = uuid,
             .parent = parent,
@@ -190,7 +218,7 @@ uint64_t PerfettoTracks::lane(const EventLanes &lanes, uint32_t lane, PerfettoPa
   if (id.line == 0)
     return uuid;
   uint64_t parent = uuid;
-  uuid = new_uuid();
+  uuid = uuid_of(id.track, id.line);
   std::string name = track_name(id.track) + " (line " + std::to_string(id.line) + ")";
   describe({.uuid = uuid, .parent = parent, .name = name}, out);
   return uuid;
@@ -201,7 +229,7 @@ uint64_t PerfettoTracks::counter(const EventCounter &counter, PerfettoPackets &o
   if (uuid == 0) {
     uint64_t parent = counter.device < 0 ? process(out) : device(counter.device, out);
     name = counter.name; // keeps the key in use
-    uuid = new_uuid();
+    uuid = uuid_of(kCounters, counter.device, hash_of_text(name.text()), 0);
     describe({.uuid = uuid, .parent = parent, .name = name.text(), .is_counter = true}, out);
   }
   return uuid;

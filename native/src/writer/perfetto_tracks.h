@@ -19,10 +19,10 @@
 namespace proton {
 
 /// Writes packets with descriptors before it returns a track's number (uuid). Numbers are those of
-/// one process: files of several may be joined.
+/// one process: files of several may be joined. Parts of one have the same.
 class PerfettoTracks {
 public:
-  PerfettoTracks(const TraceFacts &facts, uint64_t first_uuid);
+  PerfettoTracks(const TraceFacts &facts, uint64_t key);
 
   uint64_t process(PerfettoPackets &out);
   /// Call it once for each lane.
@@ -42,7 +42,8 @@ private:
     bool orders_children = false;
   };
 
-  uint64_t new_uuid() { return next_uuid_++; }
+  uint64_t uuid_of(uint64_t kind, int32_t device, uint64_t number, uint32_t line) const;
+  uint64_t uuid_of(const TrackId &track, uint32_t line) const;
   void describe(const Descriptor &track, PerfettoPackets &out);
   uint64_t device(int32_t device, PerfettoPackets &out);
   uint64_t thread(uint64_t number, PerfettoPackets &out);
@@ -51,7 +52,8 @@ private:
   std::string thread_name(uint64_t number) const;
 
   const TraceFacts facts_;
-  uint64_t next_uuid_;
+  const uint64_t key_;
+  const int64_t process_id_; ///< as the file tells it
   uint64_t process_uuid_ = 0;
   std::map<int32_t, uint64_t> devices_;
   std::map<uint64_t, EventThread> known_threads_;

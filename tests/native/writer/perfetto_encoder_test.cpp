@@ -31,7 +31,8 @@ TEST(a_kernel_stands_on_its_stream_and_an_arrow_leads_to_it) {
   CHECK_EQ(step.category, "scope");
   CHECK_EQ(trace.track_name(step), "MainThread");
   CHECK_EQ(trace.tracks.at(step.track).tid, 4712);
-  CHECK_EQ(trace.tracks.at(step.track).pid, 4711);
+  CHECK_EQ(trace.tracks.at(step.track).pid, 40'004'711); // with the rank
+
   const auto &call = trace.one("launch add");
   CHECK_EQ(call.category, "launch");
   CHECK(&parent_of(trace, call) == &step);
@@ -245,6 +246,29 @@ TEST(files_of_several_processes_may_be_joined) {
   CHECK(work[0]->track != work[1]->track);
   CHECK(work[0]->flows != work[1]->flows);
   CHECK_EQ(work[0]->start_ns, work[1]->start_ns);
+}
+
+TEST(parts_of_a_process_have_the_same_tracks) {
+  std::string one = encode(TraceFormat::kPerfetto, {step_with_a_kernel()});
+  EventBatch other = step_with_a_kernel();
+  std::reverse(other.events.begin(), other.events.end());
+  other.events.push_back(kernel(2, 100, 200, 0, 5));
+  perfetto_file::Trace trace = perfetto_file::read(one + encode(TraceFormat::kPerfetto, {other}));
+  auto work = trace.named("add");
+  CHECK_EQ(work.size(), 3);
+  CHECK_EQ(trace.track_name(*work[0]), "Stream 5");
+  CHECK(work[1]->track == work[2]->track);
+}
+
+TEST(without_a_rank_a_process_has_its_own_number) {
+  TraceFacts alone = facts();
+  alone.rank = -1;
+  alone.host = "";
+  perfetto_file::Trace trace =
+      perfetto_file::read(encode(TraceFormat::kPerfetto, {step_with_a_kernel()}, alone));
+  const auto &step = trace.one("step");
+  CHECK_EQ(trace.tracks.at(step.track).pid, 4711);
+  CHECK_EQ(trace.tracks.at(trace.tracks.at(step.track).parent).name, "train.py");
 }
 
 TEST(every_flush_is_a_member_and_what_stands_before_it_is_a_whole_file) {
