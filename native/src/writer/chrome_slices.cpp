@@ -10,6 +10,10 @@ namespace proton {
 namespace {
 
 constexpr uint64_t kNsPerUs = 1000;
+// Numbers of arrows are that of their launch and, above it, which of its arrows they are. Viewers
+// keep 53 bits.
+constexpr uint64_t kFirstOfArrow = uint64_t{1} << 48;
+constexpr uint64_t kFirstOfLinks = LaunchFlows::kMaxArrows * kFirstOfArrow;
 constexpr size_t kMaxGraphCalls = 4096; // whose nodes may still come
 
 bool is_memset(std::string_view name) { return name.find("memset") != std::string_view::npos; }
@@ -180,7 +184,8 @@ bool ChromeSlices::is_graph_call(const TimelineEvent &event) const {
 void ChromeSlices::add_flow(const HeldEvent &held, int64_t row) {
   const TimelineEvent &event = held.event;
   if (held.link != 0)
-    add_mark(held.is_link_end ? 'f' : 's', held.link, row, event.start_ns);
+    add_mark(held.is_link_end ? 'f' : 's', kFirstOfLinks + held.link % kFirstOfArrow, row,
+             event.start_ns);
   if (event.launch == 0)
     return;
   if (is_graph_call(event)) {
@@ -192,11 +197,12 @@ void ChromeSlices::add_flow(const HeldEvent &held, int64_t row) {
     }
   } else if (event.kind == EventKind::kLaunch) {
     add_mark('s', event.launch, row, event.start_ns);
-  } else if (flows_.arrow(event)) {
+  } else if (auto arrow = flows_.arrow(event)) {
+    uint64_t id = event.launch + *arrow * kFirstOfArrow;
     auto call = graph_calls_.find(event.launch);
     if (call != graph_calls_.end())
-      add_mark('s', event.launch, call->second.row, call->second.start_ns);
-    add_mark('f', event.launch, row, event.start_ns);
+      add_mark('s', id, call->second.row, call->second.start_ns);
+    add_mark('f', id, row, event.start_ns);
   }
 }
 

@@ -22,10 +22,11 @@ std::optional<uint32_t> LaunchFlows::arrow(const TimelineEvent &event) {
   }
   std::vector<uint64_t> &streams = found->second;
   uint64_t stream = uint64_t{static_cast<uint32_t>(event.device)} << 32 | event.track;
-  if (std::find(streams.begin(), streams.end(), stream) != streams.end())
+  if (streams.size() >= kMaxArrows ||
+      std::find(streams.begin(), streams.end(), stream) != streams.end())
     return std::nullopt;
   streams.push_back(stream);
-  return std::min(static_cast<uint32_t>(streams.size()) - 1, kMaxArrows - 1);
+  return static_cast<uint32_t>(streams.size()) - 1;
 }
 
 } // namespace proton

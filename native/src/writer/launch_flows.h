@@ -14,7 +14,7 @@ namespace proton {
 /// A launch leads to what it ran; one of a graph to the first node on each stream.
 class LaunchFlows {
 public:
-  /// Arrows that leave one launch of a graph; further streams share the last.
+  /// Arrows that leave one launch of a graph; further streams have none.
   static constexpr uint32_t kMaxArrows = 8;
 
   /// Number of the arrow that ends at the event, among those of its launch; none ends at a launch
