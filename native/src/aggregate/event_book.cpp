@@ -20,6 +20,11 @@ EventKind event_kind(RangeKind kind) {
   return kind == RangeKind::kKernel ? EventKind::kInterpreted : EventKind::kScope;
 }
 
+/// Whether it is the frame that a launch hook puts around a launch.
+bool names_kernel(ContextId at) {
+  return at != 0 && ContextTree::instance().node(at).kind == FrameKind::kKernel;
+}
+
 /// The frame of the thread's own stack where `at` stands; null when it is another thread's, or one
 /// of which no event will tell.
 StackEntry *frame_of(ShadowStack &stack, ContextId at) {
@@ -71,7 +76,7 @@ void EventBook::add_launch(const LaunchRecord &launch, const Epoch &epoch, uint3
   call.epoch = launch.at.epoch;
   call.thread = thread;
   call.awaits_return = launch.awaits_return;
-  if (values_.size() != 0) {
+  if (values_.size() != 0 && names_kernel(launch.at.shadow)) {
     if (auto values = values_.take(thread, launch.at.shadow, INT64_MIN, tick_ns)) {
       launch_values_.insert_or_assign(call.number, std::move(*values));
       call.has_values = true;
@@ -102,11 +107,13 @@ std::optional<EventValues> EventBook::values_of(const RangeRecord &record) {
   if (values_.size() == 0)
     return std::nullopt;
   int64_t start_ns = record.end_ns - record.duration_ns;
-  if (record.kind != RangeKind::kKernel)
-    return values_.take(record.thread, record.at.shadow, start_ns, record.end_ns);
-  // Values of a launch are given to the frame that names it, before it runs.
-  ContextId above = ContextTree::instance().node(record.at.shadow).parent;
-  return values_.take(record.thread, above, INT64_MIN, record.end_ns);
+  ContextId at = record.at.shadow;
+  std::optional<EventValues> values = values_.take(record.thread, at, start_ns, record.end_ns);
+  // Metadata of a launch are given to the frame that names it, before the kernel runs.
+  ContextId above = ContextTree::instance().node(at).parent;
+  if (!values && record.kind == RangeKind::kKernel && names_kernel(above))
+    values = values_.take(record.thread, above, INT64_MIN, record.end_ns);
+  return values;
 }
 
 void EventBook::add_range(const RangeRecord &record, const Epoch &epoch,

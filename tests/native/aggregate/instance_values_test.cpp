@@ -150,6 +150,37 @@ TEST(metadata_of_a_launch_are_the_values_of_its_kernel) {
   CHECK_EQ(values_of(phase, 5), "flops=30 ");
 }
 
+TEST(values_of_a_scope_are_not_those_of_what_is_launched_in_it) {
+  TimelineSession session;
+  {
+    TimedScope scope("s");
+    add(metric("m", int64_t{1}));
+    uint64_t id = next_correlation_id();
+    sink().launched(id, LaunchKind::kKernel, 0);
+    sink().returned(id);
+    run_kernel(id);
+    OpenRange range = enter_range("interpreted", FrameKind::kKernel);
+    exit_range(range, RangeKind::kKernel, {TickClock::now_ns(), 1, 1}, -1);
+  }
+  const KeptEvents::Phase &phase = session.events();
+  CHECK_EQ(described(phase), "launch s/raw; kernel s/raw; interpreted s/interpreted; scope s");
+  CHECK_EQ(values_of(phase, 1) + values_of(phase, 2), "");
+  CHECK_EQ(values_of(phase, 3), "m=1 ");
+}
+
+TEST(metadata_of_an_interpreted_launch_are_the_values_of_its_kernel) {
+  TimelineSession session;
+  ShadowStack &stack = this_thread().stack;
+  stack.push(hashed("pretty"), FrameKind::kKernel, situation());
+  add(metric("flops", int64_t{8}));
+  OpenRange range = enter_range("raw", FrameKind::kKernel);
+  exit_range(range, RangeKind::kKernel, {TickClock::now_ns(), 1, 1}, -1);
+  stack.pop(situation());
+  const KeptEvents::Phase &phase = session.events();
+  CHECK_EQ(described(phase), "interpreted pretty");
+  CHECK_EQ(values_of(phase, 0), "flops=8 ");
+}
+
 TEST(an_open_scope_shows_its_values_too) {
   TimelineSession session;
   TimedScope scope("s");
