@@ -14,13 +14,11 @@ SessionEvents::Phase *SessionEvents::find(uint32_t number) {
   return newest_;
 }
 
-uint32_t SessionEvents::number(Phase &phase, const CallPathTree &tree, NodeIndex node) {
+void SessionEvents::bring(Phase &phase, const CallPathTree &tree, NodeIndex node) {
   for (; phase.announced < node; ++phase.announced) { // parents stand before their children
     const TreeNode &fresh = tree.nodes()[phase.announced + 1];
-    uint32_t parent = fresh.parent;
-    phase.batch.nodes.push_back({parent, fresh.name, fresh.kind});
+    phase.batch.nodes.push_back({fresh.parent, fresh.name, fresh.kind});
   }
-  return node;
 }
 
 bool SessionEvents::add(uint32_t number_of_phase, const CallPathTree &tree, TimelineEvent event,
@@ -30,7 +28,7 @@ bool SessionEvents::add(uint32_t number_of_phase, const CallPathTree &tree, Time
     ++lost_;
     return true;
   }
-  event.node = number(*phase, tree, event.node);
+  bring(*phase, tree, event.node);
   if (values && !values->values.empty()) {
     phase->batch.values.push_back(*values);
     event.values = static_cast<uint32_t>(phase->batch.values.size());
@@ -52,7 +50,7 @@ bool SessionEvents::add(uint32_t number_of_phase, const CallPathTree &tree, Time
     lost_scopes_ += scopes.instances.size();
     return true;
   }
-  scopes.kernel = number(*phase, tree, scopes.kernel);
+  bring(*phase, tree, scopes.kernel);
   phase->scope_bytes += sizeof(scopes) + scopes.programs.size() * sizeof(TimelineProgram) +
                         scopes.instances.size() * sizeof(TimelineScope);
   phase->batch.kernel_scopes.push_back(std::make_shared<const TimelineLaunch>(std::move(scopes)));
@@ -79,9 +77,8 @@ void SessionEvents::hold(uint32_t number_of_phase, const CallPathTree &tree,
     ++lost_;
     return;
   }
-  TimelineEvent &held = phase->held[event.launch];
-  held = event;
-  held.node = number(*phase, tree, event.node);
+  bring(*phase, tree, event.node);
+  phase->held.insert_or_assign(event.launch, event);
 }
 
 bool SessionEvents::returned(uint64_t launch, int64_t returned_ns) {
@@ -153,7 +150,7 @@ void SessionEvents::end_phase(uint32_t number_of_phase) {
   ended_ = std::max(ended_, number_of_phase + 1);
 }
 
-void SessionEvents::restart(uint32_t number_of_phase) {
+void SessionEvents::forget_phase(uint32_t number_of_phase) {
   newest_ = nullptr;
   phases_.erase(number_of_phase);
 }

@@ -46,8 +46,9 @@ public:
   void push();
   /// Hands over the last of the phase: calls that did not return end when they began.
   void end_phase(uint32_t phase);
-  /// The phase was cleared: what there is of it vanishes, and its sink begins it anew.
-  void restart(uint32_t phase);
+  /// Forgets what was not handed over. The phase goes on with an empty tree, of which the sink
+  /// knows nothing.
+  void forget_phase(uint32_t phase);
   /// Events that found no room since the last call, and scopes inside kernels.
   uint64_t take_lost() { return std::exchange(lost_, 0); }
   uint64_t take_lost_scopes() { return std::exchange(lost_scopes_, 0); }
@@ -56,7 +57,7 @@ private:
   struct Phase {
     EventBatch batch;
     size_t scope_bytes = 0; ///< of scopes inside kernels in the batch
-    uint32_t announced = 0; ///< nodes of this tree
+    uint32_t announced = 0; ///< nodes that were brought
     std::unordered_set<uint32_t> threads;
     uint32_t newest_thread = kNoThread;
     std::set<std::pair<uint32_t, int64_t>> open;      ///< thread and start of scopes shown open
@@ -65,8 +66,8 @@ private:
 
   /// Null when the phase has ended: who comes now is lost.
   Phase *find(uint32_t phase);
-  /// Number of the node for the sink; brings what it lacks.
-  static uint32_t number(Phase &phase, const CallPathTree &tree, NodeIndex node);
+  /// Has the batch bring the nodes up to this one that the sink lacks.
+  static void bring(Phase &phase, const CallPathTree &tree, NodeIndex node);
   bool append(uint32_t number, Phase &phase, const TimelineEvent &event);
   void hand_over(uint32_t number, Phase &phase);
 

@@ -87,7 +87,7 @@ public:
     newest_ = nullptr;
     phases_.erase(phase);
     if (events_)
-      events_->restart(phase);
+      events_->forget_phase(phase);
   }
 
   ContextSource source() const { return source_; }
