@@ -70,6 +70,7 @@ class WorkerOrders:
         autostart: What the controller would have told other children.
         controller: Process number of the controller.
         devices: GPUs of which each worker takes one, as CUDA names them; empty leaves them alone.
+        trace_formats: Formats of the worker's own timeline; empty for none.
     """
 
     folder: str
@@ -84,6 +85,7 @@ class WorkerOrders:
     autostart: str | None
     controller: int
     devices: tuple[str, ...] = ()
+    trace_formats: tuple[str, ...] = ()
 
     @classmethod
     def take(cls) -> WorkerOrders | None:
@@ -92,7 +94,7 @@ class WorkerOrders:
         if text is None or _WORKER_ID not in os.environ:
             return None
         fields = json.loads(text)
-        listed = {name: tuple(fields[name]) for name in ("command", "devices")}
+        listed = {name: tuple(fields[name]) for name in ("command", "devices", "trace_formats")}
         orders = cls(**{**fields, **listed})
         if orders.controller == os.getpid():
             return None
@@ -142,11 +144,14 @@ class WorkerOrders:
                 mode=self.mode,
                 hook=self.hook,
                 command=self.command,
+                data="trace" if self.trace_formats else "tree",
+                trace_formats=self.trace_formats,
             )
         )
+        formats = (*_PART_FORMATS, *self.trace_formats)
         flags.command_line = self.command_line
-        watch_outputs(session, _PART_FORMATS, ends_by_signal=True)
-        return RunSession(session, _PART_FORMATS)
+        watch_outputs(session, formats, ends_by_signal=True)
+        return RunSession(session, formats)
 
 
 class WorkerEnd:
@@ -185,11 +190,17 @@ class WorkerParts:
 
     Raises:
         OutputError: There is no place for the parts.
+        UsageError: The session writes phases while it records, which parts cannot.
     """
 
     def __init__(self, session: Session, *, interpret: bool, devices: tuple[str, ...] = ()) -> None:
         from proton_bench.capture.watch import expect_parts
 
+        if session.plan.flushing is not None:
+            raise UsageError(
+                "periodic_flushing does not fit the workers of pytest-xdist, whose profiles become "
+                "one: record without it, or run without -n"
+            )
         self._session = session
         self._folder = _make_folder(session.path)
         expect_parts(session.id)
@@ -246,6 +257,7 @@ class WorkerParts:
             return self._kept("the session of this run is over")
         from proton_bench.testrun.parts import read_parts
 
+        self._keep_timelines()
         parts = read_parts(self._folder, self._workers)
         lost = {name: len(self._tests[name]) for name in parts.missing if self._tests[name]}
         notes = [*parts.problems, *(_missing(name, count) for name, count in lost.items())]
@@ -254,6 +266,17 @@ class WorkerParts:
         else:
             self._remove()
         return notes
+
+    def _keep_timelines(self) -> None:
+        """Put timelines of workers beside the output, also what is left of one that was killed."""
+        from proton_bench.capture.output_format import TRACE_FORMATS, suffix_of
+
+        suffixes = [f".{suffix_of(name)}" for name in TRACE_FORMATS]
+        found = [path for name in self._workers for path in self._folder.glob(f"{name}.*")]
+        for path in found:
+            if path.suffix in suffixes:
+                with contextlib.suppress(OSError):
+                    path.replace(f"{self._session.path}.{path.name}")
 
     def _adopt(self, found: Profile | None, lost: dict[str, int], *, keep: bool) -> None:
         from proton_bench.capture.adopted import AdoptedProfile
@@ -267,6 +290,7 @@ class WorkerParts:
 
     def _orders(self, *, interpret: bool) -> WorkerOrders:
         from proton_bench.capture.compat import CompatFinder
+        from proton_bench.capture.options import STDOUT
         from proton_bench.flags import flags
 
         plan = self._session.plan
@@ -283,6 +307,8 @@ class WorkerParts:
             autostart=self._autostart,
             controller=os.getpid(),
             devices=self._devices,
+            # Parts of a run on standard output lie in a folder that is removed.
+            trace_formats=() if self._session.path == STDOUT else plan.trace_formats,
         )
 
     def _kept(self, reason: str) -> list[str]:

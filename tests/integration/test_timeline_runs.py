@@ -25,6 +25,15 @@ SCOPED = """
         with proton.scope("inner", metrics={"items": 3}):
             pass
 """
+WORK = """
+    import proton_bench as proton
+    import pytest
+
+    @pytest.mark.parametrize("number", range(3))
+    def test_work(number):
+        with proton.scope(f"work {number}"):
+            pass
+"""
 # The target waits for the file, recording all the while.
 UNTIL_FLUSHED = """
     from pathlib import Path
@@ -210,3 +219,28 @@ def test_phases_of_a_run_are_written_while_it_runs(
 
     assert done.returncode == 0, done.stderr
     assert written(tmp_path) == {f"x.part_{phase}.proton" for phase in range(4)}
+
+
+@pytest.mark.slow
+def test_workers_of_a_test_run_have_timelines_of_their_own(tmp_path: Path, proton: Run) -> None:
+    pytest.importorskip("xdist")
+    (tmp_path / "test_x.py").write_text(source(WORK))
+    words = ("-n", "x", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "test_x.py")
+    unset = {"PYTEST_XDIST_WORKER": "", "PYTEST_ADDOPTS": ""}
+    done = proton("-b", "cpu", "-d", "trace", *words, **unset)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = {name for path in tmp_path.glob("x.gw*.chrome_trace") for name in names(path)}
+    assert {"work 0", "work 1", "work 2"} <= shown
+    assert len(list(tmp_path.glob("x.gw*.pftrace"))) == 2
+    assert not list(tmp_path.glob("x.parts-*"))
+
+
+def test_workers_cannot_write_phases_meanwhile(tmp_path: Path, proton: Run) -> None:
+    pytest.importorskip("xdist")
+    (tmp_path / "test_x.py").write_text(source(WORK))
+    words = ("-n", "x", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "test_x.py")
+    done = proton("-b", "cpu", "-m", "periodic_flushing", *words, PYTEST_ADDOPTS="")
+
+    assert done.returncode != 0
+    assert "periodic_flushing does not fit the workers" in done.stdout + done.stderr
