@@ -102,12 +102,17 @@ class CapturePlan:
         """Formats that the end writes where nobody names one."""
         if self.flushing is not None:
             return (self.flushing.format,)
-        return default_formats(self.data, self.trace_formats)
+        return default_formats(self.data, self.asked.trace_formats)
+
+    @property
+    def has_own_trace(self) -> bool:
+        """Whether ``chrome_trace`` is that of scopes inside kernels alone, written at the end."""
+        return self.data == "trace" and _has_own_trace(self.backends)
 
     @property
     def writable_traces(self) -> tuple[str, ...]:
         """Formats of timelines that the end can write."""
-        own = ("chrome_trace",) if self.data == "trace" and _has_own_trace(self.backends) else ()
+        own = ("chrome_trace",) if self.has_own_trace else ()
         return tuple(dict.fromkeys((*own, *self.trace_formats)))
 
     @property

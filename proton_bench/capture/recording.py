@@ -293,8 +293,8 @@ def _start(plan: CapturePlan) -> Session:
         if plan.hook is not None:
             launch_hooks.switch_on(plan.hook)
             undo.callback(launch_hooks.switch_off_unused, [plan.hook])
-        is_trace = plan.data == "trace"
-        identifier = native.add_session(plan.path, plan.context, plan.records_wall, is_trace)
+        own_trace = plan.has_own_trace
+        identifier = native.add_session(plan.path, plan.context, plan.records_wall, own_trace)
         undo.callback(native.remove_session, identifier)
         write_meanwhile(identifier, plan)
         session = Session(identifier, plan, lease)

@@ -34,14 +34,19 @@ WORK = """
         with proton.scope(f"work {number}"):
             pass
 """
-# The target waits for the file, recording all the while.
+# The target waits until both files grew, recording all the while. What is written when a timeline
+# begins has some hundred bytes.
 UNTIL_FLUSHED = """
     from pathlib import Path
 
-    def record_until(name):
-        while not Path(name).exists() or b"again" not in Path(name).read_bytes():
-            with proton.scope("again"):
-                pass
+    def size(name):
+        return Path(name).stat().st_size if Path(name).exists() else 0
+
+    def record_until(*names):
+        while min(map(size, names)) < 2000:
+            for _ in range(1000):
+                with proton.scope("again"):
+                    pass
 """
 
 
@@ -100,7 +105,11 @@ def test_a_timeline_on_stdout_is_one_document(proton: Run, script: Callable[[str
 
 
 def test_a_killed_run_leaves_readable_partial_timelines(tmp_path: Path) -> None:
-    body = "record_until('x.partial.chrome_trace'); ready(); sit_in_c(ctypes.CDLL)"
+    body = """
+        record_until("x.partial.chrome_trace", "x.partial.pftrace")
+        ready()
+        sit_in_c(ctypes.CDLL)
+    """
     (tmp_path / "x.py").write_text(source(IN_C, UNTIL_FLUSHED, body))
 
     with started([*TRACE, "-n", "x", "x.py"], tmp_path) as running:

@@ -209,12 +209,13 @@ void Aggregator::complete(const TimelineRecord &record) noexcept {
     Epoch *epoch = find_epoch(record.at.epoch);
     if (!epoch)
       return;
-    for (const EpochMember &member : epoch->members)
+    for (const EpochMember &member : epoch->members) {
       if (member.tree->events())
         event_book.add_scopes(member, record);
-      else if (!member.tree->add_timeline(member.phase, record))
+      if (!member.tree->add_timeline(member.phase, record))
         losses[member.session][EventBook::kNoRoomForScopes] +=
             record.instances.size() + record.left_out;
+    }
   } catch (...) { // out of memory
     dropped({"timeline of a launch not stored", 1});
   }

@@ -44,9 +44,9 @@ public:
   void add_cycles(uint32_t phase, const CycleRecord &record);
   /// When they ran, if the session keeps that. False: there was no room.
   bool add_timeline(uint32_t phase, const TimelineRecord &record);
-  /// Whether it keeps that, and the phase's is not full.
+  /// Whether it writes that while it records, or keeps it and the phase's is not full.
   bool has_timeline_room(uint32_t number) {
-    return keeps_timeline_ && !phase(number).timeline.is_full();
+    return events_ || (keeps_timeline_ && !phase(number).timeline.is_full());
   }
   /// A record of a node of a graph that was launched so.
   NodeIndex add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,

@@ -71,3 +71,17 @@ def test_every_backend_of_the_session_must_record_timelines() -> None:
 
     with pytest.raises(UsageError, match="'fake' does not record data='trace'; choose from: tree"):
         plan_capture(SessionOptions(name="x", data="trace", backend="inside+fake"))
+
+
+@pytest.mark.usefixtures("traced")
+def test_scopes_inside_kernels_alone_have_both_formats_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROTON_BENCH_TRACE_FORMATS", "chrome_trace,perfetto")
+    session = proton.start(str(tmp_path / "x"), data="trace")
+    launch()
+    proton.finalize(session)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.chrome_trace", "x.pftrace"]
+    events = json.loads((tmp_path / "x.chrome_trace").read_text())["traceEvents"]
+    assert [event["name"] for event in events] == ["body", "k CTA0"]
