@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,12 @@ import msgspec
 from proton_bench.errors import UsageError
 from proton_bench.formats.base import corrupt, decoded, display_name, plain_map
 from proton_bench.formats.chrome_trace import opened_trace
-from proton_bench.formats.session_trace import is_session_trace, process_facts
+from proton_bench.formats.session_trace import (
+    dropped_records,
+    is_session_trace,
+    is_unfinished,
+    process_facts,
+)
 from proton_bench.formats.trace_event import TraceHead
 from proton_bench.formats.trace_inputs import TraceInput
 from proton_bench.formats.trace_split import Batch, split_trace
@@ -89,7 +95,7 @@ def survey_chrome(file: Path) -> TraceInput:
             "beside others; Triton 3.9.0, torch 2.4 and proton_bench write that"
         )
     told = process_facts(facts)
-    is_partial = facts.get("is_partial") is True
+    is_partial = is_session_trace(head) and is_unfinished(facts)
     return TraceInput(file, source, Origin.of(told, file.name, is_partial=is_partial), facts)
 
 
@@ -240,9 +246,17 @@ def _head(inputs: Sequence[TraceInput], base: int, ranks: dict[str, Any]) -> byt
         if found:
             facts[key] = found[0]
     if is_session_trace(TraceHead(facts=inputs[0].facts)):
-        facts["processes"] = [process_facts(each.facts) for each in inputs]
-    if ranks:
-        facts["ranks"] = ranks
-    if any(each.origin.is_partial for each in inputs):
-        facts["is_partial"] = True
+        told = [process_facts(each.facts) for each in inputs]
+        facts["processes"] = [
+            {key: value for key, value in each.items() if isinstance(value, int | str)}
+            for each in told
+        ]
+        dropped: Counter[str] = Counter()
+        for each in inputs:
+            dropped.update(dropped_records(each.facts))
+        facts["proton_bench"] = {
+            "is_partial": any(each.origin.is_partial for each in inputs),
+            "dropped": dict(dropped),
+            "provenance": {"ranks": ranks} if ranks else {},
+        }
     return _encode(facts)[:-1] + b',"traceEvents":[\n'

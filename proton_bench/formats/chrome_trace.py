@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -135,8 +134,7 @@ def _profile(stream: Readable, source: str) -> Profile:
                 reader = _reader_of(head, events, source)
             reader.add(events)
         chosen = reader if reader is not None else _reader_of(head, [], source)
-        found = chosen.profile(head)
-        return replace(found, partial=True) if head.facts.get("is_partial") is True else found
+        return chosen.profile(head)
     except (OverflowError, MemoryError) as error:
         raise corrupt(source, f"it holds more than this release can read: {error}") from None
 

@@ -25,7 +25,7 @@ BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 
 # Fields of TrackEvent.
 _CATEGORY_IID, _ANNOTATION, _LEGACY, _TYPE, _NAME_IID, _TRACK = 3, 4, 6, 9, 10, 11
-_CATEGORY, _NAME = 22, 23
+_CATEGORY, _NAME, _FLOW = 22, 23, 47
 # Of DebugAnnotation.
 _KEY_IID, _BOOL, _UINT, _INT, _DOUBLE, _STRING, _POINTER = 1, 2, 3, 4, 5, 6, 7
 _JSON, _KEY, _ENTRIES, _ELEMENTS, _STRING_IID = 9, 10, 11, 12, 17
@@ -47,6 +47,7 @@ class TrackEvent:
         category: Its first category.
         annotations: What is told of it, by name.
         is_legacy: It is told in the form of Chrome's old events.
+        flow: Number of the first arrow that begins or ends at it, 0 for none.
     """
 
     type: int
@@ -55,6 +56,7 @@ class TrackEvent:
     category: str
     annotations: dict[str, Any]
     is_legacy: bool = False
+    flow: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def read_event(content: bytes, sequence: Sequence) -> TrackEvent:
         category=_text(found, (_CATEGORY, _CATEGORY_IID), sequence.categories),
         annotations=annotations,
         is_legacy=_LEGACY in found,
+        flow=_number(found.get(_FLOW)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from proton_bench.formats.base import decoded, plain_map
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto_event import Track, TrackEvent
 from proton_bench.formats.perfetto_trace import PerfettoTrace, Slice
@@ -23,6 +24,8 @@ from proton_bench.profile.ranks import rank_gaps
 __all__ = ["SESSION_MARK", "PerfettoReader"]
 
 _SCOPES = {"scope": FrameKind.SCOPE, "metric": FrameKind.SCOPE, "test": FrameKind.TEST}
+# What repeats kernels, or tells of their insides.
+_IGNORED = frozenset(("graph_scope", "program", "kernel_scope"))
 _OPS = {"op": FrameKind.OP, "kernel": FrameKind.KERNEL}
 _WORK = {"kernel": FrameKind.KERNEL, "copy": FrameKind.COPY, "graph": FrameKind.GRAPH}
 _LAUNCH = "launch"
@@ -37,6 +40,8 @@ _KINDS = {"GPU": UNNAMED_KIND, "Device": UNNAMED_KIND, "CPU device": "CPU"}
 _MOST_PARENTS = 16
 _UNNAMED = "(unnamed)"
 _INT64 = range(2**63)
+_MOST = 2**62 - 1
+_decode_map = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 
 
@@ -83,8 +88,8 @@ class PerfettoReader:
             process.has_ended = False
         elif event.name == _END:
             process = self._processes.setdefault(sequence, _Process())
-            process.facts.update(event.annotations)
-            process.has_ended = event.annotations.get("is_partial") in (0, False, None)
+            process.has_ended = not event.annotations.get("is_partial")
+            process.facts.update(self._told_at_end(event.annotations))
 
     def add_slice(self, found: Slice) -> None:
         """Take a slice that ended."""
@@ -93,6 +98,8 @@ class PerfettoReader:
             self.reading.drop("slice that ends before it starts: left out")
             return
         path = self._path(found.annotations.get(_STACK))
+        if path is not None and found.category in _IGNORED:
+            return
         if path is None:
             thread = self._session.timeline.number(found.track)
             name = found.name or _UNNAMED
@@ -107,8 +114,8 @@ class PerfettoReader:
     def _add_host_slice(self, found: Slice, path: tuple[str, ...]) -> None:
         session = self._session
         if found.category == _LAUNCH:
-            correlation = self._number(found.annotations, _CORRELATION)
-            if correlation:
+            correlation = self._correlation(found)
+            if correlation >= 0:
                 process = session.timeline.number(("process", found.sequence))
                 session.timeline.add_launch(process, correlation, 0, start_ns=found.start_ns)
         elif found.category in _OPS:
@@ -133,7 +140,7 @@ class PerfettoReader:
             path,
             Work(
                 process=self._session.timeline.number(("process", found.sequence)),
-                correlation=self._number(found.annotations, _CORRELATION) or -1,
+                correlation=self._correlation(found),
                 name=0,
                 kind=_WORK.get(found.category, FrameKind.KERNEL),
                 start_ns=found.start_ns,
@@ -174,6 +181,14 @@ class PerfettoReader:
             track = self.trace.tracks.get(track.parent)
         return None
 
+    def _correlation(self, found: Slice) -> int:
+        """Return what a launch and its work have in common, -1 for nothing.
+
+        Graphs tell the number of their launch; all else has one arrow.
+        """
+        told = self._number(found.annotations, _CORRELATION)
+        return told or (found.flow & _MOST if found.flow else -1)
+
     def _number(self, annotations: dict[str, Any], key: str, default: int = 0) -> int:
         found = annotations.get(key)
         return found if type(found) is int and found in _INT64 else default
@@ -190,16 +205,31 @@ class PerfettoReader:
             if match["rank"]:
                 found["rank"] = int(match["rank"])
         told = dict(event.annotations)
-        if "process_id" in told:
-            told["pid"] = told.pop("process_id")
-        return {**found, **told}
+        for name, ours in (("process_id", "pid"), ("process_name", "program")):
+            if name in told:
+                told[ours] = told.pop(name)
+        return plain_map({**found, **told}, self.reading.source)
+
+    def _told_at_end(self, annotations: dict[str, Any]) -> dict[str, Any]:
+        dropped = annotations.get("dropped")
+        for reason, count in (dropped if isinstance(dropped, dict) else {}).items():
+            if type(count) is int and count in _INT64:
+                self.reading.drop(reason, count)
+        told: dict[str, Any] = {}
+        provenance = annotations.get("provenance")
+        if isinstance(provenance, str):
+            told = decoded(lambda: _decode_map(provenance), self.reading.source)
+        drift_ns = annotations.get("clock_drift_ns")
+        if type(drift_ns) is int:
+            told["clock_drift_ns"] = drift_ns
+        return plain_map(told, self.reading.source)
 
     def process_facts(self) -> dict[str, Any]:
         """Return what the first session told of its process, and whether it ``is_partial``."""
         first = next(iter(self._processes.values()), None)
         if first is None:
             return {}
-        return {**_plain(first.facts), "is_partial": not first.has_ended}
+        return {**first.facts, "is_partial": not first.has_ended}
 
     def profile(self, *, is_cut: bool) -> tuple[Profile, bool]:
         """Return the profile of all that was added, and whether some of it is missing.
@@ -223,9 +253,12 @@ class PerfettoReader:
             "format": "perfetto",
         }
         if len(facts) == 1:
-            found.update(_plain(facts[0]))
+            found = {**facts[0], **found}
         elif facts:
-            found["parts"] = [_plain(each) for each in facts]
+            found["parts"] = [
+                {key: value for key, value in each.items() if isinstance(value, int | str)}
+                for each in facts
+            ]
             starts = [each["start_time_ns"] for each in facts if "start_time_ns" in each]
             if starts:
                 found["start_time_ns"] = min(starts)
@@ -241,7 +274,3 @@ class PerfettoReader:
 def _is_line(track: Track) -> bool:
     """Tell whether a track is a thread: one may be called like a device."""
     return track.thread_id is not None
-
-
-def _plain(facts: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in facts.items() if isinstance(value, int | str | float)}

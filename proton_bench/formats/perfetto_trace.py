@@ -45,6 +45,7 @@ class Slice:
         annotations: What is told of it.
         start_ns: Start, in nanoseconds of the trace's clock.
         end_ns: End.
+        flow: Number of the first arrow that begins or ends at it, 0 for none.
     """
 
     track: int
@@ -54,6 +55,7 @@ class Slice:
     annotations: dict[str, Any]
     start_ns: int
     end_ns: int
+    flow: int = 0
 
 
 class SliceReader(Protocol):
@@ -165,7 +167,9 @@ class PerfettoTrace:
             if event.annotations:
                 told = {**told, **event.annotations}
             self.reader.add_slice(
-                Slice(event.track, of, begun.name, begun.category, told, start_ns, at_ns)
+                Slice(
+                    event.track, of, begun.name, begun.category, told, start_ns, at_ns, begun.flow
+                )
             )
         elif event.type == INSTANT:
             self.reader.add_instant(event, sequence, at_ns)

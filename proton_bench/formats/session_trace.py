@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from proton_bench.formats.base import corrupt
@@ -14,7 +15,13 @@ from proton_bench.profile.device import UNNAMED_KIND
 from proton_bench.profile.frame import ROOT_NAME, FrameKind
 from proton_bench.profile.profile import Profile
 
-__all__ = ["SessionTraceReader", "is_session_trace", "process_facts"]
+__all__ = [
+    "SessionTraceReader",
+    "dropped_records",
+    "is_session_trace",
+    "is_unfinished",
+    "process_facts",
+]
 
 _SCOPES = {"scope": FrameKind.SCOPE, "metric": FrameKind.SCOPE, "test": FrameKind.TEST}
 _OPS = {"cpu_op": FrameKind.OP, "kernel": FrameKind.KERNEL}
@@ -25,6 +32,9 @@ _WORK = {
     "graph": FrameKind.GRAPH,
 }
 _LAUNCH = "cuda_runtime"
+# What repeats kernels, or tells of their insides.
+_IGNORED = frozenset(("program", "kernel_scope"))
+_END = "proton_bench"  # key of what the session told at its end
 _PROCESSES = "processes"  # of a merged trace: the facts of each
 _INT32, _INT64 = range(2**31), range(2**63)
 
@@ -51,10 +61,27 @@ def process_facts(facts: dict[str, Any]) -> dict[str, Any]:
         for key in ("rank", "local_rank", "world_size"):
             if type(distributed.get(key)) is int:
                 found[key] = distributed[key]
-    for key in ("ranks", _PROCESSES):
-        if key in facts:
-            found[key] = facts[key]
-    return found
+    if isinstance(facts.get(_PROCESSES), list):
+        found[_PROCESSES] = facts[_PROCESSES]
+    told = _told_at_end(facts).get("provenance")
+    return {**found, **told} if isinstance(told, dict) else found
+
+
+def is_unfinished(facts: dict[str, Any]) -> bool:
+    """Tell whether a session did not come to its end, from the keys beside its events."""
+    return _END not in facts or _told_at_end(facts).get("is_partial") is True
+
+
+def dropped_records(facts: dict[str, Any]) -> dict[str, int]:
+    """Return what a session lost, by reason."""
+    told = _told_at_end(facts).get("dropped")
+    counts = told.items() if isinstance(told, dict) else ()
+    return {key: count for key, count in counts if type(count) is int and count in _INT64}
+
+
+def _told_at_end(facts: dict[str, Any]) -> dict[str, Any]:
+    told = facts.get(_END)
+    return told if isinstance(told, dict) else {}
 
 
 class SessionTraceReader:
@@ -83,6 +110,8 @@ class SessionTraceReader:
             reading.drop("slice without a time, or of negative length: left out")
             return
         path = self._path(arguments.call_stack)
+        if event.cat in _IGNORED or (arguments.call_stack is None and event.cat in _SCOPES):
+            return  # a range of a graph has no path: its kernels tell the time
         device = self._integer(arguments.device, "device", _INT32)
         if not path:
             reading.drop("slice without a call path: left out")
@@ -152,4 +181,7 @@ class SessionTraceReader:
             ProfileFormatError: Numbers are not what they can be.
         """
         self._session.reading.provenance = process_facts(head.facts)
-        return self._session.profile(self._devices.table(), self._devices.host)
+        for reason, count in dropped_records(head.facts).items():
+            self._session.reading.drop(reason, count)
+        profile = self._session.profile(self._devices.table(), self._devices.host)
+        return replace(profile, partial=is_unfinished(head.facts))

@@ -126,21 +126,24 @@ class SessionTrace:
         end_ns: int,
         path: Sequence[str],
         category: str,
+        *,
+        launch: int = 0,
         **values: object,
     ) -> None:
-        """Add a slice without others inside."""
+        """Add a slice without others inside; a launch and its kernel have one number."""
         self.event(
-            BEGIN, track, start_ns, name=path[-1], category=category, path=path, values=values
-        )
+            BEGIN, track, start_ns, name=path[-1], category=category, path=path, values=values,
+            flow=(self.sequence << 32 ^ launch) + 2**63 if launch else 0,
+        )  # fmt: skip
         self.event(END, track, end_ns)
 
-    def finish(self, *, is_partial: bool = False) -> bytes:
+    def finish(self, *, is_partial: bool = False, told: dict[str, object] | None = None) -> bytes:
         self.event(
             INSTANT,
             self.process,
             self._now_ns,
             name="proton_bench: end of session",
-            values={"is_partial": int(is_partial)},
+            values={"is_partial": int(is_partial), **(told or {})},
         )
         return self.unfinished()
 

@@ -75,7 +75,8 @@ def head(
 
 def trace(events: Iterable[Event], rank: int | None = None, **facts: Any) -> bytes:
     """Return a whole file."""
-    return (unfinished(events, rank, **facts) + '],"is_partial":false}\n').encode()
+    end = '],"proton_bench":{"clock_drift_ns":0,"dropped":{},"is_partial":false}}\n'
+    return (unfinished(events, rank, **facts) + end).encode()
 
 
 def unfinished(events: Iterable[Event], rank: int | None = None, **facts: Any) -> str:

@@ -34,7 +34,7 @@ def write_tree(folder: Path, rank: int, *, name: str | None = None, time_ns: int
 def packets(rank: int) -> SessionTrace:
     trace = SessionTrace(rank, world_size=4, process_id=100 + rank)
     stream = trace.stream()
-    trace.slice(stream, 100, 150, ["step", "k"], "kernel", correlation=1)
+    trace.slice(stream, 100, 150, ["step", "k"], "kernel", launch=1)
     return trace
 
 

@@ -28,13 +28,13 @@ def recorded(**facts: Any) -> SessionTrace:
     trace.event(
         BEGIN, thread, 10, name="step", category="metric", path=["step"], values={"flops": "12.5"}
     )
-    trace.slice(thread, 20, 30, ["step", "k"], "launch", correlation=1)
+    trace.slice(thread, 20, 30, ["step", "k"], "launch", launch=1)
     trace.event(BEGIN, thread, 40, name="aten::mm", category="op", path=["step", "aten::mm"])
     trace.slice(thread, 50, 60, ["step", "aten::mm", "aten::fill"], "op")
     trace.event(END, thread, 70)
     trace.event(END, thread, 100)
-    trace.slice(stream, 110, 150, ["step", "k"], "kernel", correlation=1)
-    trace.slice(stream, 200, 230, ["step", "ncclDevKernel_AllReduce"], "kernel", correlation=2)
+    trace.slice(stream, 110, 150, ["step", "k"], "kernel", launch=1)
+    trace.slice(stream, 200, 230, ["step", "ncclDevKernel_AllReduce"], "kernel", launch=2)
     return trace
 
 
@@ -92,6 +92,36 @@ def test_facts_of_the_process_are_kept() -> None:
 
     assert (facts["rank"], facts["world_size"], facts["host"], facts["pid"]) == (2, 4, "h1", 9)
     assert facts["start_time_ns"] == START_NS
+
+
+def test_what_the_session_told_at_its_end_is_kept() -> None:
+    told = {"provenance": '{"command": ["x.py"], "host": "h2"}', "clock_drift_ns": 5}
+    profile = read(recorded(rank=1).finish(told=told))
+
+    facts = profile.provenance.to_plain()
+    assert (facts["command"], facts["host"], facts["rank"]) == (["x.py"], "h2", 1)
+    assert facts["clock_drift_ns"] == 5
+
+
+def test_rows_of_graphs_and_scopes_inside_kernels_are_no_rows() -> None:
+    trace = recorded()
+    stream = trace.track("Graph: Stream 7", parent=trace.stream())
+    for category in ("graph_scope", "program", "kernel_scope"):
+        trace.slice(stream, 300, 400, ["step", "inner"], category)
+
+    assert by_path(read(trace.finish()), "time (ns)") == by_path(
+        read(recorded().finish()), "time (ns)"
+    )
+
+
+def test_nodes_of_a_graph_are_found_by_the_number_of_its_launch() -> None:
+    trace = SessionTrace()
+    thread, stream = trace.thread(), trace.stream()
+    trace.slice(thread, 10, 20, ["g"], "launch", launch=3, correlation=3)
+    trace.slice(stream, 50, 60, ["g", "a"], "kernel", launch=3, correlation=3)
+    trace.slice(stream, 70, 80, ["g", "b"], "kernel", correlation=3)
+
+    assert by_path(read(trace.finish()), "launch_latency_sum (ns)") == {"g/a": 40}
 
 
 def test_a_session_without_its_end_is_partial() -> None:

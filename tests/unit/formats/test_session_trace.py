@@ -130,24 +130,44 @@ def test_what_a_killed_program_left_is_read_as_far_as_it_goes(is_packed: bool) -
             ]
 
 
+def test_what_the_session_told_at_its_end_is_kept() -> None:
+    told = b'"dropped":{"full":3},"provenance":{"command":["x.py"],"rank":2}'
+    profile = decode_profile(trace(step()).replace(b'"dropped":{}', told), NAME)
+
+    assert profile.dropped == {"full": 3}
+    assert profile.provenance.to_plain()["command"] == ["x.py"]
+    assert profile.provenance["rank"] == 2
+
+
+def test_a_file_without_its_end_is_partial_though_it_is_whole() -> None:
+    assert decode_profile(unfinished(step()).encode() + b"]}\n", NAME).partial
+
+
+def test_rows_of_graphs_and_scopes_inside_kernels_are_no_rows() -> None:
+    graph = event("scope", ["a"], 0, 5, tid=100_007)
+    graph["args"] = {"correlation": 5}
+    inside = event("kernel_scope", ["step", "k", "load"], 0, 5, device=0)
+    profile = read([graph, inside, *step()])
+
+    assert by_path(profile, "time (ns)") == by_path(read(step()), "time (ns)")
+    assert profile.dropped == {}
+
+
 def test_only_a_file_called_partial_may_be_cut_off() -> None:
     with pytest.raises(ProfileFormatError, match="ends too early"):
         decode_profile(unfinished(step()).encode(), NAME)
 
 
 def test_what_has_no_place_is_counted() -> None:
-    nameless = event("scope", ["a"], 0, 5)
-    nameless["args"] = {}
     profile = read(
         [
-            nameless,
             event("other", ["b"], 0, 5),
             event("scope", ["c"], 0, -5),
             event("other", ["d"], 0, 5, device=0),
         ]
     )
 
-    assert sum(profile.dropped.values()) == 4
+    assert sum(profile.dropped.values()) == 3
     assert len(profile) == 1
 
 

@@ -128,7 +128,7 @@ def test_what_a_killed_rank_left_is_merged_as_far_as_it_goes(tmp_path: Path) -> 
     document = chrome(whole, partial)
 
     assert len(slices(document)) == 2 * len([e for e in step() if e["ph"] == "X"])
-    assert document["is_partial"] is True
+    assert document["proton_bench"]["is_partial"] is True
     assert names(document)[1] == "rank 1 host node process 7 partial"
 
 
@@ -211,7 +211,7 @@ def recorded(rank: int, **facts: Any) -> SessionTrace:
     found = SessionTrace(rank, world_size=4, process_id=100 + rank, **facts)
     thread, stream = found.thread(), found.stream()
     found.slice(thread, 10, 90, ["step"], "scope")
-    found.slice(stream, 100, 150, ["step", "k"], "kernel", correlation=1)
+    found.slice(stream, 100, 150, ["step", "k"], "kernel", launch=1)
     return found
 
 
