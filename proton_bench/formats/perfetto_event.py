@@ -34,6 +34,7 @@ _UUID, _TRACK_NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
 _STATIC_NAME, _ATRACE_NAME = 10, 13
 _PID, _PROCESS_NAME, _TID, _THREAD_NAME = 1, 6, 2, 5
 _MOST_DEPTH = 16
+_SHORT, _MOST_KNOWN = 12, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def read_event(content: bytes, sequence: Sequence) -> TrackEvent:
     found: dict[int, int | bytes] = {}
     for number, value in read_fields(content):
         if number == _ANNOTATION and isinstance(value, bytes):
-            key, told = _annotation(value, sequence, 0)
+            key, told = sequence.annotations.get(value) or _read_annotation(value, sequence)
             annotations[key] = told
         else:
             found.setdefault(number, value)
@@ -103,6 +104,14 @@ def read_event(content: bytes, sequence: Sequence) -> TrackEvent:
         is_legacy=_LEGACY in found,
         flow=_number(found.get(_FLOW)),
     )
+
+
+def _read_annotation(content: bytes, sequence: Sequence) -> tuple[str, Any]:
+    """Read an annotation, and keep one that is short: call paths are told again and again."""
+    found = _annotation(content, sequence, 0)
+    if len(content) <= _SHORT and len(sequence.annotations) < _MOST_KNOWN:
+        sequence.annotations[content] = found
+    return found
 
 
 def _annotation(content: bytes, sequence: Sequence, depth: int) -> tuple[str, Any]:

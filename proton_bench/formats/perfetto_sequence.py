@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from proton_bench.formats.protobuf import DamagedMessage, read_fields
 
@@ -85,6 +86,7 @@ class Sequence:
         track: Track of events that name none.
         clocks: Clocks of its own.
         is_valid: Nothing that its packets count on was lost.
+        annotations: Short annotations that were read before, by their bytes.
     """
 
     number: int
@@ -96,11 +98,13 @@ class Sequence:
     track: int = 0
     clocks: dict[int, _Clock] = field(default_factory=dict)
     is_valid: bool = False
+    annotations: dict[bytes, tuple[str, Any]] = field(default_factory=dict)
 
     def clear(self) -> None:
         """Forget everything: what follows counts on nothing before."""
         for texts in (self.names, self.categories, self.keys, self.texts):
             texts.clear()
+        self.annotations.clear()
         self.clocks.clear()
         self.clock = self.track = 0
         self.is_valid = True

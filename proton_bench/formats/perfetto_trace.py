@@ -27,6 +27,11 @@ _CLOCK_SNAPSHOT, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT = 6, 8, 10, 11
 _INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE = 12, 13, 41, 42
 _CLOCK, _DEFAULTS, _DESCRIPTOR = 58, 59, 60
 _FLAG_CLEARED, _FLAG_NEEDS_STATE = 1, 2
+# What packets hold that changes how others are read.
+_STATE = frozenset(
+    (_CLOCK_SNAPSHOT, _INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE, _DEFAULTS, _DESCRIPTOR)
+)
+_BARE_END = b"\x48\x02"  # an event that is an end and says nothing else
 _MOST_SEQUENCES = 1 << 16
 _MOST_TRACKS = 1 << 22
 _MOST_OPEN = 4096  # slices of one track
@@ -104,12 +109,9 @@ class PerfettoTrace:
 
     def _add(self, packet: dict[int, int | bytes]) -> None:
         sequence = self._sequence(_number(packet, _SEQUENCE))
-        flags = _number(packet, _FLAGS)
-        if flags & _FLAG_CLEARED or _number(packet, _CLEARED):
-            sequence.clear()
-        if _number(packet, _LOST_BEFORE):
-            self.reading.drop("packets that the tool lost, at least", 1)
-        self._add_state(packet, sequence)
+        flags = _number(packet, _FLAGS) if _FLAGS in packet else 0
+        if not _STATE.isdisjoint(packet):
+            self._add_state(packet, sequence, is_cleared=bool(flags & _FLAG_CLEARED))
         event = packet.get(_TRACK_EVENT)
         if not isinstance(event, bytes):
             return
@@ -118,9 +120,18 @@ class PerfettoTrace:
             return
         told_ns, clock = _number(packet, _TIMESTAMP), _number(packet, _CLOCK)
         at_ns = sequence.time_ns(told_ns, clock, self._clocks)
-        self._add_event(read_event(event, sequence), sequence.number, at_ns)
+        if event == _BARE_END:
+            self._end(sequence.track, {}, at_ns)
+        else:
+            self._add_event(read_event(event, sequence), sequence.number, at_ns)
 
-    def _add_state(self, packet: dict[int, int | bytes], sequence: Sequence) -> None:
+    def _add_state(
+        self, packet: dict[int, int | bytes], sequence: Sequence, *, is_cleared: bool
+    ) -> None:
+        if is_cleared or _number(packet, _CLEARED):
+            sequence.clear()
+        if _number(packet, _LOST_BEFORE):
+            self.reading.drop("packets that the tool lost, at least", 1)
         for number, take in (
             (_DEFAULTS, sequence.take_defaults),
             (_INTERNED, sequence.take_interned),
@@ -158,21 +169,20 @@ class PerfettoTrace:
                 stack.pop(0)
             stack.append((event, sequence, at_ns))
         elif event.type == END:
-            opened = self._open.get(event.track)
-            if not opened:
-                self.reading.drop("end of a slice that did not begin: left out")
-                return
-            begun, of, start_ns = opened.pop()
-            told = begun.annotations
-            if event.annotations:
-                told = {**told, **event.annotations}
-            self.reader.add_slice(
-                Slice(
-                    event.track, of, begun.name, begun.category, told, start_ns, at_ns, begun.flow
-                )
-            )
+            self._end(event.track, event.annotations, at_ns)
         elif event.type == INSTANT:
             self.reader.add_instant(event, sequence, at_ns)
+
+    def _end(self, track: int, annotations: dict[str, Any], at_ns: int) -> None:
+        opened = self._open.get(track)
+        if not opened:
+            self.reading.drop("end of a slice that did not begin: left out")
+            return
+        begun, sequence, start_ns = opened.pop()
+        told = {**begun.annotations, **annotations} if annotations else begun.annotations
+        self.reader.add_slice(
+            Slice(track, sequence, begun.name, begun.category, told, start_ns, at_ns, begun.flow)
+        )
 
 
 def _number(packet: dict[int, int | bytes], field_number: int) -> int:

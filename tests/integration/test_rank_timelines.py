@@ -1,0 +1,112 @@
+"""Timelines of four gloo ranks: what each holds, and all of them on one time base."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from integration.running import PATIENCE_S, started
+from integration.test_ranks import DIES, END, RANKS, TORCHRUN, TRAIN, ready_rank, run, write
+
+from proton_bench.formats.registry import read_profile
+from proton_bench.profile import Profile
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("torch")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+RECORD = ("-m", "proton_bench", "run", "-d", "trace", "-b", "cpu", "-n", "job", "train.py")
+FORMATS = ("pftrace", "chrome_trace")
+
+
+def sums(profile: Profile, metric: str) -> dict[tuple[str, ...], int]:
+    """Return the sum of a metric for each path, whatever its rows are."""
+    found: dict[tuple[str, ...], int] = {}
+    for row, value in enumerate(profile.column(metric).to_list()):
+        if isinstance(value, int):
+            path = profile.path(row)
+            found[path] = found.get(path, 0) + value
+    return found
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Record four ranks once, and return their folder."""
+    folder = tmp_path_factory.mktemp("ranks")
+    write(folder, TRAIN, END)
+    done = run(folder, *TORCHRUN, *RECORD)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_the_profile_of_a_timeline_is_the_tree_of_the_run(suffix: str, recorded: Path) -> None:
+    for rank in range(RANKS):
+        tree = read_profile(recorded / f"job.rank{rank}.proton")
+        timeline = read_profile(recorded / f"job.rank{rank}.{suffix}")
+
+        assert sums(timeline, "count") == sums(tree, "count")
+        times, expected = sums(timeline, "time (ns)"), sums(tree, "time (ns)")
+        assert times.keys() == expected.keys()
+        for path, counts in sums(tree, "count").items():
+            # Both ends of a slice are rounded to nanoseconds, nested ones' too.
+            assert abs(times[path] - expected[path]) <= 8 * counts
+        assert timeline.provenance["rank"] == rank
+        assert timeline.provenance["world_size"] == RANKS
+        assert not timeline.partial
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_four_ranks_make_one_timeline(suffix: str, recorded: Path, proton_here: Run) -> None:
+    files = sorted(recorded.glob(f"job.rank*.{suffix}"))
+
+    done = proton_here("merge", *files, "-o", f"all.{suffix}")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    merged = read_profile(Path(f"all.{suffix}"))
+    counts: dict[tuple[str, ...], int] = {}
+    for file in files:
+        for path, count in sums(read_profile(file), "count").items():
+            counts[path] = counts.get(path, 0) + count
+    assert sums(merged, "count") == counts
+    assert merged.provenance.to_plain()["ranks"]["present"] == list(range(RANKS))
+
+
+def test_ranks_are_labelled_and_reduce_at_the_same_time(recorded: Path, proton_here: Run) -> None:
+    proton_here("merge", *recorded.glob("job.rank*.chrome_trace"), "-o", "all.chrome_trace")
+
+    events = json.loads(Path("all.chrome_trace").read_text())["traceEvents"]
+    labels = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert sorted(label.split(" host ")[0] for label in labels.values()) == [
+        f"rank {rank}" for rank in range(RANKS)
+    ]
+    reduces = [e for e in events if e["ph"] == "X" and e["name"] == "reduce"]
+    steps = [
+        sorted((e for e in reduces if e["pid"] == pid), key=lambda e: float(e["ts"]))[-1]
+        for pid in labels
+    ]
+    # No rank leaves the last reduction before the last one has come.
+    assert max(e["ts"] for e in steps) < min(e["ts"] + e["dur"] for e in steps)
+
+
+def test_what_a_killed_rank_left_is_in_the_timeline(tmp_path: Path, proton_here: Run) -> None:
+    write(tmp_path, TRAIN, DIES)
+
+    with started((*TORCHRUN, *RECORD), tmp_path, PROTON_BENCH_PARTIAL_INTERVAL_S="0.2") as running:
+        process_id = ready_rank(running)
+        os.kill(process_id, signal.SIGKILL)
+        running.communicate(timeout=PATIENCE_S)
+
+    for suffix in FORMATS:
+        assert (tmp_path / f"job.rank2.partial.{suffix}").exists()
+        done = proton_here("merge", *tmp_path.glob(f"job.rank*.{suffix}"), "-o", f"all.{suffix}")
+        assert "rank 2 of 4 is partial" in done.stderr
+        assert read_profile(tmp_path / f"all.{suffix}").partial
+        alone = read_profile(tmp_path / f"job.rank2.partial.{suffix}")
+        assert alone.partial
+        assert ("step", "reduce") in {alone.path(row) for row in range(len(alone))}
