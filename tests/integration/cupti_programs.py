@@ -2,7 +2,9 @@
 
 Run by test_cupti_differential.py in a process of its own. ``FACE`` is ``upstream`` or ``ours``;
 ``NAME`` is one of ``PROGRAMS`` or the path of a recorded stream; ``OUT`` is the profile's path
-without its suffix. ``CUPTI_PROGRAM_MODE`` in the environment is the mode of our session.
+without its suffix. ``CUPTI_PROGRAM_MODE`` in the environment is the mode of our session,
+``CUPTI_PROGRAM_BACKEND`` its backends and ``CUPTI_PROGRAM_DATA`` what it records. For a
+timeline the device's clock is a little ahead of the host's, so that work follows its launch.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,9 +80,13 @@ class Ours:
         self._session: Any = None
 
     def start(self, path: str) -> None:
-        """Start a session on the cupti backend, in the mode of the environment."""
-        mode = os.environ.get("CUPTI_PROGRAM_MODE") or None
-        self._session = self._proton.start(path, backend="cupti", mode=mode)
+        """Start a session as the environment says."""
+        self._session = self._proton.start(
+            path,
+            backend=os.environ.get("CUPTI_PROGRAM_BACKEND", "cupti"),
+            data=os.environ.get("CUPTI_PROGRAM_DATA", "tree"),
+            mode=os.environ.get("CUPTI_PROGRAM_MODE") or None,
+        )
 
     def scope(self, name: str) -> Any:
         """Open a scope."""
@@ -110,6 +117,7 @@ class Ours:
 Face = Upstream | Ours
 NEEDS_PHASES = {"window", "graph"}
 UNSUPPORTED = 77
+_AHEAD_NS = 2_000_000_000
 
 
 def launches(face: Face, cupti: Cupti) -> None:
@@ -214,6 +222,15 @@ def graph(face: Face, cupti: Cupti) -> None:
                 cupti.graph_launch(executable, 7)
 
 
+def overlapping(face: Face, cupti: Cupti) -> None:
+    """Kernels of one stream that overlap, as those of a graph and of dependent launches do."""
+    start_ns = time.monotonic_ns() + 2 * _AHEAD_NS
+    with face.scope("outer"):
+        for number in range(6):
+            cupti.set_clock(start_ns + 400 * number)
+            cupti.launch_with(f"kernel {number % 2}", duration_ns=1000)
+
+
 def graph_clone(face: Face, cupti: Cupti) -> None:
     """Clones of a graph keep where it was captured."""
     cupti.capture_begin(7)
@@ -310,7 +327,7 @@ def make_late(cupti: Cupti) -> None:
 PROGRAMS: dict[str, Callable[[Face, Cupti], None]] = {
     program.__name__: program
     for program in (
-        *(launches, many, refused, ranges, threads, inherited, window, copies),
+        *(launches, many, refused, ranges, threads, inherited, window, copies, overlapping),
         *(graph, graph_clone, two_graphs, graph_update, graph_child, graph_late, graph_pause),
     )
 }
@@ -341,6 +358,8 @@ def main() -> None:
     cupti = Cupti()
     if name == "graph_late":
         make_late(cupti)
+    if os.environ.get("CUPTI_PROGRAM_DATA") == "trace":
+        cupti.set_clock(time.monotonic_ns() + _AHEAD_NS)
     face.start(output)
     if name in PROGRAMS:
         PROGRAMS[name](face, cupti)

@@ -1,4 +1,4 @@
-"""Reads a timeline in Chrome's format the plain way, for comparison with the tree of the same run."""
+"""Reads a timeline in Chrome's format the plain way, to compare it with the tree of its run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ class ChromeTimeline:
 
     def __init__(self, path: Path) -> None:
         content = path.read_bytes()
-        self.facts = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+        text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        self.facts = json.loads(text, parse_float=Decimal)  # every digit of a time counts
         events = self.facts.pop("traceEvents")
         lanes = {
             event["tid"]: event["args"]["name"]
@@ -90,7 +92,7 @@ class ChromeTimeline:
         return {path: (count, time_ns) for path, (count, time_ns) in found.items()}
 
     def crossing(self) -> list[tuple[Slice, Slice]]:
-        """Return pairs of one lane that overlap without one lying in the other: viewers drop them."""
+        """Return pairs of one lane that overlap and do not nest: viewers drop them."""
         found = []
         for lane in {each.lane for each in self.slices}:
             opened: list[Slice] = []
@@ -120,23 +122,19 @@ class ChromeTimeline:
 def work_of(profile: Profile) -> Sums:
     """Return count and time of every kernel and copy in a profile, by path."""
     times, counts = profile.columns.get("time (ns)"), profile.columns.get("count")
-    if times is None or counts is None:
-        return {}
-    return {
-        profile.path(row): (int(counts.get(row)), int(times.get(row)))
-        for row in range(1, len(profile))
-        if counts.get(row)
-    }
+    found: dict[Path_, list[int]] = defaultdict(lambda: [0, 0])
+    for row in range(1, len(profile)) if times is not None and counts is not None else ():
+        if counts.get(row):  # variants of a kernel have rows of their own
+            found[profile.path(row)][0] += int(counts.get(row))
+            found[profile.path(row)][1] += int(times.get(row))
+    return {path: (count, time_ns) for path, (count, time_ns) in found.items()}
 
 
 def walls_of(profile: Profile) -> dict[Path_, int]:
     """Return how long each scope was open, all its instances together, by path."""
     walls = profile.columns.get("wall (ns)")
-    if walls is None:
-        return {}
-    return {
-        profile.path(row): int(walls.get(row)) for row in range(1, len(profile)) if walls.get(row)
-    }
+    rows = range(1, len(profile)) if walls is not None else ()
+    return {profile.path(row): int(walls.get(row)) for row in rows if walls.get(row)}
 
 
 def _slice(event: dict[str, Any], lanes: dict[int, str]) -> Slice:
@@ -146,5 +144,5 @@ def _slice(event: dict[str, Any], lanes: dict[int, str]) -> Slice:
     return Slice(event["name"], event["cat"], lane, start_ns, end_ns, event["args"])
 
 
-def _ns(microseconds: float) -> int:
-    return round(microseconds * 1000)
+def _ns(microseconds: Decimal | int) -> int:
+    return int(microseconds * 1000)

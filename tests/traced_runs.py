@@ -1,0 +1,77 @@
+"""Runs that record a timeline and its tree: programs and recorded streams on the doubles."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from fakes.doubles import Doubles
+from reference.chrome_timeline import ChromeTimeline
+
+from proton_bench.formats.registry import read_profile
+from proton_bench.profile import Profile
+
+_PROGRAMS = Path(__file__).parent / "integration" / "cupti_programs.py"
+_STREAMS = Path(__file__).parent / "data" / "cupti"
+
+
+@dataclass(frozen=True)
+class TracedRun:
+    """The files of a run.
+
+    Attributes:
+        name: Their path without a suffix.
+    """
+
+    name: Path
+
+    @property
+    def chrome(self) -> Path:
+        """The timeline in Chrome's format."""
+        return self.name.with_suffix(".chrome_trace")
+
+    @property
+    def perfetto(self) -> Path:
+        """The timeline in Perfetto's format."""
+        return self.name.with_suffix(".pftrace")
+
+    @property
+    def tree(self) -> Profile:
+        """What the run's tree says."""
+        return read_profile(self.name.with_suffix(".proton"))
+
+    @property
+    def timeline(self) -> ChromeTimeline:
+        """What the timeline says, read the plain way."""
+        return ChromeTimeline(self.chrome)
+
+
+def trace_program(what: str, doubles: Doubles, folder: Path, **variables: str) -> TracedRun:
+    """Record a program of cupti_programs.py, or a stream of tests/data/cupti, with a timeline.
+
+    Args:
+        what: Name of the program, or of the stream with the suffix ``.cupti``.
+        doubles: Of libcupti and libcuda.
+        folder: Where files go.
+        **variables: Of the environment, beside those that ask for a timeline.
+    """
+    output = folder / "traced"
+    if what.endswith(".cupti"):
+        stream, what = _STREAMS / f"{what}.gz", str(folder / what)
+        Path(what).write_bytes(gzip.decompress(stream.read_bytes()))
+    environment = doubles.environment(
+        **{
+            "CUPTI_PROGRAM_BACKEND": "cupti+cpu",
+            "CUPTI_PROGRAM_DATA": "trace",
+            "PROTON_BENCH_NATIVE": "1",
+            "PROTON_BENCH_TRACE_FORMATS": "chrome_trace,perfetto",
+            **variables,
+        }
+    )
+    command = [sys.executable, str(_PROGRAMS), "ours", what, str(output)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return TracedRun(output)
