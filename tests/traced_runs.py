@@ -5,16 +5,19 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from fakes.doubles import Doubles
+from fakes.stream_file import read_stream
 from reference.chrome_timeline import ChromeTimeline
 
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
 
 _PROGRAMS = Path(__file__).parent / "integration" / "cupti_programs.py"
+_AHEAD_NS = 2_000_000_000  # the device's clock, so that work follows its launch
 _STREAMS = Path(__file__).parent / "data" / "cupti"
 
 
@@ -59,15 +62,19 @@ def trace_program(what: str, doubles: Doubles, folder: Path, **variables: str) -
         **variables: Of the environment, beside those that ask for a timeline.
     """
     output = folder / "traced"
+    clock = {"CUPTI_PROGRAM_CLOCK_NS": str(time.monotonic_ns() + _AHEAD_NS)}
     if what.endswith(".cupti"):
         stream, what = _STREAMS / f"{what}.gz", str(folder / what)
         Path(what).write_bytes(gzip.decompress(stream.read_bytes()))
+        began_ns = dict(read_stream(stream).facts)["cupti_timestamp_ns"]
+        clock = {"CUPTI_PROGRAM_CLOCK_NS": began_ns, "PROTON_BENCH_CUPTI_CLOCK": "vendor"}
     environment = doubles.environment(
         **{
             "CUPTI_PROGRAM_BACKEND": "cupti+cpu",
             "CUPTI_PROGRAM_DATA": "trace",
             "PROTON_BENCH_NATIVE": "1",
             "PROTON_BENCH_TRACE_FORMATS": "chrome_trace,perfetto",
+            **clock,
             **variables,
         }
     )

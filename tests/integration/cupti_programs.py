@@ -3,8 +3,8 @@
 Run by test_cupti_differential.py in a process of its own. ``FACE`` is ``upstream`` or ``ours``;
 ``NAME`` is one of ``PROGRAMS`` or the path of a recorded stream; ``OUT`` is the profile's path
 without its suffix. ``CUPTI_PROGRAM_MODE`` in the environment is the mode of our session,
-``CUPTI_PROGRAM_BACKEND`` its backends and ``CUPTI_PROGRAM_DATA`` what it records. For a
-timeline the device's clock is a little ahead of the host's, so that work follows its launch.
+``CUPTI_PROGRAM_BACKEND`` its backends and ``CUPTI_PROGRAM_DATA`` what it records;
+``CUPTI_PROGRAM_CLOCK_NS`` is what the device's clock shows at first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,7 +116,6 @@ class Ours:
 Face = Upstream | Ours
 NEEDS_PHASES = {"window", "graph"}
 UNSUPPORTED = 77
-_AHEAD_NS = 2_000_000_000
 
 
 def launches(face: Face, cupti: Cupti) -> None:
@@ -224,7 +222,7 @@ def graph(face: Face, cupti: Cupti) -> None:
 
 def overlapping(face: Face, cupti: Cupti) -> None:
     """Kernels of one stream that overlap, as those of a graph and of dependent launches do."""
-    start_ns = time.monotonic_ns() + 2 * _AHEAD_NS
+    start_ns = int(os.environ.get("CUPTI_PROGRAM_CLOCK_NS", "0"))
     with face.scope("outer"):
         for number in range(6):
             cupti.set_clock(start_ns + 400 * number)
@@ -358,8 +356,8 @@ def main() -> None:
     cupti = Cupti()
     if name == "graph_late":
         make_late(cupti)
-    if os.environ.get("CUPTI_PROGRAM_DATA") == "trace":
-        cupti.set_clock(time.monotonic_ns() + _AHEAD_NS)
+    if "CUPTI_PROGRAM_CLOCK_NS" in os.environ:
+        cupti.set_clock(int(os.environ["CUPTI_PROGRAM_CLOCK_NS"]))
     face.start(output)
     if name in PROGRAMS:
         PROGRAMS[name](face, cupti)

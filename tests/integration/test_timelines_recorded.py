@@ -1,0 +1,68 @@
+"""Recorded streams in sessions that keep a timeline: same work, same times, same streams."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fakes.doubles import Doubles
+from fakes.fixtures import cupti_doubles
+from reference.chrome_timeline import WORK, work_of
+from traced_runs import trace_program
+
+from proton_bench.formats.registry import read_profile
+
+__all__ = ["cupti_doubles"]
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("proton_bench_plugins.cupti") is None,
+    reason="the cupti backend is not built",
+)
+
+STREAMS = ["compiled", "copies", "eager", "failing", "graph", "graph_changes", "graph_late"]
+STREAMS += ["graph_traced", "nvtx", "threads", "triton"]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("mode", ["", "copies=on"])
+def test_timeline_and_tree_tell_the_same(
+    stream: str, mode: str, cupti_doubles: Doubles, tmp_path: Path
+) -> None:
+    run = trace_program(f"{stream}.cupti", cupti_doubles, tmp_path, CUPTI_PROGRAM_MODE=mode)
+
+    timeline = run.timeline
+    expected = work_of(run.tree)
+    assert expected
+    assert timeline.sums(*WORK, "graph") == expected
+    assert timeline.crossing() == []
+    for file in (run.chrome, run.perfetto):
+        assert work_of(read_profile(file)) == expected
+
+
+def test_work_keeps_its_times_and_streams(cupti_doubles: Doubles, tmp_path: Path) -> None:
+    run = trace_program("triton.cupti", cupti_doubles, tmp_path)
+
+    work = run.timeline.of("kernel")
+    by_stream = Counter(each.arguments["stream"] for each in work)
+
+    assert by_stream == {13: 25, 17: 25, 7: 6}
+    assert all(each.lane.endswith(f"Stream {each.arguments['stream']}") for each in work)
+    starts = [each.start_ns for each in work]
+    assert max(starts) - min(starts) < 60_000_000_000
+    assert all(200 < each.duration_ns < 10_000_000 for each in work)
+
+
+def test_arrows_join_what_a_launch_and_its_work_have_in_common(
+    cupti_doubles: Doubles, tmp_path: Path
+) -> None:
+    timeline = trace_program("threads.cupti", cupti_doubles, tmp_path).timeline
+
+    assert len(timeline.flows) == len(timeline.of("kernel"))
+    for call, work in timeline.flows:
+        assert call.category == "cuda_runtime"
+        assert call.arguments["correlation"] == work.arguments["correlation"]
+        assert call.path == work.path
+    threads = {(call.lane, work.lane) for call, work in timeline.flows}
+    assert len({lane for lane, _ in threads}) == 4
