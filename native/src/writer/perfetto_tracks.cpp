@@ -54,10 +54,11 @@ int64_t shown_process_id(const TraceFacts &facts) {
 }
 
 // Ranks of tracks among their siblings. Threads stand above devices; of a device graphs above
-// streams above processors.
+// streams above processors. Counters stand below all that ran.
 constexpr int64_t kDeviceRank = 1'000'000;
 constexpr int64_t kStreamRank = 1'000'000;
 constexpr int64_t kProcessorRank = 2'000'000;
+constexpr int64_t kCounterRank = 3'000'000;
 constexpr uint64_t kRanksOfKind = 1'000'000;
 
 int64_t rank_of(const TrackId &track) {
@@ -230,7 +231,12 @@ uint64_t PerfettoTracks::counter(const EventCounter &counter, PerfettoPackets &o
     uint64_t parent = counter.device < 0 ? process(out) : device(counter.device, out);
     name = counter.name; // keeps the key in use
     uuid = uuid_of(kCounters, counter.device, hash_of_text(name.text()), 0);
-    describe({.uuid = uuid, .parent = parent, .name = name.text(), .is_counter = true}, out);
+    describe({.uuid = uuid,
+              .parent = parent,
+              .name = name.text(),
+              .is_counter = true,
+              .rank = kCounterRank},
+             out);
   }
   return uuid;
 }
