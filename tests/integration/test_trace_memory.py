@@ -1,0 +1,73 @@
+"""Timelines of any length are recorded in the same memory, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes.doubles import Doubles
+from fakes.fixtures import cupti_doubles
+
+__all__ = ["cupti_doubles"]
+
+TESTS = Path(__file__).resolve().parents[1]
+PROGRAM = """
+import json, sys
+from pathlib import Path
+
+sys.path.append(sys.argv[1])
+from fakes.doubles import Cupti
+import proton_bench as proton
+from proton_bench import _native
+
+KERNELS, AT_ONCE, PER_SCOPE = 130_000, 10_000, 4
+gpu = Cupti()
+
+def resident_kb():
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+def launch(count):
+    for _ in range(count // PER_SCOPE):
+        with proton.scope("layer"):
+            gpu.bench(PER_SCOPE)
+    gpu.drain()
+    _native.settle_session(session)  # what the writer has not done yet is no growth
+    return resident_kb()
+
+session = proton.start("trace", backend="cupti", data="trace")
+levels_kb = [launch(AT_ONCE) for _ in range(KERNELS // AT_ONCE)]
+proton.deactivate(session)
+_native.settle_session(session)
+counts = _native.timeline_counts(session)
+proton.finalize(session)
+print(json.dumps({**counts, "kernels": KERNELS, "levels_kb": levels_kb}))
+"""
+# The last hundred thousand kernels make 225 000 events; held, they would take 14 MB.
+GROWTH_LIMIT_KB = 4096
+WARM = 3  # of the first levels: buffers of the device, of batches and of the encoder
+
+
+@pytest.mark.parametrize("format_name", ["perfetto", "chrome_trace"])
+def test_memory_is_level_while_a_timeline_grows(
+    cupti_doubles: Doubles, tmp_path: Path, format_name: str
+) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(TESTS)],
+        cwd=tmp_path,
+        env=cupti_doubles.environment(PROTON_BENCH_TRACE_FORMATS=format_name),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    kernels, levels_kb = found["kernels"], found["levels_kb"]
+    assert found["events"] == 2 * kernels + kernels // 4  # calls, kernels and scopes
+    assert found["lost"] == 0
+    assert levels_kb[-1] - levels_kb[WARM] < GROWTH_LIMIT_KB, levels_kb
