@@ -89,10 +89,8 @@ void write_phase(int session, uint32_t phase, py::object path, const std::string
 void bind_session(py::module_ &module) {
   module.def("add_session", &add_session, py::arg("name"), py::arg("context"),
              py::arg("records_wall"), py::arg("keeps_timeline") = false, py::pos_only());
-  module.def(
-      "activate_session", [](int id) { sessions().activate(id); }, Unlocked());
-  module.def(
-      "deactivate_session", [](int id) { sessions().deactivate(id); }, Unlocked());
+  module.def("activate_session", [](int id) { sessions().activate(id); }, Unlocked());
+  module.def("deactivate_session", [](int id) { sessions().deactivate(id); }, Unlocked());
   module.def("remove_session", &remove_session);
   module.def("session_exists", [](int id) { return sessions().exists(id); });
   module.def("session_active", [](int id) { return sessions().is_active(id); });
@@ -102,14 +100,10 @@ void bind_session(py::module_ &module) {
   module.def("set_provenance", [](int id, const py::bytes &encoded) {
     sessions().set_provenance(id, std::string(encoded));
   });
-  module.def(
-      "drain", [] { sessions().drain(); }, Unlocked());
-  module.def(
-      "advance_phase", [](int id) { return sessions().advance_phase(id); }, Unlocked());
-  module.def(
-      "current_phase", [](int id) { return sessions().current_phase(id); }, Unlocked());
-  module.def(
-      "live_phases", [](int id) { return sessions().live_phases(id); }, Unlocked());
+  module.def("drain", [] { sessions().drain(); }, Unlocked());
+  module.def("advance_phase", [](int id) { return sessions().advance_phase(id); }, Unlocked());
+  module.def("current_phase", [](int id) { return sessions().current_phase(id); }, Unlocked());
+  module.def("live_phases", [](int id) { return sessions().live_phases(id); }, Unlocked());
   module.def(
       "is_phase_complete",
       [](int id, uint32_t phase) { return sessions().is_phase_complete(id, phase); }, Unlocked());

@@ -94,8 +94,7 @@ void bind_watch(py::module_ &module) {
       Unlocked());
   module.def("begin_final_write", &begin_final_write, Unlocked());
   module.def("release_outputs", &release_outputs, Unlocked());
-  module.def(
-      "protected_count", [] { return OutputGuard::instance().count(); }, Unlocked());
+  module.def("protected_count", [] { return OutputGuard::instance().count(); }, Unlocked());
   module.def("start_watch", &start_watching, Unlocked());
   module.def("stop_watch", &stop_watch, Unlocked());
   module.def("is_watching", &is_watching);

@@ -87,7 +87,9 @@ TEST(a_thread_is_announced_once_in_each_phase) {
   for (int i = 0; i < 3; ++i)
     TimedScope scope("s");
   session.advance_phase();
-  { TimedScope scope("s"); }
+  {
+    TimedScope scope("s");
+  }
   CHECK_EQ(session.events(0).threads.size(), 1);
   CHECK_EQ(session.events(1).threads.size(), 1);
 }
@@ -141,7 +143,9 @@ TEST(a_scope_belongs_to_the_phase_in_which_it_ends) {
   TimelineSession session;
   {
     TimedScope outer("outer");
-    { TimedScope inner("first"); }
+    {
+      TimedScope inner("first");
+    }
     session.advance_phase();
     TimedScope inner("second");
   }
@@ -168,7 +172,9 @@ TEST(scopes_opened_before_the_session_are_not_its_events) {
   TimedScope outer("before");
   {
     TimelineSession session;
-    { TimedScope inner("inner"); }
+    {
+      TimedScope inner("inner");
+    }
     CHECK_EQ(described(session.end()), "scope inner");
   }
   before.listen();

@@ -51,7 +51,9 @@ TEST(a_scope_that_was_shown_open_is_not_shown_again_when_it_ends) {
     session.aggregator().event_book.add_open_scopes(session.member());
   }
   CHECK_EQ(described(session.events()), "scope s?");
-  { TimedScope scope("s"); }
+  {
+    TimedScope scope("s");
+  }
   CHECK_EQ(described(session.events()), "scope s?; scope s");
 }
 
@@ -68,7 +70,9 @@ TEST(what_comes_after_the_end_of_a_phase_is_counted_as_lost) {
   TimelineSession session;
   session.end();
   session.listen();
-  { TimedScope scope("s"); }
+  {
+    TimedScope scope("s");
+  }
   CHECK_EQ(described(session.events()), "");
   CHECK_EQ(session.lost(), 1);
 }
