@@ -20,8 +20,8 @@ public:
   GrowingFile(const GrowingFile &) = delete;
   GrowingFile &operator=(const GrowingFile &) = delete;
 
-  /// Writes the bytes behind those before, and the tail, which the next call overwrites. At any time
-  /// the file begins with what the call before left.
+  /// Writes the bytes behind those before, and the tail, which the next call overwrites. At any
+  /// time the file begins with what the call before left.
   void append(std::string_view bytes, std::string_view tail);
   /// Nothing more is appended: gives the descriptor back, where the file has a name.
   void close();
