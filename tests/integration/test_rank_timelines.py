@@ -97,7 +97,8 @@ def test_ranks_are_labelled_and_reduce_at_the_same_time(recorded: Path, proton_h
 def test_what_a_killed_rank_left_is_in_the_timeline(tmp_path: Path, proton_here: Run) -> None:
     write(tmp_path, TRAIN, DIES)
 
-    with started((*TORCHRUN, *RECORD), tmp_path, PROTON_BENCH_PARTIAL_INTERVAL_S="0.2") as running:
+    soon = {"PROTON_BENCH_PARTIAL_INTERVAL_S": "0.2", "PARTIALS": "proton chrome_trace pftrace"}
+    with started((*TORCHRUN, *RECORD), tmp_path, **soon) as running:
         process_id = ready_rank(running)
         os.kill(process_id, signal.SIGKILL)
         running.communicate(timeout=PATIENCE_S)

@@ -39,16 +39,17 @@ TRAIN = """
 END = """
     dist.destroy_process_group()
 """
-# Rank 2 records until all that it did so far was written, and is killed then.
+# Rank 2 records until all that it did so far was written to each file, and is killed then.
 DIES = """
-    import glob, signal
+    import signal
+    names = ["job.rank2.partial." + suffix for suffix in os.environ["PARTIALS"].split()]
+    first, now = {}, {}
+    while rank == 2 and not all(now.get(name, 0) > first.get(name, 0) for name in names):
+        with proton.scope("waits"):
+            torch.ones(4) + 1
+        now = {name: os.stat(name).st_mtime_ns for name in names if os.path.exists(name)}
+        first = {**now, **first}
     if rank == 2:
-        def sizes():
-            return {name: os.stat(name).st_size for name in glob.glob("job.rank2.partial.*")}
-        before = sizes()
-        while not sizes() or any(sizes()[name] <= before.get(name, 0) for name in sizes()):
-            with proton.scope("waits"):
-                torch.ones(4) + 1
         print("ready", os.getpid(), flush=True)
         signal.pause()
     dist.destroy_process_group()
@@ -120,7 +121,8 @@ def test_what_is_missing_of_a_killed_rank_is_said(tmp_path: Path, proton_here: R
     write(tmp_path, TRAIN, DIES)
     words = (*TORCHRUN, "-m", "proton_bench", "run", "-n", "job.proton", "train.py")
 
-    with started(words, tmp_path, PROTON_BENCH_PARTIAL_INTERVAL_S="0.2") as running:
+    soon = {"PROTON_BENCH_PARTIAL_INTERVAL_S": "0.2", "PARTIALS": "proton"}
+    with started(words, tmp_path, **soon) as running:
         process_id = ready_rank(running)
         os.kill(process_id, signal.SIGKILL)
         running.communicate(timeout=PATIENCE_S)
