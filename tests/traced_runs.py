@@ -17,7 +17,7 @@ from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
 
 _PROGRAMS = Path(__file__).parent / "integration" / "cupti_programs.py"
-_AHEAD_NS = 2_000_000_000  # the device's clock, so that work follows its launch
+_AHEAD_NS = 120_000_000_000  # the device's clock: work follows its launch, however slow that is
 _STREAMS = Path(__file__).parent / "data" / "cupti"
 
 
@@ -66,8 +66,8 @@ def trace_program(what: str, doubles: Doubles, folder: Path, **variables: str) -
     if what.endswith(".cupti"):
         stream, what = _STREAMS / f"{what}.gz", str(folder / what)
         Path(what).write_bytes(gzip.decompress(stream.read_bytes()))
-        began_ns = dict(read_stream(stream).facts)["cupti_timestamp_ns"]
-        clock = {"CUPTI_PROGRAM_CLOCK_NS": began_ns, "PROTON_BENCH_CUPTI_CLOCK": "vendor"}
+        now_ns = int(dict(read_stream(stream).facts)["cupti_timestamp_ns"]) - _AHEAD_NS
+        clock = {"CUPTI_PROGRAM_CLOCK_NS": str(now_ns), "PROTON_BENCH_CUPTI_CLOCK": "vendor"}
     environment = doubles.environment(
         **{
             "CUPTI_PROGRAM_BACKEND": "cupti+cpu",

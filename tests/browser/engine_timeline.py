@@ -66,9 +66,9 @@ class EngineTimeline:
         self.slices = {
             number: EngineSlice(
                 name,
-                _CATEGORIES.get(category, category),
+                _CATEGORIES.get(category, category) if number in stacks else "graph run",
                 *times_and_track,
-                path=tuple(stacks[number][1:]),
+                path=tuple(stacks.get(number, ())[1:]),
             )
             for number, name, category, *times_and_track in engine.query(_SLICES)
         }

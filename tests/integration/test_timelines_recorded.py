@@ -35,7 +35,7 @@ def test_timeline_and_tree_tell_the_same(
     timeline = run.timeline
     expected = work_of(run.tree)
     assert expected
-    assert timeline.sums(*WORK, "graph") == expected
+    assert timeline.sums(*WORK) == expected
     assert timeline.crossing() == []
     for file in (run.chrome, run.perfetto):
         assert work_of(read_profile(file)) == expected

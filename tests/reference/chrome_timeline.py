@@ -33,7 +33,7 @@ class Slice:
     @property
     def path(self) -> Path_:
         """Names from below the root to this."""
-        return tuple(self.arguments["call_stack"][1:])
+        return tuple(self.arguments.get("call_stack", ())[1:])  # runs of graphs have none
 
     @property
     def duration_ns(self) -> int:
@@ -141,7 +141,8 @@ def _slice(event: dict[str, Any], lanes: dict[int, str]) -> Slice:
     start_ns = _ns(event["ts"])
     end_ns = start_ns + _ns(event["dur"])
     lane = lanes[event["tid"]]
-    return Slice(event["name"], event["cat"], lane, start_ns, end_ns, event["args"])
+    category = "graph run" if lane.startswith("Graph") else event["cat"]
+    return Slice(event["name"], category, lane, start_ns, end_ns, event.get("args", {}))
 
 
 def _ns(microseconds: Decimal | int) -> int:
