@@ -1,11 +1,14 @@
 """Timelines of 120 000 kernels as files: python -m benchmarks.micro.trace_files.
 
-Fresh processes in turn record the same kernels on the double of libcupti, with our profiler in each
-of its two formats and with upstream's: kernels without a scope, and four launches to a scope of a
-layer, forty to one of a step. Bytes of the file, seconds of `finalize`, and processor time of the
-whole recording with everything that is encoded meanwhile. Ours always holds the calls that launched
-and a flow from each to its kernel; upstream's holds flows where there are scopes, and only from 3.9
-on.
+Fresh processes in turn record the same kernels, with our profiler in each of its two formats and
+with upstream's on the double of libcupti. Bytes of the file, seconds of `finalize`, and processor
+time of the whole recording with everything that is encoded meanwhile. Of each shape:
+
+kernels   without a scope. Ours shows the calls that launch, and a flow from each to its kernel, and
+          upstream does not: so ours is there a second time, with the same kernels taken from
+          outside, without calls.
+scopes    four launches to a scope of a layer, forty to one of a step. Upstream's has flows from
+          scopes to kernels from 3.9 on, before that kernels only.
 
 --upstream NAME=FOLDER measures the Triton that is installed there, as often as it is given; without
 it the one of this environment.
@@ -29,9 +32,13 @@ from benchmarks.interleaved import median, print_machine, print_row, ratio
 ROOT = Path(__file__).parents[2]
 KERNELS = 120_000
 SHAPES = ("kernels", "scopes")
-OURS = {"ours, .pftrace": "perfetto", "ours, .chrome_trace": "chrome_trace"}
-# Of upstream's version: highest ratio of bytes, and of seconds.
-BARS = {"3.6": (1 / 8, 1 / 3), "3.9": (1 / 4, None)}
+FORMATS = {".pftrace": "perfetto", ".chrome_trace": "chrome_trace"}
+OURS = {"ours": "ours", "ours, no calls": "outside"}  # name: tool
+# (shape, tool, upstream's version): highest ratio of bytes in .pftrace, and of seconds.
+BARS = {
+    ("kernels", "outside", "3.6"): (1 / 8, 1 / 3),
+    ("scopes", "ours", "3.9"): (1 / 4, None),
+}
 
 CHILD = """
 import json, os, random, sys, time
@@ -40,10 +47,13 @@ from pathlib import Path
 tool, shape, out, kernels, root = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
 sys.path.append(root + "/tests")
 from fakes.doubles import Cupti, Launch
-if tool == "ours":
+from_outside = tool == "outside"
+if tool != "upstream":
     import proton_bench as proton
+    from proton_bench import _native
     version = proton.__version__
-    start = lambda: proton.start(out, backend="cupti", data="trace")
+    backend = "cpu" if from_outside else "cupti"
+    start = lambda: proton.start(out, backend=backend, data="trace")
     finalize = proton.finalize
     enter, leave = proton.enter_scope, proton.exit_scope
 else:
@@ -63,10 +73,23 @@ launch, drain = gpu._functions["launch_as"], gpu._functions["drain"]
 NAMES = [f"{kind}_kernel_{n}" for kind in ("matmul", "softmax", "layer_norm_backward", "adamw")
          for n in range(6)] + ["void at::native::vectorized_elementwise_kernel<4, at::native::"
          "FillFunctor<float>, std::array<char*, 1ul>>(int, float, char*)"]
-made = [Launch(chance.choice(NAMES).encode(), int(chance.lognormvariate(9, 1)), 0, 1,
-               chance.choice((7, 7, 7, 13)), (chance.randrange(1, 512), 1, 1), (128, 1, 1),
-               0, 16, 652) for _ in range(5003)]
-pointers = [byref(each) for each in made]
+def made():
+    kind = chance.randrange(len(NAMES))
+    typical_us = 2 + kind * 3 % 17
+    return Launch(NAMES[kind].encode(), int(typical_us * 1000 * chance.lognormvariate(0, 0.05)),
+                  0, 1, chance.choice((7, 7, 7, 13)), (16 * kind + 1, 1, 1), (128, 1, 1), 0, 16,
+                  652)
+launches = [made() for _ in range(5003)]
+ends_ns = time.monotonic_ns()
+def emit(launch):
+    global ends_ns
+    begins_ns = ends_ns + 100
+    ends_ns = begins_ns + launch.duration_ns
+    _native.emit_kernel(_native.emit_launch(), launch.name.decode(), begins_ns, ends_ns,
+                        "CUDA", 0, launch.stream)
+if from_outside:
+    launch = emit
+pointers = launches if from_outside else [byref(each) for each in launches]
 with_scopes = shape == "scopes"
 
 session = start()
@@ -101,12 +124,14 @@ class Arm:
 
     Attributes:
         name: As it is printed.
-        tool: "ours" or "upstream".
+        tool: "ours", "outside" or "upstream".
+        suffix: Of its file.
         variables: Of the environment.
     """
 
     name: str
     tool: str
+    suffix: str
     variables: Mapping[str, str]
 
 
@@ -135,37 +160,46 @@ def record(arm: Arm, shape: str, *, kernels: int, environment: Mapping[str, str]
 def arms_of(upstream: Sequence[str]) -> list[Arm]:
     """Return the arms: ours, and a Triton for each NAME=FOLDER, or the one that is installed."""
     ours = [
-        Arm(name, "ours", {"PROTON_BENCH_TRACE_FORMATS": format_name})
-        for name, format_name in OURS.items()
+        Arm(f"{name}, {suffix}", tool, suffix, {"PROTON_BENCH_TRACE_FORMATS": format_name})
+        for name, tool in OURS.items()
+        for suffix, format_name in FORMATS.items()
     ]
-    theirs = [Arm("upstream", "upstream", {})] if not upstream else []
+    theirs = [Arm("upstream", "upstream", ".chrome_trace", {})] if not upstream else []
     for text in upstream:
         name, _, folder = text.partition("=")
         if not Path(folder, "triton").is_dir():
             raise SystemExit(f"--upstream {text}: {folder or 'nothing'} holds no package triton")
         path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
-        theirs.append(Arm(f"upstream {name}", "upstream", {"PYTHONPATH": path}))
+        variables = {"PYTHONPATH": path}
+        theirs.append(Arm(f"upstream {name}", "upstream", ".chrome_trace", variables))
     return [*ours, *theirs]
 
 
-def print_shape(shape: str, measured: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Print what the arms measured, then ours over each of upstream's."""
+Measured = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def print_shape(shape: str, arms: Sequence[Arm], measured: Measured) -> None:
+    """Print what the arms measured, then each of ours over each of upstream's."""
     print(f"\n{shape}")
-    for name, each in measured.items():
+    for arm in arms:
         size, seconds, cpu = (
-            median([one[key] for one in each]) for key in ("bytes", "finalize_s", "cpu_s")
+            median([one[key] for one in measured[arm.name]])
+            for key in ("bytes", "finalize_s", "cpu_s")
         )
-        print_row(
-            name, f"{size.middle / 1e6:.3f} MB, finalize {seconds:.3f} s, processor {cpu:.2f} s"
-        )
-    for name, each in measured.items():
-        if name in OURS:
-            continue
-        size_bar, seconds_bar = BARS.get(each[0]["version"].rpartition(".")[0], (None, None))
-        for ours in OURS:
-            for key, bar in (("bytes", size_bar), ("finalize_s", seconds_bar)):
-                figure = ratio([one[key] for one in measured[ours]], [one[key] for one in each])
-                print_row(f"{ours} : {name}, {key}", f"{figure:.4f}", f"{bar:.3f}" if bar else "")
+        figures = f"{size.middle / 1e6:.3f} MB, finalize {seconds:.3f} s, processor {cpu:.2f} s"
+        print_row(arm.name, figures)
+    for theirs in (arm for arm in arms if arm.tool == "upstream"):
+        version = measured[theirs.name][0]["version"].rpartition(".")[0]
+        for ours in (arm for arm in arms if arm.tool != "upstream"):
+            size_bar, seconds_bar = BARS.get((shape, ours.tool, version), (None, None))
+            bars = {
+                "bytes": size_bar if ours.suffix == ".pftrace" else None,
+                "finalize_s": seconds_bar,
+            }
+            for key, bar in bars.items():
+                both = ([one[key] for one in measured[arm.name]] for arm in (ours, theirs))
+                what = f"{ours.name} : {theirs.name}, {key}"
+                print_row(what, f"{ratio(*both):.4f}", f"{bar:.3f}" if bar else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -179,17 +213,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from fakes.doubles import doubles
 
     environment = doubles(ROOT / "build" / "doubles").environment()
-    order = arms_of(options.upstream)
+    arms = arms_of(options.upstream)
     print_machine()
     print(f"{options.rounds} rounds of {options.kernels} kernels")
     for shape in SHAPES:
-        measured: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in order}
+        # From outside there are no scopes: that is what ours without calls stands for.
+        chosen = [arm for arm in arms if shape == "kernels" or arm.tool != "outside"]
+        measured: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in chosen}
+        order = list(chosen)
         for _ in range(options.rounds):
             for arm in order:
                 figures = record(arm, shape, kernels=options.kernels, environment=environment)
                 measured[arm.name].append(figures)
             order.reverse()
-        print_shape(shape, measured)
+        print_shape(shape, chosen, measured)
 
 
 if __name__ == "__main__":
