@@ -24,9 +24,9 @@ bool EventLanes::has_room(Lane &lane, int64_t &start_ns, int64_t end_ns) {
 // The settled slice stands earlier in the file: where one begins when the new one ends, viewers
 // would close the settled one.
 bool EventLanes::has_gap(const Lane &lane, int64_t start_ns, int64_t end_ns) {
-  return start_ns >= lane.forgotten_ns &&
-         std::all_of(lane.recent.begin(), lane.recent.end(), [&](const Slice &settled) {
-           return settled.end_ns <= start_ns || end_ns < settled.start_ns;
+  return start_ns >= lane.recent.forgotten_ns() &&
+         !lane.recent.any_near(start_ns, end_ns, [&](const SliceTimes &settled) {
+           return settled.end_ns > start_ns && settled.start_ns <= end_ns;
          });
 }
 
@@ -37,16 +37,19 @@ bool EventLanes::nests_with_settled(const Lane &lane, int64_t &start_ns, int64_t
   bool is_shifted = true;
   while (is_shifted) {
     is_shifted = false;
-    for (const Slice &settled : lane.recent) {
+    bool is_too_far = lane.recent.any_near(shifted_ns, end_ns, [&](const SliceTimes &settled) {
       if (settled.start_ns > shifted_ns || settled.end_ns <= shifted_ns || settled.end_ns >= end_ns)
-        continue;
-      if (start_ns - settled.start_ns >= kMaxShiftNs)
         return false;
+      if (start_ns - settled.start_ns >= kMaxShiftNs)
+        return true;
       shifted_ns = settled.start_ns - 1;
       is_shifted = true;
-    }
+      return false;
+    });
+    if (is_too_far)
+      return false;
   }
-  bool ends_inside = std::any_of(lane.recent.begin(), lane.recent.end(), [&](const Slice &settled) {
+  bool ends_inside = lane.recent.any_near(shifted_ns, end_ns, [&](const SliceTimes &settled) {
     return shifted_ns < settled.start_ns && settled.start_ns <= end_ns && end_ns < settled.end_ns;
   });
   bool leaves_others =
@@ -87,13 +90,9 @@ std::optional<EventLanes::Place> EventLanes::place(const TrackId &track, int64_t
 
 void EventLanes::settle() {
   for (Lane &lane : lanes_) {
-    for (const Slice &slice : lane.placed) {
+    for (const SliceTimes &slice : lane.placed) {
       lane.settled_ns = std::max(lane.settled_ns, slice.end_ns);
-      lane.recent.push_back(slice);
-      if (lane.recent.size() <= kMaxRecent)
-        continue;
-      lane.forgotten_ns = std::max(lane.forgotten_ns, lane.recent.front().end_ns);
-      lane.recent.pop_front();
+      lane.recent.add(slice);
     }
     lane.placed.clear();
     lane.open.clear();

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <vector>
+
+#include "writer/settled_slices.h"
 
 namespace proton {
 
@@ -46,8 +47,7 @@ struct LaneId {
 /// beginning and end viewers would take for theirs, goes to another lane.
 class EventLanes {
 public:
-  static constexpr uint32_t kMaxLines = 64;  ///< of one track
-  static constexpr size_t kMaxRecent = 2048; ///< settled slices of a lane that are remembered
+  static constexpr uint32_t kMaxLines = 64; ///< of one track
   static constexpr int64_t kMaxShiftNs = 16;
 
   struct Place {
@@ -67,18 +67,13 @@ public:
   uint32_t size() const { return static_cast<uint32_t>(lanes_.size()); }
 
 private:
-  struct Slice {
-    int64_t start_ns = 0;
-    int64_t end_ns = 0;
-  };
   struct Lane {
     LaneId id;
-    std::vector<Slice> open;          ///< outermost first
-    int64_t closed_ns = INT64_MIN;    ///< newest end since `settle`
-    std::vector<Slice> placed;        ///< since `settle`
-    std::deque<Slice> recent;         ///< settled
-    int64_t settled_ns = INT64_MIN;   ///< newest end of those that are settled
-    int64_t forgotten_ns = INT64_MIN; ///< newest end of those that are not in `recent` any more
+    std::vector<SliceTimes> open;   ///< outermost first
+    int64_t closed_ns = INT64_MIN;  ///< newest end since `settle`
+    std::vector<SliceTimes> placed; ///< since `settle`
+    SettledSlices recent;
+    int64_t settled_ns = INT64_MIN; ///< newest end of those that are settled
   };
   struct TrackHash {
     size_t operator()(const TrackId &track) const noexcept { return hash_of(track); }
