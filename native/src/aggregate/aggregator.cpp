@@ -122,6 +122,8 @@ void Aggregator::complete(std::span<const CopyRecord> copies) noexcept {
 }
 
 void Aggregator::add_kernel(const KernelRecord &record) {
+  if (kernel_times_.is_on() && !record.is_own) [[unlikely]]
+    kernel_times_.add(record);
   if (record.graph_node != 0) {
     graph_book.add_kernel(record);
     return;

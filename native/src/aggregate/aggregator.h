@@ -10,6 +10,7 @@
 
 #include "aggregate/event_book.h"
 #include "aggregate/graph_book.h"
+#include "aggregate/kernel_times.h"
 #include "aggregate/session_tree.h"
 #include "aggregate/tick_anchors.h"
 #include "correlation/launch_table.h"
@@ -76,6 +77,10 @@ public:
   void complete(std::span<const CopyRecord> copies) noexcept override;
   void complete(const CycleRecord &record) noexcept override;
   void complete(const TimelineRecord &record) noexcept override;
+  void complete(const PcSampleRecord &record) noexcept override;
+  void complete(std::span<const PcSampleRecord> records) noexcept override;
+  void begin_samples() noexcept override;
+  void end_samples() noexcept override;
   bool has_timeline_room(const Capture &at) noexcept override;
   PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept override;
   void settled(const SettledRecord &record) noexcept override;
@@ -115,7 +120,10 @@ private:
   template <typename Record, typename Add>
   void add_all(std::span<const Record> records, Add add) noexcept;
   void lose(const char *reason, uint64_t count, const Epoch *epoch);
+  /// Each session that listens or listened, once, with its newest phase.
+  std::vector<EpochMember> sampled_members() const;
 
+  KernelTimes kernel_times_; ///< only while somebody samples
   TickAnchors ticks_;
   std::vector<NodeIndex> range_nodes_; ///< of the range that is added, for each member
 };

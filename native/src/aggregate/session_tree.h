@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,11 +17,13 @@
 #include "calltree/scope_timeline.h"
 #include "correlation/capture_store.h"
 #include "record/cycle_record.h"
+#include "record/pc_sample_record.h"
 #include "record/record.h"
 
 namespace proton {
 
 struct ContextNode;
+class KernelTimes;
 
 enum class ContextSource : uint8_t { kShadow, kPython };
 
@@ -48,6 +51,13 @@ public:
   bool has_timeline_room(uint32_t number) {
     return events_ || (keeps_timeline_ && !phase(number).timeline.is_full());
   }
+  /// Samples of kernels: below their leaves by the time that these took since `begin_samples`, as
+  /// parts of `all`. Those of a kernel without any go below the root of the phase.
+  void add_samples(uint32_t phase, std::span<const PcSampleRecord> records, const KernelTimes &all);
+  /// Samples of one launch, below its leaf.
+  void add_samples(uint32_t phase, const PcSampleRecord &record);
+  void begin_samples();
+  void end_samples();
   /// A record of a node of a graph that was launched so.
   NodeIndex add_node(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
                      const KernelRecord &record);
@@ -125,6 +135,7 @@ private:
     std::unordered_map<uint64_t, NodeIndex> paths;    ///< (shadow, python) -> node
     std::vector<FoundLeaf> found;                     ///< by hash; the newest of a slot stays
     std::unordered_map<uint64_t, NodeIndex> captured; ///< (node of a launch, place) -> node
+    std::vector<int64_t> sampled_ns; ///< time of each node at the newest `begin_samples`
     size_t time_column = kUnknownColumn;
     size_t count_column = kUnknownColumn;
 

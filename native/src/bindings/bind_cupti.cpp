@@ -8,6 +8,8 @@
 #include "bindings/bindings.h"
 #include "collector/cupti/cupti_collector.h"
 #include "collector/cupti/kernel_codes.h"
+#include "driver/cupti_pc_sampling_abi.h"
+#include "support/error.h"
 
 namespace py = pybind11;
 
@@ -21,7 +23,8 @@ std::unique_ptr<CuptiCollector> make_collector(const std::vector<Candidate> &can
                                                size_t buffer_bytes, uint32_t flush_period_ms,
                                                bool copies, bool whole_graphs, bool nvtx,
                                                bool vendor_clock, bool hardware_trace,
-                                               bool finalizes) {
+                                               bool finalizes,
+                                               const PcSamplingOptions *pc_sampling) {
   CuptiOptions options;
   for (const auto &[path, origin, only_if_loaded] : candidates)
     options.candidates.push_back({path, origin, only_if_loaded});
@@ -33,7 +36,59 @@ std::unique_ptr<CuptiCollector> make_collector(const std::vector<Candidate> &can
   options.vendor_clock = vendor_clock;
   options.hardware_trace = hardware_trace;
   options.finalizes = finalizes;
+  if (pc_sampling)
+    options.pc_sampling = *pc_sampling;
   return std::make_unique<CuptiCollector>(Aggregator::instance(), std::move(options));
+}
+
+constexpr std::pair<const char *, PcSamplingMode> kSamplingModes[] = {
+    {"continuous", PcSamplingMode::kContinuous},
+    {"scope", PcSamplingMode::kScope},
+    {"launch", PcSamplingMode::kLaunch},
+};
+
+PcSamplingOptions make_sampling(const std::string &mode, uint32_t period_log2, uint32_t drain_ms,
+                                size_t hardware_bytes) {
+  PcSamplingOptions options{PcSamplingMode::kOff, period_log2, drain_ms, hardware_bytes};
+  for (const auto &[name, value] : kSamplingModes)
+    if (mode == name)
+      options.mode = value;
+  bool is_period = period_log2 == 0 || (period_log2 >= cupti::kSmallestPeriodLog2 &&
+                                        period_log2 <= cupti::kLargestPeriodLog2);
+  if (options.mode == PcSamplingMode::kOff)
+    throw Error(ErrorCode::kUsage,
+                "unknown mode of PC sampling '" + mode + "'; choose continuous, scope or launch");
+  if (!is_period)
+    throw Error(ErrorCode::kUsage, "a period of PC sampling of 2^" + std::to_string(period_log2) +
+                                       " cycles is out of range; choose 2^5 to 2^31, or 0 for an "
+                                       "automatic one");
+  if (drain_ms == 0 || hardware_bytes == 0)
+    throw Error(ErrorCode::kUsage, "drain_ms and hardware_bytes of PC sampling are above 0");
+  return options;
+}
+
+py::dict list_sampling(const PcSamplingFacts &facts) {
+  py::dict listed;
+  listed["period_cycles"] = facts.period_cycles;
+  listed["is_automatic"] = facts.is_automatic;
+  listed["attribution"] = facts.attribution;
+  listed["samples"] = facts.samples;
+  listed["not_issued"] = facts.not_issued;
+  listed["dropped"] = facts.dropped;
+  listed["of_driver_kernels"] = facts.of_driver_kernels;
+  listed["own"] = facts.own;
+  listed["total"] = facts.total;
+  listed["doubled"] = facts.doubled;
+  listed["without_line"] = facts.without_line;
+  listed["contexts"] = facts.contexts;
+  listed["refused_contexts"] = facts.refused_contexts;
+  listed["error"] = facts.error;
+  listed["cubins"] = facts.cubins;
+  listed["cubin_bytes"] = facts.cubin_bytes;
+  listed["most_bytes"] = facts.most_bytes;
+  listed["drain_ns"] = facts.drain_ns;
+  listed["publish_ns"] = facts.publish_ns;
+  return listed;
 }
 
 py::dict list_facts(const CuptiCollector &collector) {
@@ -61,6 +116,8 @@ py::dict list_facts(const CuptiCollector &collector) {
     devices.append(entry);
   }
   listed["devices"] = devices;
+  if (facts.pc_sampling)
+    listed["pc_sampling"] = list_sampling(*facts.pc_sampling);
   return listed;
 }
 
@@ -83,16 +140,39 @@ void set_kernel_hash(const py::object &kernel, const py::object &hash, const std
 
 void bind_cupti(py::module_ &module) {
   const CuptiOptions defaults;
+  py::class_<PcSamplingOptions>(module, "PcSamplingOptions")
+      .def(py::init(&make_sampling), py::arg("mode") = "continuous", py::kw_only(),
+           py::arg("period_log2") = 0, py::arg("drain_ms") = defaults.pc_sampling.drain_ms,
+           py::arg("hardware_bytes") = defaults.pc_sampling.hardware_bytes)
+      .def_property_readonly("mode",
+                             [](const PcSamplingOptions &options) {
+                               std::string mode;
+                               for (const auto &[name, value] : kSamplingModes)
+                                 if (options.mode == value)
+                                   mode = name;
+                               return mode;
+                             })
+      .def_readonly("period_log2", &PcSamplingOptions::period_log2)
+      .def_readonly("drain_ms", &PcSamplingOptions::drain_ms)
+      .def_readonly("hardware_bytes", &PcSamplingOptions::hardware_bytes);
   py::class_<CuptiCollector>(module, "CuptiCollector")
       .def(py::init(&make_collector), py::arg("candidates"), py::kw_only(),
            py::arg("buffer_bytes") = defaults.buffer_bytes,
            py::arg("flush_period_ms") = defaults.flush_period_ms, py::arg("copies") = false,
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
            py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
-           py::arg("finalizes") = false)
+           py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none())
       .def("start", &CuptiCollector::start, Unlocked())
       .def("flush", &CuptiCollector::flush, Unlocked())
       .def("stop", &CuptiCollector::stop, Unlocked())
+      .def(
+          "add_cubin",
+          [](CuptiCollector &self, const py::bytes &image) {
+            std::string copy = image;
+            py::gil_scoped_release release;
+            self.add_cubin(copy);
+          },
+          py::arg("image"), py::pos_only())
       .def("facts", &list_facts);
   module.def("set_kernel_hash", &set_kernel_hash, py::arg("kernel"), py::arg("hash"),
              py::arg("config") = "", py::pos_only());

@@ -11,6 +11,7 @@ namespace proton {
 namespace {
 
 std::atomic<DrainRequest> g_drain_request{nullptr};
+std::atomic<ScopeBorder> g_scope_border{nullptr};
 
 RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTimes &times = {}) {
   RangeRecord record;
@@ -25,6 +26,14 @@ RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTi
 
 bool is_scope(const StackEntry &entry) {
   return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
+}
+
+/// Whether a scope is among the lowest `depth` frames.
+bool has_scope(ShadowStack &stack, uint32_t depth) noexcept {
+  for (uint32_t i = 0; i < depth; ++i)
+    if (is_scope(stack.entry(i)) && !stack.entry(i).is_noop)
+      return true;
+  return false;
 }
 
 // Frames of operators and kernels are not timed by the stack: their start says that they ended.
@@ -78,6 +87,10 @@ ContextId intern(std::span<const NamedFrame> path, const Situation &now) {
 
 void set_drain_request(DrainRequest request) noexcept {
   g_drain_request.store(request, std::memory_order_release);
+}
+
+void set_scope_border(ScopeBorder border) noexcept {
+  g_scope_border.store(border, std::memory_order_release);
 }
 
 void request_drain() noexcept {
@@ -173,6 +186,9 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
                    thread.ranges.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));
   if (is_filled) // in a program of ever new names no other record may ever ask
     request_drain();
+  ScopeBorder border = g_scope_border.load(std::memory_order_acquire);
+  if (border && !has_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
+    border(true);
   if (now.wants_times)
     entry.set_start(TickClock::now_ns());
   return entry;
@@ -209,6 +225,9 @@ void close_top(const Situation &now) noexcept {
   ContextId id = entry.id.load(std::memory_order_relaxed);
   bool was_scope = is_scope(entry) && !entry.is_noop;
   int64_t start_ns = entry.start();
+  ScopeBorder border = was_scope ? g_scope_border.load(std::memory_order_acquire) : nullptr;
+  if (border && !has_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
+    border(false); // while the scope still stands
   bool is_first_use = thread.stack.pop(now);
   close_ended(thread.stack, now);
   bool chunk_filled = false;

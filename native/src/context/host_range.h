@@ -68,6 +68,11 @@ OpenRange enter_scope_range(std::string_view name) noexcept;
 /// somebody who will close them himself. [launching thread, noexcept]
 bool exit_scope_range(const OpenRange &range) noexcept;
 
+/// Told on the thread when it opens a scope that stands in no other (true), and when that is
+/// closed. Null: nobody is told. [any thread]
+using ScopeBorder = void (*)(bool opens) noexcept;
+void set_scope_border(ScopeBorder border) noexcept;
+
 /// Asks for the logs to be consumed soon; set by the session room.
 using DrainRequest = void (*)() noexcept;
 void set_drain_request(DrainRequest request) noexcept;

@@ -151,6 +151,7 @@ using DeviceGetUuid = Result (*)(unsigned char uuid[16], Device device);
 using DeviceGetAttribute = Result (*)(int *value, int attribute, Device device);
 using DevicePrimaryCtxGetState = Result (*)(Device device, unsigned *flags, int *is_active);
 using DevicePrimaryCtxRetain = Result (*)(void **context, Device device);
+using DevicePrimaryCtxRelease = Result (*)(Device device); ///< cuDevicePrimaryCtxRelease_v2
 using CtxGetCurrent = Result (*)(void **context);
 using CtxSetCurrent = Result (*)(void *context);
 using CtxPushCurrent = Result (*)(void *context); ///< cuCtxPushCurrent_v2

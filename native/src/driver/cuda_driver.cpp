@@ -1,5 +1,6 @@
 #include "driver/cuda_driver.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -35,6 +36,12 @@ CudaDriver CudaDriver::open() {
   if (!library.resolve("cuDeviceGetUuid_v2", driver.device_get_uuid_))
     library.resolve("cuDeviceGetUuid", driver.device_get_uuid_);
   library.resolve("cuDeviceGetAttribute", driver.device_get_attribute_);
+  library.resolve("cuDeviceGetCount", driver.device_get_count_);
+  library.resolve("cuDevicePrimaryCtxGetState", driver.primary_ctx_get_state_);
+  library.resolve("cuDevicePrimaryCtxRetain", driver.primary_ctx_retain_);
+  library.resolve("cuDevicePrimaryCtxRelease_v2", driver.primary_ctx_release_);
+  library.resolve("cuCtxGetCurrent", driver.ctx_get_current_);
+  library.resolve("cuCtxGetDevice", driver.ctx_get_device_);
   library.resolve("cuMemHostAlloc", driver.mem_host_alloc_);
   library.resolve("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode_);
   bool has_contexts = library.resolve("cuCtxPushCurrent_v2", driver.ctx_push_current_);
@@ -93,6 +100,46 @@ cuda::Result CudaDriver::synchronize(void *context) const noexcept {
 
 void CudaDriver::synchronize_current() const noexcept {
   ctx_synchronize_(); // an error, such as that there is no context, leaves nothing to wait for
+}
+
+std::vector<void *> CudaDriver::contexts() const {
+  std::vector<void *> found;
+  auto add = [&](void *context) {
+    if (context && std::find(found.begin(), found.end(), context) == found.end())
+      found.push_back(context);
+  };
+  void *current = nullptr;
+  if (ctx_get_current_ && ctx_get_current_(&current) == cuda::kSuccess)
+    add(current);
+  int count = 0;
+  bool can_ask = device_get_count_ && device_get_ && primary_ctx_get_state_ &&
+                 primary_ctx_retain_ && primary_ctx_release_;
+  if (!can_ask || device_get_count_(&count) != cuda::kSuccess)
+    return found;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    cuda::Device device = 0;
+    unsigned flags = 0;
+    int is_active = 0;
+    void *context = nullptr;
+    bool has_one = device_get_(&device, ordinal) == cuda::kSuccess &&
+                   primary_ctx_get_state_(device, &flags, &is_active) == cuda::kSuccess &&
+                   is_active != 0;
+    if (!has_one || primary_ctx_retain_(&context, device) != cuda::kSuccess)
+      continue;
+    add(context);
+    primary_ctx_release_(device); // its owner keeps it
+  }
+  return found;
+}
+
+int CudaDriver::device_of(void *context) const noexcept {
+  if (!ctx_get_device_ || ctx_push_current_(context) != cuda::kSuccess)
+    return -1;
+  cuda::Device device = -1;
+  bool is_known = ctx_get_device_(&device) == cuda::kSuccess;
+  void *popped = nullptr;
+  ctx_pop_current_(&popped);
+  return is_known ? device : -1;
 }
 
 void *CudaDriver::allocate_host(size_t bytes) const noexcept {

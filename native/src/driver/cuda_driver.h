@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "driver/cuda_abi.h"
 #include "driver/shared_library.h"
@@ -32,6 +33,10 @@ public:
   cuda::Result synchronize(void *context) const noexcept;
   /// Same for the calling thread's current context; does nothing without one.
   void synchronize_current() const noexcept;
+  /// The calling thread's current context and those that devices share, as far as there are some.
+  std::vector<void *> contexts() const;
+  /// Ordinal of the context's device; -1 where the driver does not answer.
+  int device_of(void *context) const noexcept;
   /// Zeroed host memory that every device can write, for the life of the process; null when there
   /// is none. Also while the thread captures a graph. The calling thread has a context.
   void *allocate_host(size_t bytes) const noexcept;
@@ -46,6 +51,12 @@ private:
   cuda::function::DeviceGetName device_get_name_ = nullptr;
   cuda::function::DeviceGetUuid device_get_uuid_ = nullptr;
   cuda::function::DeviceGetAttribute device_get_attribute_ = nullptr;
+  cuda::function::DeviceGetCount device_get_count_ = nullptr;
+  cuda::function::DevicePrimaryCtxGetState primary_ctx_get_state_ = nullptr;
+  cuda::function::DevicePrimaryCtxRetain primary_ctx_retain_ = nullptr;
+  cuda::function::DevicePrimaryCtxRelease primary_ctx_release_ = nullptr;
+  cuda::function::CtxGetCurrent ctx_get_current_ = nullptr;
+  cuda::function::CtxGetDevice ctx_get_device_ = nullptr;
   cuda::function::CtxPushCurrent ctx_push_current_ = nullptr;
   cuda::function::CtxPopCurrent ctx_pop_current_ = nullptr;
   cuda::function::CtxSynchronize ctx_synchronize_ = nullptr;

@@ -44,6 +44,8 @@ public:
   static CuptiLibrary open(const std::vector<LibraryCandidate> &candidates);
 
   const CuptiFunctions &functions() const { return functions_; }
+  /// For entry points that few callers need.
+  const SharedLibrary &shared() const { return library_; }
   const std::string &path() const { return library_.path(); }
   const std::string &origin() const { return library_.origin(); }
   uint32_t version() const { return version_; }

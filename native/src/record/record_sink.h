@@ -16,6 +16,7 @@ struct PendingLaunches {
 
 class GraphSink;
 struct CycleRecord;
+struct PcSampleRecord;
 struct TimelineRecord;
 
 class RecordSink {
@@ -48,6 +49,14 @@ public:
   /// Whether a session keeps a timeline there that is not full: asked before one is decoded. [any
   /// thread] locks
   virtual bool has_timeline_room(const Capture &) noexcept { return true; }
+  /// Samples of a kernel whose launch is known. [any thread] locks
+  virtual void complete(const PcSampleRecord &) noexcept {}
+  /// Samples of kernels since `begin_samples` or the last such call: they are split over launches
+  /// by the time that the device took for them meanwhile. [any thread] locks
+  virtual void complete(std::span<const PcSampleRecord>) noexcept {}
+  /// From here on that time is counted; `end_samples`: no more. [any thread] locks
+  virtual void begin_samples() noexcept {}
+  virtual void end_samples() noexcept {}
   /// Launches of these ids without a record so far. [any thread] locks
   virtual PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept = 0;
   /// What was launched and is still without a record stays so. [any thread] locks

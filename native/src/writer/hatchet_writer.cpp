@@ -23,6 +23,11 @@ struct Slot {
   const MetricColumn *column = nullptr;
 };
 
+// Upstream misspells one metric, and so do its readers.
+std::string shown_name(const MetricColumn &column) {
+  return column.name == "stalled_not_selected" ? "stalled_not_Selected" : valid_utf8(column.name);
+}
+
 // Columns of our own are for `.proton` alone.
 bool has_values(const MetricColumn &column) {
   if (column.is_own)
@@ -67,7 +72,7 @@ std::vector<Slot> make_slots(const MetricColumns &metrics, bool sorts_keys) {
   slots.push_back({kDeviceTypeKey, Slot::Source::kDeviceType, nullptr});
   for (const MetricColumn &column : metrics.columns())
     if (has_values(column))
-      slots.push_back({valid_utf8(column.name), Slot::Source::kColumn, &column});
+      slots.push_back({shown_name(column), Slot::Source::kColumn, &column});
   std::sort(slots.begin(), slots.end(), [sorts_keys](const Slot &left, const Slot &right) {
     int left_rank = sorts_keys ? 0 : builtin_rank(left.key);
     int right_rank = sorts_keys ? 0 : builtin_rank(right.key);

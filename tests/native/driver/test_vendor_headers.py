@@ -26,7 +26,13 @@ def header_folders() -> list[Path]:
 
 @pytest.mark.parametrize(
     "check",
-    ["cupti_headers.cpp", "cupti_copy_headers.cpp", "cuda_headers.cpp", "nvtx_headers.cpp"],
+    [
+        "cupti_headers.cpp",
+        "cupti_copy_headers.cpp",
+        "cupti_pc_sampling_headers.cpp",
+        "cuda_headers.cpp",
+        "nvtx_headers.cpp",
+    ],
 )
 def test_our_numbers_are_those_of_the_vendor(check: str) -> None:
     compiler = shutil.which("c++")

@@ -13,8 +13,10 @@
 #include "collector/cupti/launch_thread.h"
 #include "collector/cupti/module_source.h"
 #include "collector/cupti/nvtx_source.h"
+#include "collector/cupti/pc_sources.h"
 #include "collector/cupti/subscription.h"
 #include "context/graph_capture.h"
+#include "context/host_range.h"
 #include "driver/cuda_driver.h"
 #include "support/error.h"
 #include "support/tick_clock.h"
@@ -36,7 +38,9 @@ struct Engine {
         copy_source(launches), resource_source(launches), module_source(KernelCodes::instance()),
         graphs(to.graphs()), graph_calls(launches, graphs), graph_changes(to.graphs(), graphs),
         stream(to, launches), kernel_reader(context()), copy_reader(context()),
-        graph_reader(context()) {}
+        graph_reader(context()), sampler(to, launches.contexts(), graphs),
+        sampled_resources(sampler, resource_source, module_source),
+        sampled_launches(sampler, launch_source, graph_calls) {}
   ReadingContext context() { return {ids, launches, stream.timebase(), devices}; }
 
   RecordSink &sink;
@@ -61,6 +65,9 @@ struct Engine {
   KernelReader kernel_reader;
   CopyReader copy_reader;
   GraphReader graph_reader;
+  PcSampler sampler;
+  PcResourceSource sampled_resources;
+  PcLaunchSource sampled_launches;
 };
 
 Engine &engine(RecordSink &sink) {
@@ -68,6 +75,7 @@ Engine &engine(RecordSink &sink) {
     pthread_atfork(nullptr, nullptr, [] {
       g_is_forked.store(true);
       set_open_capture(nullptr); // its locks are the parent's
+      set_scope_border(nullptr); // same
     });
     return new Engine(sink);
   }();
@@ -84,6 +92,16 @@ void load(Engine &self, const CuptiOptions &options) {
   self.module_source.set_library(&*self.library);
   self.graph_calls.set_library(&*self.library);
   self.graph_changes.set_library(&*self.library);
+}
+
+/// Callbacks that take the place of others.
+void enable_sampling_callbacks(Engine &self, Subscription &subscription,
+                               const CuptiOptions &options) {
+  if (options.pc_sampling.mode == PcSamplingMode::kOff)
+    return;
+  subscription.enable(self.callbacks, self.sampled_resources);
+  if (options.pc_sampling.mode == PcSamplingMode::kLaunch)
+    subscription.enable(self.callbacks, self.sampled_launches);
 }
 
 /// The steps of a start; what was switched on is switched off when one of them throws.
@@ -118,6 +136,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   subscription->enable(self.callbacks, self.launch_source);
   if (options.copies)
     subscription->enable(self.callbacks, self.copy_source);
+  enable_sampling_callbacks(self, *subscription, options);
   subscription->enable(self.stream.readers(), self.kernel_reader);
   if (options.copies)
     subscription->enable(self.stream.readers(), self.copy_reader);
@@ -158,6 +177,13 @@ Delivered deliver(Engine &self, uint32_t flags) {
   return {newest, !is_capturing};
 }
 
+/// After kernel activity is enabled: the other order does not work.
+void start_sampling(Engine &self, const CuptiOptions &options) {
+  if (options.pc_sampling.mode != PcSamplingMode::kOff)
+    self.sampler.start(*self.library, *self.driver, options.pc_sampling,
+                       [&self] { deliver(self, 0); });
+}
+
 } // namespace
 
 CuptiCollector::~CuptiCollector() {
@@ -184,7 +210,9 @@ void CuptiCollector::start() {
   TickClock::calibrate(); // launches are stamped with it
   try {
     self.subscription = subscribe(self, options_);
+    start_sampling(self, options_);
   } catch (...) {
+    self.subscription.reset();
     self.graphs.suspend();
     self.stream.timebase().stop(*self.library);
     throw;
@@ -198,6 +226,8 @@ void CuptiCollector::flush() {
     return;
   Engine &self = engine(sink_);
   Delivered delivered = deliver(self, 0);
+  if (options_.pc_sampling.mode != PcSamplingMode::kOff)
+    self.sampler.flush();
   if (!delivered.is_waited)
     return; // what has no record yet may still run: a later flush settles it
   uint64_t dropped = self.stream.take_dropped();
@@ -213,8 +243,9 @@ void CuptiCollector::stop() {
   Engine &self = engine(sink_);
   std::lock_guard lock(self.mutex);
   deliver(self, cupti::kFlushForced);
+  uint64_t failed = options_.pc_sampling.mode == PcSamplingMode::kOff ? 0 : self.sampler.stop();
   self.launches.disarm();
-  uint64_t failed = self.subscription->disable_activities();
+  failed += self.subscription->disable_activities();
   flush_activities(self, cupti::kFlushForced);
   failed += self.subscription->unsubscribe();
   self.subscription.reset();
@@ -233,6 +264,11 @@ void CuptiCollector::stop() {
     self.sink.dropped({"failed call while CUPTI was switched off", failed, true});
 }
 
+void CuptiCollector::add_cubin(const std::string &image) {
+  if (is_running_ && !g_is_forked.load())
+    engine(sink_).sampler.add_cubin(image.data(), image.size());
+}
+
 CuptiFacts CuptiCollector::facts() const {
   CuptiFacts facts;
   Engine &self = engine(sink_);
@@ -247,6 +283,8 @@ CuptiFacts CuptiCollector::facts() const {
   facts.clock_drift_ns = self.stream.timebase().drift_ns();
   facts.devices = self.devices.list();
   facts.foreign_buffers = self.stream.foreign_buffers();
+  if (options_.pc_sampling.mode != PcSamplingMode::kOff)
+    facts.pc_sampling = self.sampler.facts();
   facts.taken_buffers = self.subscription ? 0 : self.stream.pool().outstanding();
   return facts;
 }

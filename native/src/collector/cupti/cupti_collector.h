@@ -3,11 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "collector/collector.h"
 #include "collector/cupti/cupti_options.h"
 #include "collector/cupti/device_facts.h"
+#include "collector/cupti/pc_sampling_facts.h"
 #include "record/record_sink.h"
 
 namespace proton {
@@ -23,6 +25,7 @@ struct CuptiFacts {
   std::map<int32_t, DeviceFacts::Facts> devices;
   uint64_t foreign_buffers = 0; ///< another profiler's that came to us
   uint64_t taken_buffers = 0;   ///< ours that had not come back when CUPTI was switched off
+  std::optional<PcSamplingFacts> pc_sampling; ///< where it was asked for
 };
 
 class CuptiCollector : public Collector {
@@ -38,6 +41,9 @@ public:
   void flush() override;
   void stop() override;
 
+  /// A cubin that was loaded before the start, for the lines of samples. Throws
+  /// Error(kUnavailable) for one that CUPTI cannot read; does nothing without PC sampling.
+  void add_cubin(const std::string &image);
   /// Known after the first start.
   CuptiFacts facts() const;
 

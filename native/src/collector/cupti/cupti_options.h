@@ -9,6 +9,20 @@
 
 namespace proton {
 
+enum class PcSamplingMode : uint8_t {
+  kOff,
+  kContinuous, ///< all the time; kernels are told apart, their call paths estimated
+  kScope,      ///< while an outermost scope is open: waits for the devices at its borders
+  kLaunch,     ///< launch by launch: waits for the device before and behind each
+};
+
+struct PcSamplingOptions {
+  PcSamplingMode mode = PcSamplingMode::kOff;
+  uint32_t period_log2 = 0;                  ///< cycles between samples, 5 to 31; 0: automatic
+  uint32_t drain_ms = 20;                    ///< between two looks at what came
+  size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer, in its memory
+};
+
 struct CuptiOptions {
   std::vector<LibraryCandidate> candidates; ///< where libcupti may be, in order
   /// Of one activity buffer. 64 MB ones lengthen the measured kernels by 7 %, 1 to 8 MB do not; of
@@ -21,6 +35,7 @@ struct CuptiOptions {
   bool vendor_clock = false;      ///< convert CUPTI's own time instead of giving it ours
   bool hardware_trace = false;    ///< new GPUs take the times of kernels themselves
   bool finalizes = false;         ///< detach CUPTI from the process at the end
+  PcSamplingOptions pc_sampling;
 };
 
 } // namespace proton

@@ -1,0 +1,118 @@
+// Samples of program counters, from CUPTI to the sink.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "collector/cupti/context_list.h"
+#include "collector/cupti/cubin_store.h"
+#include "collector/cupti/graph_table.h"
+#include "collector/cupti/line_table.h"
+#include "collector/cupti/pc_context.h"
+#include "collector/cupti/pc_drain_thread.h"
+#include "collector/cupti/pc_sampling_facts.h"
+#include "driver/cuda_driver.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+/// One per process, and never destroyed: callbacks may come at any time. Lock order: ranges,
+/// publishing, samples, then the sink's.
+class PcSampler {
+public:
+  /// `contexts`: where something was launched.
+  PcSampler(RecordSink &sink, const ContextList &contexts, GraphTable &graphs)
+      : sink_(sink), launching_(contexts), graphs_(graphs) {}
+  PcSampler(const PcSampler &) = delete;
+  PcSampler &operator=(const PcSampler &) = delete;
+
+  /// Begins to sample every context, now and later. Kernel activity is enabled by now: the other
+  /// order does not work. `deliver` has all work recorded that was launched before. Throws
+  /// Error(kUnavailable), and nothing is on then.
+  void start(const CuptiLibrary &library, const CudaDriver &driver,
+             const PcSamplingOptions &options, std::function<void()> deliver);
+  /// Hands over what was sampled. The work that was sampled is recorded by now. [any thread]
+  void flush() noexcept;
+  /// Ends, with a last flush. Returns how many calls failed.
+  uint64_t stop() noexcept;
+  PcSamplingFacts facts() const;
+
+  // From callbacks. [any thread of the target, noexcept]
+  void context_created(void *context) noexcept;
+  void context_ending(void *context) noexcept;
+  void module_loaded(void *context, const cupti::ModuleResourceData &module) noexcept;
+  void module_ending(void *context, const cupti::ModuleResourceData &module) noexcept;
+  /// A cubin that was loaded before anybody listened. Throws Error(kUnavailable) for one that is
+  /// none.
+  void add_cubin(const char *image, size_t bytes);
+  /// Around a driver call that launches; in mode launch the device is waited for, and no other
+  /// launch goes on meanwhile.
+  void launch_begins(void *context) noexcept;
+  void launch_ended(void *context, bool is_graph) noexcept;
+
+private:
+  using Contexts = std::map<void *, std::unique_ptr<PcContext>>;
+  bool has_control() const { return options_.mode != PcSamplingMode::kContinuous; }
+  /// Does it and counts what it throws.
+  template <typename Work> void guarded(Work work) noexcept;
+
+  // Held: samples.
+  void adopt(void *context);
+  void try_adopt(void *context) noexcept;
+  void adopt_all();
+  void refuse(void *context, const char *why) noexcept;
+  void note(const PcHarvest &harvest) noexcept;
+  void harvest(void *context);
+  void harvest_all();
+  bool double_period(void *context, PcContext &sampled) noexcept;
+  bool start_context(void *context) noexcept;
+  void stop_context(void *context) noexcept;
+  void disable_all() noexcept;
+  uint32_t period_for(void *context) const;
+
+  void drain() noexcept;
+  PcCounts take();
+  /// Hands the counts over as records; `at`: where all of them were launched.
+  void publish(PcCounts taken, const Capture *at);
+
+  void begin_ranges();
+  void end_ranges() noexcept;
+  void begin_range();
+  void end_range();
+
+  RecordSink &sink_;
+  const ContextList &launching_;
+  GraphTable &graphs_;
+  PcSamplingOptions options_;
+  const CuptiLibrary *library_ = nullptr;
+  const CudaDriver *driver_ = nullptr;
+  std::optional<CuptiPcSampling> cupti_;
+  std::function<void()> deliver_;
+  PcDrainThread thread_;
+
+  std::mutex range_mutex_; ///< ranges: of what follows; in mode launch held during a launch
+  uint64_t open_scopes_ = 0;
+
+  std::mutex publish_mutex_; ///< publishing: of what follows
+  LineTable lines_;
+
+  mutable std::mutex mutex_; ///< samples: of all that follows
+  bool is_running_ = false;
+  bool is_range_open_ = false;
+  Contexts contexts_;
+  std::set<void *> refused_;
+  StallNames names_;
+  CubinStore cubins_;
+  PcCounts counts_;
+  PcCounts of_graphs_; ///< in mode launch: their launches have many kernels
+  PcSamplingFacts facts_;
+  uint64_t failed_ = 0;
+};
+
+} // namespace proton

@@ -1,0 +1,197 @@
+// What the sampler does when the target makes contexts, loads modules, launches and enters scopes.
+#include <atomic>
+#include <utility>
+
+#include "collector/cupti/pc_sampler.h"
+#include "context/current.h"
+#include "context/host_range.h"
+#include "driver/own_work.h"
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+/// What the calling thread launches just now.
+struct SampledLaunch {
+  bool is_open = false;
+  Capture at;
+};
+thread_local SampledLaunch t_launch;
+
+std::atomic<PcSampler *> g_ranged{nullptr}; ///< that scopes begin and end ranges of
+
+} // namespace
+
+template <typename Work> void PcSampler::guarded(Work work) noexcept {
+  try {
+    work();
+  } catch (...) { // no memory, or a lock that cannot be had
+    sink_.dropped({"no memory for PC samples", 1, true});
+  }
+}
+
+void PcSampler::context_created(void *context) noexcept {
+  guarded([&] {
+    std::lock_guard lock(mutex_);
+    if (!is_running_)
+      return;                // kernel activity may not be enabled yet, and that comes first
+    refused_.erase(context); // an older one had its address
+    try_adopt(context);
+  });
+}
+
+void PcSampler::context_ending(void *context) noexcept {
+  guarded([&] {
+    std::lock_guard lock(mutex_);
+    cubins_.unload_all(context);
+    refused_.erase(context);
+    harvest(context);
+    auto found = contexts_.find(context);
+    if (found == contexts_.end())
+      return;
+    note(found->second->disable(counts_));
+    contexts_.erase(found);
+  });
+}
+
+void PcSampler::module_loaded(void *context, const cupti::ModuleResourceData &module) noexcept {
+  guarded([&] {
+    cupti::CubinCrcParameters parameters;
+    parameters.cubin_size = module.cubin_size;
+    parameters.cubin = module.cubin;
+    std::lock_guard lock(mutex_);
+    if (!is_running_ || !module.cubin || cupti_->get_cubin_crc(&parameters) != cupti::kSuccess)
+      return; // its samples stay without lines
+    cubins_.load(context, module.module_id, parameters.crc, module.cubin, module.cubin_size);
+  });
+}
+
+void PcSampler::module_ending(void *context, const cupti::ModuleResourceData &module) noexcept {
+  guarded([&] {
+    std::lock_guard lock(mutex_);
+    harvest(context);
+    cubins_.unload(context, module.module_id);
+  });
+}
+
+void PcSampler::add_cubin(const char *image, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (!cupti_)
+    return;
+  cupti::CubinCrcParameters parameters;
+  parameters.cubin_size = bytes;
+  parameters.cubin = image;
+  library_->check(cupti_->get_cubin_crc(&parameters), "cuptiGetCubinCrc");
+  cubins_.load(nullptr, static_cast<uint32_t>(parameters.crc), parameters.crc, image, bytes);
+}
+
+bool PcSampler::start_context(void *context) noexcept {
+  auto found = contexts_.find(context);
+  if (found == contexts_.end())
+    return false;
+  cupti::Result result = found->second->start();
+  if (result == cupti::kSuccess)
+    return true;
+  PcHarvest failure;
+  failure.error = result;
+  note(failure);
+  return false;
+}
+
+void PcSampler::stop_context(void *context) noexcept {
+  auto found = contexts_.find(context);
+  if (found == contexts_.end())
+    return;
+  PcHarvest stopped;
+  stopped.error = found->second->stop();
+  note(stopped);
+}
+
+void PcSampler::launch_begins(void *context) noexcept {
+  if (options_.mode != PcSamplingMode::kLaunch || t_launch.is_open || is_own_work() ||
+      graphs_.is_capturing())
+    return;
+  guarded([&] {
+    std::unique_lock range(range_mutex_);
+    driver_->synchronize(context);
+    std::lock_guard lock(mutex_);
+    if (!is_running_)
+      return;
+    try_adopt(context);
+    if (!start_context(context))
+      return;
+    is_range_open_ = true;
+    t_launch = {true, capture_current()};
+    range.release(); // until the launch is over
+  });
+}
+
+void PcSampler::launch_ended(void *context, bool is_graph) noexcept {
+  if (!t_launch.is_open)
+    return;
+  t_launch.is_open = false;
+  std::unique_lock range(range_mutex_, std::adopt_lock);
+  guarded([&] {
+    driver_->synchronize(context);
+    PcCounts taken;
+    {
+      std::lock_guard lock(mutex_);
+      stop_context(context);
+      is_range_open_ = false;
+      harvest(context);
+      taken = std::exchange(counts_, PcCounts());
+      if (is_graph) // of several kernels, on several paths
+        of_graphs_.absorb(taken);
+    }
+    if (!is_graph)
+      publish(std::move(taken), &t_launch.at);
+  });
+}
+
+void PcSampler::begin_ranges() {
+  g_ranged.store(this);
+  set_scope_border([](bool opens) noexcept {
+    if (PcSampler *self = g_ranged.load())
+      self->guarded([&] { opens ? self->begin_range() : self->end_range(); });
+  });
+}
+
+void PcSampler::end_ranges() noexcept {
+  PcSampler *self = this;
+  if (g_ranged.compare_exchange_strong(self, nullptr))
+    set_scope_border(nullptr);
+}
+
+void PcSampler::begin_range() {
+  std::lock_guard range(range_mutex_);
+  if (++open_scopes_ != 1 || graphs_.is_capturing())
+    return; // waiting for the device would end the capture
+  deliver_();
+  sink_.begin_samples();
+  std::lock_guard lock(mutex_);
+  if (!is_running_)
+    return;
+  for (void *context : launching_.list())
+    try_adopt(context);
+  for (auto &[context, sampled] : contexts_)
+    is_range_open_ |= start_context(context);
+}
+
+void PcSampler::end_range() {
+  std::lock_guard range(range_mutex_);
+  if (open_scopes_ == 0 || --open_scopes_ != 0)
+    return;
+  deliver_();
+  {
+    std::lock_guard lock(mutex_);
+    if (!is_running_ || !is_range_open_)
+      return;
+    for (auto &[context, sampled] : contexts_)
+      stop_context(context);
+    is_range_open_ = false;
+    harvest_all();
+  }
+  publish(take(), nullptr);
+}
+
+} // namespace proton

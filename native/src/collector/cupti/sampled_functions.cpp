@@ -1,0 +1,76 @@
+#include "collector/cupti/sampled_functions.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "collector/cupti/kernel_table.h"
+#include "driver/own_work.h"
+
+namespace proton {
+
+void SampledFunctions::add(Line &line, const std::vector<PcCounts::Count> &counts,
+                           const StallNames &names) {
+  for (const PcCounts::Count &count : counts) {
+    size_t reason = StallNames::reason(count.reason);
+    StallCount &sum = line.sums[reason];
+    sum.metric = names[reason].metric;
+    sum.not_issued_metric = names[reason].not_issued_metric;
+    bool is_not_issued = StallNames::is_not_issued(count.reason);
+    (is_not_issued ? sum.not_issued : sum.samples) += count.samples;
+    (is_not_issued ? not_issued_ : samples_) += count.samples;
+    if (!is_not_issued && !line.name)
+      without_line_ += count.samples;
+  }
+}
+
+void SampledFunctions::settle(Function &function) {
+  for (auto &[name, line] : function.by_name) {
+    for (const auto &[reason, sum] : line.sums)
+      line.stalls.push_back(sum);
+    function.lines.push_back({line.name, line.stalls});
+  }
+  std::sort(function.lines.begin(), function.lines.end(), [](const PcLine &one, const PcLine &two) {
+    return std::string_view(one.name ? one.name : "") < std::string_view(two.name ? two.name : "");
+  });
+}
+
+SampledFunctions::SampledFunctions(const PcCounts &counts,
+                                   const std::map<uint64_t, CubinStore::Cubin> &cubins,
+                                   const StallNames &names, const CuptiPcSampling &cupti,
+                                   LineTable &lines) {
+  for (const auto &[pc, each] : counts.counts()) {
+    const std::string &name = counts.name(pc.of);
+    if (is_own_kernel(name.c_str())) {
+      for (const PcCounts::Count &count : each)
+        own_ += StallNames::is_not_issued(count.reason) ? 0 : count.samples;
+      continue;
+    }
+    Function &function = functions_[name];
+    if (function.raw_name.empty()) {
+      function.raw_name = name;
+      function.shown = demangle(name.c_str());
+    }
+    auto cubin = cubins.find(pc.of.crc);
+    const char *line = lines.find(cupti, pc, cubin == cubins.end() ? nullptr : cubin->second, name,
+                                  function.shown);
+    Line &to = function.by_name[line];
+    to.name = line;
+    add(to, each, names);
+  }
+  for (auto &[name, function] : functions_)
+    settle(function);
+}
+
+std::vector<PcSampleRecord> SampledFunctions::records() const {
+  std::vector<PcSampleRecord> records;
+  for (const auto &[name, function] : functions_) {
+    PcSampleRecord record;
+    record.kernel = function.shown.c_str();
+    record.raw_name = function.raw_name.c_str();
+    record.lines = function.lines;
+    records.push_back(record);
+  }
+  return records;
+}
+
+} // namespace proton
