@@ -210,6 +210,26 @@ class ReplayCollector:
     @property
     def remaining(self) -> int: ...
 
+class PcSamplingOptions:
+    """How program counters are sampled: all the time, or while a scope or a launch is open."""
+
+    def __init__(
+        self,
+        mode: str = "continuous",  # or "scope", "launch"
+        *,
+        period_log2: int = 0,  # 2^5 to 2^31 cycles between samples; 0: automatic
+        drain_ms: int = ...,
+        hardware_bytes: int = ...,
+    ) -> None: ...
+    @property
+    def mode(self) -> str: ...
+    @property
+    def period_log2(self) -> int: ...
+    @property
+    def drain_ms(self) -> int: ...
+    @property
+    def hardware_bytes(self) -> int: ...
+
 class CuptiCollector:
     """Records kernels of NVIDIA GPUs, and copies if asked for, through CUPTI."""
 
@@ -225,10 +245,13 @@ class CuptiCollector:
         vendor_clock: bool = False,
         hardware_trace: bool = False,
         finalizes: bool = False,
+        pc_sampling: PcSamplingOptions | None = None,
     ) -> None: ...
     def start(self) -> None: ...
     def flush(self) -> None: ...
     def stop(self) -> None: ...
+    def add_cubin(self, image: bytes, /) -> None: ...  # loaded before the start
+    # "pc_sampling" where it was asked for: period_cycles, samples, dropped, doubled, drain_ns, ...
     def facts(self) -> dict[str, Any]: ...
 
 class InstrumentationRuntime:

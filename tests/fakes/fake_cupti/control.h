@@ -65,6 +65,20 @@ void fake_cupti_context_destroyed(uint32_t context);
 void fake_cupti_module_loaded(uint32_t module, uint64_t crc, size_t bytes);
 void fake_cupti_module_unloaded(uint32_t module);
 
+// Samples of program counters, of contexts that are sampled: as many as the kernels that run there
+// last and the period tells, over a few instructions and stall reasons.
+void fake_cupti_pc_module(const char *kernel, uint64_t crc); ///< the kernel is of that module
+void fake_cupti_pc_answer(size_t most_pcs);                  ///< of one answer; 0: as many as fit
+void fake_cupti_pc_drop(uint32_t context, uint64_t samples); ///< the next ones are dropped
+void fake_cupti_pc_driver_kernel(uint32_t context, uint64_t samples); ///< these have no PC
+/// The buffers are full: nothing more comes until the context is disabled and enabled again.
+void fake_cupti_pc_overrun(uint32_t context);
+uint32_t fake_cupti_pc_period(uint32_t context); ///< as an exponent; 0: it is not sampled
+uint64_t fake_cupti_pc_waiting();                ///< PCs that nobody has taken
+/// Samples with a PC that were made so far: those that say why, or (1) beside them those of moments
+/// when nothing was issued.
+uint64_t fake_cupti_pc_made(int not_issued);
+
 // The device and the library.
 /// While a context is held its records are not complete: only cuCtxSynchronize of the double of
 /// libcuda, or release, completes them.

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "library.h"
+#include "pc_sampling.h"
 
 using namespace fake;
 
@@ -90,6 +91,9 @@ FAKE_EXPORT int cuptiEnableDomain(uint32_t enable, void *, int domain) {
 static int set_kind(int kind, bool is_enabled) {
   if (kind <= 0 || kind >= kKinds)
     return cupti::kErrorInvalidKind;
+  // Kernels first, samples after.
+  if (is_enabled && kind == cupti::kKindConcurrentKernel && is_sampled())
+    return cupti::kErrorNotCompatible;
   library().kinds[static_cast<size_t>(kind)] = is_enabled;
   return cupti::kSuccess;
 }
@@ -263,12 +267,3 @@ ACCEPTED(cuptiActivityEnableHWTrace, (uint8_t))
 ACCEPTED(cuptiActivityEnableLatencyTimestamps, (uint8_t))
 ACCEPTED(cuptiActivityEnableDriverApi, (uint32_t, uint8_t))
 ACCEPTED(cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))
-ACCEPTED(cuptiPCSamplingEnable, (void *))
-ACCEPTED(cuptiPCSamplingDisable, (void *))
-ACCEPTED(cuptiPCSamplingStart, (void *))
-ACCEPTED(cuptiPCSamplingStop, (void *))
-ACCEPTED(cuptiPCSamplingGetData, (void *))
-ACCEPTED(cuptiPCSamplingGetNumStallReasons, (void *))
-ACCEPTED(cuptiPCSamplingGetStallReasons, (void *))
-ACCEPTED(cuptiPCSamplingSetConfigurationAttribute, (void *))
-ACCEPTED(cuptiGetSassToSourceCorrelation, (void *))

@@ -3,12 +3,14 @@
 
 #include "driver/cupti_nvtx_calls.h"
 #include "library.h"
+#include "pc_sampling.h"
 
 using namespace fake;
 
 namespace fake {
 
 void emit_kernel(const Kernel &kernel, uint32_t correlation, uint32_t graph_exec, uint64_t node) {
+  sample_kernel(kernel);
   const auto is_kind_on = [](cupti::ActivityKind kind) {
     return library().kinds[kind].load(std::memory_order_relaxed);
   };
@@ -115,6 +117,8 @@ void module(uint32_t cbid, uint32_t id, uint64_t crc, size_t bytes) {
     data.cubin = (*images)[id].data();
   }
   resource(cbid, 1, &data);
+  if (cbid == cupti::kModuleUnloadStarting)
+    forget_samples_of_module(crc_of(data.cubin, data.cubin_size));
 }
 
 } // namespace
@@ -176,6 +180,7 @@ FAKE_EXPORT void fake_cupti_context_created(uint32_t context) {
 
 FAKE_EXPORT void fake_cupti_context_destroyed(uint32_t context) {
   resource(cupti::kContextDestroyStarting, context, nullptr);
+  forget_samples_of_context(context);
 }
 
 FAKE_EXPORT void fake_cupti_module_loaded(uint32_t id, uint64_t crc, size_t bytes) {
