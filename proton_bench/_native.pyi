@@ -278,6 +278,14 @@ class InstrumentationRuntime:
     @property
     def launch_exit(self) -> Callable[[Any], None]: ...
 
+# "folder/file:line@function" of instructions, "" for those without a line; needs no GPU
+def source_lines(
+    candidates: Sequence[tuple[str, str, bool]],
+    image: bytes,
+    function: str,
+    offsets: Sequence[int],
+    /,
+) -> list[str]: ...
 def loaded_build_id(file_name: str, /) -> str: ...
 def probe_torch(
     run: Callable[[], object], /

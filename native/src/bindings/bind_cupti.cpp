@@ -8,7 +8,9 @@
 #include "bindings/bindings.h"
 #include "collector/cupti/cupti_collector.h"
 #include "collector/cupti/kernel_codes.h"
-#include "driver/cupti_pc_sampling_abi.h"
+#include "collector/cupti/kernel_table.h"
+#include "collector/cupti/line_table.h"
+#include "driver/cupti_pc_sampling.h"
 #include "support/error.h"
 
 namespace py = pybind11;
@@ -19,6 +21,13 @@ namespace {
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 using Candidate = std::tuple<std::string, std::string, bool>;
 
+std::vector<LibraryCandidate> make_candidates(const std::vector<Candidate> &listed) {
+  std::vector<LibraryCandidate> candidates;
+  for (const auto &[path, origin, only_if_loaded] : listed)
+    candidates.push_back({path, origin, only_if_loaded});
+  return candidates;
+}
+
 std::unique_ptr<CuptiCollector> make_collector(const std::vector<Candidate> &candidates,
                                                size_t buffer_bytes, uint32_t flush_period_ms,
                                                bool copies, bool whole_graphs, bool nvtx,
@@ -26,8 +35,7 @@ std::unique_ptr<CuptiCollector> make_collector(const std::vector<Candidate> &can
                                                bool finalizes,
                                                const PcSamplingOptions *pc_sampling) {
   CuptiOptions options;
-  for (const auto &[path, origin, only_if_loaded] : candidates)
-    options.candidates.push_back({path, origin, only_if_loaded});
+  options.candidates = make_candidates(candidates);
   options.buffer_bytes = buffer_bytes;
   options.flush_period_ms = flush_period_ms;
   options.copies = copies;
@@ -121,6 +129,21 @@ py::dict list_facts(const CuptiCollector &collector) {
   return listed;
 }
 
+/// The lines of instructions of a cubin, "" for those without one. Needs no GPU.
+std::vector<std::string> source_lines(const std::vector<Candidate> &candidates,
+                                      const py::bytes &image, const std::string &function,
+                                      const std::vector<uint64_t> &offsets) {
+  std::string copy = image;
+  py::gil_scoped_release release;
+  const CuptiLibrary library = CuptiLibrary::open(make_candidates(candidates));
+  const CuptiPcSampling cupti = CuptiPcSampling::of(library);
+  const std::vector<char> cubin(copy.begin(), copy.end());
+  std::vector<std::string> lines;
+  for (uint64_t offset : offsets)
+    lines.push_back(source_line(cupti, cubin, function, offset, demangle(function.c_str())));
+  return lines;
+}
+
 /// Texts are hashed; the result is what VariantRecord holds.
 uint64_t hash_of(const py::object &hash) {
   if (py::isinstance<py::str>(hash))
@@ -174,6 +197,8 @@ void bind_cupti(py::module_ &module) {
           },
           py::arg("image"), py::pos_only())
       .def("facts", &list_facts);
+  module.def("source_lines", &source_lines, py::arg("candidates"), py::arg("image"),
+             py::arg("function"), py::arg("offsets"), py::pos_only());
   module.def("set_kernel_hash", &set_kernel_hash, py::arg("kernel"), py::arg("hash"),
              py::arg("config") = "", py::pos_only());
 }

@@ -11,6 +11,7 @@ constexpr size_t kMostPcs = 8192;           // of one answer
 constexpr int kMostAnswers = 4096;          // of one harvest
 constexpr size_t kScratchBytes = 16u << 20; // about 90 000 PCs
 constexpr uint32_t kWorkerSleepMs = 10;
+constexpr uint32_t kLargestIndex = 4096; // of a stall reason
 
 } // namespace
 
@@ -69,7 +70,7 @@ void PcContext::find_reasons(StallNames &names) {
   for (size_t i = 0; i < count; ++i) {
     starts[i][cupti::kStallReasonNameBytes - 1] = '\0';
     std::optional<uint16_t> reason = names.find_or_add(starts[i]);
-    if (!reason)
+    if (!reason || indices[i] > kLargestIndex)
       continue;
     indices_.push_back(indices[i]);
     if (reasons_.size() <= indices[i])

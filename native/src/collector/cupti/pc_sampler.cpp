@@ -43,6 +43,8 @@ const char *attribution_of(PcSamplingMode mode) {
 
 } // namespace
 
+thread_local bool PcSampler::Lock::is_here_ = false;
+
 uint32_t PcSampler::period_for(void *context) const {
   if (options_.period_log2 != 0)
     return options_.period_log2;
@@ -100,28 +102,30 @@ void PcSampler::adopt_all() {
 
 void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
                       const PcSamplingOptions &options, std::function<void()> deliver) {
-  std::unique_lock lock(mutex_);
-  library_ = &library;
-  driver_ = &driver;
-  options_ = options;
-  deliver_ = std::move(deliver);
-  cupti_ = CuptiPcSampling::of(library);
-  facts_ = {};
-  facts_.attribution = attribution_of(options.mode);
-  facts_.is_automatic = options.period_log2 == 0;
-  refused_.clear();
-  counts_.clear();
-  of_graphs_.clear();
-  failed_ = 0;
-  adopt_all();
-  if (!thread_.start(options.drain_ms, [this] { drain(); })) {
-    disable_all();
-    throw Error(ErrorCode::kUnavailable, "no thread for PC samples: the system gives no more; "
-                                         "raise its limits, or leave out mode pcsampling");
+  {
+    Lock lock(mutex_);
+    library_ = &library;
+    driver_ = &driver;
+    options_ = options;
+    deliver_ = std::move(deliver);
+    cupti_ = CuptiPcSampling::of(library);
+    facts_ = {};
+    facts_.attribution = attribution_of(options.mode);
+    facts_.is_automatic = options.period_log2 == 0;
+    refused_.clear();
+    counts_.clear();
+    of_graphs_.clear();
+    failed_ = 0;
+    adopt_all();
+    if (!thread_.start(options.drain_ms, [this] { drain(); })) {
+      disable_all();
+      throw Error(ErrorCode::kUnavailable, "no thread for PC samples: the system gives no more; "
+                                           "raise its limits, or leave out mode pcsampling");
+    }
+    is_running_ = true;
   }
-  is_running_ = true;
-  lock.unlock();
   sink_.begin_samples();
+  samples_launches_ = options.mode == PcSamplingMode::kLaunch;
   if (options.mode == PcSamplingMode::kScope)
     begin_ranges();
 }
@@ -182,7 +186,7 @@ void PcSampler::harvest_all() {
 
 void PcSampler::drain() noexcept {
   try {
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     CpuTime time(facts_.drain_ns);
     if (!is_running_)
       return;
@@ -196,7 +200,7 @@ void PcSampler::drain() noexcept {
 }
 
 PcCounts PcSampler::take() {
-  std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
   PcCounts taken = std::exchange(counts_, PcCounts());
   if (!of_graphs_.is_empty())
     taken.absorb(std::exchange(of_graphs_, PcCounts()));
@@ -213,7 +217,7 @@ void PcSampler::publish(PcCounts taken, const Capture *at) {
   std::map<uint64_t, CubinStore::Cubin> cubins;
   StallNames names;
   {
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     for (const auto &[pc, counts] : taken.counts())
       cubins.try_emplace(pc.of.crc, cubins_.find(pc.of.crc));
     if (counts_.is_empty() && of_graphs_.is_empty()) // else they may yet be asked for
@@ -231,7 +235,7 @@ void PcSampler::publish(PcCounts taken, const Capture *at) {
   if (!at)
     sink_.complete(std::span<const PcSampleRecord>(records));
   time.reset();
-  std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
   facts_.samples += functions.samples();
   facts_.not_issued += functions.not_issued();
   facts_.own += functions.own();
@@ -240,8 +244,11 @@ void PcSampler::publish(PcCounts taken, const Capture *at) {
 }
 
 void PcSampler::flush() noexcept {
-  drain();
   try {
+    std::unique_lock range(range_mutex_, std::defer_lock);
+    if (samples_launches_)
+      range.lock(); // the samples of a launch are its own
+    drain();
     publish(take(), nullptr);
   } catch (...) { // no memory: what was taken is lost
     sink_.dropped({"no memory for PC samples", 1, true});
@@ -261,11 +268,12 @@ void PcSampler::disable_all() noexcept {
 
 uint64_t PcSampler::stop() noexcept {
   end_ranges();
+  samples_launches_ = false;
   std::lock_guard ranges(range_mutex_);
   thread_.stop();
   drain();
   {
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     if (!is_running_)
       return 0;
     is_running_ = false;

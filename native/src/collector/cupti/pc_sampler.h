@@ -1,6 +1,7 @@
 // Samples of program counters, from CUPTI to the sink.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -57,6 +58,19 @@ public:
   void launch_ended(void *context, bool is_graph) noexcept;
 
 private:
+  /// Of the samples. While a thread has it, what CUPTI has the driver do is no event of the target.
+  class Lock {
+  public:
+    explicit Lock(std::mutex &mutex) : lock_(mutex) { is_here_ = true; }
+    ~Lock() { is_here_ = false; }
+    Lock(const Lock &) = delete;
+    Lock &operator=(const Lock &) = delete;
+    static bool is_here() noexcept { return is_here_; }
+
+  private:
+    static thread_local bool is_here_;
+    std::lock_guard<std::mutex> lock_;
+  };
   using Contexts = std::map<void *, std::unique_ptr<PcContext>>;
   bool has_control() const { return options_.mode != PcSamplingMode::kContinuous; }
   /// Does it and counts what it throws.
@@ -95,6 +109,7 @@ private:
   std::optional<CuptiPcSampling> cupti_;
   std::function<void()> deliver_;
   PcDrainThread thread_;
+  std::atomic<bool> samples_launches_{false}; ///< mode launch, between start and stop
 
   std::mutex range_mutex_; ///< ranges: of what follows; in mode launch held during a launch
   uint64_t open_scopes_ = 0;

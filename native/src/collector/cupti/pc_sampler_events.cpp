@@ -23,6 +23,8 @@ std::atomic<PcSampler *> g_ranged{nullptr}; ///< that scopes begin and end range
 } // namespace
 
 template <typename Work> void PcSampler::guarded(Work work) noexcept {
+  if (Lock::is_here())
+    return; // the sampler's own call of CUPTI made the event
   try {
     work();
   } catch (...) { // no memory, or a lock that cannot be had
@@ -32,7 +34,7 @@ template <typename Work> void PcSampler::guarded(Work work) noexcept {
 
 void PcSampler::context_created(void *context) noexcept {
   guarded([&] {
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     if (!is_running_)
       return;                // kernel activity may not be enabled yet, and that comes first
     refused_.erase(context); // an older one had its address
@@ -42,7 +44,7 @@ void PcSampler::context_created(void *context) noexcept {
 
 void PcSampler::context_ending(void *context) noexcept {
   guarded([&] {
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     cubins_.unload_all(context);
     refused_.erase(context);
     harvest(context);
@@ -59,7 +61,7 @@ void PcSampler::module_loaded(void *context, const cupti::ModuleResourceData &mo
     cupti::CubinCrcParameters parameters;
     parameters.cubin_size = module.cubin_size;
     parameters.cubin = module.cubin;
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     if (!is_running_ || !module.cubin || cupti_->get_cubin_crc(&parameters) != cupti::kSuccess)
       return; // its samples stay without lines
     cubins_.load(context, module.module_id, parameters.crc, module.cubin, module.cubin_size);
@@ -68,14 +70,14 @@ void PcSampler::module_loaded(void *context, const cupti::ModuleResourceData &mo
 
 void PcSampler::module_ending(void *context, const cupti::ModuleResourceData &module) noexcept {
   guarded([&] {
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     harvest(context);
     cubins_.unload(context, module.module_id);
   });
 }
 
 void PcSampler::add_cubin(const char *image, size_t bytes) {
-  std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
   if (!cupti_)
     return;
   cupti::CubinCrcParameters parameters;
@@ -108,13 +110,12 @@ void PcSampler::stop_context(void *context) noexcept {
 }
 
 void PcSampler::launch_begins(void *context) noexcept {
-  if (options_.mode != PcSamplingMode::kLaunch || t_launch.is_open || is_own_work() ||
-      graphs_.is_capturing())
+  if (!samples_launches_ || t_launch.is_open || is_own_work() || graphs_.is_capturing())
     return;
   guarded([&] {
     std::unique_lock range(range_mutex_);
     driver_->synchronize(context);
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     if (!is_running_)
       return;
     try_adopt(context);
@@ -135,7 +136,7 @@ void PcSampler::launch_ended(void *context, bool is_graph) noexcept {
     driver_->synchronize(context);
     PcCounts taken;
     {
-      std::lock_guard lock(mutex_);
+      Lock lock(mutex_);
       stop_context(context);
       is_range_open_ = false;
       harvest(context);
@@ -168,7 +169,7 @@ void PcSampler::begin_range() {
     return; // waiting for the device would end the capture
   deliver_();
   sink_.begin_samples();
-  std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
   if (!is_running_)
     return;
   for (void *context : launching_.list())
@@ -183,7 +184,7 @@ void PcSampler::end_range() {
     return;
   deliver_();
   {
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     if (!is_running_ || !is_range_open_)
       return;
     for (auto &[context, sampled] : contexts_)

@@ -1,0 +1,65 @@
+"""Compiles a kernel without a GPU and prints, as JSON, the lines that the real libcupti finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from proton_bench import _native
+
+NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia"
+
+
+@triton.jit
+def rotate(source, target, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
+    offsets = tl.program_id(0) * block + tl.arange(0, block)
+    values = tl.load(source + offsets, mask=offsets < count)
+    values = tl.exp(values) * 3 + values
+    tl.store(target + offsets, values, mask=offsets < count)
+
+
+def disassembled(cubin: bytes) -> dict[int, int]:
+    """Return the line of each instruction, as nvdisasm tells."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernel.cubin")
+        file.write_bytes(cubin)
+        command = [NVIDIA / "bin" / "nvdisasm", "-g", "-c", file]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines: dict[int, int] = {}
+    line = 0
+    for row in text.splitlines():
+        if marker := re.search(r'//## File "[^"]+", line (\d+)', row):
+            line = int(marker[1])
+        if line and (instruction := re.match(r"\s+/\*([0-9a-f]{4,})\*/", row)):
+            lines[int(instruction[1], 16)] = line
+    return lines
+
+
+def main() -> None:
+    os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
+    signature = {"source": "*fp32", "target": "*fp32", "count": "i32", "block": "constexpr"}
+    kernel = triton.compile(
+        ASTSource(fn=rotate, signature=signature, constexprs={"block": 256}),
+        target=GPUTarget("cuda", 90, 32),
+    )
+    cubin = kernel.asm["cubin"]
+    expected = disassembled(cubin)
+    library = [(str(NVIDIA / "lib" / "cupti" / "libcupti.so"), "test", False)]
+    found = _native.source_lines(library, cubin, "rotate", list(expected))
+    unknown = _native.source_lines(library, cubin, "another_function", [0])
+    texts = [f"{Path(__file__)}:{line}@rotate" for line in expected.values()]
+    json.dump({"found": found, "expected": texts, "unknown": unknown}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
