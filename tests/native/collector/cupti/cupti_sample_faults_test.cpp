@@ -5,6 +5,8 @@
 
 #include "check.h"
 #include "collector/cupti/cupti_samples.h"
+#include "driver/cupti_library.h"
+#include "driver/cupti_records.h"
 #include "support/error.h"
 
 using namespace proton;
@@ -145,7 +147,9 @@ TEST(a_child_of_fork_ends_without_sampling) {
       SessionRegistry &sessions = CuptiSession::sessions();
       int own = sessions.add("child", ContextSource::kShadow, false);
       sessions.activate(own);
-      { ScopeGuard inner("child"); }
+      {
+        ScopeGuard inner("child");
+      }
       session.collector.flush();
       session.collector.stop();
       _exit(sessions.encode(own, 0, FileFormat::kHatchet).find("child") != std::string::npos ? 0
