@@ -249,7 +249,10 @@ void PcSampler::flush() noexcept {
     if (samples_launches_)
       range.lock(); // the samples of a launch are its own
     drain();
-    publish(take(), nullptr);
+    PcCounts taken = take();
+    if (!taken.is_empty())
+      deliver_(); // the launches of what was sampled just now
+    publish(std::move(taken), nullptr);
   } catch (...) { // no memory: what was taken is lost
     sink_.dropped({"no memory for PC samples", 1, true});
   }
@@ -286,6 +289,7 @@ uint64_t PcSampler::stop() noexcept {
     disable_all();
   }
   try {
+    deliver_();
     publish(take(), nullptr);
   } catch (...) { // as in `flush`
     sink_.dropped({"no memory for PC samples", 1, true});
