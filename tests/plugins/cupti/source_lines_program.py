@@ -20,7 +20,7 @@ from proton_bench import _native
 NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia"
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def rotate(source, target, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
     offsets = tl.program_id(0) * block + tl.arange(0, block)
     values = tl.load(source + offsets, mask=offsets < count)
@@ -33,7 +33,7 @@ def disassembled(cubin: bytes) -> dict[int, int]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
-        command = [NVIDIA / "bin" / "nvdisasm", "-g", "-c", file]
+        command = [str(NVIDIA / "bin" / "nvdisasm"), "-g", "-c", str(file)]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     lines: dict[int, int] = {}
     line = 0
