@@ -21,6 +21,7 @@ __all__ = [
     "buffer_strategies",
     "buffer_types",
     "encode",
+    "exact_choices",
     "granularities",
     "metric_types",
     "optimizations",
@@ -39,6 +40,9 @@ granularities = {
 }
 buffer_strategies = {name: name for name in ("circular", "flush")}
 buffer_types = {name: name for name in ("shared", "global")}
+# How samples of program counters find their call path; the first is the default.
+exact_choices = ("off", "scope", "launch")
+_AUTO = "auto"
 
 
 class Optimize(Enum):
@@ -94,18 +98,28 @@ class PCSampling(BaseMode):
     """Samples of program counters.
 
     Attributes:
-        interval: Cycles between two samples of a multiprocessor.
+        interval: Cycles between two samples of a multiprocessor, of which the nearest power of two
+            is taken; ``"auto"`` (ours) has the backend choose it from the GPU.
+        exact: How samples find their call path; ours. ``"off"`` shares those of a kernel by time,
+            ``"scope"`` reads them where an outermost scope ends, ``"launch"`` at every launch.
     """
 
     name: ClassVar[str] = "pcsampling"
-    interval: int = 1000
+    interval: int | str = 1000
+    exact: str = "off"
 
     def __post_init__(self) -> None:
-        if not _is_count(self.interval) or self.interval == 0:
-            raise UsageError(f"interval {self.interval!r} must be a positive number of cycles")
+        if self.interval != _AUTO and (not _is_count(self.interval) or self.interval == 0):
+            raise UsageError(
+                f"interval {self.interval!r} must be a positive number of cycles, or {_AUTO!r}"
+            )
+        if self.exact not in exact_choices:
+            known = ", ".join(exact_choices)
+            raise UsageError(f"Unknown exact: {self.exact}; choose from: {known}")
 
     def __str__(self) -> str:
-        return f"{self.name}:interval={self.interval}"
+        text = f"{self.name}:interval={self.interval}"
+        return text if self.exact == exact_choices[0] else f"{text}:exact={self.exact}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The ``cupti`` backend: every kernel of NVIDIA GPUs, also in CUDA graphs, and copies if asked for.
 
 ``-b cupti [-m copies=on:graph=launch:buffer_bytes=N:flush_period_ms=N]``. It is the
-default where an NVIDIA GPU is visible. Graphs and NVTX: docs/graphs.md.
+default where an NVIDIA GPU is visible. Graphs and NVTX: docs/graphs.md. Where in a kernel the time
+goes: ``-m pcsampling[:interval=CYCLES][:exact=scope|launch]``, docs/pc_sampling.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from proton_bench.plugin import (
 )
 from proton_bench.plugin.canary import Canary
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
+from proton_bench_plugins.cupti import sampling
 from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
 from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
 
@@ -59,6 +61,11 @@ BACKEND = Backend(
     modes=(
         ModeSpec("", options=OPTIONS, summary="every kernel, or one entry per launch of a graph"),
         PERIODIC_FLUSHING,
+        ModeSpec(
+            sampling.MODE,
+            options={**sampling.OPTIONS, **OPTIONS},
+            summary="kernels as without it, and samples of where in them the time goes",
+        ),
     ),
     data=("tree", "trace"),
     device_kinds=("CUDA",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
 from proton_bench.plugin import Mode
+from proton_bench_plugins.cupti.sampling import PcSampling, read_sampling
 
 __all__ = ["OPTIONS", "Settings", "read_settings"]
 
@@ -52,6 +53,7 @@ class Settings:
         vendor_clock: Convert CUPTI's own times instead of giving it our clock.
         hardware_trace: Have new GPUs take the times of kernels themselves.
         finalizes: Detach CUPTI from the process when the last session ends.
+        pc_sampling: How to sample program counters; None for not at all.
     """
 
     buffer_bytes: int = _BUFFER_BYTES.default
@@ -62,6 +64,7 @@ class Settings:
     vendor_clock: bool = False
     hardware_trace: bool = False
     finalizes: bool = False
+    pc_sampling: PcSampling | None = None
 
 
 def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Settings:
@@ -86,6 +89,7 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
             "PROTON_BENCH_HW_TRACE", "TRITON_ENABLE_HW_TRACE", unless_set=False
         ),
         finalizes=asked.choice("", "PROTON_BENCH_CUPTI_FINALIZE", ("0", "1")) == "1",
+        pc_sampling=read_sampling(mode),
     )
 
 

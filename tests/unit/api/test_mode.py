@@ -21,9 +21,19 @@ def test_sampling_mode_has_an_interval() -> None:
     assert parse_mode(str(PCSampling(interval=64))).options == {"interval": "64"}
 
 
-@pytest.mark.parametrize("interval", [0, -5])
-def test_interval_must_be_positive(interval: int) -> None:
-    with pytest.raises(ValueError, match=f"interval {interval}"):
+def test_sampling_mode_says_what_is_ours_only_where_it_is_asked_for() -> None:
+    assert str(PCSampling(interval="auto")) == "pcsampling:interval=auto"
+    assert str(PCSampling(64, exact="scope")) == "pcsampling:interval=64:exact=scope"
+
+
+def test_unknown_way_to_attribute_samples_is_refused_with_the_choices() -> None:
+    with pytest.raises(UsageError, match="Unknown exact: kernel; choose from: off, scope, launch"):
+        PCSampling(exact="kernel")
+
+
+@pytest.mark.parametrize("interval", [0, -5, "often", True])
+def test_interval_must_be_positive(interval: Any) -> None:
+    with pytest.raises(ValueError, match=f"interval {interval!r}"):
         PCSampling(interval=interval)
 
 

@@ -1,0 +1,74 @@
+"""What the mode ``pcsampling`` asks for: how often to sample, and how samples find their path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proton_bench.errors import UsageError
+from proton_bench.plugin import Mode
+
+__all__ = ["MODE", "OPTIONS", "PcSampling", "read_sampling"]
+
+MODE = "pcsampling"
+OPTIONS = {
+    "interval": "cycles between samples, the nearest power of two from 32; auto (default) chooses",
+    "exact": "how samples find their call path: off (default) by time, scope or launch exactly",
+}
+_AUTO = "auto"
+# What the sampler of the hardware takes, as powers of two.
+_EXPONENTS = range(5, 32)
+_MAX_DIGITS = 18  # int refuses thousands of them
+# The words of the option, and those of the native collector.
+_COLLECTIONS = {"off": "continuous", "scope": "scope", "launch": "launch"}
+
+
+@dataclass(frozen=True, slots=True)
+class PcSampling:
+    """How program counters are sampled.
+
+    Attributes:
+        collection: ``continuous`` runs all the time; ``scope`` and ``launch`` read the samples at
+            the borders of outermost scopes or of launches, which waits for the device there.
+        period_exponent: A sample is taken every 2^n cycles; 0 has the collector choose n.
+    """
+
+    collection: str = "continuous"
+    period_exponent: int = 0
+
+
+def read_sampling(mode: Mode) -> PcSampling | None:
+    """Return how to sample, None where the mode is another.
+
+    Raises:
+        UsageError: An option has a value that it does not take.
+    """
+    if mode.name != MODE:
+        return None
+    exact = mode.options.get("exact", "off").strip().lower()
+    if exact not in _COLLECTIONS:
+        raise UsageError(
+            f"option 'exact' of mode {mode.text!r} is {exact!r}; "
+            f"choose from: {', '.join(_COLLECTIONS)}"
+        )
+    return PcSampling(_COLLECTIONS[exact], _exponent(mode))
+
+
+def _exponent(mode: Mode) -> int:
+    text = mode.options.get("interval", _AUTO).strip().lower()
+    if text == _AUTO:
+        return 0
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+    cycles = int(text) if is_number else 0
+    if cycles == 0:
+        raise UsageError(
+            f"option 'interval' of mode {mode.text!r} is {text[:40]!r}: give a positive number of "
+            f"cycles, or {_AUTO}"
+        )
+    return _nearest(cycles)
+
+
+def _nearest(cycles: int) -> int:
+    """Return the exponent of the nearest power of two, the longer period of two equally near."""
+    below = cycles.bit_length() - 1
+    is_above = 2 * (cycles - (1 << below)) >= 1 << below
+    return min(max(below + is_above, _EXPONENTS[0]), _EXPONENTS[-1])
