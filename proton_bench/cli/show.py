@@ -14,7 +14,9 @@ from proton_bench.analysis.counter_headlines import add_hbm_traffic, headlines
 from proton_bench.analysis.counter_join import join_counters
 from proton_bench.analysis.counters import CounterJoin
 from proton_bench.analysis.derive import available_metrics, default_metrics
+from proton_bench.analysis.name_filter import NameFilter
 from proton_bench.analysis.select import MetricTree, Selection, build_tree
+from proton_bench.analysis.source_lines import sampled_source
 from proton_bench.analysis.subtract import subtract
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.errors import UsageError
@@ -25,10 +27,21 @@ from proton_bench.report.document import encode_document, list_document, view_do
 from proton_bench.report.header import HeaderReport
 from proton_bench.report.listing import ListReport
 from proton_bench.report.names import FrameFormat
+from proton_bench.report.source import DEFAULT_THRESHOLD, SourceReport
+from proton_bench.report.source_document import source_document
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import SortedReport, TreeReport, print_report, sorted_rows
 
-__all__ = ["ViewRequest", "first_file", "list_metrics", "read_metric_names", "show", "warn"]
+__all__ = [
+    "SourceRequest",
+    "ViewRequest",
+    "first_file",
+    "list_metrics",
+    "read_metric_names",
+    "show",
+    "show_source",
+    "warn",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,46 @@ class ViewRequest:
     minus: Path | None = None
     counters: Path | None = None
     bars: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRequest:
+    """Which lines of the source to show of one file.
+
+    Attributes:
+        file: The profile.
+        wanted: End of the path of the one file of the source to show; "" shows all.
+        names: Rows whose samples count, with those below them.
+        threshold: Lines with a smaller share of all samples, in percent, are left out.
+        as_json: Print one JSON document instead of text.
+    """
+
+    file: Path
+    wanted: str = ""
+    names: NameFilter = field(default_factory=NameFilter)
+    threshold: float = DEFAULT_THRESHOLD
+    as_json: bool = False
+
+
+def show_source(request: SourceRequest) -> None:
+    """Print the source with its hot lines.
+
+    Raises:
+        UsageError: The file, a regular expression or the name of the source is wrong.
+        MetricError: The profile has no PC samples.
+        ProfileFormatError: The file is corrupt.
+    """
+    profile = read_profile(request.file)
+    source = sampled_source(profile, request.names)
+    if request.wanted:
+        source = source.named(request.wanted)
+    name = str(request.file)
+    if request.as_json:
+        document = source_document(source, profile, name=name, threshold=request.threshold)
+        print_bytes(encode_document(document))
+        return
+    report = SourceReport(source, profile, request.threshold)
+    print_report(open_console(), HeaderReport(profile, name), report)
 
 
 def read_metric_names(text: str | None) -> tuple[str, ...]:

@@ -8,8 +8,16 @@ from typing import Annotated
 import typer
 
 from proton_bench.analysis.demangling import Demangling
+from proton_bench.analysis.name_filter import NameFilter
 from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
-from proton_bench.cli.show import ViewRequest, list_metrics, read_metric_names, show
+from proton_bench.cli.show import (
+    SourceRequest,
+    ViewRequest,
+    list_metrics,
+    read_metric_names,
+    show,
+    show_source,
+)
 from proton_bench.cli.tree_options import (
     DemanglingOption,
     DepthOption,
@@ -20,6 +28,7 @@ from proton_bench.cli.tree_options import (
     TrialsOption,
 )
 from proton_bench.report.names import FrameFormat
+from proton_bench.report.source import DEFAULT_THRESHOLD
 
 __all__ = ["command"]
 
@@ -44,7 +53,10 @@ def command(
     threshold: Annotated[
         float | None,
         typer.Option(
-            "-t", "--threshold", help="Leave out rows whose first metric is below this value."
+            "-t",
+            "--threshold",
+            help="Leave out rows whose first metric is below this value; with --source, lines "
+            "with fewer percent of the samples (0.5).",
         ),
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
@@ -66,6 +78,21 @@ def command(
     bars: Annotated[
         bool, typer.Option("--bars", help="Draw the first metric of each row as a bar.")
     ] = False,
+    source: Annotated[
+        bool,
+        typer.Option(
+            "--source",
+            help="Show the source with the lines that samples of `-m pcsampling` are in.",
+        ),
+    ] = False,
+    source_file: Annotated[
+        str | None,
+        typer.Option(
+            "--source-file",
+            metavar="PATH",
+            help="The same of the one file whose path ends so.",
+        ),
+    ] = None,
     counters: Annotated[
         Path | None,
         typer.Option(
@@ -96,6 +123,11 @@ def command(
     )
     if list_names:
         list_metrics(file, as_json=as_json, counters=counters)
+        return
+    if source or source_file is not None:
+        least = DEFAULT_THRESHOLD if threshold is None else threshold
+        wanted = NameFilter(include, exclude)
+        show_source(SourceRequest(file, source_file or "", wanted, least, as_json=as_json))
         return
     show(
         ViewRequest(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import MetricError
+from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.profile.profile import Profile
 
@@ -34,7 +35,7 @@ class FlameFrame:
 
     Attributes:
         name: Function, kernel or scope; the device behind it where there are several.
-        file: File of a Python frame, "" for others.
+        file: File of a Python frame or of a line of a kernel, "" for others.
         line: Its line, 0 for others.
     """
 
@@ -53,7 +54,10 @@ def flame_frame(profile: Profile, row: int) -> FlameFrame:
     name = profile.name(row)
     match = _PYTHON.fullmatch(name)
     if match is not None:
-        return FlameFrame(match["function"], match["file"], int(match["line"]))
+        function, file, line = match["function"], match["file"], int(match["line"])
+        if profile.kind(row) is FrameKind.LINE:  # all of a kernel's are of one function
+            function = f"{file.rpartition('/')[2]}:{line} {function}".rstrip()
+        return FlameFrame(function, file, line)
     device = profile.device(row)
     if device is not None and len(profile.devices) > 1:
         name += f" [{device.kind}:{device.index}]"

@@ -73,7 +73,7 @@ def _metric(profile: Profile) -> str:
 
 def _shown(rows: Profile, row: int) -> str:
     frame = flame_frame(rows, row)
-    return f"{frame.file}:{frame.line}@{frame.name}" if frame.file else frame.name
+    return rows.name(row) if frame.file else frame.name
 
 
 def _changed(name: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from proton_bench.formats.hatchet_devices import DEVICE_ID, DEVICE_TYPE
 from proton_bench.formats.hatchet_hints import assumed_aggregations
+from proton_bench.formats.sample_names import upstream_name
 from proton_bench.profile.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.profile.profile import Profile
 
@@ -74,7 +75,7 @@ def _aggregations(profile: Profile) -> dict[str, str]:
     hinted = frozenset(name for name, column in columns.items() if _is_hinted(column))
     assumed = assumed_aggregations({name: c.kind for name, c in columns.items()}, hinted)
     return {
-        name: str(columns[name].spec.aggregation)
+        upstream_name(name): str(columns[name].spec.aggregation)
         for name in sorted(columns)
         if columns[name].spec.aggregation is not assumed[name]
     }
@@ -82,7 +83,7 @@ def _aggregations(profile: Profile) -> dict[str, str]:
 
 def _cells(profile: Profile) -> list[list[tuple[str, Any]]]:
     cells: list[list[tuple[str, Any]]] = [[] for _ in range(len(profile))]
-    names = sorted({*profile.columns, DEVICE_ID, DEVICE_TYPE})
+    names = sorted({*profile.columns, DEVICE_ID, DEVICE_TYPE}, key=upstream_name)
     for name in names:
         if name in {DEVICE_ID, DEVICE_TYPE}:
             _add_device(cells, profile, name)
@@ -102,7 +103,7 @@ def _add_device(cells: list[list[tuple[str, Any]]], profile: Profile, name: str)
 
 
 def _add_column(cells: list[list[tuple[str, Any]]], column: MetricColumn) -> None:
-    name = column.spec.name
+    name = upstream_name(column.spec.name)
     values: list[Any] = column.to_list()
     if column.kind is ValueKind.FLOAT:
         # JSON knows neither NaN nor infinity; a row without a value has None here as well.

@@ -13,6 +13,7 @@ from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded
 from proton_bench.formats.hatchet_devices import device_rows, device_table
 from proton_bench.formats.hatchet_hints import assumed_aggregations
+from proton_bench.formats.sample_names import known_names
 from proton_bench.profile.builder import with_strings
 from proton_bench.profile.frame import FrameKind, StringTable
 from proton_bench.profile.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
@@ -22,6 +23,7 @@ __all__ = ["Node", "deep_node", "tree_profile"]
 
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _CAPTURED = "<captured_at>"
+_Mask = npt.NDArray[np.bool_]
 
 
 class NodeFrame(msgspec.Struct, gc=False):
@@ -92,6 +94,9 @@ def tree_profile(root: Node, devices: dict[str, Any], source: str) -> Profile:
     stated = root.aggregations
     rows = _Rows()
     rows.walk(root)
+    seen = {*rows.cells, *hinted, *stated}
+    rows.cells = known_names(rows.cells, seen)
+    hinted, stated = frozenset(known_names(dict.fromkeys(hinted), seen)), known_names(stated, seen)
     total = len(rows.parents)
     known = device_table(devices, source)
     placed = device_rows(rows.cells, known, total=total)
@@ -107,7 +112,7 @@ def tree_profile(root: Node, devices: dict[str, Any], source: str) -> Profile:
             strings=strings,
             parents=parents,
             frames=frames,
-            kinds=_kinds(strings, frames, parents, ran=_ran(columns, placed)),
+            kinds=_kinds(strings, frames, parents, marked=_marked(columns, placed)),
             device_rows=placed,
             variant_rows=np.full(total, -1, dtype="<i4"),
             devices=tuple(known.values()),
@@ -151,9 +156,15 @@ def _columns(
     ]
 
 
-def _ran(columns: list[MetricColumn], placed: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    timed = [column.valid for column in columns if column.spec.name == "time (ns)"]
-    return (placed >= 0) & timed[0] if timed else np.zeros(len(placed), dtype=np.bool_)
+def _marked(columns: list[MetricColumn], placed: npt.NDArray[np.int32]) -> tuple[_Mask, _Mask]:
+    """Mark rows that ran on a device, and rows that were sampled."""
+    ran, sampled = (np.zeros(len(placed), dtype=np.bool_) for _ in range(2))
+    for column in columns:
+        if column.spec.name == "time (ns)":
+            ran = (placed >= 0) & column.valid
+        elif column.spec.name == "num_samples":
+            sampled = column.valid
+    return ran, sampled
 
 
 def _kinds(
@@ -161,9 +172,10 @@ def _kinds(
     frames: npt.NDArray[np.int32],
     parents: npt.NDArray[np.int32],
     *,
-    ran: npt.NDArray[np.bool_],
+    marked: tuple[_Mask, _Mask],
 ) -> npt.NDArray[np.uint8]:
     """Tell kinds by what upstream's names and metrics give away; the rest stays unknown."""
+    ran, sampled = marked
     used = np.unique(frames).tolist()
     by_name = np.zeros(len(strings), dtype=np.uint8)
     operators = np.zeros(len(strings), dtype=np.bool_)
@@ -175,11 +187,14 @@ def _kinds(
             by_name[position] = FrameKind.PYTHON
         operators[position] = name.startswith("aten::")
     kinds = by_name[frames]
-    kinds[ran] = FrameKind.KERNEL
+    # Only kernels and their lines are sampled; the launch of a kernel may have been missed.
+    kinds[ran | (sampled & (kinds == FrameKind.UNKNOWN))] = FrameKind.KERNEL
     kinds[operators[frames]] = FrameKind.OP
-    # Source lines of a kernel look like Python frames, but stand below the kernel.
-    lines = (kinds == FrameKind.PYTHON) & (kinds[parents] == FrameKind.KERNEL)
+    # Source lines of a kernel look like Python frames, but are sampled or stand below the kernel.
+    lines = (kinds == FrameKind.PYTHON) & (sampled | (kinds[parents] == FrameKind.KERNEL))
     kinds[lines] = FrameKind.LINE
+    above = np.maximum(parents[lines], 0)
+    kinds[above[kinds[above] == FrameKind.UNKNOWN]] = FrameKind.KERNEL
     kinds[0] = FrameKind.ROOT
     return kinds
 

@@ -17,6 +17,7 @@ from proton_bench.report.inside_kernels import inside_notes
 from proton_bench.report.names import visible
 from proton_bench.report.ranks import gap_sentences, gaps_of, rank_text
 from proton_bench.report.record_costs import record_cost_notes
+from proton_bench.report.sampling import sampling_line, sampling_losses
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text, duration_text
 
@@ -49,6 +50,9 @@ class HeaderReport:
         for verdict in device_verdicts(self.profile):
             yield from prose(console, device_line(verdict), None, edge=edge)
         yield from prose(console, cost_line(self.profile), DIM, edge=edge)
+        sampled = sampling_line(self.profile)
+        if sampled:
+            yield from prose(console, sampled, DIM, edge=edge)
         for loss in losses(self.profile):
             yield from prose(console, loss, WARNING, edge=edge)
         yield Segment("\n")
@@ -101,7 +105,8 @@ def losses(profile: Profile) -> tuple[str, ...]:
     for reason, count in profile.dropped.items():
         if count:
             found.append(f"DROPPED: {count_text(count, 'record')}: {visible(reason)}")
-    return (*found, *inside_notes(profile), *record_cost_notes(profile))
+    notes = (*inside_notes(profile), *record_cost_notes(profile), *sampling_losses(profile))
+    return (*found, *notes)
 
 
 def _facts(profile: Profile) -> Iterator[str]:

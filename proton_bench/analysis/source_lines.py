@@ -1,0 +1,225 @@
+"""PC samples by line of the source, whatever kernel and call path they were taken in."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.name_filter import NameFilter
+from proton_bench.analysis.stalls import (
+    ALL,
+    ISSUED,
+    NOT_ISSUED,
+    REASON,
+    SELECTED,
+    STALLED,
+    has_samples,
+)
+from proton_bench.errors import MetricError, UsageError
+from proton_bench.profile import FrameKind, Profile
+
+__all__ = [
+    "SampleCounts",
+    "SampledFile",
+    "SampledSource",
+    "SourceLine",
+    "parse_line",
+    "sampled_source",
+]
+
+_LINE = re.compile(r"(?P<file>.*):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
+_ISSUING = "num_stalled_samples"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A place in the source.
+
+    Attributes:
+        file: Path as the compiler wrote it.
+        line: Number, from 1.
+        function: The function it is in, or was inlined from.
+    """
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(slots=True)
+class SampleCounts:
+    """Samples of one thing.
+
+    Attributes:
+        total: All of them.
+        parts: Of them by what became of the cycle, `ISSUED`, `STALLED` and `NOT_ISSUED`.
+        reasons: Samples by the metric of the reason; those without a reason issued nothing.
+    """
+
+    total: int = 0
+    parts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def share(self, part: str) -> float:
+        """Return a part as a share of all, 0 where there is none."""
+        return self.parts[part] / self.total if self.total else 0.0
+
+    def waits(self) -> list[tuple[str, int]]:
+        """Return the reasons that a warp waited for, the most frequent first."""
+        found = [each for each in self.reasons.items() if each[0] != SELECTED and each[1] > 0]
+        return sorted(found, key=lambda each: (-each[1], each[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class SampledFile:
+    """A file of the source.
+
+    Attributes:
+        path: As the compiler wrote it.
+        samples: Of all its lines.
+        lines: Samples of its lines by number.
+        functions: Names of the functions that lines are in, by number.
+    """
+
+    path: str
+    samples: SampleCounts
+    lines: dict[int, SampleCounts]
+    functions: dict[int, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledSource:
+    """Where in the source the samples of a profile were taken.
+
+    Attributes:
+        samples: All samples of the rows that were looked at.
+        files: Files, the hottest first.
+        unplaced: Samples of kernels that no line is known of, by name, the hottest first.
+    """
+
+    samples: SampleCounts
+    files: tuple[SampledFile, ...]
+    unplaced: tuple[tuple[str, SampleCounts], ...]
+
+    def named(self, wanted: str) -> SampledSource:
+        """Return the same with the files alone whose path ends with a path or part of a name.
+
+        Raises:
+            UsageError: No file does.
+        """
+        kept = tuple(each for each in self.files if _is_named(each.path, wanted))
+        if not kept:
+            known = ", ".join(each.path for each in self.files) or "none"
+            raise UsageError(f"no sampled line is in a file {wanted!r}; files with lines: {known}")
+        return SampledSource(self.samples, kept, self.unplaced)
+
+
+def parse_line(name: str) -> SourceLine | None:
+    """Return the place that a row ``dir/file:line@function`` names, None for other names."""
+    match = _LINE.fullmatch(name)
+    if match is None:
+        return None
+    return SourceLine(match["file"], int(match["line"]), match["function"])
+
+
+def sampled_source(profile: Profile, names: NameFilter | None = None) -> SampledSource:
+    """Return the samples of a profile by line.
+
+    Args:
+        profile: What was recorded.
+        names: Rows to look at, with those below them; None for all.
+
+    Raises:
+        MetricError: The profile has no PC samples.
+        UsageError: A regular expression is malformed, or keeps no samples.
+    """
+    if not has_samples(profile):
+        raise MetricError(
+            "the profile has no PC samples: record them with `proton run -m pcsampling`"
+        )
+    keep = _kept(profile, names or NameFilter())
+    columns = _columns(profile)
+    rows = np.flatnonzero(keep & (columns[ALL] > 0))
+    if not len(rows):
+        reason = f"{names} leaves none" if names else "nothing ran while it sampled"
+        raise UsageError(f"the profile has no PC samples to show: {reason}")
+    return _gathered(profile, rows.tolist(), columns)
+
+
+def _kept(profile: Profile, names: NameFilter) -> npt.NDArray[np.bool_]:
+    ends = profile.subtree_end
+    return names.keep(profile.strings, ends, lambda named: named[profile.frames])
+
+
+def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
+    """Return what each row has of its own, by the base names of metrics in lower case."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    for column in profile.columns.values():
+        base = column.spec.base.lower()
+        if (base in {ALL, _ISSUING} or base.startswith(REASON)) and column.kind.is_number:
+            known = column.valid & np.isfinite(column.values)
+            found[base] = np.where(known, column.values, 0)
+    return found
+
+
+def _gathered(
+    profile: Profile, rows: Sequence[int], columns: dict[str, npt.NDArray[Any]]
+) -> SampledSource:
+    total = SampleCounts()
+    files: dict[str, dict[int, SampleCounts]] = {}
+    functions: dict[tuple[str, int], dict[str, None]] = {}
+    unplaced: dict[str, SampleCounts] = {}
+    for row in rows:
+        place = parse_line(profile.name(row)) if profile.kind(row) is FrameKind.LINE else None
+        if place is None:
+            held = unplaced.setdefault(profile.name(row), SampleCounts())
+        else:
+            held = files.setdefault(place.file, {}).setdefault(place.line, SampleCounts())
+            functions.setdefault((place.file, place.line), {})[place.function] = None
+        for counts in (held, total):
+            _add(counts, columns, row)
+    found = [
+        SampledFile(
+            path,
+            _sum(list(lines.values())),
+            dict(sorted(lines.items())),
+            {line: tuple(functions[path, line]) for line in lines},
+        )
+        for path, lines in files.items()
+    ]
+    return SampledSource(
+        total,
+        tuple(sorted(found, key=lambda each: (-each.samples.total, each.path))),
+        tuple(sorted(unplaced.items(), key=lambda each: (-each[1].total, each[0]))),
+    )
+
+
+def _add(counts: SampleCounts, columns: dict[str, npt.NDArray[Any]], row: int) -> None:
+    own = {name: int(values[row]) for name, values in columns.items()}
+    everything, issuing = own.pop(ALL), own.pop(_ISSUING, 0)
+    issued = own.get(SELECTED, 0)
+    counts.total += everything
+    counts.parts.update(
+        {ISSUED: issued, STALLED: issuing - issued, NOT_ISSUED: everything - issuing}
+    )
+    counts.reasons.update(own)
+
+
+def _sum(lines: Sequence[SampleCounts]) -> SampleCounts:
+    found = SampleCounts()
+    for each in lines:
+        found.total += each.total
+        found.parts.update(each.parts)
+        found.reasons.update(each.reasons)
+    return found
+
+
+def _is_named(path: str, wanted: str) -> bool:
+    name = wanted.replace("\\", "/").removeprefix("./")
+    return path == name or path.endswith(f"/{name.lstrip('/')}")
