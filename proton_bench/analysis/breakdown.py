@@ -1,4 +1,4 @@
-"""Coarser trees of a comparison: by kernel, by scope or by test."""
+"""Coarser trees of a comparison: by kernel, by line of the source, by scope or by test."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class By(StrEnum):
 
     PATH = "path"
     KERNEL = "kernel"
+    LINE = "line"
     SCOPE = "scope"
     TEST = "test"
 
@@ -45,18 +46,19 @@ class Breakdown:
 
 
 def break_down(tree: PairedTree, by: By, measured: Mask) -> Breakdown:
-    """Return the tree whose rows are kernels, scopes or tests; by path it is the tree itself.
+    """Return the tree of kernels, lines, scopes or tests; by path it is the tree itself.
 
     Args:
         tree: The union of all runs.
         by: What a row is to stand for. Kernels stand below the root; what else was measured, such
-            as operators and copies, is one of them. What belongs to no row is the root's own.
+            as operators and copies, is one of them. So are lines of the source, and beside them
+            kernels with what is known of no line. What belongs to no row is the root's own.
         measured: Whether a row has values of its own.
     """
     if by is By.PATH:
         return Breakdown(tree, np.arange(len(tree), dtype="<i4"))
-    if by is By.KERNEL:
-        return _by_kernel(tree, measured)
+    if by in (By.KERNEL, By.LINE):
+        return _by_kernel(tree, measured, lines=by is By.LINE)
     keep = _scopes(tree) if by is By.SCOPE else tree.kinds == FrameKind.TEST
     keep[0] = True
     numbers = np.cumsum(keep, dtype=np.int64) - 1
@@ -91,11 +93,11 @@ def _nearest(parents: Rows, keep: Mask) -> Rows:
     return np.array(found, dtype="<i4")
 
 
-def _by_kernel(tree: PairedTree, measured: Mask) -> Breakdown:
+def _by_kernel(tree: PairedTree, measured: Mask, *, lines: bool) -> Breakdown:
     owners = np.where(measured, np.arange(len(tree)), 0)
-    lines = tree.kinds == FrameKind.LINE
-    if lines.any():  # a line of a kernel belongs to the kernel
-        owners = np.where(lines, _nearest(tree.parents, ~lines), owners)
+    below = tree.kinds == FrameKind.LINE
+    if below.any() and not lines:  # a line of a kernel belongs to the kernel
+        owners = np.where(below, _nearest(tree.parents, ~below), owners)
     owners[0] = 0
     kernels = np.unique(owners)
     owners[kernels] = kernels  # one of which only the lines have values too

@@ -18,6 +18,7 @@ from proton_bench.analysis.run import Run, check_devices
 from proton_bench.analysis.run_rows import Identity
 from proton_bench.analysis.select import drop_metadata, drop_trials
 from proton_bench.analysis.split import Split, split
+from proton_bench.analysis.stalls import ALL, has_samples
 from proton_bench.analysis.statistics import Interval, mean_difference
 from proton_bench.errors import UsageError
 from proton_bench.profile import MetricColumn, Profile
@@ -128,7 +129,7 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
     runs = [replace(run, profile=_prepared(run.profile, options)) for run in (*base, *new)]
     if not options.ignore_devices:
         check_devices(runs)
-    measure = find_measure(runs, options.metric)
+    measure = find_measure(runs, _metric(runs, options))
     profiles = [run.profile for run in runs]
     identity = Identity(options.raw_names, options.ignore_devices)
     first_new = len(base)
@@ -138,10 +139,23 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
         identity,
         weight=_weight(measure, runs),
         # What moved from one scope to another changed both of them.
-        follow=options.by in (By.PATH, By.KERNEL),
+        follow=options.by in (By.PATH, By.KERNEL, By.LINE),
     )
     sides = _Sides(tuple(base), tuple(new), profiles, tree, measure)
     return _added(sides, options.by) if measure.is_additive else _rated(sides, options.by)
+
+
+def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
+    """Return what to compare; lines have nothing but samples."""
+    if options.metric is not None or options.by is not By.LINE:
+        return options.metric
+    for run in runs:
+        if not has_samples(run.profile):
+            raise UsageError(
+                f"{run.source!a} has no PC samples, which lines are compared by: record them with "
+                "`proton run -m pcsampling`, or name another metric with -m"
+            )
+    return ALL
 
 
 def _prepared(profile: Profile, options: CompareOptions) -> Profile:

@@ -34,6 +34,7 @@ from proton_bench.analysis.scope_cycles import (
     scope_metric_names,
     scope_metric_values,
 )
+from proton_bench.analysis.stalls import ALL as ALL_SAMPLES
 from proton_bench.analysis.stalls import is_stall_ratio, stall_names, stall_values
 from proton_bench.analysis.values import MetricValues, quotient
 from proton_bench.analysis.weighted import is_part_of_mean, mean_names, mean_values
@@ -126,6 +127,8 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
     if MetricSpec(recorded[primary]).unit in SECONDS:
         shown = f"{primary}/{_fitting_unit(profile, recorded[primary])}"
     found = [shown, f"{primary}/%", *(["count"] if "count" in recorded else [])]
+    if ALL_SAMPLES in recorded and primary != ALL_SAMPLES:  # lines of kernels have nothing else
+        found.append(f"{ALL_SAMPLES}/%")
     if INSTANCES not in recorded:
         return tuple(found)
     # Scopes inside kernels: beside the times of kernels, or alone.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proton_bench.analysis.derive import AvailableMetrics, available_metrics, derive
 from proton_bench.analysis.formula import SECONDS, Divisor, find_metric, parse_formula
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.stalls import is_sample_count
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.profile import MetricSpec
 
@@ -41,8 +42,9 @@ class Measure:
 
     @property
     def has_latency(self) -> bool:
-        """Whether it can be told per launch."""
-        return self.is_additive and MetricSpec(self.source).base.lower() != "count"
+        """Whether it can be told per launch; samples depend on how often they were taken."""
+        base = MetricSpec(self.source).base.lower()
+        return self.is_additive and base != "count" and not is_sample_count(base)
 
 
 def find_measure(runs: Sequence[Run], name: str | None) -> Measure:

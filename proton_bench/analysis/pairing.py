@@ -18,7 +18,7 @@ from proton_bench.analysis.align import Alignment, align
 from proton_bench.analysis.lineage import Lone, Step, trace
 from proton_bench.analysis.origins import Origins
 from proton_bench.analysis.run_rows import Identity, Interning, RunRows
-from proton_bench.profile import Profile, Variant
+from proton_bench.profile import FrameKind, Profile, Variant
 from proton_bench.profile.preorder import subtree_ends
 
 __all__ = ["SEVERAL", "Fate", "PairedTree", "Side", "agreed", "pair"]
@@ -152,7 +152,7 @@ def pair(
             new at the other.
     """
     profiles = [*base, *new]
-    interning = Interning(profiles, identity)
+    interning = Interning(base, new, identity)
     union = align(interning.trees(len(base)))
     tree = _described(union, interning, len(base))
     lone = _lone_rows(tree, interning, profiles, weight=weight)
@@ -257,6 +257,7 @@ def _lone_rows(
     sides = []
     for fate, side in ((Fate.REMOVED, tree.base), (Fate.NEW, tree.new)):
         rows = np.flatnonzero((tree.fates == fate) & leaf & measured)
+        # Lines have no launches, and are never renamed: the sides must not agree in that.
         rows = rows[np.argsort(order[rows], kind="stable")]
         sides.append(
             Lone(
@@ -268,7 +269,7 @@ def _lone_rows(
                 devices=tree.devices[rows],
                 codes=np.maximum(side.codes[rows], 0),
                 sizes=sizes[rows],
-                counts=counts[rows],
+                counts=np.where(tree.kinds[rows] == FrameKind.LINE, -1.0 - fate, counts[rows]),
             )
         )
     return sides[0], sides[1]

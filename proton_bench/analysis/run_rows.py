@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.align import LabelledTree, occurrences, stacked_parents
+from proton_bench.analysis.moved_lines import former_lines
 from proton_bench.analysis.names import steady_name
-from proton_bench.profile import Profile, Variant
+from proton_bench.profile import FrameKind, Profile, Variant
 from proton_bench.profile.device import UNNAMED_KIND
 from proton_bench.profile.frame import StringTable
 
@@ -26,7 +27,7 @@ class Identity:
 
     Attributes:
         raw_names: Names have to agree to the letter; else running numbers of Inductor's kernels and
-            line numbers of Python frames do not matter.
+            line numbers of Python frames do not matter, and lines of kernels keep their order.
         any_device: Devices do not matter.
     """
 
@@ -70,18 +71,22 @@ class Interning:
     """Numbers for the names, devices, signatures and codes of all runs.
 
     Args:
-        profiles: All runs.
+        base: Runs to compare with.
+        new: Runs that are compared.
         identity: What makes rows equal.
     """
 
-    def __init__(self, profiles: Sequence[Profile], identity: Identity) -> None:
+    def __init__(self, base: Sequence[Profile], new: Sequence[Profile], identity: Identity) -> None:
+        profiles = [*base, *new]
         self._table = StringTable()
         self._identity = identity
         self._signatures: dict[str, int] = {"": 0}
         self._codes: dict[str, int] = {"": 0}
         self._variants: dict[Variant, int] = {}
         self.device_names = ["", *_device_names(profiles, identity)]
-        self.runs = [self._rows(profile) for profile in profiles]
+        former = {} if identity.raw_names else former_lines(base, new)
+        self.runs = [self._rows(profile, former) for profile in base]
+        self.runs += [self._rows(profile, {}) for profile in new]
 
     @property
     def strings(self) -> tuple[str, ...]:
@@ -110,7 +115,7 @@ class Interning:
             for run in self.runs
         ]
 
-    def _rows(self, profile: Profile) -> RunRows:
+    def _rows(self, profile: Profile, lines: Mapping[str, str]) -> RunRows:
         index = self._table.index
         names = np.array([index(text) for text in profile.strings], dtype=np.int64)
         if self._identity.raw_names:
@@ -129,11 +134,18 @@ class Interning:
         by_variant.append((0, 0, -1))
         facts = np.array(by_variant, dtype=np.int64)[profile.variant_rows]
         frames = names[profile.frames]
+        identities = steady[profile.frames]
+        is_line = profile.kinds == FrameKind.LINE
+        if is_line.any():  # each is a row of its own, under the number that it has now
+            found = [index(lines.get(text, text)) for text in profile.strings]
+            identities = np.where(
+                is_line, np.array(found, dtype=np.int64)[profile.frames], identities
+            )
         devices = self._devices(profile)
         return RunRows(
             parents=profile.parents,
             frames=frames,
-            identities=steady[profile.frames],
+            identities=identities,
             devices=devices,
             signatures=facts[:, 0],
             codes=facts[:, 1],

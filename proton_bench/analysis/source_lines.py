@@ -16,10 +16,10 @@ from proton_bench.analysis.stalls import (
     ALL,
     ISSUED,
     NOT_ISSUED,
-    REASON,
     SELECTED,
     STALLED,
     has_samples,
+    is_sample_count,
 )
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.profile import FrameKind, Profile
@@ -162,7 +162,7 @@ def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
     found: dict[str, npt.NDArray[Any]] = {}
     for column in profile.columns.values():
         base = column.spec.base.lower()
-        if (base in {ALL, _ISSUING} or base.startswith(REASON)) and column.kind.is_number:
+        if is_sample_count(base) and column.kind.is_number:
             known = column.valid & np.isfinite(column.values)
             found[base] = np.where(known, column.values, 0)
     return found

@@ -26,6 +26,7 @@ __all__ = [
     "SELECTED",
     "STALLED",
     "has_samples",
+    "is_sample_count",
     "is_stall_ratio",
     "stall_names",
     "stall_values",
@@ -57,6 +58,11 @@ def has_samples(profile: Profile) -> bool:
     return full is not None and profile.columns[full].kind.is_number
 
 
+def is_sample_count(base: str) -> bool:
+    """Tell whether a metric, by its base name in lower case, counts PC samples."""
+    return base in {ALL, _ISSUING} or base.startswith(REASON)
+
+
 def is_stall_ratio(name: str) -> bool:
     """Tell whether a name is one of ratio of samples: ``stalled_wait/samples``."""
     return name.strip().lower().endswith(_SUFFIX)
@@ -68,7 +74,7 @@ def stall_names(recorded: Iterable[str]) -> tuple[str, ...]:
     if ALL not in bases:
         return ()
     parts = PARTS if {_ISSUING, SELECTED} <= set(bases) else ()
-    reasons = [base for base in bases if base == _ISSUING or base.startswith(REASON)]
+    reasons = [base for base in bases if base != ALL and is_sample_count(base)]
     return tuple(f"{name}{_SUFFIX}" for name in (*parts, *reasons))
 
 

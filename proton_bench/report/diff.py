@@ -23,8 +23,10 @@ from proton_bench.report.diff_summary import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.names import FrameFormat, visible
+from proton_bench.report.edge import prose
+from proton_bench.report.names import FrameFormat, format_name, visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
+from proton_bench.report.units import count_text
 
 __all__ = ["DiffReport"]
 
@@ -55,7 +57,7 @@ class DiffReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the lines; only a terminal's edge costs columns and ends of names."""
         edge = options.max_width if console.file.isatty() else None
-        yield from self._summary()
+        yield from self._summary(console, edge)
         every = columns(self.comparison, self.ranking)
         shown = every if edge is None else fitting(every, edge)
         for column in shown:
@@ -64,7 +66,7 @@ class DiffReport:
         yield from self._rows(shown, edge)
         yield from self._legend(shown, hidden=len(every) - len(shown))
 
-    def _summary(self) -> Iterator[Segment]:
+    def _summary(self, console: Console, edge: int | None) -> Iterator[Segment]:
         yield Segment(f"{headline(self.comparison)}\n", HEADING)
         for word, text in side_lines(self.comparison):
             yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
@@ -74,7 +76,7 @@ class DiffReport:
         if warning is not None:
             yield Segment(f"{warning}\n", WARNING)
         for loss in loss_lines(self.comparison):
-            yield Segment(f"{loss}\n", WARNING)
+            yield from prose(console, loss, WARNING, edge=edge)
         yield Segment("\n")
 
     def _rows(self, shown: Sequence[Column], edge: int | None) -> Iterator[Segment]:
@@ -90,6 +92,8 @@ class DiffReport:
             said = "  ".join(notes(self.comparison, row))
             label = f"{indent}{name}"
             if edge is not None:
+                if "@" in name and cell_len(label) + 2 + cell_len(said) > edge - width:
+                    label = f"{indent}{format_name(name, FrameFormat.FILE_FUNCTION_LINE)}"
                 label = cut(label, max(edge - width, LEAST_NAME))
                 said = cut(said, edge - width - cell_len(label) - 2)
             yield Segment(label)
@@ -118,7 +122,8 @@ class DiffReport:
         for line in footer(self.comparison, self.ranking):
             yield Segment(f"  {line}\n", DIM)
         if hidden:
-            yield Segment(f"  {hidden} columns do not fit; a pipe or file gets them all\n", DIM)
+            what = count_text(hidden, "column does", "columns do")
+            yield Segment(f"  {what} not fit; a pipe or file gets them all\n", DIM)
 
 
 def _more_is_better(name: str) -> bool:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.ranking import Ranking
-from proton_bench.profile import Variant
+from proton_bench.analysis.source_lines import parse_line
+from proton_bench.profile import FrameKind, Variant
 from proton_bench.report.columns import Column
 from proton_bench.report.names import FrameFormat, format_name, visible
 from proton_bench.report.quantity import Quantity, percent_text
@@ -113,12 +114,19 @@ def notes(comparison: Comparison, row: int) -> tuple[str, ...]:
         found.append(f"RENAMED from {former}")
     elif fate is not Fate.MATCHED:
         found.append(fate.name)
+    elif tree.kinds[row] == FrameKind.LINE and former != visible(tree.name(row), 200):
+        found.append(_former_line(former))
     if tree.code_changed(row):
         found.append("other code")
     base, new = tree.variants_of(row)
     if base is not None and new is not None:
         found += _differences(base, new)
     return tuple(found)
+
+
+def _former_line(name: str) -> str:
+    place = parse_line(name)
+    return f"was {name}" if place is None else f"was :{place.line}"
 
 
 def _differences(base: Variant, new: Variant) -> Iterator[str]:

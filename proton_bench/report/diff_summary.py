@@ -160,7 +160,7 @@ def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
 
 
 def _is_launched(comparison: Comparison, cause: Cause) -> bool:
-    return cause.kind is not Kind.BELOW and comparison.by in (By.PATH, By.KERNEL)
+    return cause.kind is not Kind.BELOW and comparison.by in (By.PATH, By.KERNEL, By.LINE)
 
 
 def _rate_headline(comparison: Comparison) -> str:

@@ -11,7 +11,9 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-__all__ = ["edge_of", "fitting", "prose"]
+from proton_bench.report.names import FrameFormat, format_name
+
+__all__ = ["edge_of", "fitting", "fitting_name", "prose"]
 
 _INDENT = "  "
 _LEAST = 8
@@ -47,3 +49,13 @@ def fitting(name: str, room: int) -> str:
     if len(name) <= room // 2 or cell_len(name) <= room:
         return name
     return set_cell_size(name, max(room - 1, 0)).rstrip() + "…"
+
+
+def fitting_name(name: str, room: int) -> str:
+    """Return the name of a row, cut where it is wider than the room even without its folder.
+
+    The line of ``dir/file:line@function`` tells more than the folder, and stands behind it.
+    """
+    if "@" not in name or cell_len(name) <= room:
+        return fitting(name, room)
+    return fitting(format_name(name, FrameFormat.FILE_FUNCTION_LINE), room)

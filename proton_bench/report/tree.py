@@ -13,7 +13,7 @@ from rich.segment import Segment
 from proton_bench.analysis.derive import MetricValues
 from proton_bench.analysis.select import MetricTree
 from proton_bench.report.bars import BAR_WIDTH, bar_texts
-from proton_bench.report.edge import edge_of, fitting, prose
+from proton_bench.report.edge import edge_of, fitting_name, prose
 from proton_bench.report.names import FrameFormat, format_name, visible
 from proton_bench.report.theme import BANDS, DIM, HEADING, bands_of
 from proton_bench.report.tree_columns import (
@@ -87,7 +87,7 @@ class TreeReport:
         for band, values, prefix, name in self._lines(
             cells, guides, room=_room(self.tree, edge, width)
         ):
-            shown = name if edge is None else _fitting(name, edge - width - len(prefix))
+            shown = name if edge is None else fitting_name(name, edge - width - len(prefix))
             cut += shown is not name
             # As few segments as possible: each costs more than the rest of its line.
             if values:
@@ -134,7 +134,7 @@ class SortedReport:
         labels = list(_labels(self.tree, self.frames))
         for row in sorted_rows(first):
             values = "  ".join(column[row] for column in cells)
-            name = labels[row] if edge is None else fitting(labels[row], edge - width)
+            name = labels[row] if edge is None else fitting_name(labels[row], edge - width)
             yield Segment(f"{values}  {name}\n")
 
 
@@ -173,14 +173,6 @@ def _labels(tree: MetricTree, frames: FrameFormat) -> Iterable[str]:
     several = len(set(tree.devices) - {""}) > 1
     for frame, device in zip(tree.frames.tolist(), tree.devices, strict=True):
         yield f"{texts[frame]} [{visible(device)}]" if several and device else texts[frame]
-
-
-def _fitting(name: str, room: int) -> str:
-    """Return the name, without the folder of its file or else cut where it is too wide."""
-    if "@" in name and fitting(name, room) is not name:
-        # The line tells more than the folder, and stands behind it.
-        return fitting(format_name(name, FrameFormat.FILE_FUNCTION_LINE), room)
-    return fitting(name, room)
 
 
 def _room(tree: MetricTree, edge: int | None, width: int) -> int:
