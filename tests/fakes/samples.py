@@ -1,4 +1,4 @@
-"""Profiles with PC samples: lines of kernels below them, as the mode ``pcsampling`` records them."""
+"""Profiles with PC samples: lines below kernels, as the mode ``pcsampling`` records them."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from proton_bench.capture.stderr import warn
 from proton_bench.errors import BackendUnavailableError, ProtonError
 from proton_bench_plugins.cupti.availability import started_in_this_process
 from proton_bench_plugins.cupti.library import find_candidates
+from proton_bench_plugins.cupti.privileges import explain_refusal
 from proton_bench_plugins.cupti.remarks import remark_on
 from proton_bench_plugins.cupti.settings import Settings
 from proton_bench_plugins.cupti.torch_profiler import ProfilerWatch, gpu_profile_is_open
@@ -51,6 +52,7 @@ class GpuCollector:
             hardware_trace=settings.hardware_trace,
             finalizes=settings.finalizes,
         )
+        self._sampling = settings.pc_sampling
         self._nvtx = settings.nvtx
         self._injected: str | None = None
         self._watch = ProfilerWatch(self._pause, self._resume)
@@ -66,7 +68,7 @@ class GpuCollector:
         if gpu_profile_is_open():
             raise BackendUnavailableError(_TORCH_FIRST)
         with self._lock:
-            self._native.start()
+            self._start_native()
             self._process_id = os.getpid()
             self._is_started = True
         started_in_this_process()
@@ -101,6 +103,14 @@ class GpuCollector:
     def remark(self, counts: Mapping[str, int]) -> str | None:
         """Return why kernels are missing from a session with these counts, or None."""
         return remark_on(counts, self.facts())
+
+    def _start_native(self) -> None:
+        try:
+            self._native.start()
+        except BackendUnavailableError as error:
+            if self._sampling is None:
+                raise
+            raise BackendUnavailableError(explain_refusal(str(error))) from None
 
     def _pause(self) -> None:
         if os.getpid() != self._process_id:

@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ from proton_bench.plugin import Finding, Status
 from proton_bench_plugins.cupti import selftest, version_probe
 from proton_bench_plugins.cupti.availability import find_obstacle
 from proton_bench_plugins.cupti.library import Candidate, find_candidates
+from proton_bench_plugins.cupti.privileges import ADVICE, Permission, read_privileges
 
 __all__ = ["examine", "library_findings", "sampling_finding", "subscriber_finding", "trial_finding"]
 
 _TIMEOUT_S = 60.0
 _OLDEST = 22  # CUPTI's number of CUDA 12.4
-_SYS_ADMIN, _PERFMON = 21, 38  # numbers of capabilities
 # Nsight and others are loaded into every process by these.
 _INJECTION = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 _PRELOADED = ("injection", "nsight", "nsys", "cupti", "parcagpu")
@@ -136,40 +136,13 @@ def sampling_finding(
         process: Status of a process, with its capabilities.
     """
     name = "counters and PC sampling"
-    try:
-        settings = dict(_pairs(parameters.read_text(encoding="utf-8", errors="replace")))
-    except OSError as error:
-        return Finding(name, Status.NOTE, f"unknown: {parameters}: {error.strerror}")
-    restricted = settings.get("RmProfilingAdminOnly", "")
-    if restricted not in ("0", "1"):
-        return Finding(name, Status.NOTE, f"unknown: {parameters} does not tell it")
-    if restricted == "0":
-        return Finding(name, Status.OK, "allowed to every user")
-    held = _capabilities(process)
-    if held >> _SYS_ADMIN & 1:
-        return Finding(name, Status.OK, "for administrators; this process has CAP_SYS_ADMIN")
-    if held >> _PERFMON & 1:
-        value = "for administrators; this process has CAP_PERFMON, enough from driver 565 on"
-        return Finding(name, Status.OK, value)
-    advice = (
-        "kernels are recorded all the same; for sampling run with CAP_SYS_ADMIN (docker run "
-        "--cap-add=SYS_ADMIN), or load the driver with NVreg_RestrictProfilingToAdminUsers=0"
-    )
-    return Finding(name, Status.NOTE, "for administrators, and this process is none", advice)
-
-
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        yield name.strip(), value.strip()
-
-
-def _capabilities(process: Path) -> int:
-    try:
-        lines = dict(_pairs(process.read_text(encoding="utf-8", errors="replace")))
-        return int(lines.get("CapEff", "0"), 16)
-    except (OSError, ValueError):
-        return 0
+    found = read_privileges(parameters, process)
+    if found.permission is Permission.UNKNOWN:
+        return Finding(name, Status.NOTE, found.text)
+    if found.permission is not Permission.REFUSED:
+        return Finding(name, Status.OK, found.text)
+    advice = f"kernels are recorded all the same; for `-m pcsampling` {ADVICE}"
+    return Finding(name, Status.NOTE, found.text, advice)
 
 
 def trial_finding(

@@ -129,7 +129,8 @@ def test_other_options_hold_beside_sampling_and_no_other_mode_samples() -> None:
     "value", ["0", "-3", "1e3", "1.5", "often", "", "\N{ARABIC-INDIC DIGIT FIVE}", 500 * "1"]
 )
 def test_wrong_intervals_are_refused(value: str) -> None:
-    with pytest.raises(UsageError, match=r"option 'interval' .* positive number of cycles, or auto"):
+    message = r"option 'interval' .* positive number of cycles, or auto"
+    with pytest.raises(UsageError, match=message):
         read_settings(parse_mode(f"pcsampling:interval={value}"), {})
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from fakes.profiles import training_profile
+from fakes.samples import sampled_profile
 
 from proton_bench.analysis.derive import available_metrics, derive
 from proton_bench.errors import MetricError
@@ -32,6 +33,39 @@ def test_every_reason_is_listed_whatever_its_case(sampled: Profile) -> None:
     assert {"stalled_long_scoreboard/samples", "stalled_not_selected/samples"} <= set(names)
     values = {metric.name: metric.to_list()[0] for metric in derive(sampled, names)}
     assert all(0.0 <= value <= 1.0 for value in values.values())
+
+
+def test_three_parts_make_up_all_samples(sampled: Profile) -> None:
+    names = [f"{part}/samples" for part in ("issued", "stalled", "not_issued")]
+    assert set(names) <= set(available_metrics(sampled).derivable)
+
+    shares = [metric.to_list()[0] for metric in derive(sampled, names)]
+
+    assert sum(shares) == pytest.approx(1.0)
+    # The file's own sums: 1022638 samples, 765147 of them stalled, 64941 of these selected.
+    assert shares == pytest.approx([64941 / 1022638, 700206 / 1022638, 257491 / 1022638])
+
+
+def test_parts_of_a_row_hold_those_of_its_lines() -> None:
+    profile = sampled_profile()
+    (idle,) = derive(profile, ["not_issued/samples"])
+
+    by_name = {profile.name(row): value for row, value in enumerate(idle.to_list())}
+
+    # Its own 10 of 50, and 300 of 1000, 100 of 300 and none of 50 on its lines.
+    assert by_name["softmax_kernel"] == pytest.approx(410 / 1400)
+    assert by_name["/src/softmax.py:14@softmax_kernel"] == pytest.approx(100 / 300)
+    assert "issued nothing" in idle.meaning
+
+
+def test_inclusive_samples_of_a_kernel_are_its_own_and_those_of_its_lines() -> None:
+    profile = sampled_profile()
+    kernel = next(row for row in range(len(profile)) if profile.name(row) == "softmax_kernel")
+
+    for metric in ("num_samples", "stalled_wait", "num_stalled_samples"):
+        own = profile.column(metric).values
+        lines = sum(int(own[row]) for row in profile.children(kernel))
+        assert profile.inclusive(metric)[kernel] == own[kernel] + lines
 
 
 def test_unknown_reason_is_named_with_the_known_ones(sampled: Profile) -> None:

@@ -1,0 +1,108 @@
+"""Whether this process may sample program counters and read hardware counters, as far as known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+__all__ = ["ADVICE", "Permission", "Privileges", "explain_refusal", "read_privileges"]
+
+_SYS_ADMIN, _PERFMON = 21, 38  # numbers of capabilities
+ADVICE = (
+    "run as root or with CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN), or load the driver with "
+    "NVreg_RestrictProfilingToAdminUsers=0 (a file in /etc/modprobe.d with `options nvidia "
+    "NVreg_RestrictProfilingToAdminUsers=0`, then reboot)"
+)
+_PARAMETERS = Path("/proc/driver/nvidia/params")
+_PROCESS = Path("/proc/self/status")
+# What CUPTI calls the refusal, by name and number.
+_REFUSAL = re.compile(r"INSUFFICIENT_PRIVILEGES|error 35\b|\(35\)")
+
+
+class Permission(Enum):
+    """What the driver lets this process do."""
+
+    EVERYBODY = "allowed to every user"
+    ADMINISTRATOR = "for administrators; this process has CAP_SYS_ADMIN"
+    MONITOR = "for administrators; this process has CAP_PERFMON, enough from driver 565 on"
+    REFUSED = "for administrators, and this process is none"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Privileges:
+    """What is known of it.
+
+    Attributes:
+        permission: What the driver lets this process do.
+        text: The same in words, with what hides it where it is unknown.
+    """
+
+    permission: Permission
+    text: str
+
+
+def read_privileges(parameters: Path = _PARAMETERS, process: Path = _PROCESS) -> Privileges:
+    """Return whether this process may sample.
+
+    Args:
+        parameters: What the driver was loaded with.
+        process: Status of a process, with its capabilities.
+    """
+    try:
+        settings = dict(_pairs(parameters.read_text(encoding="utf-8", errors="replace")))
+    except OSError as error:
+        return _unknown(f"{parameters}: {error.strerror}")
+    restricted = settings.get("RmProfilingAdminOnly", "")
+    if restricted not in ("0", "1"):
+        return _unknown(f"{parameters} does not tell it")
+    if restricted == "0":
+        return _known(Permission.EVERYBODY)
+    held = _capabilities(process)
+    if held >> _SYS_ADMIN & 1:
+        return _known(Permission.ADMINISTRATOR)
+    return _known(Permission.MONITOR if held >> _PERFMON & 1 else Permission.REFUSED)
+
+
+def explain_refusal(message: str, privileges: Privileges | None = None) -> str:
+    """Return an error's message with why sampling was refused and what to do, where it was.
+
+    Args:
+        message: What CUPTI's call failed with; of other failures it is returned as it is.
+        privileges: What is known of this process; None reads it.
+    """
+    if _REFUSAL.search(message) is None or ADVICE in message:
+        return message
+    found = read_privileges() if privileges is None else privileges
+    if found.permission in (Permission.EVERYBODY, Permission.ADMINISTRATOR):
+        # The driver says otherwise: the container's or the host's settings decide.
+        known = f"the driver's own settings say: {found.text}; a container needs the capability too"
+    else:
+        known = f"sampling is {found.text}" if found.permission is not Permission.UNKNOWN else ""
+    told = f" ({known})" if known else ""
+    return f"{message}: this user may not sample program counters{told}; {ADVICE}"
+
+
+def _known(permission: Permission) -> Privileges:
+    return Privileges(permission, permission.value)
+
+
+def _unknown(why: str) -> Privileges:
+    return Privileges(Permission.UNKNOWN, f"unknown: {why}")
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        yield name.strip(), value.strip()
+
+
+def _capabilities(process: Path) -> int:
+    try:
+        lines = dict(_pairs(process.read_text(encoding="utf-8", errors="replace")))
+        return int(lines.get("CapEff", "0"), 16)
+    except (OSError, ValueError):
+        return 0

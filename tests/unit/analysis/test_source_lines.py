@@ -1,0 +1,121 @@
+"""Samples by line of the source, and where no line is known."""
+
+from __future__ import annotations
+
+import pytest
+from fakes.profiles import training_profile
+from fakes.samples import GPU, SOFTMAX, sampled_profile, samples
+
+from proton_bench.analysis.name_filter import NameFilter
+from proton_bench.analysis.source_lines import SourceLine, parse_line, sampled_source
+from proton_bench.errors import MetricError, UsageError
+from proton_bench.profile import FrameKind, Profile, ProfileBuilder
+
+
+def test_a_line_has_the_samples_of_its_row() -> None:
+    source = sampled_source(sampled_profile())
+
+    (file,) = source.files
+    assert file.path == "/src/softmax.py"
+    assert {line: counts.total for line, counts in file.lines.items()} == {
+        12: 1000,
+        14: 300,
+        17: 50,
+    }
+    assert file.functions[12] == ("softmax_kernel",)
+    hot = file.lines[12]
+    assert hot.waits() == [("stalled_long_scoreboard", 600), ("stalled_wait", 100)]
+    assert [hot.share(part) for part in ("issued", "stalled", "not_issued")] == [0.0, 0.7, 0.3]
+
+
+def test_no_sample_is_lost() -> None:
+    profile = sampled_profile()
+
+    source = sampled_source(profile)
+
+    held = sum(file.samples.total for file in source.files)
+    held += sum(counts.total for _, counts in source.unplaced)
+    assert held == source.samples.total == profile.inclusive("num_samples")[0]
+    assert sum(source.samples.parts.values()) == source.samples.total
+
+
+def test_samples_without_a_line_stand_at_their_kernel() -> None:
+    source = sampled_source(sampled_profile())
+
+    assert [(name, counts.total) for name, counts in source.unplaced] == [
+        ("sm90_xmma_gemm_f16", 600),
+        ("softmax_kernel", 50),
+    ]
+
+
+def two_kernels() -> Profile:
+    """Return one line that two kernels share, and another file that is hotter."""
+    builder = ProfileBuilder()
+    for name in ("first", "second"):
+        row = builder.add(0, name, FrameKind.KERNEL, device=GPU)
+        builder.add(row, f"lib.py:3@{name}", FrameKind.LINE, metrics=samples({"wait": 10}))
+        builder.add(row, f"/a/{name}.py:7@{name}", FrameKind.LINE, metrics=samples({"wait": 30}))
+    return builder.build()
+
+
+def test_a_line_of_several_kernels_is_one_line() -> None:
+    source = sampled_source(two_kernels())
+
+    library = next(file for file in source.files if file.path == "lib.py")
+    assert library.lines[3].total == 20
+    assert library.functions[3] == ("first", "second")
+    assert [file.samples.total for file in source.files] == [30, 30, 20]
+
+
+def test_rows_are_chosen_by_name() -> None:
+    source = sampled_source(two_kernels(), NameFilter(include="first"))
+
+    assert source.samples.total == 40
+    assert {file.path for file in source.files} == {"lib.py", "/a/first.py"}
+    with pytest.raises(UsageError, match="-i nothing leaves none"):
+        sampled_source(two_kernels(), NameFilter(include="nothing"))
+
+
+@pytest.mark.parametrize("wanted", ["/a/first.py", "first.py", "a/first.py", "./first.py"])
+def test_a_file_is_named_by_the_end_of_its_path(wanted: str) -> None:
+    assert [file.path for file in sampled_source(two_kernels()).named(wanted).files] == [
+        "/a/first.py"
+    ]
+
+
+def test_an_unknown_file_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"no sampled line is in a file 'irst.py'; .*/a/first.py"):
+        sampled_source(two_kernels()).named("irst.py")
+
+
+def test_a_profile_without_samples_says_how_to_get_them() -> None:
+    with pytest.raises(MetricError, match="proton run -m pcsampling"):
+        sampled_source(training_profile())
+
+
+def test_samples_that_are_all_zero_are_none() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics=samples({}), device=GPU)
+
+    with pytest.raises(UsageError, match="nothing ran while it sampled"):
+        sampled_source(builder.build())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("/a/b.py:12@k", SourceLine("/a/b.py", 12, "k")),
+        ("C:\\x.py:3@f@g", SourceLine("C:\\x.py", 3, "f@g")),
+        ("b.py:7@", SourceLine("b.py", 7, "")),
+        ("/a/@/b.cu:9@void k<int>(T:1)", SourceLine("/a/@/b.cu", 9, "void k<int>(T:1)")),
+        ("kernel", None),
+        ("b.py:x@k", None),
+        ("b.py:99999999999@k", None),
+    ],
+)
+def test_names_of_lines(name: str, expected: SourceLine | None) -> None:
+    assert parse_line(name) == expected
+
+
+def test_every_line_of_the_fixture_is_a_place() -> None:
+    assert all(parse_line(line.place) for line in SOFTMAX)

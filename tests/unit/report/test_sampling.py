@@ -1,0 +1,62 @@
+"""What stands above a report about how program counters were sampled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes.profiles import training_profile
+from fakes.samples import FACTS, sampled_profile
+
+from proton_bench.analysis.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.profile import Profile
+from proton_bench.report.sampling import sampling_line, sampling_losses
+
+
+def sampled(**facts: Any) -> Profile:
+    said = {**FACTS["cupti"]["pc_sampling"], **facts}
+    return sampled_profile(facts={"cupti": {"library": "x", "pc_sampling": said}})
+
+
+def test_period_and_estimate_are_said() -> None:
+    assert sampling_line(sampled()) == (
+        "2 000 PC samples, one per 1 024 cycles of a multiprocessor, shared between the call paths "
+        "of a kernel by GPU time, an estimate"
+    )
+    assert "1 024 cycles of a multiprocessor (chosen)" in sampling_line(sampled(automatic=True))
+
+
+@pytest.mark.parametrize("mode", ["scope", "launch"])
+def test_exact_samples_are_no_estimate(mode: str) -> None:
+    line = sampling_line(sampled(mode=mode, attribution="exact"))
+
+    assert line.endswith(f"read at the borders of each {mode}")
+    assert "estimate" not in line
+
+
+def test_lost_samples_and_a_longer_period_are_said() -> None:
+    dropped, slower = sampling_losses(sampled(doubled=2, period_cycles=4096))
+
+    assert dropped.startswith("DROPPED: 48 PC samples (2.3 % of those taken)")
+    assert "doubled 2 times, to 4 096 cycles" in slower
+
+
+def test_why_nothing_was_sampled_is_said() -> None:
+    profile = sampled(error="CUPTI_ERROR_INSUFFICIENT_PRIVILEGES\x1b[31m", dropped=0)
+
+    assert sampling_line(profile) == ""
+    assert sampling_losses(profile) == ("NO SAMPLES: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES\\x1b[31m",)
+
+
+def test_profiles_without_samples_need_no_word() -> None:
+    assert sampling_facts(training_profile()) is None
+    assert sampling_line(training_profile()) == ""
+    assert sampling_losses(training_profile()) == ()
+
+
+def test_a_file_may_say_anything() -> None:
+    facts = {"samples": -4, "dropped": "many", "period_cycles": 1.5, "mode": 3, "automatic": 1}
+    hostile = sampled_profile(facts={"cupti": {"pc_sampling": facts}})
+
+    assert sampling_facts(hostile) == SamplingFacts()
+    assert sampling_facts(sampled_profile(facts={"cupti": {"pc_sampling": [1]}})) is None
