@@ -101,7 +101,7 @@ def _recorded(profile: Profile) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     names = [*derivable_names(numbers), *roofline_names(numbers)]
     names += sample_names(profile.distributions)
-    names += stall_names(numbers)
+    names += stall_names(profile)
     names += scope_metric_names(numbers)
     if find_metric("count", numbers) is not None:
         names.append(LAUNCHES)

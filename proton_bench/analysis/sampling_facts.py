@@ -16,24 +16,26 @@ class SamplingFacts:
     """How program counters were sampled.
 
     Attributes:
-        mode: ``continuous``, ``scope`` or ``launch``; "" where the file does not say.
         period_cycles: Cycles between samples of a multiprocessor, 0 where unknown.
         automatic: Whether the backend chose the period.
         samples: Samples that were read.
         dropped: Samples that the hardware had no room for.
         doubled: Times that the period was doubled because the hardware's buffer was full.
-        drain_ns: Processor time of the thread that reads samples.
+        drain_ns: Processor time of taking samples over.
+        publish_ns: Processor time of finding their lines and call paths.
+        most_bytes: The most memory that they took.
         attribution: How samples of a kernel found their call path, "" where the file does not say.
-        error: Why nothing was sampled, "" where it was.
+        error: Why nothing was sampled, or not everything; "" where it was.
     """
 
-    mode: str = ""
     period_cycles: int = 0
     automatic: bool = False
     samples: int = 0
     dropped: int = 0
     doubled: int = 0
     drain_ns: int = 0
+    publish_ns: int = 0
+    most_bytes: int = 0
     attribution: str = ""
     error: str = ""
 
@@ -64,13 +66,14 @@ def _read(said: Mapping[str, Any]) -> SamplingFacts:
         return value if isinstance(value, str) else ""
 
     return SamplingFacts(
-        mode=text("mode"),
         period_cycles=number("period_cycles"),
-        automatic=said.get("automatic") is True,
+        automatic=said.get("is_automatic") is True,
         samples=number("samples"),
         dropped=number("dropped"),
         doubled=number("doubled"),
         drain_ns=number("drain_ns"),
+        publish_ns=number("publish_ns"),
+        most_bytes=number("most_bytes"),
         attribution=text("attribution"),
         error=text("error"),
     )

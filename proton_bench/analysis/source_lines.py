@@ -13,13 +13,12 @@ import numpy.typing as npt
 
 from proton_bench.analysis.name_filter import NameFilter
 from proton_bench.analysis.stalls import (
-    ALL,
-    ISSUED,
-    NOT_ISSUED,
+    REASON,
     SELECTED,
-    STALLED,
+    SampleForm,
     has_samples,
     is_sample_count,
+    sample_form,
 )
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.profile import FrameKind, Profile
@@ -34,7 +33,6 @@ __all__ = [
 ]
 
 _LINE = re.compile(r"(?P<file>.*):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
-_ISSUING = "num_stalled_samples"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,8 @@ class SampleCounts:
 
     Attributes:
         total: All of them.
-        parts: Of them by what became of the cycle, `ISSUED`, `STALLED` and `NOT_ISSUED`.
-        reasons: Samples by the metric of the reason; those without a reason issued nothing.
+        parts: Of them by what became of the cycle, ``issued``, ``stalled`` and ``not_issued``.
+        reasons: Samples by the metric of the reason.
     """
 
     total: int = 0
@@ -144,12 +142,12 @@ def sampled_source(profile: Profile, names: NameFilter | None = None) -> Sampled
             "the profile has no PC samples: record them with `proton run -m pcsampling`"
         )
     keep = _kept(profile, names or NameFilter())
-    columns = _columns(profile)
-    rows = np.flatnonzero(keep & (columns[ALL] > 0))
+    columns, form = _columns(profile), sample_form(profile)
+    rows = np.flatnonzero(keep & (columns[form.total] > 0))
     if not len(rows):
         reason = f"{names} leaves none" if names else "nothing ran while it sampled"
         raise UsageError(f"the profile has no PC samples to show: {reason}")
-    return _gathered(profile, rows.tolist(), columns)
+    return _gathered(profile, rows.tolist(), _Own(columns, form))
 
 
 def _kept(profile: Profile, names: NameFilter) -> npt.NDArray[np.bool_]:
@@ -168,9 +166,23 @@ def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-def _gathered(
-    profile: Profile, rows: Sequence[int], columns: dict[str, npt.NDArray[Any]]
-) -> SampledSource:
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What each row has of its own, and what that means."""
+
+    columns: dict[str, npt.NDArray[Any]]
+    form: SampleForm
+
+    def add_to(self, counts: SampleCounts, row: int) -> None:
+        own = {name: int(values[row]) for name, values in self.columns.items()}
+        counts.total += own[self.form.total]
+        for part, sums in self.form.parts.items():
+            counts.parts[part] += sum(sign * own.get(name, 0) for name, sign in sums.items())
+        reasons = {name: n for name, n in own.items() if name.startswith(REASON)}
+        counts.reasons.update(reasons)
+
+
+def _gathered(profile: Profile, rows: Sequence[int], own: _Own) -> SampledSource:
     total = SampleCounts()
     files: dict[str, dict[int, SampleCounts]] = {}
     functions: dict[tuple[str, int], dict[str, None]] = {}
@@ -183,7 +195,7 @@ def _gathered(
             held = files.setdefault(place.file, {}).setdefault(place.line, SampleCounts())
             functions.setdefault((place.file, place.line), {})[place.function] = None
         for counts in (held, total):
-            _add(counts, columns, row)
+            own.add_to(counts, row)
     found = [
         SampledFile(
             path,
@@ -198,17 +210,6 @@ def _gathered(
         tuple(sorted(found, key=lambda each: (-each.samples.total, each.path))),
         tuple(sorted(unplaced.items(), key=lambda each: (-each[1].total, each[0]))),
     )
-
-
-def _add(counts: SampleCounts, columns: dict[str, npt.NDArray[Any]], row: int) -> None:
-    own = {name: int(values[row]) for name, values in columns.items()}
-    everything, issuing = own.pop(ALL), own.pop(_ISSUING, 0)
-    issued = own.get(SELECTED, 0)
-    counts.total += everything
-    counts.parts.update(
-        {ISSUED: issued, STALLED: issuing - issued, NOT_ISSUED: everything - issuing}
-    )
-    counts.reasons.update(own)
 
 
 def _sum(lines: Sequence[SampleCounts]) -> SampleCounts:

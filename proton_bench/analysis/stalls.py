@@ -1,15 +1,18 @@
 """Ratios of PC samples: which share of a row's samples were stalled, and for which reason.
 
-A sample is of one warp of one scheduler. It counts for a reason where the scheduler issued an
-instruction in that cycle, of this warp (``selected``) or of another one, so that the wait was
-hidden; else the scheduler issued nothing, which no reason of upstream's files tells apart.
+A sample is of one warp of one scheduler. On NVIDIA GPUs it has one reason, of which ``selected``
+says that the warp issued an instruction; CUPTI counts it a second time where its scheduler issued
+nothing in that cycle. Upstream's ``num_samples`` is the sum of both counts, and its
+``num_stalled_samples`` the number of samples. On AMD GPUs these names mean what they say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.formula import find_metric
@@ -25,9 +28,11 @@ __all__ = [
     "REASON",
     "SELECTED",
     "STALLED",
+    "SampleForm",
     "has_samples",
     "is_sample_count",
     "is_stall_ratio",
+    "sample_form",
     "stall_names",
     "stall_values",
 ]
@@ -36,20 +41,50 @@ _SUFFIX = "/samples"
 ALL = "num_samples"
 REASON = "stalled_"
 SELECTED = f"{REASON}selected"
-_ISSUING = "num_stalled_samples"
-# What became of the cycle of a sample; the three parts make up all samples.
+_WITH_REASON = "num_stalled_samples"
+# What became of the cycle of a sample; the parts make up all samples.
 ISSUED, STALLED, NOT_ISSUED = "issued", "stalled", "not_issued"
 PARTS = {
     ISSUED: "the sampled warp issued an instruction",
     STALLED: "it waited, and another warp of its scheduler issued one",
     NOT_ISSUED: "its scheduler issued nothing: latency that no other warp hid",
 }
-# Each part as one metric without another.
-_DIFFERENCES = {
-    ISSUED: (SELECTED, ""),
-    STALLED: (_ISSUING, SELECTED),
-    NOT_ISSUED: (ALL, _ISSUING),
-}
+
+
+@dataclass(frozen=True, slots=True)
+class SampleForm:
+    """What the metrics of samples of one vendor mean.
+
+    Attributes:
+        total: The metric that counts samples.
+        parts: Each part by the metrics that it is a sum of, with their signs.
+    """
+
+    total: str
+    parts: Mapping[str, Mapping[str, int]]
+
+
+_NVIDIA = SampleForm(
+    _WITH_REASON,
+    {
+        ISSUED: {SELECTED: 1},
+        STALLED: {_WITH_REASON: 2, ALL: -1, SELECTED: -1},
+        NOT_ISSUED: {ALL: 1, _WITH_REASON: -1},
+    },
+)
+_AMD = SampleForm(ALL, {ISSUED: {ALL: 1, _WITH_REASON: -1}, STALLED: {_WITH_REASON: 1}})
+
+
+def sample_form(profile: Profile) -> SampleForm:
+    """Return what the metrics of a profile's samples mean: only NVIDIA GPUs select warps."""
+    full = find_metric(SELECTED, profile.columns)
+    column = None if full is None else profile.columns[full]
+    is_selecting = (
+        column is not None
+        and column.kind.is_number
+        and bool((column.values[column.valid] > 0).any())
+    )
+    return _NVIDIA if is_selecting and find_metric(_WITH_REASON, profile.columns) else _AMD
 
 
 def has_samples(profile: Profile) -> bool:
@@ -60,7 +95,7 @@ def has_samples(profile: Profile) -> bool:
 
 def is_sample_count(base: str) -> bool:
     """Tell whether a metric, by its base name in lower case, counts PC samples."""
-    return base in {ALL, _ISSUING} or base.startswith(REASON)
+    return base in {ALL, _WITH_REASON} or base.startswith(REASON)
 
 
 def is_stall_ratio(name: str) -> bool:
@@ -68,13 +103,20 @@ def is_stall_ratio(name: str) -> bool:
     return name.strip().lower().endswith(_SUFFIX)
 
 
-def stall_names(recorded: Iterable[str]) -> tuple[str, ...]:
+def stall_names(profile: Profile) -> tuple[str, ...]:
     """Return the ratios that can be computed, none where nothing was sampled."""
-    bases = [MetricSpec(full).base.lower() for full in recorded]
-    if ALL not in bases:
+    if not has_samples(profile):
         return ()
-    parts = PARTS if {_ISSUING, SELECTED} <= set(bases) else ()
-    reasons = [base for base in bases if base != ALL and is_sample_count(base)]
+    recorded = [
+        MetricSpec(name).base.lower()
+        for name, column in profile.columns.items()
+        if column.kind.is_number
+    ]
+    form = sample_form(profile)
+    parts = [
+        part for part, sums in form.parts.items() if all(metric in recorded for metric in sums)
+    ]
+    reasons = [base for base in recorded if base.startswith(REASON)]
     return tuple(f"{name}{_SUFFIX}" for name in (*parts, *reasons))
 
 
@@ -85,22 +127,22 @@ def stall_values(profile: Profile, name: str) -> MetricValues:
         MetricError: Nothing was sampled, or the part was not recorded.
     """
     shown = name.strip().lower()
-    known = stall_names(profile.columns)
+    known = stall_names(profile)
     if shown not in known:
         have = f"known are {', '.join(known)}" if known else "this file holds no PC samples"
         raise MetricError(f"metric {name!r} is no ratio of samples: {have}")
     part = shown.removesuffix(_SUFFIX)
-    total = find_metric(ALL, profile.columns) or ALL
+    form = sample_form(profile)
+    total = find_metric(form.total, profile.columns) or form.total
     values, valid = quotient(_part(profile, part), profile.inclusive(total), profile.covered(total))
     return MetricValues(shown, Aggregation.INCLUSIVE, values, valid, _meaning(part))
 
 
 def _part(profile: Profile, part: str) -> npt.NDArray[Any]:
     """Return samples of a part, or by a metric of its own."""
-    metric, without = _DIFFERENCES.get(part, (part, ""))
-    found = profile.inclusive(find_metric(metric, profile.columns) or metric)
-    if without:
-        found = found - profile.inclusive(find_metric(without, profile.columns) or without)
+    found: npt.NDArray[Any] = np.zeros(len(profile), dtype=np.int64)
+    for metric, sign in sample_form(profile).parts.get(part, {part: 1}).items():
+        found = found + sign * profile.inclusive(find_metric(metric, profile.columns) or metric)
     return found
 
 

@@ -15,7 +15,7 @@ __all__ = ["sampling_line", "sampling_losses"]
 def sampling_line(profile: Profile) -> str:
     """Return how many samples there are and how often they were taken, "" where none were."""
     facts = sampling_facts(profile)
-    if facts is None or facts.error:
+    if facts is None or not facts.samples:
         return ""
     return visible(", ".join(_parts(facts)))
 
@@ -27,8 +27,8 @@ def _parts(facts: SamplingFacts) -> Iterator[str]:
         yield f"one per {count_text(facts.period_cycles, 'cycle')} of a multiprocessor{how}"
     if facts.is_estimated:
         yield "shared between the call paths of a kernel by GPU time, an estimate"
-    elif facts.mode in {"scope", "launch"}:
-        yield f"read at the borders of each {facts.mode}"
+    elif facts.attribution:
+        yield f"their call paths {facts.attribution}"
 
 
 def sampling_losses(profile: Profile) -> tuple[str, ...]:
@@ -39,7 +39,8 @@ def sampling_losses(profile: Profile) -> tuple[str, ...]:
 
 def _losses(facts: SamplingFacts) -> Iterator[str]:
     if facts.error:
-        yield f"NO SAMPLES: {visible(facts.error)}"
+        word = "FEWER" if facts.samples else "NO"
+        yield f"{word} SAMPLES: {visible(facts.error)}"
     if facts.dropped:
         seen = facts.samples + facts.dropped
         share = 100.0 * facts.dropped / seen

@@ -14,18 +14,21 @@ REASONS = (
     "tex_throttle", "barrier", "membar", "imc_miss", "mio_throttle", "math_pipe_throttle", "drain",
     "lg_throttle", "not_selected", "misc", "dispatch_stall", "sleeping", "selected",
 )  # fmt: skip
-# What the backend says of a run: 2000 samples of 2048, one per 1024 cycles.
+# What the backend says of a run: one sample per 1024 cycles, 1490 of 1538.
 FACTS = {
     "cupti": {
         "pc_sampling": {
-            "mode": "continuous",
             "period_cycles": 1024,
-            "automatic": False,
-            "samples": 2000,
+            "is_automatic": False,
+            "attribution": "estimated by GPU time",
+            "samples": 1490,
+            "not_issued": 510,
             "dropped": 48,
             "doubled": 0,
+            "error": "",
             "drain_ns": 1_500_000,
-            "attribution": "estimated by GPU time",
+            "publish_ns": 500_000,
+            "most_bytes": 1 << 20,
         }
     }
 }
@@ -37,8 +40,8 @@ class Line:
 
     Attributes:
         place: ``dir/file:line@function``.
-        reasons: Samples by reason, those in which another warp of the scheduler issued.
-        not_issued: Samples in which its scheduler issued nothing.
+        reasons: Samples by reason.
+        not_issued: Those of them in which its scheduler issued nothing.
     """
 
     place: str

@@ -15,6 +15,7 @@ from proton_bench_plugins.cupti.availability import started_in_this_process
 from proton_bench_plugins.cupti.library import find_candidates
 from proton_bench_plugins.cupti.privileges import explain_refusal
 from proton_bench_plugins.cupti.remarks import remark_on
+from proton_bench_plugins.cupti.sampling import PcSampling
 from proton_bench_plugins.cupti.settings import Settings
 from proton_bench_plugins.cupti.torch_profiler import ProfilerWatch, gpu_profile_is_open
 
@@ -51,6 +52,7 @@ class GpuCollector:
             vendor_clock=settings.vendor_clock,
             hardware_trace=settings.hardware_trace,
             finalizes=settings.finalizes,
+            pc_sampling=_sampling_options(settings.pc_sampling),
         )
         self._sampling = settings.pc_sampling
         self._nvtx = settings.nvtx
@@ -94,8 +96,12 @@ class GpuCollector:
 
     def facts(self) -> dict[str, Any]:
         """Return library, versions, clock, and the devices seen, for the profile's provenance."""
+        facts = self._native.facts()
+        sampled = facts.get("pc_sampling")
+        if sampled and sampled["error"]:
+            sampled["error"] = explain_refusal(sampled["error"])
         return {
-            **self._native.facts(),
+            **facts,
             "torch_profiler_pauses": self._pauses,
             "torch_profiler_paused_ns": self._paused_ns,
         }
@@ -144,3 +150,9 @@ class GpuCollector:
         if self._paused_at_ns:
             self._paused_ns += time.monotonic_ns() - self._paused_at_ns
             self._paused_at_ns = 0
+
+
+def _sampling_options(asked: PcSampling | None) -> _native.PcSamplingOptions | None:
+    if asked is None:
+        return None
+    return _native.PcSamplingOptions(asked.collection, period_log2=asked.period_exponent)

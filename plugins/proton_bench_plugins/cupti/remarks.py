@@ -23,6 +23,9 @@ def remark_on(
         facts: What the collector says of itself.
         loaded: Returns the files of libcupti in this process.
     """
+    sampling = _sampling_remark(facts)
+    if sampling is not None and counts["records"] > 0:
+        return sampling
     is_taken = facts["taken_buffers"] > 0 or facts["foreign_buffers"] > 0
     if counts["dropped"] > 0 and is_taken:
         return f"{_TAKEN}; {counts['dropped']} records are lost, end that one first"
@@ -35,6 +38,23 @@ def remark_on(
             "fit the driver; `proton doctor` tries it"
         )
     return _nothing_seen(facts, loaded or loaded_libraries)
+
+
+def _sampling_remark(facts: Mapping[str, Any]) -> str | None:
+    """Return why kernels ran and were not sampled, None where they were or nobody asked for it."""
+    sampled = facts.get("pc_sampling")
+    if not sampled:
+        return None
+    if sampled["error"]:
+        word = "some PC samples are missing" if sampled["samples"] else "no PC sample was taken"
+        return f"{word}: {sampled['error']}"
+    if not sampled["samples"]:
+        return (
+            "no PC sample was taken: kernels ran for less than the period of "
+            f"{sampled['period_cycles']} cycles, or in no context that was sampled; a smaller "
+            "interval takes more"
+        )
+    return None
 
 
 def _nothing_seen(facts: Mapping[str, Any], loaded: Callable[[], Iterable[str]]) -> str:

@@ -87,3 +87,20 @@ def test_a_session_that_stood_aside_all_the_time_says_so() -> None:
 
 def test_a_process_without_libcupti_has_none_loaded() -> None:
     assert all("libcupti.so" in path for path in loaded_libraries())
+
+
+def sampled(samples: int, error: str = "") -> dict[str, Any]:
+    return {**FACTS, "pc_sampling": {"samples": samples, "error": error, "period_cycles": 4096}}
+
+
+def test_kernels_without_samples_are_remarked_on_with_the_reason() -> None:
+    seen = counts(launches=3, records=3)
+
+    assert remark_on(seen, sampled(9), list) is None
+    assert remark_on(seen, sampled(0, "refused"), list) == "no PC sample was taken: refused"
+    assert remark_on(seen, sampled(9, "full"), list) == "some PC samples are missing: full"
+    assert "less than the period of 4096 cycles" in str(remark_on(seen, sampled(0), list))
+
+
+def test_without_kernels_their_absence_is_what_is_said() -> None:
+    assert "no kernel was recorded" in str(remark_on(counts(), sampled(0), list))

@@ -18,14 +18,18 @@ def test_a_line_has_the_samples_of_its_row() -> None:
     (file,) = source.files
     assert file.path == "/src/softmax.py"
     assert {line: counts.total for line, counts in file.lines.items()} == {
-        12: 1000,
-        14: 300,
+        12: 700,
+        14: 200,
         17: 50,
     }
     assert file.functions[12] == ("softmax_kernel",)
     hot = file.lines[12]
     assert hot.waits() == [("stalled_long_scoreboard", 600), ("stalled_wait", 100)]
-    assert [hot.share(part) for part in ("issued", "stalled", "not_issued")] == [0.0, 0.7, 0.3]
+    assert [hot.share(part) for part in ("issued", "stalled", "not_issued")] == [
+        0.0,
+        400 / 700,
+        300 / 700,
+    ]
 
 
 def test_no_sample_is_lost() -> None:
@@ -35,7 +39,7 @@ def test_no_sample_is_lost() -> None:
 
     held = sum(file.samples.total for file in source.files)
     held += sum(counts.total for _, counts in source.unplaced)
-    assert held == source.samples.total == profile.inclusive("num_samples")[0]
+    assert held == source.samples.total == profile.inclusive("num_stalled_samples")[0]
     assert sum(source.samples.parts.values()) == source.samples.total
 
 
@@ -43,8 +47,8 @@ def test_samples_without_a_line_stand_at_their_kernel() -> None:
     source = sampled_source(sampled_profile())
 
     assert [(name, counts.total) for name, counts in source.unplaced] == [
-        ("sm90_xmma_gemm_f16", 600),
-        ("softmax_kernel", 50),
+        ("sm90_xmma_gemm_f16", 500),
+        ("softmax_kernel", 40),
     ]
 
 
@@ -53,7 +57,9 @@ def two_kernels() -> Profile:
     builder = ProfileBuilder()
     for name in ("first", "second"):
         row = builder.add(0, name, FrameKind.KERNEL, device=GPU)
-        builder.add(row, f"lib.py:3@{name}", FrameKind.LINE, metrics=samples({"wait": 10}))
+        builder.add(
+            row, f"lib.py:3@{name}", FrameKind.LINE, metrics=samples({"wait": 8, "selected": 2})
+        )
         builder.add(row, f"/a/{name}.py:7@{name}", FrameKind.LINE, metrics=samples({"wait": 30}))
     return builder.build()
 

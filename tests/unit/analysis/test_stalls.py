@@ -9,7 +9,7 @@ from fakes.samples import sampled_profile
 from proton_bench.analysis.derive import available_metrics, derive
 from proton_bench.errors import MetricError
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.profile import FrameKind, Profile, ProfileBuilder
 
 SAMPLED = Path(__file__).parents[2] / "data" / "upstream" / "matmul-pcsampling.hatchet"
 
@@ -20,11 +20,10 @@ def sampled() -> Profile:
 
 
 def test_ratio_is_the_part_of_all_samples(sampled: Profile) -> None:
-    (ratio,) = derive(sampled, ["num_stalled_samples/samples"])
+    (ratio,) = derive(sampled, ["stalled_wait/samples"])
 
-    stalled, total = sampled.inclusive("num_stalled_samples"), sampled.inclusive("num_samples")
-    assert total[0] > 0
-    assert ratio.to_list()[0] == pytest.approx(stalled[0] / total[0])
+    # Of 765147 samples; num_samples counts the 257491 in which nothing was issued once more.
+    assert ratio.to_list()[0] == pytest.approx(103317 / 765147)
 
 
 def test_every_reason_is_listed_whatever_its_case(sampled: Profile) -> None:
@@ -42,8 +41,30 @@ def test_three_parts_make_up_all_samples(sampled: Profile) -> None:
     shares = [metric.to_list()[0] for metric in derive(sampled, names)]
 
     assert sum(shares) == pytest.approx(1.0)
-    # The file's own sums: 1022638 samples, 765147 of them stalled, 64941 of these selected.
-    assert shares == pytest.approx([64941 / 1022638, 700206 / 1022638, 257491 / 1022638])
+    # The file's own sums: 765147 samples, 64941 selected, 1022638 - 765147 not issued.
+    assert shares == pytest.approx([64941 / 765147, 442715 / 765147, 257491 / 765147])
+
+
+def test_reasons_make_up_all_samples(sampled: Profile) -> None:
+    names = [
+        name
+        for name in available_metrics(sampled).derivable
+        if name.startswith("stalled_") and name.endswith("/samples")
+    ]
+
+    assert sum(metric.to_list()[0] for metric in derive(sampled, names)) == pytest.approx(1.0)
+
+
+def test_gpus_that_select_no_warps_have_samples_that_issued_and_stalled_ones() -> None:
+    builder = ProfileBuilder()
+    metrics = {"num_samples": 100, "num_stalled_samples": 70, "stalled_waitcnt": 70}
+    builder.add(0, "k", FrameKind.KERNEL, metrics={**metrics, "stalled_selected": 0})
+    profile = builder.build()
+
+    names = ["issued/samples", "stalled/samples", "stalled_waitcnt/samples"]
+
+    assert [metric.to_list()[0] for metric in derive(profile, names)] == [0.3, 0.7, 0.7]
+    assert "not_issued/samples" not in available_metrics(profile).derivable
 
 
 def test_parts_of_a_row_hold_those_of_its_lines() -> None:
@@ -52,9 +73,9 @@ def test_parts_of_a_row_hold_those_of_its_lines() -> None:
 
     by_name = {profile.name(row): value for row, value in enumerate(idle.to_list())}
 
-    # Its own 10 of 50, and 300 of 1000, 100 of 300 and none of 50 on its lines.
-    assert by_name["softmax_kernel"] == pytest.approx(410 / 1400)
-    assert by_name["/src/softmax.py:14@softmax_kernel"] == pytest.approx(100 / 300)
+    # Its own 10 of 40, and 300 of 700, 100 of 200 and none of 50 on its lines.
+    assert by_name["softmax_kernel"] == pytest.approx(410 / 990)
+    assert by_name["/src/softmax.py:14@softmax_kernel"] == pytest.approx(100 / 200)
     assert "issued nothing" in idle.meaning
 
 

@@ -20,32 +20,38 @@ def sampled(**facts: Any) -> Profile:
 
 def test_period_and_estimate_are_said() -> None:
     assert sampling_line(sampled()) == (
-        "2 000 PC samples, one per 1 024 cycles of a multiprocessor, shared between the call paths "
+        "1 490 PC samples, one per 1 024 cycles of a multiprocessor, shared between the call paths "
         "of a kernel by GPU time, an estimate"
     )
-    assert "1 024 cycles of a multiprocessor (chosen)" in sampling_line(sampled(automatic=True))
+    assert "1 024 cycles of a multiprocessor (chosen)" in sampling_line(sampled(is_automatic=True))
 
 
-@pytest.mark.parametrize("mode", ["scope", "launch"])
-def test_exact_samples_are_no_estimate(mode: str) -> None:
-    line = sampling_line(sampled(mode=mode, attribution="exact"))
+@pytest.mark.parametrize("attribution", ["exact by scope", "exact by launch"])
+def test_exact_samples_are_no_estimate(attribution: str) -> None:
+    line = sampling_line(sampled(attribution=attribution))
 
-    assert line.endswith(f"read at the borders of each {mode}")
+    assert line.endswith(f"their call paths {attribution}")
     assert "estimate" not in line
 
 
 def test_lost_samples_and_a_longer_period_are_said() -> None:
     dropped, slower = sampling_losses(sampled(doubled=2, period_cycles=4096))
 
-    assert dropped.startswith("DROPPED: 48 PC samples (2.3 % of those taken)")
+    assert dropped.startswith("DROPPED: 48 PC samples (3.1 % of those taken)")
     assert "doubled 2 times, to 4 096 cycles" in slower
 
 
 def test_why_nothing_was_sampled_is_said() -> None:
-    profile = sampled(error="CUPTI_ERROR_INSUFFICIENT_PRIVILEGES\x1b[31m", dropped=0)
+    profile = sampled(error="CUPTI_ERROR_INSUFFICIENT_PRIVILEGES\x1b[31m", dropped=0, samples=0)
 
     assert sampling_line(profile) == ""
     assert sampling_losses(profile) == ("NO SAMPLES: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES\\x1b[31m",)
+
+
+def test_why_some_of_it_was_not_sampled_is_said() -> None:
+    (loss,) = sampling_losses(sampled(error="one context was refused", dropped=0))
+
+    assert loss == "FEWER SAMPLES: one context was refused"
 
 
 def test_profiles_without_samples_need_no_word() -> None:
@@ -55,7 +61,13 @@ def test_profiles_without_samples_need_no_word() -> None:
 
 
 def test_a_file_may_say_anything() -> None:
-    facts = {"samples": -4, "dropped": "many", "period_cycles": 1.5, "mode": 3, "automatic": 1}
+    facts = {
+        "samples": -4,
+        "dropped": "many",
+        "period_cycles": 1.5,
+        "attribution": 3,
+        "is_automatic": 1,
+    }
     hostile = sampled_profile(facts={"cupti": {"pc_sampling": facts}})
 
     assert sampling_facts(hostile) == SamplingFacts()
