@@ -1,10 +1,11 @@
-"""What profiling adds to whole programs: python -m benchmarks.overhead [rows|report|agree].
+"""What profiling adds to whole programs: python -m benchmarks.overhead [COMMAND].
 
-`rows` measures what the rows need and prints them with PASS, FAIL or UNDECIDED; without a word all
-that is asked for is measured, `report` reads files only, and `agree` compares what is recorded with
-torch.profiler. Results are written after every round, so whoever is stopped goes on with --resume.
---dry runs tiny sizes on the doubles of the vendor's libraries, or on the CPU where there is no
-compiler, to see that everything works: its figures mean nothing.
+`rows` measures what the rows need and prints them with PASS, FAIL or UNDECIDED, `sampling` samples
+of program counters and their rows; without a word all else that is asked for is measured, `report`
+reads files only, and `agree` compares what is recorded with torch.profiler. Results are written
+after every round, so whoever is stopped goes on with --resume. --dry runs tiny sizes on the doubles
+of the vendor's libraries, or on the CPU where there is no compiler, to see that everything works:
+its figures mean nothing.
 
 Each round starts a fresh process per arm. All of them get ready at the same time, then one measures
 at a time, in an order that is shuffled from the seed; --apart has one process at a time
@@ -23,7 +24,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.overhead.agreement import WORKLOADS as COMPARED
 from benchmarks.overhead.agreement import compare
-from benchmarks.overhead.plan import ARMS, WORKLOADS, chosen
+from benchmarks.overhead.plan import ARMS, SAMPLED, WORKLOADS, chosen
 from benchmarks.overhead.preparation import setting_of
 from benchmarks.overhead.report import ROWS, print_report
 from benchmarks.overhead.results import Results
@@ -70,7 +71,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.overhead", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument(
-        "command", nargs="?", default="measure", choices=("measure", "rows", "report", "agree")
+        "command",
+        nargs="?",
+        default="measure",
+        choices=("measure", "rows", "sampling", "report", "agree"),
     )
     parser.add_argument("files", nargs="*", type=Path, help="results, for report")
     workloads = sorted({*WORKLOADS, *COMPARED})
@@ -102,7 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files = options.files or [options.json]
         return 0 if print_report(merged([Results.load(path) for path in files])) else 1
     results = _results(options)
-    arms = chosen(_tools(options), options.workload)
+    workloads = options.workload or (SAMPLED if options.command == "sampling" else None)
+    arms = chosen(_tools(options), workloads)
     with TemporaryDirectory(prefix="overhead_build_") as folder:
         setting = setting_of(options, Path(folder))
         measure(options, results, lambda order: measure_round(arms, setting, order))
@@ -110,10 +115,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tools(options: argparse.Namespace) -> list[str] | None:
-    if options.command != "rows" or options.tool:
+    if options.tool or options.command not in ("rows", "sampling"):
         return list(options.tool) if options.tool else None
+    if options.command == "sampling":
+        return ["none", "ours", *(name for name, arm in ARMS.items() if arm.samples)]
     judged = {arm for row in ROWS for arm in (row.arm, row.reference, row.base)}
-    return [arm for arm in ARMS if arm in judged | {"none", "torch", "upstream_trace"}]
+    wanted = judged | {"none", "torch", "upstream_trace"}
+    return [name for name, arm in ARMS.items() if name in wanted and not arm.samples]
 
 
 def _results(options: argparse.Namespace) -> Results:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["ARMS", "PAIRS_OF_SESSION", "REPEATS", "UNITS", "WORKLOADS", "Arm", "chosen"]
+__all__ = ["ARMS", "PAIRS_OF_SESSION", "REPEATS", "SAMPLED", "UNITS", "WORKLOADS", "Arm", "chosen"]
 
 # Workload: what one unit of it is. `metadata` is the last: its launch hooks come off afterwards.
 UNITS = {
@@ -38,6 +38,7 @@ class Arm:
         context: ``context=`` of the profiler.
         mode: ``mode=`` of the profiler.
         data: ``data=`` of the profiler, "tree" or "trace".
+        part: Part of a block that it runs; less where a unit takes a hundred times as long.
     """
 
     name: str
@@ -46,8 +47,15 @@ class Arm:
     context: str = "shadow"
     mode: str = ""
     data: str = "tree"
+    part: float = 1.0
+
+    @property
+    def samples(self) -> bool:
+        """Whether it samples program counters."""
+        return self.mode.startswith("pcsampling")
 
 
+SAMPLED = ("tiny", "eager", "matmul")
 ARMS = {
     arm.name: arm
     for arm in (
@@ -62,6 +70,10 @@ ARMS = {
         Arm("ours_trace", "ours", _TRACED, data="trace"),
         Arm("torch", "torch", WORKLOADS),
         Arm("torch_cpu", "torch_cpu", _STEPS),
+        Arm("ours_pcs", "ours", SAMPLED, mode="pcsampling:interval=auto"),
+        Arm("ours_pcs_10", "ours", SAMPLED, mode="pcsampling:interval=1024"),
+        Arm("ours_pcs_12", "ours", SAMPLED, mode="pcsampling:interval=4096"),
+        Arm("upstream_pcs", "upstream", SAMPLED, mode="pcsampling", part=0.025),
     )
 }
 
@@ -72,13 +84,13 @@ def chosen(
     """Return the arms that are asked for with their workloads that are; None is all.
 
     Args:
-        tools: Names of arms.
+        tools: Names of arms; None is all but those that sample, which have a command of their own.
         workloads: Names of workloads.
     """
     wanted = set(workloads or WORKLOADS)
     result = {}
     for name, arm in ARMS.items():
         each = tuple(work for work in arm.workloads if work in wanted)
-        if each and (tools is None or name in tools):
+        if each and (name in tools if tools is not None else not arm.samples):
             result[name] = replace(arm, workloads=each)
     return result

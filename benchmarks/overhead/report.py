@@ -74,6 +74,9 @@ ROWS = (
     Row(6, "tiny launches, a trace over a tree", "tiny", 1.1, "ours_trace", "ours", "none"),
     Row(6, "eager step, a trace over a tree", "eager", 1.1, "ours_trace", "ours", "none"),
     Row(6, "graph replay, a trace over a tree", "graph", 1.1, "ours_trace", "ours", "none"),
+    Row(7, "tiny launches, PC sampling", "tiny", 1.15, "ours_pcs", "", "none"),
+    Row(7, "eager training step, PC sampling", "eager", 1.3, "ours_pcs", "", "none"),
+    Row(7, "4096^3 matmul, PC sampling", "matmul", 1.02, "ours_pcs", "", "none"),
 )
 
 
@@ -118,14 +121,22 @@ def _arms(row: Row) -> list[str]:
 
 
 def row_results(results: Results) -> list[RowResult]:
-    """Return every row of which a workload was asked for."""
+    """Return every row of which a workload was asked for; rows of samples where their arm was."""
     asked = {
-        workload
+        (arm, workload)
         for each in results.rounds
-        for result in each["arms"].values()
+        for arm, result in each["arms"].items()
         for workload in result["workloads"]
     }
-    return [_judge(results, row) for row in ROWS if row.workload in asked]
+    workloads = {workload for _, workload in asked}
+    arms = {arm for arm, _ in asked if not ARMS[arm].samples}
+    only_samples = arms <= {"none", "ours"} and len(arms) < len({arm for arm, _ in asked})
+    return [
+        _judge(results, row)
+        for row in ROWS
+        if row.workload in workloads
+        and ((row.arm, row.workload) in asked if ARMS[row.arm].samples else not only_samples)
+    ]
 
 
 def _judge(results: Results, row: Row) -> RowResult:
@@ -210,14 +221,52 @@ def _print_workload(results: Results, workload: str) -> None:
         more = f"{_micro([added(one) for one in each]):.2f}"
         times = f"{median([ratio(one) for one in each]):.3f}"
         print(f"{arm:<16} {bare:>10.2f}  {more:<28} {times:<24} {_end(each)} {len(each):>6}")
+    _print_sampling(measured)
     counts = {arm: _middle(list(found.values()), "kernels") for arm, found in measured.items()}
     counted = {arm: count for arm, count in counts.items() if count and not ARMS[arm].mode}
     if len(set(counted.values())) > 1:
         print("! these do not record the same kernels of the same work")
 
 
+def _print_sampling(measured: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
+    """Print how program counters were sampled; upstream's files say how often, and no more."""
+    found = {
+        arm: [one["sampling"] for one in each.values() if one.get("sampling")]
+        for arm, each in measured.items()
+    }
+    if not any(found.values()):
+        return
+    print(
+        f"{'samples of':<16} {'period':>9} {'samples':>11} {'dropped':>9} {'doubled':>8} "
+        f"{'drain':>10} {'lines':>10} {'memory':>11}"
+    )
+    for arm, each in found.items():
+        if not each:
+            continue
+        period, samples, dropped, doubled, drain, publish, size = (
+            _middle(each, key)
+            for key in (
+                *("period_cycles", "samples", "dropped", "doubled"),
+                *("drain_ns", "publish_ns", "most_bytes"),
+            )
+        )
+        print(
+            f"{arm:<16} {_whole(period):>9} {_whole(samples):>11} {_whole(dropped):>9} "
+            f"{_whole(doubled):>8} {_milli(drain):>10} {_milli(publish):>10} "
+            f"{'-' if size is None else f'{size / 1e3:.1f} kB':>11}"
+        )
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
+
+
+def _milli(value_ns: float | None) -> str:
+    return "-" if value_ns is None else f"{value_ns / 1e6:.1f} ms"
+
+
 def _middle(measured: Sequence[Mapping[str, Any]], key: str) -> float | None:
-    values = [one[key] for one in measured if one[key] is not None]
+    values = [one[key] for one in measured if one.get(key) is not None]
     return statistics.median(values) if values else None
 
 

@@ -1,7 +1,7 @@
 """Results of this benchmark as a file.
 
 An arm of a round has ``workloads``: workload -> {"bare": [seconds per unit of each block],
-"profiled": [...], "finalize_s", "bytes", "kernels"}.
+"profiled": [...], "finalize_s", "bytes", "kernels"}, and "sampling" where PCs were sampled.
 """
 
 from __future__ import annotations

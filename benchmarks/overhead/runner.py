@@ -221,7 +221,14 @@ def _measure_group(
 
 
 def _empty() -> Measured:
-    return {"bare": [], "profiled": [], "finalize_s": None, "bytes": None, "kernels": None}
+    return {
+        "bare": [],
+        "profiled": [],
+        "finalize_s": None,
+        "bytes": None,
+        "kernels": None,
+        "sampling": None,
+    }
 
 
 class Lockstep:
@@ -275,7 +282,7 @@ class Lockstep:
 
     def _finish(self, name: str, workload: str) -> None:
         answer = self._ask(name, workload, "finish")
-        for key in ("finalize_s", "bytes", "kernels"):
+        for key in ("finalize_s", "bytes", "kernels", "sampling"):
             self._measured(name, workload)[key] = answer[key] if answer else None
 
     def _block(self, name: str, workload: str, which: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -45,6 +46,7 @@ class Recorded:
         kernels: Launches found in the files; None where nothing counts them.
         times_ns: Launches and their summed time, by name of the kernel.
         scopes: Launches by path of scopes, joined by "/".
+        sampling: What is known of samples of program counters, by name; empty where none were.
     """
 
     finalize_s: float
@@ -52,6 +54,7 @@ class Recorded:
     kernels: int | None = None
     times_ns: dict[str, tuple[int, int]] = field(default_factory=dict)
     scopes: dict[str, int] = field(default_factory=dict)
+    sampling: dict[str, int] = field(default_factory=dict)
 
 
 class Tool(Protocol):
@@ -145,7 +148,13 @@ class Proton:
         size = sum(path.stat().st_size for path in files)
         times, scopes = self._read(files)
         kernels = sum(count for count, _ in times.values())
-        return Recorded(seconds, size, kernels, times, scopes)
+        sampling = self._sampling(files) if self._arm.samples else {}
+        return Recorded(seconds, size, kernels, times, scopes, sampling)
+
+    def _sampling(self, files: list[Path]) -> dict[str, int]:
+        """Return how many samples the tree has; no file of upstream says more."""
+        path = next(path for path in files if path.suffix == ".hatchet")
+        return {"samples": _sampled(json.loads(path.read_bytes())[0])}
 
     def _read(self, files: Sequence[Path]) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
         suffix = ".chrome_trace" if self._arm.data == "trace" else ".hatchet"
@@ -163,9 +172,19 @@ class Ours(Proton):
         import proton_bench
 
         super().__init__(arm, place, proton_bench)
+        if arm.samples:  # for its provenance
+            os.environ["PROTON_BENCH_NATIVE"] = "1"
 
     def _backend(self) -> str:
         return "cpu" if self._place.kind == "cpu" else "cupti"
+
+    def _sampling(self, files: list[Path]) -> dict[str, int]:
+        """Return what the backend says of it, whole numbers alone."""
+        from proton_bench.formats.registry import read_profile
+
+        profile = read_profile(next(path for path in files if path.suffix == ".proton"))
+        facts = profile.provenance["collectors"]["cupti"]["pc_sampling"]
+        return {name: value for name, value in facts.items() if isinstance(value, int)}
 
 
 class Upstream(Proton):
@@ -285,6 +304,15 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
         yield from document["traceEvents"]
         while text[at : at + 1].isspace():
             at += 1
+
+
+def _sampled(root: dict[str, Any]) -> int:
+    samples, nodes = 0, [root]
+    while nodes:
+        node = nodes.pop()
+        samples += node.get("metrics", {}).get("num_stalled_samples", 0)
+        nodes += node["children"]
+    return samples
 
 
 def read_tree(path: Path) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:

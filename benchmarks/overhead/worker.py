@@ -38,6 +38,7 @@ class Process:
         self._tool = TOOLS[arm.tool](arm, place)
         self._workloads: dict[str, Workload] = {}
         self._names = arm.workloads
+        self._part = arm.part
         self._kind = place.kind
         self._scope: Scope | None = None
         self._commands: dict[str, Callable[[str], dict[str, Any]]] = {
@@ -55,7 +56,8 @@ class Process:
         """Build everything, and run it for the first time."""
         # Backwards: compiling anew for CUDA graphs forgets what is compiled for workloads before.
         for name in reversed(self._names):
-            self._workloads[name] = make(name, self._kind)
+            work = self._workloads[name] = make(name, self._kind)
+            work.units = max(round(work.units * self._part), 1)
             self._workloads[name].prepare(None)
         gc.collect()
         gc.freeze()

@@ -41,8 +41,8 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
-def test_source_shows_hot_lines_with_their_text(proton: Run, tmp_path: Path) -> None:
-    shown = succeeded(proton("view", "--source", write(tmp_path, "x")))
+def test_source_shows_hot_lines_with_their_text(proton_here: Run, tmp_path: Path) -> None:
+    shown = succeeded(proton_here("view", "--source", write(tmp_path, "x")))
 
     assert "1 490 PC samples, one per 1 024 cycles of a multiprocessor" in shown
     assert "12  text of 12\n" in shown
@@ -50,44 +50,46 @@ def test_source_shows_hot_lines_with_their_text(proton: Run, tmp_path: Path) -> 
     assert "NVIDIA".lower() in shown
 
 
-def test_source_as_json(proton: Run, tmp_path: Path) -> None:
+def test_source_as_json(proton_here: Run, tmp_path: Path) -> None:
     path = write(tmp_path, "x")
 
-    document = json.loads(succeeded(proton("view", "--source", "--json", "-t", "20", path)))
+    document = json.loads(succeeded(proton_here("view", "--source", "--json", "-t", "20", path)))
 
     (file,) = document["files"]
     assert [line["text"] for line in file["lines"]] == ["text of 12"]
 
 
-def test_source_file_chooses_one_file(proton: Run, tmp_path: Path) -> None:
+def test_source_file_chooses_one_file(proton_here: Run, tmp_path: Path) -> None:
     path = write(tmp_path, "x")
 
-    assert "text of 12" in succeeded(proton("view", "--source-file", "kernel.py", path))
-    assert "files with lines: " in refused(proton("view", "--source-file", "other.py", path))
+    assert "text of 12" in succeeded(proton_here("view", "--source-file", "kernel.py", path))
+    assert "files with lines: " in refused(proton_here("view", "--source-file", "other.py", path))
 
 
-def test_source_of_upstreams_file_has_its_kernel_without_lines(proton: Run) -> None:
-    shown = succeeded(proton("view", "--source", UPSTREAM))
+def test_source_of_upstreams_file_has_its_kernel_without_lines(proton_here: Run) -> None:
+    shown = succeeded(proton_here("view", "--source", UPSTREAM))
 
     assert "765 147 samples: 8.5 % issued, 57.9 % stalled, 33.7 % not issued" in shown
     assert "barrier 33.8 %             matmul_kernel" in shown
 
 
-def test_source_of_a_file_without_samples_says_how_to_record_them(proton: Run) -> None:
-    line = refused(proton("view", "--source", UPSTREAM.with_name("tinymeta-hook.hatchet")))
+def test_source_of_a_file_without_samples_says_how_to_record_them(proton_here: Run) -> None:
+    line = refused(proton_here("view", "--source", UPSTREAM.with_name("tinymeta-hook.hatchet")))
 
     assert "proton run -m pcsampling" in line
 
 
 @pytest.mark.parametrize("words", [("-i", "("), ("-i", "a", "-e", "b"), ("-i", "nothing")])
-def test_wrong_choices_are_refused(words: tuple[str, ...], proton: Run, tmp_path: Path) -> None:
-    refused(proton("view", "--source", *words, write(tmp_path, "x")))
+def test_wrong_choices_are_refused(
+    words: tuple[str, ...], proton_here: Run, tmp_path: Path
+) -> None:
+    refused(proton_here("view", "--source", *words, write(tmp_path, "x")))
 
 
-def test_diff_by_line_follows_lines_that_moved(proton: Run, tmp_path: Path) -> None:
+def test_diff_by_line_follows_lines_that_moved(proton_here: Run, tmp_path: Path) -> None:
     base, new = write(tmp_path, "base"), write(tmp_path, "new", moved=3, wait=400)
 
-    shown = succeeded(proton("diff", base, new, "--by", "line", "-t", "0"))
+    shown = succeeded(proton_here("diff", base, new, "--by", "line", "-t", "0"))
 
     (row,) = (line for line in shown.splitlines() if "kernel.py:15@softmax_kernel" in line[20:])
     assert row.split()[:4] == ["1000", "1300", "+300", "+30.0"]
@@ -96,8 +98,10 @@ def test_diff_by_line_follows_lines_that_moved(proton: Run, tmp_path: Path) -> N
     assert "REMOVED" not in shown
 
 
-def test_default_columns_of_a_sampled_profile_reach_its_lines(proton: Run, tmp_path: Path) -> None:
-    shown = succeeded(proton("view", write(tmp_path, "x")))
+def test_default_columns_of_a_sampled_profile_reach_its_lines(
+    proton_here: Run, tmp_path: Path
+) -> None:
+    shown = succeeded(proton_here("view", write(tmp_path, "x")))
 
     assert "num_samples/%" in shown.splitlines()[5]
     (row,) = (line for line in shown.splitlines() if "kernel.py:12@" in line)
