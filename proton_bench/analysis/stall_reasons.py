@@ -66,6 +66,11 @@ _NVIDIA = (
         "the unit is what limits the kernel: use another one, or a cheaper type",
     ),
     StallReason(
+        "gmma",
+        "waits for a matrix instruction of its warp group",
+        "keep more of them in flight; where they limit the kernel, that is its peak",
+    ),
+    StallReason(
         "mio_throttle",
         "the queue to shared memory and special functions is full",
         "fewer and wider accesses to shared memory, fewer special functions and branches",
