@@ -13,6 +13,7 @@ from proton_bench.capture.stderr import warn
 from proton_bench.errors import BackendUnavailableError, ProtonError
 from proton_bench_plugins.cupti.availability import started_in_this_process
 from proton_bench_plugins.cupti.library import find_candidates
+from proton_bench_plugins.cupti.loaded_cubins import loaded_cubins
 from proton_bench_plugins.cupti.privileges import explain_refusal
 from proton_bench_plugins.cupti.remarks import remark_on
 from proton_bench_plugins.cupti.sampling import PcSampling
@@ -117,6 +118,9 @@ class GpuCollector:
             if self._sampling is None:
                 raise
             raise BackendUnavailableError(explain_refusal(str(error))) from None
+        if self._sampling is not None:
+            for cubin in loaded_cubins():
+                self._native.add_cubin(cubin)
 
     def _pause(self) -> None:
         if os.getpid() != self._process_id:
@@ -137,7 +141,7 @@ class GpuCollector:
             if not self._is_started or not self._paused_at_ns:
                 return
             try:
-                self._native.start()
+                self._start_native()
             except ProtonError as error:
                 warn(
                     "torch.profiler has ended and keeps CUPTI (TEARDOWN_CUPTI=1 in the environment "
