@@ -283,7 +283,7 @@ class Lockstep:
     def _finish(self, name: str, workload: str) -> None:
         answer = self._ask(name, workload, "finish")
         for key in ("finalize_s", "bytes", "kernels", "sampling"):
-            self._measured(name, workload)[key] = answer[key] if answer else None
+            self._measured(name, workload)[key] = answer.get(key) if answer else None
 
     def _block(self, name: str, workload: str, which: str = "") -> None:
         answer = self._ask(name, workload, "block")

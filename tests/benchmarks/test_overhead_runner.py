@@ -90,6 +90,7 @@ def test_the_first_block_is_not_kept() -> None:
         "finalize_s": 0.1,
         "bytes": 1,
         "kernels": 2,
+        "sampling": None,
     }
 
 
