@@ -18,8 +18,9 @@ from proton_bench.profile.profile import Profile
 
 __all__ = ["FoldedStacks"]
 
-# What a flame graph is most often wanted of; else the first metric there is.
-_FAVOURITES = ("time", "cycles", "num_samples", "cpu_time", "count")
+# What a flame graph is most often wanted of; else the first metric there is. Lines of kernels have
+# samples alone.
+_FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
 # Each line has the whole path, so a file is as large as the rows times their depth.
 _MAX_DEPTH = 1000
 _SEPARATORS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
