@@ -17,6 +17,7 @@ def kernel(code: object, *, module: int | None) -> Any:
     """Return a compiled kernel as Triton leaves it, loaded where it has a module."""
     made = object.__new__(compiler.CompiledKernel)
     made.kernel, made.module = code, module
+    made._module_pid = 0  # of no process: its destructor unloads nothing
     return made
 
 
