@@ -63,7 +63,7 @@ public:
 class TimelineSession {
 public:
   explicit TimelineSession(bool takes_events = true, ContextSource source = ContextSource::kShadow)
-      : tree(source, ++births(), false, true) {
+      : tree(source, ++births(), false, !takes_events) {
     if (takes_events)
       tree.set_event_sink(kept);
     listen();
