@@ -73,7 +73,7 @@ def test_records_that_were_written_into_the_ir_are_compiled(python: Run, tmp_pat
     )
 
     assert run.returncode == 0, run.stderr
-    assert "compiled [2, 4, 8320, 0]" in run.stdout
+    assert "compiled [2, 4, 256, 0]" in run.stdout
 
 
 def test_one_kernel_takes_a_file_without_variables(python: Run, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_one_kernel_takes_a_file_without_variables(python: Run, tmp_path: Path) 
 
     run = python(PROGRAM, str(path), WITH_RECORDS="1")
 
-    assert "compiled [2, 4, 8320, 0]" in run.stdout, run.stderr
+    assert "compiled [2, 4, 256, 0]" in run.stdout, run.stderr
 
 
 def test_every_stage_is_listed(python: Run, tmp_path: Path) -> None:

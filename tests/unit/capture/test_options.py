@@ -32,7 +32,7 @@ def test_empty_name_and_dash_mean_stdout(name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"data": "trace"}, "backend 'cpu' does not record data='trace'; choose from: tree. "),
+        ({"mode": "depth=1"}, "these are options of 'cpu': write cpu:depth=1"),
         ({"mode": "default:cta=1"}, "backend 'cpu' has no mode 'default:cta=1'; choose one of cpu"),
     ],
 )
