@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path, PurePath
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from proton_bench.errors import ProfileFormatError
+from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.profile.profile import Profile
 
 __all__ = [
     "MAX_NESTING",
     "Format",
     "StreamedFormat",
+    "TimelineFile",
     "WriteOnly",
     "corrupt",
     "decoded",
@@ -94,6 +97,37 @@ class WriteOnly:
         raise ProfileFormatError(
             f"{source}: files of the format {self.name} are written and not read; name the "
             ".proton file that it was made of"
+        )
+
+
+class TimelineFile(ABC):
+    """What formats of timelines have in common: they are read as streams, and never made again."""
+
+    name = ""
+
+    @abstractmethod
+    def read_stream(self, stream: IO[bytes], source: str) -> Profile:
+        """Return the profile in a stream; arguments and errors as for `Format.decode`."""
+
+    def decode(self, content: bytes, source: str) -> Profile:
+        """Return the profile."""
+        return self.read_stream(io.BytesIO(content), source)
+
+    def read(self, path: Path, source: str) -> Profile:
+        """Return the profile in a file without holding the file in memory."""
+        with path.open("rb") as stream:
+            return self.read_stream(stream, source)
+
+    def encode(self, profile: Profile) -> bytes:
+        """Refuse: a profile holds no events.
+
+        Raises:
+            UsageError: Always.
+        """
+        del profile
+        raise UsageError(
+            f"{self.name}: a profile has no times of single events, so no timeline can be made of "
+            "it; write proton, hatchet, hatchet_msgpack or json"
         )
 
 

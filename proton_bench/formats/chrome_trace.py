@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Iterator
@@ -11,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Protocol
 
-from proton_bench.errors import UsageError
-from proton_bench.formats.base import corrupt
+from proton_bench.formats.base import TimelineFile, corrupt
 from proton_bench.formats.kineto_trace import KinetoReader, is_kineto
 from proton_bench.formats.proton_trace import ProtonTraceReader, is_proton_trace
 from proton_bench.formats.session_trace import SessionTraceReader, is_session_trace
@@ -34,7 +32,7 @@ class _Reader(Protocol):
     def profile(self, head: TraceHead) -> Profile: ...
 
 
-class ChromeTrace:
+class ChromeTrace(TimelineFile):
     """Timelines of ours, of upstream Proton and of torch.profiler, plain or compressed by gzip."""
 
     name = "chrome_trace"
@@ -58,24 +56,11 @@ class ChromeTrace:
         """Return the profile; files of Triton 3.6.0 to 3.9.0 and of torch.profiler."""
         if not content:
             return ProtonTraceReader(source).profile(TraceHead())
-        return _read(io.BytesIO(content), source)
+        return super().decode(content, source)
 
-    def read(self, path: Path, source: str) -> Profile:
-        """Return the profile in a file without holding the file in memory."""
-        with path.open("rb") as stream:
-            return _read(stream, source)
-
-    def encode(self, profile: Profile) -> bytes:
-        """Refuse: a profile holds no events.
-
-        Raises:
-            UsageError: Always.
-        """
-        del profile
-        raise UsageError(
-            "chrome_trace: a profile has no times of single events, so no timeline can be made of "
-            "it; write proton, hatchet, hatchet_msgpack or json"
-        )
+    def read_stream(self, stream: IO[bytes], source: str) -> Profile:
+        """Return the profile in a stream."""
+        return _read(stream, source)
 
 
 def _first_bytes(content: bytes) -> bytes:

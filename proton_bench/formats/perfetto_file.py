@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
-from pathlib import Path
 from typing import IO
 
-from proton_bench.errors import UsageError
-from proton_bench.formats.base import corrupt
+from proton_bench.formats.base import TimelineFile, corrupt
 from proton_bench.formats.perfetto_profile import PerfettoReader
 from proton_bench.formats.perfetto_stream import PacketStream, looks_like_packets
 from proton_bench.profile.profile import Profile
@@ -16,7 +13,7 @@ from proton_bench.profile.profile import Profile
 __all__ = ["PerfettoFile"]
 
 
-class PerfettoFile:
+class PerfettoFile(TimelineFile):
     """Timelines of ours, and track events of other tools."""
 
     name = "perfetto"
@@ -26,34 +23,13 @@ class PerfettoFile:
         """Say whether the content begins with a packet, maybe in a gzip member."""
         return looks_like_packets(content)
 
-    def decode(self, content: bytes, source: str) -> Profile:
+    def read_stream(self, stream: IO[bytes], source: str) -> Profile:
         """Return the profile; one that was cut off is read as far as it goes and is partial."""
-        return _read(io.BytesIO(content), source)
-
-    def read(self, path: Path, source: str) -> Profile:
-        """Return the profile in a file without holding the file in memory."""
-        with path.open("rb") as stream:
-            return _read(stream, source)
-
-    def encode(self, profile: Profile) -> bytes:
-        """Refuse: a profile holds no events.
-
-        Raises:
-            UsageError: Always.
-        """
-        del profile
-        raise UsageError(
-            "perfetto: a profile has no times of single events, so no timeline can be made of it; "
-            "write proton, hatchet, hatchet_msgpack or json"
-        )
-
-
-def _read(stream: IO[bytes], source: str) -> Profile:
-    packets = PacketStream(stream, source)
-    reader = PerfettoReader(source)
-    try:
-        reader.trace.add(packets)
-        profile, is_partial = reader.profile(is_cut=packets.is_cut)
-    except (OverflowError, MemoryError) as error:
-        raise corrupt(source, f"it holds more than this release can read: {error}") from None
-    return replace(profile, partial=is_partial)
+        packets = PacketStream(stream, source)
+        reader = PerfettoReader(source)
+        try:
+            reader.trace.add(packets)
+            profile, is_partial = reader.profile(is_cut=packets.is_cut)
+        except (OverflowError, MemoryError) as error:
+            raise corrupt(source, f"it holds more than this release can read: {error}") from None
+        return replace(profile, partial=is_partial)

@@ -83,7 +83,9 @@ def test_source_of_a_file_without_samples_says_how_to_record_them(proton_here: R
 def test_wrong_choices_are_refused(
     words: tuple[str, ...], proton_here: Run, tmp_path: Path
 ) -> None:
-    refused(proton_here("view", "--source", *words, write(tmp_path, "x")))
+    line = refused(proton_here("view", "--source", *words, write(tmp_path, "x")))
+
+    assert line.startswith("proton: error: ")
 
 
 def test_diff_by_line_follows_lines_that_moved(proton_here: Run, tmp_path: Path) -> None:

@@ -132,8 +132,11 @@ def test_phases_advance_by_themselves(tmp_path: Path) -> None:
     session = proton.start(str(tmp_path / "x"), mode="periodic_flushing:interval=0.01")
     launch("foo")
 
-    wait_until((tmp_path / "x.part_0.hatchet").exists)
+    first = tmp_path / "x.part_0.hatchet"
+    wait_until(first.exists)
     proton.finalize(session)
+
+    assert scopes_of_hatchet(first) == ["foo"]
 
 
 def test_a_part_that_cannot_be_written_is_an_error_at_the_end(tmp_path: Path) -> None:

@@ -14,22 +14,6 @@ using namespace proton;
 
 namespace {
 
-/// Text of the error that a start ends in; empty for none.
-std::string error_of_start(const CuptiOptions &options = double_options()) {
-  CuptiCollector collector(Aggregator::instance(), options);
-  try {
-    collector.start();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  collector.stop();
-  return "";
-}
-
-bool holds(const std::string &text, const char *part) {
-  return text.find(part) != std::string::npos;
-}
-
 void expect_all_off() {
   CHECK_EQ(fake_cupti_is_kind_enabled(cupti::kKindConcurrentKernel), 0);
   CHECK_EQ(fake_cupti_is_enabled(cupti::kDomainDriver, cupti::kCuLaunchKernelEx), 0);

@@ -11,37 +11,18 @@
 
 using namespace proton;
 
-namespace {
-
-std::string error_of_start(const CuptiOptions &options = sampling_options()) {
-  CuptiCollector collector(Aggregator::instance(), options);
-  try {
-    collector.start();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  collector.stop();
-  return "";
-}
-
-bool holds(const std::string &text, const char *part) {
-  return text.find(part) != std::string::npos;
-}
-
-} // namespace
-
 TEST(a_start_that_fails_says_where_and_leaves_nothing_on) {
   for (const char *function :
        {"cuptiPCSamplingEnable", "cuptiPCSamplingGetNumStallReasons",
         "cuptiPCSamplingGetStallReasons", "cuptiPCSamplingSetConfigurationAttribute"}) {
     fake_cupti_fail((std::string(function) + "=999").c_str());
-    std::string error = error_of_start();
+    std::string error = error_of_start(sampling_options());
     fake_cupti_fail(nullptr);
     CHECK(holds(error, function));
     CHECK(holds(error, "999"));
     CHECK_EQ(fake_cupti_pc_period(1), 0);
     CHECK_EQ(fake_cupti_is_kind_enabled(cupti::kKindConcurrentKernel), 0);
-    CHECK_EQ(error_of_start(), ""); // and the next start works
+    CHECK_EQ(error_of_start(sampling_options()), ""); // and the next start works
   }
 }
 
@@ -54,7 +35,7 @@ TEST(missing_privileges_and_other_samplers_are_explained) {
                     Case{"cuptiPCSamplingEnable=26", "another profiler has the counters"},
                     Case{"cuptiPCSamplingEnable=14", "does not go with it"}}) {
     fake_cupti_fail(each.fault);
-    std::string error = error_of_start();
+    std::string error = error_of_start(sampling_options());
     fake_cupti_fail(nullptr);
     CHECK(holds(error, each.advice));
   }
@@ -133,7 +114,7 @@ TEST(a_worker_sleep_that_the_library_does_not_know_is_no_error) {
   uint64_t before = fake_cupti_calls("cuptiPCSamplingSetConfigurationAttribute");
   fake_cupti_fail(
       ("cuptiPCSamplingSetConfigurationAttribute@" + std::to_string(before + 2) + "=1").c_str());
-  CHECK_EQ(error_of_start(), "");
+  CHECK_EQ(error_of_start(sampling_options()), "");
   fake_cupti_fail(nullptr);
 }
 

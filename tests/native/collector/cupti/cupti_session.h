@@ -8,6 +8,7 @@
 #include "context/host_range.h"
 #include "control.h"
 #include "session/session_registry.h"
+#include "support/error.h"
 #include "writer/msgpack_reader.h"
 
 namespace proton {
@@ -17,6 +18,22 @@ inline CuptiOptions double_options() {
   options.candidates = {{std::getenv("PROTON_BENCH_CUPTI_LIB"), "test", false}};
   options.flush_period_ms = 0;
   return options;
+}
+
+/// Text of the error that a start ends in; empty for none.
+inline std::string error_of_start(const CuptiOptions &options = double_options()) {
+  CuptiCollector collector(Aggregator::instance(), options);
+  try {
+    collector.start();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  collector.stop();
+  return "";
+}
+
+inline bool holds(const std::string &text, const char *part) {
+  return text.find(part) != std::string::npos;
 }
 
 /// Started by the constructor and stopped by the destructor, if not before.
