@@ -74,7 +74,9 @@ void fake_cupti_pc_driver_kernel(uint32_t context, uint64_t samples); ///< these
 /// The buffers are full: nothing more comes until the context is disabled and enabled again.
 void fake_cupti_pc_overrun(uint32_t context);
 uint32_t fake_cupti_pc_period(uint32_t context); ///< as an exponent; 0: it is not sampled
-uint64_t fake_cupti_pc_waiting();                ///< PCs that nobody has taken
+/// How often sampling was switched while another thread was in a call of the driver.
+uint64_t fake_cupti_pc_collisions();
+uint64_t fake_cupti_pc_waiting(); ///< PCs that nobody has taken
 /// Samples with a PC that were made so far: those that say why, or (1) beside them those of moments
 /// when nothing was issued.
 uint64_t fake_cupti_pc_made(int not_issued);

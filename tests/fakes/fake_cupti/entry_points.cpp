@@ -100,6 +100,7 @@ static int set_kind(int kind, bool is_enabled) {
 
 FAKE_EXPORT int cuptiActivityEnable(int kind) {
   FAULT(cuptiActivityEnable);
+  note_use();
   return set_kind(kind, true);
 }
 
@@ -200,6 +201,7 @@ FAKE_EXPORT int cuptiFinalize() {
   library().is_subscribed = false;
   for (auto &kind : library().kinds)
     kind = false;
+  look_at_all_modules();
   return cupti::kSuccess;
 }
 

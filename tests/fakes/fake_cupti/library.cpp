@@ -77,6 +77,10 @@ void call_back(int domain, uint32_t cbid, const void *data) {
     callback(library().user, domain, cbid, data);
 }
 
+namespace {
+thread_local uint32_t t_calls = 0; // that the thread has open
+} // namespace
+
 DriverCall::DriverCall(uint32_t cbid, const char *function, const void *parameters,
                        uint32_t context)
     : cbid_(cbid), data_{} {
@@ -93,9 +97,18 @@ void DriverCall::enter(const char *symbol) {
   data_.site = cupti::kEnter;
   data_.symbol_name = symbol;
   call_back(cupti::kDomainDriver, cbid_, &data_);
+  is_inside_ = true;
+  ++t_calls;
+  library().calls.fetch_add(1);
 }
 
+bool is_others_call_open() { return library().calls.load() != t_calls; }
+
 DriverCall::~DriverCall() {
+  if (is_inside_) {
+    --t_calls;
+    library().calls.fetch_sub(1);
+  }
   data_.site = cupti::kExit;
   call_back(cupti::kDomainDriver, cbid_, &data_);
 }

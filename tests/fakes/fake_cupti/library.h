@@ -88,6 +88,7 @@ struct Library {
   std::atomic<uint64_t> clock_ns{1'000'000};
   std::atomic<cupti::function::TimestampSource> timestamp{nullptr};
   std::atomic<bool> is_any_held{false};
+  std::atomic<uint32_t> calls{0}; ///< of the driver, past their entry
   Delivery delivery;
 
   std::mutex mutex; ///< of everything below
@@ -138,9 +139,13 @@ public:
 
 private:
   uint32_t cbid_;
+  bool is_inside_ = false;
   uint64_t kept_ = 0; ///< 8 bytes that are the subscriber's
   cupti::CallbackData data_;
 };
+
+/// A thread is between the callbacks of a driver call, other than the calling one.
+bool is_others_call_open();
 
 /// Bytes of a record that is written field by field.
 class RecordBytes {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -59,6 +60,9 @@ struct Sampling {
   std::map<uint32_t, Context> contexts;
   std::map<std::string, uint64_t> modules; ///< kernel -> CRC
   std::map<std::string, uint32_t> functions;
+  std::set<uint64_t> unknown; ///< CRCs of modules that CUPTI did not see
+  bool was_used = false;
+  uint64_t collisions = 0;
   size_t most_pcs = 0; ///< of one answer; 0: as many as fit
   uint64_t made = 0;   ///< with a reason of a stall that says why, dropped ones left out
   uint64_t made_not_issued = 0;
@@ -89,6 +93,10 @@ Context *find(void *context) {
   auto found = sampling().contexts.find(static_cast<uint32_t>(id_of(context)));
   return found == sampling().contexts.end() ? nullptr : &found->second;
 }
+
+/// The real library may wait for ever then: it takes its own lock before the driver's, and a launch
+/// takes them the other way round.
+void note_collision() { sampling().collisions += is_others_call_open() ? 1 : 0; }
 
 void give(Context &from, cupti::PcSamples &to, size_t most) {
   size_t count = 0;
@@ -155,6 +163,11 @@ void sample_kernel(const Kernel &kernel) {
   uint64_t count = kSamplesPerPeriod * kernel.duration_ns >> context.period_log2;
   auto module = self.modules.find(kernel.name);
   uint64_t crc = module == self.modules.end() ? 1 : module->second;
+  if (self.unknown.contains(crc)) {
+    context.total += count;
+    context.of_driver_kernels += count;
+    return;
+  }
   auto function = static_cast<uint32_t>(self.functions.size());
   function = self.functions.emplace(kernel.name, function).first->second;
   std::vector<uint32_t> reasons;
@@ -173,6 +186,25 @@ void sample_kernel(const Kernel &kernel) {
     ++context.pcs[pc][reason];
     ++(is_not_issued(reason) ? self.made_not_issued : self.made);
   }
+}
+
+void note_use() {
+  std::lock_guard lock(sampling().mutex);
+  sampling().was_used = true;
+}
+
+void module_loaded(uint64_t crc) {
+  auto is_kind_on = [](cupti::ActivityKind kind) { return library().kinds[kind].load(); };
+  bool is_seen = is_kind_on(cupti::kKindKernel) || is_kind_on(cupti::kKindConcurrentKernel);
+  std::lock_guard lock(sampling().mutex);
+  if (sampling().was_used && !is_seen && sampling().contexts.empty())
+    sampling().unknown.insert(crc);
+}
+
+void look_at_all_modules() {
+  std::lock_guard lock(sampling().mutex);
+  sampling().unknown.clear();
+  sampling().was_used = false;
 }
 
 void forget_samples_of_module(uint64_t crc) {
@@ -229,6 +261,11 @@ FAKE_EXPORT uint64_t fake_cupti_pc_waiting() {
   return waiting;
 }
 
+FAKE_EXPORT uint64_t fake_cupti_pc_collisions() {
+  std::lock_guard lock(sampling().mutex);
+  return sampling().collisions;
+}
+
 FAKE_EXPORT uint64_t fake_cupti_pc_made(int not_issued) {
   std::lock_guard lock(sampling().mutex);
   return not_issued != 0 ? sampling().made_not_issued : sampling().made;
@@ -243,6 +280,7 @@ FAKE_EXPORT uint64_t fake_cupti_pc_made(int not_issued) {
 FAKE_EXPORT int cuptiPCSamplingEnable(cupti::PcContextParameters *parameters) {
   FAULT(cuptiPCSamplingEnable);
   std::lock_guard lock(sampling().mutex);
+  note_collision();
   if (find(parameters->context))
     return cupti::kErrorInvalidOperation;
   sampling().contexts.try_emplace(static_cast<uint32_t>(id_of(parameters->context)));
@@ -252,6 +290,7 @@ FAKE_EXPORT int cuptiPCSamplingEnable(cupti::PcContextParameters *parameters) {
 FAKE_EXPORT int cuptiPCSamplingDisable(cupti::PcContextParameters *parameters) {
   FAULT(cuptiPCSamplingDisable);
   std::lock_guard lock(sampling().mutex);
+  note_collision();
   Context *context = find(parameters->context);
   if (!context)
     return cupti::kErrorInvalidOperation;
@@ -263,6 +302,7 @@ FAKE_EXPORT int cuptiPCSamplingDisable(cupti::PcContextParameters *parameters) {
 
 static int control(cupti::PcContextParameters *parameters, bool starts) {
   std::lock_guard lock(sampling().mutex);
+  note_collision();
   Context *context = find(parameters->context);
   if (!context || !context->has_control || context->is_started == starts)
     return cupti::kErrorInvalidOperation;

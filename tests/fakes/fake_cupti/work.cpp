@@ -116,6 +116,8 @@ void module(uint32_t cbid, uint32_t id, uint64_t crc, size_t bytes) {
     data.cubin_size = (*images)[id].size();
     data.cubin = (*images)[id].data();
   }
+  if (cbid == cupti::kModuleLoaded)
+    module_loaded(crc);
   resource(cbid, 1, &data);
   if (cbid == cupti::kModuleUnloadStarting)
     forget_samples_of_module(crc_of(data.cubin, data.cubin_size));

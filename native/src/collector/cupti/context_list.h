@@ -10,6 +10,13 @@
 
 namespace proton {
 
+/// Told of contexts. [launching thread, inside of a watched call]
+class NewContextListener {
+public:
+  virtual ~NewContextListener() = default;
+  virtual void launching_in(void *context) noexcept = 0;
+};
+
 class ContextList {
 public:
   /// Notes that the thread launches in the context. Locks at its first launch there only.
@@ -19,6 +26,9 @@ public:
     if (thread.context != context || thread.context_generation != generation)
       add(thread, context);
   }
+  /// Whom `note` tells of a context that a thread launches in for the first time, before the
+  /// launch goes on; null: nobody.
+  void set_listener(NewContextListener *listener) noexcept { listener_.store(listener); }
   void forget(void *context) noexcept;
   void forget_all() noexcept;
   std::vector<void *> list() const;
@@ -28,6 +38,7 @@ private:
   mutable std::mutex mutex_;
   std::vector<void *> contexts_;
   std::atomic<uint32_t> generation_{1}; ///< of what threads remember
+  std::atomic<NewContextListener *> listener_{nullptr};
 };
 
 } // namespace proton

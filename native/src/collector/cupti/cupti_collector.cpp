@@ -25,6 +25,7 @@ namespace proton {
 namespace {
 
 constexpr uint32_t kOpenCallsMs = 1000;
+constexpr uint32_t kOpenCallbacksMs = 100; // of calls whose ends nobody tells any more
 constexpr int kFlushTries = 20;
 constexpr int kFlushTriesInCapture = 1000; // nothing waits for the devices then
 constexpr timespec kBetweenTries{0, 1'000'000};
@@ -48,6 +49,7 @@ struct Engine {
   std::optional<CuptiLibrary> library;
   std::optional<CudaDriver> driver;
   std::unique_ptr<Subscription> subscription;
+  bool was_used = false; ///< CUPTI, and it has not been detached since
 
   CorrelationIds ids;
   LaunchLog launches;
@@ -67,6 +69,7 @@ struct Engine {
   GraphReader graph_reader;
   PcSampler sampler;
   PcResourceSource sampled_resources;
+  PcCallSource sampled_calls;
   PcLaunchSource sampled_launches;
 };
 
@@ -100,6 +103,7 @@ void enable_sampling_callbacks(Engine &self, Subscription &subscription,
   if (options.pc_sampling.mode == PcSamplingMode::kOff)
     return;
   subscription.enable(self.callbacks, self.sampled_resources);
+  subscription.enable(self.callbacks, self.sampled_calls);
   if (options.pc_sampling.mode == PcSamplingMode::kLaunch)
     subscription.enable(self.callbacks, self.sampled_launches);
 }
@@ -177,6 +181,19 @@ Delivered deliver(Engine &self, uint32_t flags) {
   return {newest, !is_capturing};
 }
 
+/// CUPTI never learns of modules that are loaded while it records nothing, and samples of their
+/// kernels have no PC then. It looks at all modules again after it was detached.
+void forget_earlier_use(Engine &self) noexcept {
+  if (!self.was_used || !self.library->functions().finalize || self.graphs.is_capturing())
+    return;
+  for (void *context : self.driver->contexts())
+    self.driver->synchronize(context);
+  if (self.library->functions().finalize() != cupti::kSuccess)
+    self.sink.dropped({"failed cuptiFinalize: kernels loaded lately have no PC samples", 1, true});
+  self.graphs.forget_all(); // who knows which ids follow
+  self.was_used = false;
+}
+
 /// After kernel activity is enabled: the other order does not work.
 void start_sampling(Engine &self, const CuptiOptions &options) {
   if (options.pc_sampling.mode != PcSamplingMode::kOff)
@@ -208,6 +225,9 @@ void CuptiCollector::start() {
     throw Error(ErrorCode::kUnavailable, "the cupti collector runs already; stop it first");
   load(self, options_);
   TickClock::calibrate(); // launches are stamped with it
+  if (options_.pc_sampling.mode != PcSamplingMode::kOff)
+    forget_earlier_use(self);
+  self.was_used = true;
   try {
     self.subscription = subscribe(self, options_);
     start_sampling(self, options_);
@@ -249,10 +269,12 @@ void CuptiCollector::stop() {
   flush_activities(self, cupti::kFlushForced);
   failed += self.subscription->unsubscribe();
   self.subscription.reset();
-  wait_for_open_calls(kOpenCallsMs);
+  wait_for_open_calls(kOpenCallbacksMs);
   self.stream.timebase().stop(*self.library);
-  if (options_.finalizes && self.library->functions().finalize)
+  if (options_.finalizes && self.library->functions().finalize) {
     failed += self.library->functions().finalize() == cupti::kSuccess ? 0 : 1;
+    self.was_used = false;
+  }
   self.launches.contexts().forget_all();
   if (options_.finalizes)
     self.graphs.forget_all(); // who knows which ids follow

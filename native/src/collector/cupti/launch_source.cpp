@@ -45,7 +45,7 @@ void LaunchLog::enter(const cupti::CallbackData &call, LaunchKind kind, uint32_t
     sink_.dropped({"no memory for a launching thread", 1, true});
     return;
   }
-  thread->enter();
+  enter_call(*thread);
   thread->launch_id = 0;
   if (!is_armed_.load(std::memory_order_acquire))
     return;

@@ -33,7 +33,7 @@ ThreadList &threads() {
 void end_thread(void *ended) noexcept {
   auto *thread = static_cast<LaunchThread *>(ended);
   t_thread = nullptr;
-  if (thread->serial.load(std::memory_order_relaxed) % 2 != 0)
+  if (thread->is_inside())
     thread->leave(); // the thread ended inside a call
   thread->nvtx.clear();
   ThreadList &list = threads();
@@ -80,7 +80,7 @@ void pause_briefly() {
 
 LaunchThread *this_launch_thread() noexcept { return t_thread ? t_thread : adopt(); }
 
-void wait_for_open_calls(uint32_t limit_ms) {
+bool wait_for_open_calls(uint32_t limit_ms) {
   fence_all_threads();
   std::vector<std::pair<const LaunchThread *, uint32_t>> open;
   {
@@ -94,8 +94,12 @@ void wait_for_open_calls(uint32_t limit_ms) {
   }
   const int64_t end_ns = monotonic_ns() + int64_t{limit_ms} * 1'000'000;
   for (auto [thread, serial] : open)
-    while (thread->serial.load(std::memory_order_acquire) == serial && monotonic_ns() < end_ns)
+    while (thread->serial.load(std::memory_order_acquire) == serial) {
+      if (monotonic_ns() >= end_ns)
+        return false;
       pause_briefly();
+    }
+  return true;
 }
 
 } // namespace proton

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "collector/cupti/capture_stack.h"
+#include "collector/cupti/launch_hold.h"
 #include "collector/cupti/nvtx_ranges.h"
 
 namespace proton {
@@ -36,6 +37,7 @@ struct LaunchThread {
   CaptureStack captures;
   NvtxRanges nvtx;
 
+  bool is_inside() const noexcept { return serial.load(std::memory_order_relaxed) % 2 != 0; }
   void enter() noexcept {
     serial.store(serial.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
     // What follows is not moved before the store by the compiler; `wait_for_open_calls` has the
@@ -51,8 +53,17 @@ struct LaunchThread {
 /// The calling thread's own; null when there is no memory for it.
 LaunchThread *this_launch_thread() noexcept;
 
-/// Waits until every call that is open now has ended, but not longer than `limit_ms`. Whatever the
-/// threads did in calls that ended is visible then. [any thread]
-void wait_for_open_calls(uint32_t limit_ms);
+/// Waits until every call that other threads have open now has ended, but not longer than
+/// `limit_ms`; whether they have. Whatever the threads did in calls that ended is visible then.
+/// [any thread]
+bool wait_for_open_calls(uint32_t limit_ms);
+
+/// Says that the thread is inside a watched call, as soon as nobody holds such calls back.
+inline void enter_call(LaunchThread &thread) noexcept {
+  bool is_inside = thread.is_inside(); // of an outer call, or of one whose end nobody told
+  thread.enter();
+  if (LaunchHold::is_set() && !is_inside) [[unlikely]]
+    LaunchHold::wait_outside(thread);
+}
 
 } // namespace proton

@@ -12,6 +12,13 @@ constexpr int kMostAnswers = 4096;          // of one harvest
 constexpr size_t kScratchBytes = 16u << 20; // about 90 000 PCs
 constexpr uint32_t kWorkerSleepMs = 10;
 constexpr uint32_t kLargestIndex = 4096; // of a stall reason
+constexpr uint32_t kLongestStep = 4;     // doublings at once
+
+/// For ever: who knows whether CUPTI still writes there.
+void keep(std::unique_ptr<PcBuffer> buffer) {
+  static auto *kept = new std::vector<std::unique_ptr<PcBuffer>>;
+  kept->push_back(std::move(buffer));
+}
 
 } // namespace
 
@@ -93,8 +100,9 @@ void PcContext::configure(const PcSamplingOptions &options) {
   add(cupti::kPcHardwareBytes).bytes = options.hardware_bytes;
   add(cupti::kPcBuffer).buffer = &rest_->samples();
   add(cupti::kPcCollectionMode).mode = cupti::kPcContinuous;
-  if (has_control_)
-    add(cupti::kPcStartStopControl).number = 1;
+  // What is left can be read after `stop`, where a bare cuptiPCSamplingDisable drops what its one
+  // buffer has no room for; and buffers are made in `start` instead of the target's next launch.
+  add(cupti::kPcStartStopControl).number = 1;
   cupti::PcConfigurationParameters parameters;
   parameters.context = context_;
   parameters.setting_count = settings.size();
@@ -115,10 +123,9 @@ void PcContext::set_worker_sleep() noexcept {
   cupti_.set_configuration_attribute(&parameters);
 }
 
-void PcContext::enable(const PcSamplingOptions &options, uint32_t period_log2, bool has_control,
+void PcContext::enable(const PcSamplingOptions &options, uint32_t period_log2, bool starts,
                        StallNames &names) {
   period_log2_ = period_log2;
-  has_control_ = has_control;
   cupti::PcContextParameters on = parameters();
   library_.check(cupti_.enable(&on), "cuptiPCSamplingEnable");
   try {
@@ -126,28 +133,38 @@ void PcContext::enable(const PcSamplingOptions &options, uint32_t period_log2, b
     buffer_ = std::make_unique<PcBuffer>(kMostPcs, indices_.size());
     rest_ = std::make_unique<PcBuffer>(kMostPcs, indices_.size());
     configure(options);
+    set_worker_sleep();
+    if (starts)
+      library_.check(start(), "cuptiPCSamplingStart");
   } catch (...) {
     cupti::PcContextParameters off = parameters();
     cupti_.disable(&off);
     throw;
   }
-  set_worker_sleep();
 }
 
 cupti::Result PcContext::start() noexcept {
+  if (is_started_)
+    return cupti::kSuccess;
   cupti::PcContextParameters on = parameters();
-  return cupti_.start(&on);
+  cupti::Result result = cupti_.start(&on);
+  is_started_ = result == cupti::kSuccess;
+  return result;
 }
 
 cupti::Result PcContext::stop() noexcept {
+  if (!is_started_)
+    return cupti::kSuccess;
+  is_started_ = false;
   cupti::PcContextParameters off = parameters();
   return cupti_.stop(&off);
 }
 
-void PcContext::add(const cupti::PcSamples &samples, PcCounts &counts, PcHarvest &harvest) const {
+void PcContext::add(const cupti::PcSamples &samples, PcCounts &counts, PcHarvest &harvest) {
   size_t count = std::min(samples.pc_count, samples.most_pcs);
   for (size_t i = 0; i < count; ++i)
     counts.add(samples.pcs[i], reasons_);
+  has_come_ |= samples.total != 0;
   harvest.total += samples.total;
   harvest.dropped += samples.dropped;
   harvest.of_driver_kernels += samples.of_driver_kernels;
@@ -177,21 +194,29 @@ PcHarvest PcContext::harvest(PcCounts &counts) {
 }
 
 PcHarvest PcContext::disable(PcCounts &counts) {
-  PcHarvest harvest;
+  PcHarvest all;
+  all.error = stop();
+  all.add(harvest(counts));
+  PcHarvest rest;
   cupti::PcContextParameters off = parameters();
-  harvest.error = cupti_.disable(&off);
-  add(rest_->samples(), counts, harvest);
-  harvest.is_overrun = false; // nobody samples any more
+  rest.error = cupti_.disable(&off);
+  add(rest_->samples(), counts, rest);
+  all.add(rest);
+  all.is_overrun = false; // nobody samples any more
+  if (rest.error != cupti::kSuccess)
+    keep(std::move(rest_));
   buffer_.reset();
   rest_.reset();
-  return harvest;
+  return all;
 }
 
-PcHarvest PcContext::double_period(const PcSamplingOptions &options, StallNames &names,
-                                   PcCounts &counts) {
+PcHarvest PcContext::lengthen_period(const PcSamplingOptions &options, StallNames &names,
+                                     PcCounts &counts) {
+  bool was_started = is_started_;
   PcHarvest harvest = disable(counts);
-  uint32_t longer = std::min(period_log2_ + 1, cupti::kLargestPeriodLog2);
-  enable(options, longer, has_control_, names);
+  step_ = has_come_ ? 1 : std::min(2 * step_, kLongestStep);
+  has_come_ = false;
+  enable(options, std::min(period_log2_ + step_, cupti::kLargestPeriodLog2), was_started, names);
   return harvest;
 }
 

@@ -47,19 +47,22 @@ public:
   PcContext(const PcContext &) = delete;
   PcContext &operator=(const PcContext &) = delete;
 
-  /// Begins to sample; with `has_control` between `start` and `stop` only. Throws
+  // No other thread launches during these five; see LaunchHold.
+  /// Makes ready to sample between `start` and `stop`, and starts if it `starts`. Throws
   /// Error(kUnavailable), and nothing is on then. Kernel activity has been enabled before.
-  void enable(const PcSamplingOptions &options, uint32_t period_log2, bool has_control,
+  void enable(const PcSamplingOptions &options, uint32_t period_log2, bool starts,
               StallNames &names);
   cupti::Result start() noexcept;
+  /// What was sampled is all there for `harvest` then.
   cupti::Result stop() noexcept;
-  /// Adds all that CUPTI has.
-  PcHarvest harvest(PcCounts &counts);
   /// Ends sampling and adds the rest.
   PcHarvest disable(PcCounts &counts);
-  /// Samples half as often: what came is added, and what a full buffer held is lost. Throws as
-  /// `enable`.
-  PcHarvest double_period(const PcSamplingOptions &options, StallNames &names, PcCounts &counts);
+  /// Samples half as often, or less where nothing came since the last time: what came is added, and
+  /// what a full buffer held is lost. Throws as `enable`.
+  PcHarvest lengthen_period(const PcSamplingOptions &options, StallNames &names, PcCounts &counts);
+
+  /// Adds all that CUPTI has.
+  PcHarvest harvest(PcCounts &counts);
 
   uint32_t period_log2() const { return period_log2_; }
   size_t bytes() const;
@@ -69,13 +72,15 @@ private:
   void configure(const PcSamplingOptions &options);
   void set_worker_sleep() noexcept;
   cupti::PcContextParameters parameters() const;
-  void add(const cupti::PcSamples &samples, PcCounts &counts, PcHarvest &harvest) const;
+  void add(const cupti::PcSamples &samples, PcCounts &counts, PcHarvest &harvest);
 
   const CuptiLibrary &library_;
   const CuptiPcSampling &cupti_;
   void *context_;
   uint32_t period_log2_ = 0;
-  bool has_control_ = false;
+  bool is_started_ = false;
+  uint32_t step_ = 0;             ///< doublings of last time
+  bool has_come_ = true;          ///< samples, since then
   std::vector<uint32_t> indices_; ///< of the reasons that are asked for
   std::vector<int32_t> reasons_;  ///< CUPTI's index -> number of StallNames; -1: none
   std::unique_ptr<PcBuffer> buffer_;

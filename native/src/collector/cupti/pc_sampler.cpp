@@ -5,12 +5,19 @@
 #include <exception>
 #include <utility>
 
+#include "collector/cupti/launch_hold.h"
 #include "collector/cupti/pc_period.h"
 #include "collector/cupti/sampled_functions.h"
 #include "support/error.h"
 
 namespace proton {
 namespace {
+
+constexpr uint32_t kStartHoldMs = 1000;
+constexpr timespec kUnseenCalls{0, 10'000'000};
+constexpr uint32_t kTendHoldMs = 20;
+constexpr uint32_t kMostTries = 6; // 64 rounds between two of them
+constexpr uint32_t kStopHoldMs = 10'000;
 
 /// Adds the processor time of the calling thread to a sum, for as long as it lives.
 class CpuTime {
@@ -68,7 +75,7 @@ void PcSampler::adopt(void *context) {
   if (!context || contexts_.contains(context) || refused_.contains(context))
     return;
   auto fresh = std::make_unique<PcContext>(*library_, *cupti_, context);
-  fresh->enable(options_, period_for(context), has_control(), names_);
+  fresh->enable(options_, period_for(context), is_continuous(), names_);
   facts_.period_cycles = std::max(facts_.period_cycles, uint64_t{1} << fresh->period_log2());
   ++facts_.contexts;
   contexts_.emplace(context, std::move(fresh));
@@ -102,6 +109,9 @@ void PcSampler::adopt_all() {
 
 void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
                       const PcSamplingOptions &options, std::function<void()> deliver) {
+  LaunchHold hold(kStartHoldMs);
+  // Calls that began before the callbacks were enabled are not known of.
+  nanosleep(&kUnseenCalls, nullptr);
   {
     Lock lock(mutex_);
     library_ = &library;
@@ -113,17 +123,21 @@ void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
     facts_.attribution = attribution_of(options.mode);
     facts_.is_automatic = options.period_log2 == 0;
     refused_.clear();
+    overrun_.clear();
     counts_.clear();
     of_graphs_.clear();
     failed_ = 0;
-    adopt_all();
-    if (!thread_.start(options.drain_ms, [this] { drain(); })) {
+    tries_ = pauses_ = 0;
+    if (hold.is_complete()) // else the drain thread does it
+      adopt_all();
+    if (!thread_.start(options.drain_ms, [this] { drain_and_tend(); })) {
       disable_all();
       throw Error(ErrorCode::kUnavailable, "no thread for PC samples: the system gives no more; "
                                            "raise its limits, or leave out mode pcsampling");
     }
     is_running_ = true;
   }
+  launching_.set_listener(this);
   sink_.begin_samples();
   samples_launches_ = options.mode == PcSamplingMode::kLaunch;
   if (options.mode == PcSamplingMode::kScope)
@@ -147,19 +161,19 @@ void PcSampler::note(const PcHarvest &harvest) noexcept {
   }
 }
 
-bool PcSampler::double_period(void *context, PcContext &sampled) noexcept {
-  ++facts_.doubled;
-  sink_.dropped({"full buffers of PC samples", 1, true});
+bool PcSampler::lengthen_period(void *context, PcContext &sampled) noexcept {
+  uint32_t before = sampled.period_log2();
   try {
-    note(sampled.double_period(options_, names_, counts_));
-    facts_.period_cycles = std::max(facts_.period_cycles, uint64_t{1} << sampled.period_log2());
-    if (is_range_open_)
-      start_context(context);
-    return true;
+    note(sampled.lengthen_period(options_, names_, counts_));
   } catch (const std::exception &error) { // it is off now
     refuse(context, error.what());
     return false;
   }
+  uint32_t doubled = sampled.period_log2() - before;
+  facts_.doubled += doubled;
+  facts_.period_cycles = std::max(facts_.period_cycles, uint64_t{1} << sampled.period_log2());
+  sink_.dropped({"full buffers of PC samples", 1, true});
+  return true;
 }
 
 void PcSampler::harvest(void *context) {
@@ -172,8 +186,8 @@ void PcSampler::harvest(void *context) {
   for (const auto &[each, sampled] : contexts_)
     bytes += sampled->bytes();
   facts_.most_bytes = std::max(facts_.most_bytes, bytes);
-  if (harvest.is_overrun && !double_period(context, *found->second))
-    contexts_.erase(found);
+  if (harvest.is_overrun)
+    overrun_.insert(context);
 }
 
 void PcSampler::harvest_all() {
@@ -188,13 +202,57 @@ void PcSampler::drain() noexcept {
   try {
     Lock lock(mutex_);
     CpuTime time(facts_.drain_ns);
-    if (!is_running_)
-      return;
-    if (!has_control())
-      for (void *context : launching_.list())
-        try_adopt(context);
-    harvest_all();
+    if (is_running_)
+      harvest_all();
   } catch (...) { // no memory: what CUPTI gave is lost
+    sink_.dropped({"no memory for PC samples", 1, true});
+  }
+}
+
+std::vector<void *> PcSampler::newcomers() const {
+  std::vector<void *> unknown = launching_.list();
+  std::erase_if(unknown, [this](void *context) {
+    return contexts_.contains(context) || refused_.contains(context);
+  });
+  return unknown;
+}
+
+// Whoever launches meanwhile waits, so this happens where it must only, and seldom where a call
+// of the driver takes long.
+void PcSampler::tend() {
+  if (pauses_ != 0 && --pauses_ != 0)
+    return;
+  {
+    Lock lock(mutex_);
+    bool is_needed = !overrun_.empty() || (is_continuous() && !newcomers().empty());
+    if (!is_running_ || !is_needed || graphs_.is_capturing())
+      return;
+  }
+  LaunchHold hold(kTendHoldMs);
+  if (!hold.is_complete()) {
+    tries_ = std::min(tries_ + 1, kMostTries);
+    pauses_ = 1u << tries_;
+    return;
+  }
+  tries_ = 0;
+  Lock lock(mutex_);
+  CpuTime time(facts_.drain_ns);
+  if (!is_running_)
+    return;
+  for (void *context : is_continuous() ? newcomers() : std::vector<void *>())
+    try_adopt(context);
+  for (void *context : std::exchange(overrun_, {})) {
+    auto found = contexts_.find(context);
+    if (found != contexts_.end() && !lengthen_period(context, *found->second))
+      contexts_.erase(found);
+  }
+}
+
+void PcSampler::drain_and_tend() noexcept {
+  drain();
+  try {
+    tend();
+  } catch (...) { // no memory: the next round tries again
     sink_.dropped({"no memory for PC samples", 1, true});
   }
 }
@@ -269,24 +327,33 @@ void PcSampler::disable_all() noexcept {
   contexts_.clear();
 }
 
+void PcSampler::abandon_all() noexcept {
+  failed_ += contexts_.size();
+  sink_.dropped({"PC sampling of a context left on: a launch did not end", contexts_.size(), true});
+  abandoned_.merge(contexts_);
+  contexts_.clear();
+}
+
 uint64_t PcSampler::stop() noexcept {
   end_ranges();
+  launching_.set_listener(nullptr);
   samples_launches_ = false;
   std::lock_guard ranges(range_mutex_);
   thread_.stop();
   drain();
   {
+    LaunchHold hold(kStopHoldMs);
     Lock lock(mutex_);
     if (!is_running_)
       return 0;
     is_running_ = false;
-    for (auto &[context, sampled] : contexts_)
-      if (is_range_open_)
-        sampled->stop();
     is_range_open_ = false;
     open_scopes_ = 0;
     CpuTime time(facts_.drain_ns);
-    disable_all();
+    if (hold.is_complete())
+      disable_all();
+    else
+      abandon_all();
   }
   try {
     deliver_();

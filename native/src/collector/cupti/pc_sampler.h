@@ -23,12 +23,14 @@
 
 namespace proton {
 
-/// One per process, and never destroyed: callbacks may come at any time. Lock order: ranges,
-/// publishing, samples, then the sink's.
-class PcSampler {
+class LaunchHold;
+
+/// One per process, and never destroyed: callbacks may come at any time. Lock order: ranges, the
+/// hold of launches, publishing, samples, then the sink's.
+class PcSampler : public NewContextListener {
 public:
   /// `contexts`: where something was launched.
-  PcSampler(RecordSink &sink, const ContextList &contexts, GraphTable &graphs)
+  PcSampler(RecordSink &sink, ContextList &contexts, GraphTable &graphs)
       : sink_(sink), launching_(contexts), graphs_(graphs) {}
   PcSampler(const PcSampler &) = delete;
   PcSampler &operator=(const PcSampler &) = delete;
@@ -46,6 +48,7 @@ public:
 
   // From callbacks. [any thread of the target, noexcept]
   void context_created(void *context) noexcept;
+  void launching_in(void *context) noexcept override;
   void context_ending(void *context) noexcept;
   void module_loaded(void *context, const cupti::ModuleResourceData &module) noexcept;
   void module_ending(void *context, const cupti::ModuleResourceData &module) noexcept;
@@ -72,25 +75,34 @@ private:
     std::lock_guard<std::mutex> lock_;
   };
   using Contexts = std::map<void *, std::unique_ptr<PcContext>>;
-  bool has_control() const { return options_.mode != PcSamplingMode::kContinuous; }
+  bool is_continuous() const { return options_.mode == PcSamplingMode::kContinuous; }
   /// Does it and counts what it throws.
   template <typename Work> void guarded(Work work) noexcept;
 
-  // Held: samples.
+  // Held: launches, and samples.
   void adopt(void *context);
   void try_adopt(void *context) noexcept;
   void adopt_all();
+  bool lengthen_period(void *context, PcContext &sampled) noexcept;
+  /// Counts it where not.
+  bool can_switch(const LaunchHold &hold) noexcept;
+  bool start_context(void *context) noexcept;
+  void stop_context(void *context) noexcept;
+  void disable_all() noexcept;
+
+  // Held: samples.
   void refuse(void *context, const char *why) noexcept;
   void note(const PcHarvest &harvest) noexcept;
   void harvest(void *context);
   void harvest_all();
-  bool double_period(void *context, PcContext &sampled) noexcept;
-  bool start_context(void *context) noexcept;
-  void stop_context(void *context) noexcept;
-  void disable_all() noexcept;
   uint32_t period_for(void *context) const;
+  std::vector<void *> newcomers() const;
 
   void drain() noexcept;
+  /// Adopts contexts and doubles periods, where that has to be. [drain thread]
+  void tend();
+  void drain_and_tend() noexcept;
+  void abandon_all() noexcept;
   PcCounts take();
   /// Hands the counts over as records; `at`: where all of them were launched.
   void publish(PcCounts taken, const Capture *at);
@@ -101,7 +113,7 @@ private:
   void end_range();
 
   RecordSink &sink_;
-  const ContextList &launching_;
+  ContextList &launching_;
   GraphTable &graphs_;
   PcSamplingOptions options_;
   const CuptiLibrary *library_ = nullptr;
@@ -110,6 +122,8 @@ private:
   std::function<void()> deliver_;
   PcDrainThread thread_;
   std::atomic<bool> samples_launches_{false}; ///< mode launch, between start and stop
+  uint32_t tries_ = 0;                        ///< of `tend` that came to nothing [drain thread]
+  uint32_t pauses_ = 0;                       ///< rounds until the next [drain thread]
 
   std::mutex range_mutex_; ///< ranges: of what follows; in mode launch held during a launch
   uint64_t open_scopes_ = 0;
@@ -121,7 +135,9 @@ private:
   bool is_running_ = false;
   bool is_range_open_ = false;
   Contexts contexts_;
+  Contexts abandoned_; ///< that could not be switched off; CUPTI may write to their buffers
   std::set<void *> refused_;
+  std::set<void *> overrun_; ///< whose buffers were full
   StallNames names_;
   CubinStore cubins_;
   PcCounts counts_;

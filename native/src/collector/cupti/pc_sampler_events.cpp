@@ -2,6 +2,7 @@
 #include <atomic>
 #include <utility>
 
+#include "collector/cupti/launch_hold.h"
 #include "collector/cupti/pc_sampler.h"
 #include "context/current.h"
 #include "context/host_range.h"
@@ -10,6 +11,9 @@
 
 namespace proton {
 namespace {
+
+constexpr uint32_t kEventHoldMs = 200;
+constexpr uint32_t kEndHoldMs = 1000;
 
 /// What the calling thread launches just now.
 struct SampledLaunch {
@@ -35,23 +39,38 @@ template <typename Work> void PcSampler::guarded(Work work) noexcept {
 void PcSampler::context_created(void *context) noexcept {
   guarded([&] {
     Lock lock(mutex_);
-    if (!is_running_)
-      return;                // kernel activity may not be enabled yet, and that comes first
     refused_.erase(context); // an older one had its address
-    try_adopt(context);
+  });
+}
+
+// The first launch of a context is where it can be switched on: nothing of it is sampled late, and
+// the thread has no lock of the driver yet.
+void PcSampler::launching_in(void *context) noexcept {
+  if (graphs_.is_capturing() || is_own_work())
+    return; // the drain thread does it afterwards
+  guarded([&] {
+    LaunchHold hold(kEventHoldMs);
+    Lock lock(mutex_);
+    if (is_running_ && is_continuous() && hold.is_complete())
+      try_adopt(context);
   });
 }
 
 void PcSampler::context_ending(void *context) noexcept {
   guarded([&] {
+    LaunchHold hold(kEventHoldMs);
     Lock lock(mutex_);
     cubins_.unload_all(context);
     refused_.erase(context);
+    overrun_.erase(context);
     harvest(context);
     auto found = contexts_.find(context);
     if (found == contexts_.end())
       return;
-    note(found->second->disable(counts_));
+    if (hold.is_complete())
+      note(found->second->disable(counts_));
+    else // its end ends sampling too
+      abandoned_.insert(std::move(*found));
     contexts_.erase(found);
   });
 }
@@ -87,6 +106,12 @@ void PcSampler::add_cubin(const char *image, size_t bytes) {
   cubins_.load(nullptr, static_cast<uint32_t>(parameters.crc), parameters.crc, image, bytes);
 }
 
+bool PcSampler::can_switch(const LaunchHold &hold) noexcept {
+  if (!hold.is_complete())
+    sink_.dropped({"PC sampling not switched: a launch of another thread did not end", 1, true});
+  return hold.is_complete();
+}
+
 bool PcSampler::start_context(void *context) noexcept {
   auto found = contexts_.find(context);
   if (found == contexts_.end())
@@ -115,8 +140,9 @@ void PcSampler::launch_begins(void *context) noexcept {
   guarded([&] {
     std::unique_lock range(range_mutex_);
     driver_->synchronize(context);
+    LaunchHold hold(kEventHoldMs);
     Lock lock(mutex_);
-    if (!is_running_)
+    if (!is_running_ || !can_switch(hold))
       return;
     try_adopt(context);
     if (!start_context(context))
@@ -136,8 +162,10 @@ void PcSampler::launch_ended(void *context, bool is_graph) noexcept {
     driver_->synchronize(context);
     PcCounts taken;
     {
+      LaunchHold hold(kEndHoldMs);
       Lock lock(mutex_);
-      stop_context(context);
+      if (can_switch(hold)) // else it goes on to the end of the next one
+        stop_context(context);
       is_range_open_ = false;
       harvest(context);
       taken = std::exchange(counts_, PcCounts());
@@ -169,8 +197,9 @@ void PcSampler::begin_range() {
     return; // waiting for the device would end the capture
   deliver_();
   sink_.begin_samples();
+  LaunchHold hold(kEventHoldMs);
   Lock lock(mutex_);
-  if (!is_running_)
+  if (!is_running_ || !can_switch(hold))
     return;
   for (void *context : launching_.list())
     try_adopt(context);
@@ -184,8 +213,9 @@ void PcSampler::end_range() {
     return;
   deliver_();
   {
+    LaunchHold hold(kEndHoldMs);
     Lock lock(mutex_);
-    if (!is_running_ || !is_range_open_)
+    if (!is_running_ || !is_range_open_ || !can_switch(hold))
       return;
     for (auto &[context, sampled] : contexts_)
       stop_context(context);

@@ -1,5 +1,10 @@
 #include "collector/cupti/pc_sources.h"
 
+#include <iterator>
+
+#include "collector/cupti/launch_thread.h"
+#include "driver/cupti_module_calls.h"
+
 namespace proton {
 
 std::vector<uint32_t> PcResourceSource::callbacks() const {
@@ -27,6 +32,20 @@ void PcResourceSource::handle(uint32_t cbid, const void *data) noexcept {
     if (module)
       sampler_.module_ending(resource.context, *module);
   }
+}
+
+std::vector<uint32_t> PcCallSource::callbacks() const {
+  return {std::begin(cupti::kModuleCalls), std::end(cupti::kModuleCalls)};
+}
+
+void PcCallSource::handle(uint32_t, const void *data) noexcept {
+  LaunchThread *thread = this_launch_thread();
+  if (!thread)
+    return; // no memory: it is not held back
+  if (static_cast<const cupti::CallbackData *>(data)->site == cupti::kEnter)
+    enter_call(*thread);
+  else
+    thread->leave();
 }
 
 std::vector<uint32_t> PcLaunchSource::callbacks() const {

@@ -25,6 +25,16 @@ private:
   CallbackSource &modules_;  ///< asked for their beginnings
 };
 
+/// Driver calls that make and end contexts and modules: CUPTI takes part in these too, so that they
+/// are held back as launches are.
+class PcCallSource : public CallbackSource {
+public:
+  int domain() const override { return cupti::kDomainDriver; }
+  std::vector<uint32_t> callbacks() const override;
+  bool may_lack_some() const override { return true; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+};
+
 /// Driver calls that launch kernels, or a graph.
 class PcLaunchSource : public CallbackSource {
 public:

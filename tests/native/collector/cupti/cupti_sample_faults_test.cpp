@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "check.h"
 #include "collector/cupti/cupti_samples.h"
 #include "driver/cupti_library.h"
@@ -14,7 +16,8 @@ using namespace proton;
 TEST(a_start_that_fails_says_where_and_leaves_nothing_on) {
   for (const char *function :
        {"cuptiPCSamplingEnable", "cuptiPCSamplingGetNumStallReasons",
-        "cuptiPCSamplingGetStallReasons", "cuptiPCSamplingSetConfigurationAttribute"}) {
+        "cuptiPCSamplingGetStallReasons", "cuptiPCSamplingSetConfigurationAttribute",
+        "cuptiPCSamplingStart"}) {
     fake_cupti_fail((std::string(function) + "=999").c_str());
     std::string error = error_of_start(sampling_options());
     fake_cupti_fail(nullptr);
@@ -87,10 +90,13 @@ TEST(failures_while_sampling_are_counted) {
 }
 
 TEST(a_period_that_cannot_be_doubled_ends_sampling_of_the_context) {
-  CuptiSession session(sampling_options());
-  fake_cupti_pc_overrun(1);
+  CuptiOptions options = sampling_options();
+  options.pc_sampling.drain_ms = 1;
+  CuptiSession session(options);
   fake_cupti_fail("cuptiPCSamplingEnable=999");
-  session.collector.flush();
+  fake_cupti_pc_overrun(1);
+  while (session.lost("context that could not be sampled") == 0)
+    std::this_thread::yield();
   fake_cupti_fail(nullptr);
   run("k");
   session.stop();
@@ -128,9 +134,7 @@ TEST(a_child_of_fork_ends_without_sampling) {
       SessionRegistry &sessions = CuptiSession::sessions();
       int own = sessions.add("child", ContextSource::kShadow, false);
       sessions.activate(own);
-      {
-        ScopeGuard inner("child");
-      }
+      { ScopeGuard inner("child"); }
       session.collector.flush();
       session.collector.stop();
       _exit(sessions.encode(own, 0, FileFormat::kHatchet).find("child") != std::string::npos ? 0

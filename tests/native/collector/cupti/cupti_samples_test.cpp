@@ -1,6 +1,7 @@
 // Samples of program counters, continuously: all of them arrive, below the kernels they are of.
 #include "collector/cupti/cupti_samples.h"
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -148,20 +149,28 @@ TEST(dropped_samples_are_counted_and_none_is_lost_beside_them) {
 }
 
 TEST(full_buffers_double_the_period_and_are_told_of) {
-  CuptiSession session(sampling_options());
+  CuptiOptions options = sampling_options();
+  options.pc_sampling.drain_ms = 1;
+  CuptiSession session(options);
   CHECK_EQ(fake_cupti_pc_period(1), kPeriodLog2);
-  fake_cupti_pc_overrun(1);
-  session.collector.flush();
-  CHECK_EQ(fake_cupti_pc_period(1), kPeriodLog2 + 1);
-  fake_cupti_pc_overrun(1);
-  session.collector.flush();
-  run("k", 8000); // 4 * 8000 / 128
+  auto overrun = [](uint32_t doubled) {
+    fake_cupti_pc_overrun(1);
+    while (fake_cupti_pc_period(1) != kPeriodLog2 + doubled) // the thread does it
+      std::this_thread::yield();
+  };
+  overrun(1);
+  run("k"); // 4 * 1000 / 64
+  while (fake_cupti_pc_waiting() != 0)
+    std::this_thread::yield();
+  overrun(2);
+  overrun(4);     // nothing came meanwhile
+  run("k", 8000); // 4 * 8000 / 512
   session.stop();
   PcSamplingFacts facts = *session.collector.facts().pc_sampling;
-  CHECK_EQ(facts.doubled, 2);
-  CHECK_EQ(facts.period_cycles, 128);
-  CHECK_EQ(session.lost("full buffers of PC samples"), 2);
-  CHECK_EQ(sum(session, "num_samples"), 250);
+  CHECK_EQ(facts.doubled, 4);
+  CHECK_EQ(facts.period_cycles, 512);
+  CHECK_EQ(session.lost("full buffers of PC samples"), 3);
+  CHECK_EQ(sum(session, "num_samples"), 62 + 62);
 }
 
 TEST(the_automatic_period_keeps_to_a_number_of_samples_a_second) {
@@ -180,18 +189,60 @@ TEST(the_automatic_period_keeps_to_a_number_of_samples_a_second) {
 TEST(contexts_are_sampled_when_they_come_and_until_they_go) {
   CuptiSession session(sampling_options());
   fake_cupti_context_created(2);
-  CHECK_EQ(fake_cupti_pc_period(2), kPeriodLog2);
+  CHECK_EQ(fake_cupti_pc_period(2), 0); // nothing runs there yet
   run("k", 1000, 2);
-  run("k", 1000, 3); // its making went unseen: sampled from the next look on
-  session.collector.flush();
+  CHECK_EQ(fake_cupti_pc_period(2), kPeriodLog2);
+  run("k", 1000, 3); // its making went unseen
   CHECK_EQ(fake_cupti_pc_period(3), kPeriodLog2);
   run("k", 1000, 3);
   fake_cupti_context_destroyed(2); // with samples that nobody has taken
   session.stop();
-  CHECK_EQ(sum(session, "num_samples"), 250);
+  CHECK_EQ(sum(session, "num_samples"), 375);
   CHECK_EQ(session.collector.facts().pc_sampling->contexts, 3);
   CHECK_EQ(fake_cupti_pc_period(1), 0);
   CHECK_EQ(fake_cupti_pc_period(3), 0);
+}
+
+TEST(kernels_of_modules_that_came_between_two_sessions_have_samples) {
+  fake_cupti_pc_module("between", 66);
+  {
+    CuptiSession first(sampling_options());
+    run("k");
+    first.stop();
+  }
+  fake_cupti_module_loaded(9, 66, 64);
+  CuptiSession second(sampling_options());
+  run("between");
+  second.stop();
+  CHECK_EQ(sum(second, "num_samples", "between"), 125);
+  CHECK_EQ(second.collector.facts().pc_sampling->of_driver_kernels, 0);
+}
+
+TEST(sampling_is_switched_while_nobody_launches) {
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (uint32_t number = 1; number <= 3; ++number)
+    threads.emplace_back([&, number] {
+      while (!is_over) {
+        run("k", 1000, number);
+        fake_cupti_drain(); // else records come faster than anybody reads them
+      }
+    });
+  for (PcSamplingMode mode : {PcSamplingMode::kContinuous, PcSamplingMode::kScope})
+    for (int round = 0; round < 5; ++round) {
+      CuptiOptions options = sampling_options(mode);
+      options.pc_sampling.drain_ms = 1;
+      CuptiSession session(options);
+      ScopeGuard scope("range");
+      fake_cupti_pc_overrun(1);
+      while (session.collector.facts().pc_sampling->doubled == 0)
+        std::this_thread::yield();
+      session.stop();
+    }
+  is_over = true;
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK_EQ(fake_cupti_pc_collisions(), 0);
 }
 
 TEST(samples_of_a_module_are_taken_over_before_it_goes) {
