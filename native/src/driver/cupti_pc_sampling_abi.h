@@ -58,7 +58,6 @@ enum PcAttribute : int { // CUpti_PCSamplingConfigurationAttributeType
   kPcStartStopControl = 6,
   kPcOutputFormat = 7,
   kPcBuffer = 8,
-  kPcWorkerSleepMs = 9,
 };
 
 struct PcSetting { // CUpti_PCSamplingConfigurationInfo

@@ -33,7 +33,6 @@ SAME(kPcCollectionMode, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MOD
 SAME(kPcStartStopControl, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL);
 SAME(kPcOutputFormat, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_OUTPUT_DATA_FORMAT);
 SAME(kPcBuffer, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER);
-SAME(kPcWorkerSleepMs, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_WORKER_THREAD_PERIODIC_SLEEP_SPAN);
 
 FIELD(PcStallReason, index, CUpti_PCSamplingStallReason, pcSamplingStallReasonIndex);
 FIELD(PcStallReason, samples, CUpti_PCSamplingStallReason, samples);
@@ -60,7 +59,6 @@ FIELD(PcSetting, status, CUpti_PCSamplingConfigurationInfo, attributeStatus);
 SETTING(raw, invalidData, data);
 SETTING(number, samplingPeriodData, samplingPeriod);
 SETTING(number, enableStartStopControlData, enableStartStopControl);
-SETTING(number, workerThreadPeriodicSleepSpanData, workerThreadPeriodicSleepSpan);
 SETTING(bytes, scratchBufferSizeData, scratchBufferSize);
 SETTING(bytes, hardwareBufferSizeData, hardwareBufferSize);
 SETTING(mode, collectionModeData, collectionMode);

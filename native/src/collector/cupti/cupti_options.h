@@ -19,7 +19,7 @@ enum class PcSamplingMode : uint8_t {
 struct PcSamplingOptions {
   PcSamplingMode mode = PcSamplingMode::kOff;
   uint32_t period_log2 = 0;                  ///< cycles between samples, 5 to 31; 0: automatic
-  uint32_t drain_ms = 20;                    ///< between two looks at what came
+  uint32_t drain_ms = 50;                    ///< between two looks at what came
   size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer, in its memory
 };
 

@@ -10,9 +10,8 @@ namespace {
 constexpr size_t kMostPcs = 8192;           // of one answer
 constexpr int kMostAnswers = 4096;          // of one harvest
 constexpr size_t kScratchBytes = 16u << 20; // about 90 000 PCs
-constexpr uint32_t kWorkerSleepMs = 10;
-constexpr uint32_t kLargestIndex = 4096; // of a stall reason
-constexpr uint32_t kLongestStep = 4;     // doublings at once
+constexpr uint32_t kLargestIndex = 4096;    // of a stall reason
+constexpr uint32_t kLongestStep = 4;        // doublings at once
 
 /// For ever: who knows whether CUPTI still writes there.
 void keep(std::unique_ptr<PcBuffer> buffer) {
@@ -111,18 +110,6 @@ void PcContext::configure(const PcSamplingOptions &options) {
                  "cuptiPCSamplingSetConfigurationAttribute");
 }
 
-// Samples come sooner; a library that does not know the attribute takes its own time.
-void PcContext::set_worker_sleep() noexcept {
-  cupti::PcSetting setting{};
-  setting.attribute = cupti::kPcWorkerSleepMs;
-  setting.number = kWorkerSleepMs;
-  cupti::PcConfigurationParameters parameters;
-  parameters.context = context_;
-  parameters.setting_count = 1;
-  parameters.settings = &setting;
-  cupti_.set_configuration_attribute(&parameters);
-}
-
 void PcContext::enable(const PcSamplingOptions &options, uint32_t period_log2, bool starts,
                        StallNames &names) {
   period_log2_ = period_log2;
@@ -133,7 +120,6 @@ void PcContext::enable(const PcSamplingOptions &options, uint32_t period_log2, b
     buffer_ = std::make_unique<PcBuffer>(kMostPcs, indices_.size());
     rest_ = std::make_unique<PcBuffer>(kMostPcs, indices_.size());
     configure(options);
-    set_worker_sleep();
     if (starts)
       library_.check(start(), "cuptiPCSamplingStart");
   } catch (...) {

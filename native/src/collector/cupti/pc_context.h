@@ -70,7 +70,6 @@ public:
 private:
   void find_reasons(StallNames &names);
   void configure(const PcSamplingOptions &options);
-  void set_worker_sleep() noexcept;
   cupti::PcContextParameters parameters() const;
   void add(const cupti::PcSamples &samples, PcCounts &counts, PcHarvest &harvest);
 

@@ -116,14 +116,6 @@ TEST(lines_that_cannot_be_found_leave_samples_with_the_kernel) {
   CHECK_EQ(session.tree("num_samples"), "k=125 ");
 }
 
-TEST(a_worker_sleep_that_the_library_does_not_know_is_no_error) {
-  uint64_t before = fake_cupti_calls("cuptiPCSamplingSetConfigurationAttribute");
-  fake_cupti_fail(
-      ("cuptiPCSamplingSetConfigurationAttribute@" + std::to_string(before + 2) + "=1").c_str());
-  CHECK_EQ(error_of_start(sampling_options()), "");
-  fake_cupti_fail(nullptr);
-}
-
 TEST(a_child_of_fork_ends_without_sampling) {
   CuptiSession session(sampling_options(PcSamplingMode::kScope));
   {
