@@ -41,10 +41,10 @@ inline void harvest(const device::HarvestTask &task) {
     task.to[i] = device::exchange(task.totals + i, 0);
 }
 
-/// A clock of 2 GHz on every multiprocessor, of which each call is a microsecond later.
-inline void anchor(const device::AnchorTask &task, uint64_t call) {
+/// A clock of 2 GHz on every multiprocessor, where the timer says so.
+inline void anchor(const device::AnchorTask &task, uint64_t timer_ns) {
   for (uint32_t i = 0; i < task.processors; ++i)
-    task.anchors[i] = {(call + 1) * 2000 + i * 7, 1'000'000 + call * 1000};
+    task.anchors[i] = {timer_ns * 2 + i * 7, timer_ns};
 }
 
 } // namespace emulated

@@ -7,6 +7,7 @@
 
 #include "emulated_kernels.h"
 #include "fake_cuda_streams.h"
+#include "support/clock.h"
 
 namespace {
 
@@ -68,6 +69,25 @@ const char *const kOwnKernels[] = {"proton_bench_reduce", "proton_bench_harvest"
                                    "proton_bench_anchor"};
 uint64_t anchor_calls = 0;
 
+/// The nanosecond timer of every device: of which each reading is a microsecond later, unless it is
+/// set to run beside the host's clock.
+struct FakeTimer {
+  bool is_set = false;
+  uint64_t timer_ns = 0;
+  int64_t monotonic_ns = 0; ///< when it was set
+  double pace = 1;          ///< nanoseconds of it in one of the host's
+  bool is_silent = false;   ///< nothing is noted
+};
+FakeTimer timer;
+
+uint64_t timer_now_ns() {
+  uint64_t call = anchor_calls++;
+  if (!timer.is_set)
+    return 1'000'000 + call * 1000;
+  auto since_ns = static_cast<double>(proton::monotonic_ns() - timer.monotonic_ns);
+  return timer.timer_ns + static_cast<uint64_t>(since_ns * timer.pace);
+}
+
 struct FakeLaunch {
   unsigned blocks, threads, shared_bytes;
   void *stream;
@@ -85,7 +105,10 @@ bool run_own(void *function, const FakeLaunch &launch, void **parameters) {
     run_on(launch.stream, [=] { emulated::harvest(task); });
   } else if (function == kOwnKernels[2]) {
     auto task = *static_cast<device::AnchorTask *>(parameters[0]);
-    run_on(launch.stream, [=] { emulated::anchor(task, anchor_calls++); });
+    run_on(launch.stream, [=] {
+      if (!timer.is_silent)
+        emulated::anchor(task, timer_now_ns());
+    });
   } else {
     return false;
   }
@@ -99,10 +122,25 @@ EXPORT size_t fake_cuda_allocations() {
   std::lock_guard lock(work_mutex);
   return allocations().size();
 }
-/// How often clocks were noted: see emulated::anchor.
+/// How often clocks were noted: see FakeTimer.
 EXPORT uint64_t fake_cuda_anchor_calls() {
   std::lock_guard lock(work_mutex);
   return anchor_calls;
+}
+/// From now on the timer goes on from `timer_ns` so much faster than the host's clock.
+EXPORT void fake_cuda_set_timer(uint64_t timer_ns, double faster) {
+  std::lock_guard lock(work_mutex);
+  timer = {true, timer_ns, proton::monotonic_ns(), 1 + faster, false};
+}
+EXPORT void fake_cuda_silence_timer(bool is_silent) {
+  std::lock_guard lock(work_mutex);
+  timer.is_silent = is_silent;
+}
+/// What the timer says at a time of the host's clock, once it was set.
+EXPORT uint64_t fake_cuda_timer_at(int64_t monotonic_ns) {
+  std::lock_guard lock(work_mutex);
+  auto since_ns = static_cast<double>(monotonic_ns - timer.monotonic_ns);
+  return timer.timer_ns + static_cast<uint64_t>(static_cast<int64_t>(since_ns * timer.pace));
 }
 /// Begins to capture what runs on the stream; returns the id of the graph.
 EXPORT unsigned long long fake_cuda_begin_capture(void *stream) {

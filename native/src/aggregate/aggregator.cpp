@@ -150,6 +150,7 @@ void Aggregator::add_kernel(const KernelRecord &record) {
     if (member.tree->events())
       event_book.add_work(member, work, leaf, leaf);
   }
+  event_book.kernel_ran(record.correlation_id, record.start_ns, record.end_ns);
   event_book.end(record.correlation_id);
 }
 
@@ -218,6 +219,7 @@ void Aggregator::complete(const TimelineRecord &record) noexcept {
         losses[member.session][EventBook::kNoRoomForScopes] +=
             record.instances.size() + record.left_out;
     }
+    event_book.end_scopes(record.correlation_id);
   } catch (...) { // out of memory
     dropped({"timeline of a launch not stored", 1});
   }
@@ -292,6 +294,10 @@ void Aggregator::add_launch(LaunchRecord record, ThreadState &thread) {
   }
   if (record.kind == LaunchKind::kRetracted) {
     retract(record.correlation_id);
+    return;
+  }
+  if (record.kind == LaunchKind::kScoped) {
+    event_book.expect_scopes(record.correlation_id);
     return;
   }
   if (record.kind == LaunchKind::kReturned) {

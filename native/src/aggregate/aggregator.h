@@ -71,6 +71,7 @@ public:
   EpochId launched_at(uint64_t correlation_id, int64_t called_ns) noexcept override;
   void returned(uint64_t correlation_id) noexcept override;
   void launched_own(uint64_t correlation_id, LaunchKind kind) noexcept override;
+  uint64_t scoped() noexcept override;
   void retracted(uint64_t correlation_id) noexcept override;
   void failed(uint64_t correlation_id) noexcept override;
   void complete(std::span<const KernelRecord> kernels) noexcept override;

@@ -188,19 +188,40 @@ void EventBook::close(uint64_t correlation_id) {
     return;
   if (std::exchange(call->has_values, false))
     launch_values_.erase(call->number);
+  if (!scoped_.is_empty())
+    show(scoped_.without_kernel(correlation_id));
   call->is_over = true;
   if (!call->is_shown || !call->lacks_return())
     calls_.take(correlation_id);
 }
 
+void EventBook::expect_scopes(uint64_t correlation_id) {
+  if (const LaunchCall *call = calls_.find(correlation_id))
+    scoped_.expect(correlation_id, call->epoch);
+}
+
 void EventBook::add_scopes(const EpochMember &member, const TimelineRecord &record) {
   std::optional<TimelineLaunch> scopes = member.tree->own_scopes(member.phase, record);
-  if (!scopes)
+  if (!scopes) {
     aggregator_.losses[member.session][kNoRoomForScopes] +=
         record.instances.size() + record.left_out;
-  else if (events_of(member)->add(member.phase, member.tree->bare_tree(member.phase),
-                                  std::move(*scopes)))
-    handed(member);
+    return;
+  }
+  HeldScopes held{record.at.epoch, member.session, member.phase, std::move(*scopes)};
+  show(scoped_.add(record.correlation_id, std::move(held)));
+}
+
+void EventBook::show(ScopedLaunches::Released released) {
+  for (HeldScopes &held : released) {
+    const Epoch *epoch = aggregator_.find_epoch(held.epoch);
+    if (!epoch)
+      continue; // its phase was cleared
+    for (const EpochMember &member : epoch->members)
+      if (member.session == held.session && events_of(member) &&
+          events_of(member)->add(held.phase, member.tree->bare_tree(held.phase),
+                                 std::move(held.scopes)))
+        handed(member);
+  }
 }
 
 void EventBook::note_values(const Capture &at, const std::vector<UserMetric> &metrics) {
@@ -258,6 +279,7 @@ void EventBook::add_open_scopes(const EpochMember &member) {
 void EventBook::end_phase(const EpochMember &member) {
   if (!events_of(member))
     return;
+  show(scoped_.end_phase(member.session, member.phase));
   events_of(member)->end_phase(member.phase);
   count_lost(member);
   trim();
@@ -274,6 +296,7 @@ void EventBook::trim() {
   });
   trim_at_ = std::max(kFewestToTrim, 2 * calls_.size());
   values_.forget_if(is_over);
+  scoped_.forget_if(is_over);
 }
 
 } // namespace proton

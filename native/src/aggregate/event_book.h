@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aggregate/instance_values.h"
+#include "aggregate/scoped_launches.h"
 #include "aggregate/session_events.h"
 #include "correlation/id_table.h"
 #include "correlation/launch_call.h"
@@ -48,6 +49,8 @@ public:
   void add_launch(const LaunchRecord &launch, const Epoch &epoch, uint32_t thread, int64_t tick_ns);
   /// The call returned, at a converted time.
   void returned(uint64_t correlation_id, int64_t returned_ns);
+  /// A launch has scopes inside: they are shown when its kernel's times are known.
+  void expect_scopes(uint64_t correlation_id);
   /// A range that became this node of the member's tree; kNoNode: of none.
   void add_range(const RangeRecord &record, const Epoch &epoch, std::span<const NodeIndex> nodes);
 
@@ -82,7 +85,14 @@ public:
     for (uint64_t id : over)
       close(id);
   }
+  /// A launched kernel ran.
+  void kernel_ran(uint64_t correlation_id, int64_t start_ns, int64_t end_ns) {
+    if (!scoped_.is_empty())
+      show(scoped_.kernel_ran(correlation_id, start_ns, end_ns));
+  }
   void add_scopes(const EpochMember &member, const TimelineRecord &record);
+  /// They were added to all members.
+  void end_scopes(uint64_t correlation_id) { scoped_.end_scopes(correlation_id); }
 
   // What sessions ask for.
 
@@ -109,6 +119,8 @@ private:
 
   void close(uint64_t correlation_id);
   void announce(const EpochMember &member, uint32_t thread);
+  /// Scopes inside kernels that wait for nothing any more.
+  void show(ScopedLaunches::Released released);
   /// A batch was handed over.
   void handed(const EpochMember &member);
   void count_lost(const EpochMember &member);
@@ -117,6 +129,7 @@ private:
   Aggregator &aggregator_;
   IdTable<LaunchCall> calls_;
   InstanceValues values_;
+  ScopedLaunches scoped_;
   std::unordered_map<uint64_t, EventValues> launch_values_; ///< by number of the launch
   std::vector<std::shared_ptr<EventSink>> filled_;
   uint64_t next_launch_ = 1;

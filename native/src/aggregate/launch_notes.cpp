@@ -1,4 +1,6 @@
 // The launching side of the aggregator: a launch becomes a record in its thread's own log.
+#include <utility>
+
 #include "aggregate/aggregator.h"
 #include "context/current.h"
 #include "context/thread_state.h"
@@ -45,9 +47,24 @@ void Aggregator::launched_own(uint64_t correlation_id, LaunchKind kind) noexcept
   note(record);
 }
 
+uint64_t Aggregator::scoped() noexcept {
+  LaunchRecord record;
+  try {
+    record.correlation_id = std::exchange(this_thread().newest_kernel, 0);
+  } catch (...) { // no memory for this thread's state, so no launch of it was noted
+  }
+  record.kind = LaunchKind::kScoped;
+  if (record.correlation_id != 0)
+    note(record);
+  return record.correlation_id;
+}
+
 EpochId Aggregator::note(const LaunchRecord &record) noexcept {
   try {
-    if (this_thread().launches.append(record))
+    ThreadState &thread = this_thread();
+    if (record.kind == LaunchKind::kKernel && record.at.epoch != 0)
+      thread.newest_kernel = record.correlation_id;
+    if (thread.launches.append(record))
       try_drain();
   } catch (...) { // no memory for this thread's state
     dropped({"no memory for host records", 1});

@@ -172,6 +172,24 @@ void add_kernel(PythonRuntime &self, uint64_t function, const py::dict &layout) 
   self.runtime->add_kernel(function, std::move(kernel));
 }
 
+py::list list_timers(const std::vector<DeviceTimerFacts> &timers) {
+  py::list listed;
+  for (const DeviceTimerFacts &timer : timers) {
+    py::dict each;
+    each["device"] = timer.device;
+    each["readings"] = timer.readings;
+    if (timer.newest.is_known()) {
+      each["offset_ns"] = timer.newest.offset_ns;
+      each["uncertainty_ns"] = timer.newest.uncertainty_ns;
+      each["drift_ppm"] = timer.drift_ppm;
+    }
+    if (!timer.failure.empty())
+      each["failure"] = timer.failure;
+    listed.append(each);
+  }
+  return listed;
+}
+
 py::dict list_facts(const PythonRuntime &self) {
   InstrumentationFacts facts = self.runtime->facts();
   py::dict listed;
@@ -183,6 +201,7 @@ py::dict list_facts(const PythonRuntime &self) {
   listed["trace_waits"] = facts.trace.waits;
   listed["pinned_bytes"] = facts.trace.pinned_bytes;
   listed["clock_mhz"] = facts.trace.clock_hz / 1e6;
+  listed["device_timers"] = list_timers(facts.trace.timers);
   return listed;
 }
 

@@ -23,7 +23,38 @@ bool is_whole(const TimelineRecord &record) {
   return has_ranges && has_names;
 }
 
+// What clocks that were compared may be apart and still mean the same moment.
+constexpr int64_t kFarNs = 1'000'000;
+constexpr int64_t kLongNs = 24LL * 3600 * 1'000'000'000; // no kernel runs so long
+
 } // namespace
+
+// Times come from a device's memory and may be anything: sums wrap.
+void TimelineLaunch::put_into_kernel(int64_t start_ns, int64_t end_ns) {
+  uint64_t first = UINT64_MAX, last = 0;
+  for (const TimelineProgram &program : programs) {
+    first = std::min(first, program.init_ns);
+    last = std::max({last, program.init_ns, program.post_final_ns});
+  }
+  if (programs.empty() || end_ns <= start_ns || end_ns - start_ns > kLongNs ||
+      last - first > static_cast<uint64_t>(kLongNs))
+    return;
+  int64_t spare_ns = end_ns - start_ns - static_cast<int64_t>(last - first);
+  uint64_t least = static_cast<uint64_t>(start_ns) - first;
+  // How far behind the kernel's beginning the first program is to begin.
+  int64_t behind_ns = spare_ns / 2;
+  if (timer.is_known()) {
+    auto measured_ns = static_cast<int64_t>(static_cast<uint64_t>(timer.offset_ns) - least);
+    if (measured_ns < -kFarNs || measured_ns > std::max<int64_t>(spare_ns, 0) + kFarNs)
+      return;
+    if (spare_ns >= 0)
+      behind_ns = std::clamp<int64_t>(measured_ns, 0, spare_ns);
+  }
+  timer.offset_ns = static_cast<int64_t>(least + static_cast<uint64_t>(behind_ns));
+  timer.uncertainty_ns = std::max<int64_t>(spare_ns, 0) / 2;
+  kernel_start_ns = start_ns;
+  kernel_end_ns = end_ns;
+}
 
 // Launches of one kernel mostly follow one another: they share the names of its scopes.
 void ScopeTimeline::name_scopes(const TimelineRecord &record) {
@@ -48,6 +79,7 @@ std::optional<TimelineLaunch> ScopeTimeline::own(NodeIndex kernel, int32_t devic
   launch.kernel = kernel;
   launch.device = device;
   launch.clock_hz = record.clock_hz;
+  launch.timer = record.timer;
   launch.scope_names = names_;
   launch.programs.assign(record.programs.begin(), record.programs.end());
   launch.instances.assign(record.instances.begin(), record.instances.end());

@@ -16,9 +16,19 @@ struct TimelineLaunch {
   NodeIndex kernel = 0; ///< in the tree of the same session and phase
   int32_t device = 0;   ///< index into the DeviceTable
   uint64_t clock_hz = 0;
+  TimerOffset timer;
   std::shared_ptr<const std::vector<Name>> scope_names; ///< by id
   std::vector<TimelineProgram> programs;
   std::vector<TimelineScope> instances;
+  /// Of CLOCK_MONOTONIC, when another collector says that the kernel ran: nothing of it is shown
+  /// outside. The end is 0 where nobody said.
+  int64_t kernel_start_ns = 0;
+  int64_t kernel_end_ns = 0;
+
+  /// Moves the launch by the least that puts its programs between these times: what the timer's
+  /// offset leaves is an error that they share. One that is too long has its middle there. A
+  /// distance that no such error explains is another kernel's, and nothing is moved.
+  void put_into_kernel(int64_t start_ns, int64_t end_ns);
 };
 
 /// A copy shares its launches. Not synchronised: the aggregator's lock guards it.

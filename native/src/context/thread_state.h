@@ -19,6 +19,7 @@ struct ThreadState {
   PythonPath python;
   RecordLog<LaunchRecord> launches;
   RecordLog<RangeRecord> ranges;
+  uint64_t newest_kernel = 0; ///< correlation id of the launch; 0: unknown
   uint32_t launching = kNoThread; ///< the reader's: number of the thread whose launches come next
 };
 

@@ -39,6 +39,7 @@ enum class LaunchKind : uint8_t {
   kCopies,    ///< a batch of copies: records come until it is settled
   kGraph,     ///< a graph: records of its nodes are owed, as many as its layout says
   kRetracted, ///< takes an earlier launch of the same thread back: no record will come
+  kScoped,    ///< an earlier launch of the same thread has scopes inside, which come by themselves
   kReturned,  ///< the call of an earlier launch of the same thread returned, at `called_ns`
   kThread,    ///< what follows in the log is of the thread whose number is `correlation_id`
 };

@@ -31,13 +31,26 @@ struct TimelineProgram {
   bool is_lossy = false; ///< older records were replaced, so its first one is not near `init_ns`
 };
 
+/// How a device's nanosecond timer stands to CLOCK_MONOTONIC.
+struct TimerOffset {
+  int64_t offset_ns = 0;       ///< CLOCK_MONOTONIC less the timer
+  int64_t uncertainty_ns = -1; ///< it is at most so far off; negative: nobody read the timer
+
+  bool is_known() const { return uncertainty_ns >= 0; }
+  int64_t monotonic(uint64_t timer_ns) const {
+    return static_cast<int64_t>(timer_ns + static_cast<uint64_t>(offset_ns));
+  }
+};
+
 /// One launch. Pointers are valid only while it is handed over.
 struct TimelineRecord {
   Capture at;
+  uint64_t correlation_id = 0; ///< by which another collector noted the launch; 0: none did
   const char *kernel = nullptr;
   const char *device_kind = "CUDA";
   int32_t device_index = 0;
   uint64_t clock_hz = 0; ///< of the clock that `start_cycle` counts; 0: unknown
+  TimerOffset timer;     ///< when the launch ran
   std::span<const CycleScope> scopes;
   std::span<const TimelineProgram> programs;
   std::span<const TimelineScope> instances;

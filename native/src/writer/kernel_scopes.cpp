@@ -16,9 +16,19 @@ int64_t rounded_ns(uint64_t picoseconds) {
   return static_cast<int64_t>((picoseconds + 500) / 1000);
 }
 
+/// Has the event stand in its kernel, where that is known.
+void clip(TimelineEvent &event, const TimelineLaunch &launch) {
+  if (launch.kernel_end_ns == 0)
+    return;
+  event.start_ns = std::clamp(event.start_ns, launch.kernel_start_ns, launch.kernel_end_ns);
+  event.end_ns = std::clamp(event.end_ns, event.start_ns, launch.kernel_end_ns);
+}
+
 } // namespace
 
 int64_t KernelScopes::timer_offset_ns(const TimelineLaunch &launch, int64_t now_ns) {
+  if (launch.timer.is_known())
+    return static_cast<int64_t>(-static_cast<uint64_t>(launch.timer.offset_ns));
   auto found = offsets_ns_.find(launch.device);
   if (found != offsets_ns_.end())
     return found->second;
@@ -49,6 +59,7 @@ void KernelScopes::add_scopes(const TimelineLaunch &launch, const TimelineProgra
     held.event.start_ns = start_ns + rounded_ns(base_ps + cycle_picoseconds(scope.start_cycle, hz));
     held.event.end_ns =
         start_ns + rounded_ns(base_ps + cycle_picoseconds(scope.start_cycle + scope.cycles, hz));
+    clip(held.event, launch);
     held.track = {TrackKind::kWarp, launch.device, warp_number(program.processor, scope.warp)};
     if (scope.warp == scope.end_warp) {
       to.add(held);
@@ -79,10 +90,11 @@ void KernelScopes::add(const TimelineLaunch &launch, int64_t now_ns, EventNodes 
     held.event.node = launch.kernel;
     held.event.start_ns = monotonic(program.init_ns);
     held.event.end_ns = monotonic(std::max(program.init_ns, program.post_final_ns));
+    clip(held.event, launch);
     held.track = {TrackKind::kProcessor, launch.device, program.processor};
     held.values = &values;
     to.add(held);
-    add_scopes(launch, program, held.event.start_ns, nodes, to);
+    add_scopes(launch, program, monotonic(program.init_ns), nodes, to);
   }
 }
 

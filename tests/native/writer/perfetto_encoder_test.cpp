@@ -234,6 +234,30 @@ TEST(scopes_inside_kernels_stand_on_warps_of_processors) {
     }
 }
 
+TEST(scopes_inside_kernels_are_shifted_and_stay_in_their_kernel) {
+  auto timeline = std::make_shared<TimelineLaunch>();
+  timeline->kernel = 2;
+  timeline->device = gpu();
+  timeline->clock_hz = 1'000'000'000;
+  timeline->scope_names =
+      std::make_shared<const std::vector<Name>>(std::vector<Name>{Name("inside"), Name("late")});
+  TimelineProgram program;
+  program.init_ns = static_cast<uint64_t>(kUnixOffsetNs + 702'500);
+  program.pre_final_ns = program.post_final_ns = program.init_ns + 300;
+  program.count = 2;
+  timeline->programs = {program};
+  timeline->instances = {{10, 200, 0, 0, 0, false}, {250, 900, 0, 0, 1, false}};
+  timeline->timer = {-kUnixOffsetNs - 700'200, 300};
+  timeline->put_into_kernel(2400, 2900);
+  EventBatch batch = step_with_a_kernel();
+  batch.kernel_scopes = {timeline};
+  perfetto_file::Trace trace = written({batch});
+  CHECK_EQ(trace.one("inside").start_ns, kUnixOffsetNs + 2410);
+  CHECK_EQ(trace.one("inside").end_ns, kUnixOffsetNs + 2610);
+  CHECK_EQ(trace.one("late").start_ns, kUnixOffsetNs + 2650);
+  CHECK_EQ(trace.one("late").end_ns, kUnixOffsetNs + 2900); // the kernel's end
+}
+
 TEST(files_of_several_processes_may_be_joined) {
   TraceFacts other = facts();
   other.rank = 4;

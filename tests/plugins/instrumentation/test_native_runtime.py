@@ -59,6 +59,10 @@ def test_facts_tell_of_launches_and_memory(cupti_doubles: Doubles) -> None:
     assert found["during"]["device_bytes"] > 0
     assert found["during"]["pinned_bytes"] > 0
     assert found["during"]["clock_mhz"] == pytest.approx(2000)
+    (timer,) = found["during"]["device_timers"]
+    assert timer["readings"] == 1
+    assert timer["uncertainty_ns"] >= 0
+    assert timer["device"] == 0
     assert found["after"]["device_bytes"] == 0
     assert found["after"]["failed_launches"] == found["after"]["abandoned_launches"] == 0
 

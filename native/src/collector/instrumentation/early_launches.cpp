@@ -20,6 +20,7 @@ void InstrumentationRuntime::keep_early(uint64_t function, const void *stream,
   if (launch.owner != serial_ || launch.stream != stream)
     return;
   open.drop_newest();
+  launch.correlation_id = copies_ ? sink_.scoped() : 0;
   try {
     if (launch.capture_id != 0 || early_.size() == kMostEarly)
       throw std::bad_alloc(); // what is captured must follow its launch at once

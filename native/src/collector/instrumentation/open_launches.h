@@ -16,6 +16,7 @@ struct OpenLaunch {
   size_t bytes = 0;
   void *stream = nullptr;
   uint64_t capture_id = 0;
+  uint64_t correlation_id = 0; ///< as in TimelineRecord
 };
 
 /// A launch that failed stays, for Triton does not tell; it is dropped when an older one ends, or

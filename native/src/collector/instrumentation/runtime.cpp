@@ -109,9 +109,9 @@ cuda::DevicePointer InstrumentationRuntime::allocate(size_t bytes, void *stream)
     buffer.is_dirty =
         context.device().clear(buffer.address, buffer.bytes, stream) != cuda::kSuccess;
   if (options_.trace) // without them the timeline has no clock
-    TraceCopies::mark(context.device(), {nullptr, {}, layout, buffer.address, stream},
+    TraceCopies::mark(context.device(), {nullptr, {}, layout, buffer.address, stream, 0},
                       layout.before_at());
-  open.push({serial_, &pool, &buffer, bytes, stream, capture_id});
+  open.push({serial_, &pool, &buffer, bytes, stream, capture_id, 0});
   return buffer.address;
 }
 
@@ -149,6 +149,7 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
     abandon(open.newest());
   OpenLaunch launch = open.newest();
   open.drop_newest();
+  launch.correlation_id = copies_ ? sink_.scoped() : 0;
   end(launch, found->second, at);
 }
 
@@ -171,8 +172,12 @@ void InstrumentationRuntime::finish(const OpenLaunch &launch, const Kernel &kern
   void *stream = launch.stream;
   if (copies_ && !kernel->is_private) {
     DeviceContext &device = places_->current().device();
-    TraceLaunch traced{kernel, at, trace_layout(device, launch.bytes), launch.buffer->address,
-                       stream};
+    TraceLaunch traced{kernel,
+                       at,
+                       trace_layout(device, launch.bytes),
+                       launch.buffer->address,
+                       stream,
+                       launch.correlation_id};
     try {
       work_->check(TraceCopies::mark(device, traced, traced.layout.after_at()), "cuLaunchKernel",
                    "noting the clocks after a launch");

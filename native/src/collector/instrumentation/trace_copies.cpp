@@ -172,8 +172,26 @@ bool TraceCopies::wait_for(const Job &job) noexcept {
   return false;
 }
 
+const DeviceTimer &TraceCopies::observed_timer(const Job &job) {
+  std::unique_lock lock(mutex_);
+  DeviceTimer &timer = timers_.try_emplace(job.context, *job.context).first->second;
+  lock.unlock();
+  CurrentContext current(job.context->work().functions(), job.context->context());
+  timer.observe();
+  lock.lock();
+  DeviceTimerFacts facts = timer.facts();
+  auto known = std::find_if(facts_.timers.begin(), facts_.timers.end(),
+                            [&](const auto &each) { return each.device == facts.device; });
+  if (known == facts_.timers.end())
+    facts_.timers.push_back(std::move(facts));
+  else
+    *known = std::move(facts);
+  return timer;
+}
+
 void TraceCopies::decode(const Job &job) noexcept {
   try {
+    const DeviceTimer &timer = observed_timer(job);
     LaunchTimeline timeline(*job.launch.kernel, job.launch.layout, job.chunk->memory);
     if (sink_.has_timeline_room(job.launch.at))
       timeline.decode();
@@ -181,6 +199,9 @@ void TraceCopies::decode(const Job &job) noexcept {
       timeline.leave_out();
     TimelineRecord record = timeline.record();
     record.at = job.launch.at;
+    record.correlation_id = job.launch.correlation_id;
+    if (!record.programs.empty())
+      record.timer = timer.at(record.programs.front().init_ns);
     record.device_index = job.context->device();
     if (timeline.clock_hz() > 0) {
       std::lock_guard lock(mutex_);
@@ -199,6 +220,10 @@ void TraceCopies::drain() {
 
 void TraceCopies::free_all(DeviceContext &context) noexcept {
   std::lock_guard lock(mutex_);
+  if (auto timer = timers_.find(&context); timer != timers_.end()) {
+    timer->second.free();
+    timers_.erase(timer);
+  }
   std::erase_if(free_, [&](const std::unique_ptr<Chunk> &chunk) {
     bool is_its = chunk->context == &context;
     if (is_its)

@@ -6,12 +6,14 @@
 #include <condition_variable>
 #include <cstddef>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "collector/instrumentation/device_context.h"
+#include "collector/instrumentation/device_timer.h"
 #include "collector/instrumentation/instrumented_kernel.h"
 #include "record/record_sink.h"
 
@@ -34,12 +36,14 @@ struct TraceLaunch {
   TraceLayout layout;
   cuda::DevicePointer buffer = 0;
   void *stream = nullptr;
+  uint64_t correlation_id = 0; ///< see TimelineRecord
 };
 
 struct TraceCopyFacts {
   uint64_t waits = 0; ///< launches that waited for room
   size_t pinned_bytes = 0;
-  double clock_hz = 0; ///< of the multiprocessors in the newest launch; 0: unknown
+  double clock_hz = 0;                  ///< of the multiprocessors in the newest launch; 0: unknown
+  std::vector<DeviceTimerFacts> timers; ///< of each device of which a launch was decoded
 };
 
 class TraceCopies {
@@ -97,6 +101,8 @@ private:
   void run();
   bool wait_for(const Job &job) noexcept;
   void decode(const Job &job) noexcept;
+  /// Compares the timer of the job's device with our clock, now and then.
+  const DeviceTimer &observed_timer(const Job &job);
 
   RecordSink &sink_;
   const size_t pinned_bytes_;
@@ -111,7 +117,8 @@ private:
   uint64_t done_ = 0;
   bool is_ending_ = false;
   TraceCopyFacts facts_;
-  std::thread thread_; ///< last: it uses the others
+  std::map<const DeviceContext *, DeviceTimer> timers_; ///< the thread alone reads them
+  std::thread thread_;                                  ///< last: it uses the others
 };
 
 } // namespace proton

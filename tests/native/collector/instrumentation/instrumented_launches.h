@@ -1,6 +1,7 @@
 // A runtime on the double of libcuda, and launches whose kernels a test plays.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,9 @@ extern "C" {
 size_t fake_cuda_allocations();
 size_t fake_cuda_handles();
 uint64_t fake_cuda_anchor_calls();
+void fake_cuda_set_timer(uint64_t timer_ns, double faster);
+void fake_cuda_silence_timer(bool is_silent);
+uint64_t fake_cuda_timer_at(int64_t monotonic_ns);
 uint64_t fake_cuda_calls(const char *name);
 uint64_t fake_cuda_synchronisations();
 void fake_cuda_set_context(uint32_t id);
@@ -48,6 +52,7 @@ public:
   EpochId launched(uint64_t, LaunchKind, uint32_t) noexcept override { return 0; }
   void launched_own(uint64_t, LaunchKind) noexcept override {}
   EpochId launched_at(uint64_t, int64_t) noexcept override { return 0; }
+  uint64_t scoped() noexcept override { return ++scoped_launches; }
   void retracted(uint64_t) noexcept override {}
   void failed(uint64_t) noexcept override {}
   void complete(std::span<const KernelRecord>) noexcept override {}
@@ -66,7 +71,9 @@ public:
                          record.clock_hz,
                          {record.programs.begin(), record.programs.end()},
                          {record.instances.begin(), record.instances.end()},
-                         record.left_out});
+                         record.left_out,
+                         record.timer,
+                         record.correlation_id});
   }
   bool has_timeline_room(const Capture &) noexcept override { return has_room; }
   proton::PendingLaunches pending(uint64_t, uint64_t) noexcept override { return {}; }
@@ -92,12 +99,15 @@ public:
     std::vector<TimelineProgram> programs;
     std::vector<TimelineScope> instances;
     uint64_t left_out;
+    TimerOffset timer;
+    uint64_t correlation_id;
   };
 
   std::mutex mutex;
   std::vector<Cycles> cycles;
   std::vector<Timeline> timelines;
   uint64_t lost = 0;
+  std::atomic<uint64_t> scoped_launches{0};
   bool has_room = true; ///< for timelines
 };
 

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "collector/instrumentation/launch_timeline.h"
 #include "instrumented_launches.h"
+#include "support/clock.h"
 #include "support/error.h"
 
 using namespace launches;
@@ -46,7 +47,7 @@ TEST(cycles_are_placed_by_the_clock_of_their_multiprocessor) {
   play(buffer, 1, 1, 100);
   auto *words = reinterpret_cast<uint32_t *>(buffer);
   uint64_t call = fake_cuda_anchor_calls(); // of the clocks behind the launch
-  uint64_t cycles = (call + 1) * 2000, ns = 1'000'000 + call * 1000;
+  uint64_t ns = 1'000'000 + call * 1000, cycles = ns * 2;
   uint64_t init_ns = ns - 400;
   std::memcpy(words + 4, &init_ns, 8);
   for (uint32_t warp = 0; warp < kWarps; ++warp) {
@@ -61,6 +62,55 @@ TEST(cycles_are_placed_by_the_clock_of_their_multiprocessor) {
   CHECK_EQ(sink.timelines[0].instances[0].start_cycle, 300); // 150 ns after the first time
   CHECK_EQ(sink.timelines[0].instances[0].cycles, 100);
   CHECK_EQ(sink.timelines[0].programs[0].init_ns, init_ns);
+}
+
+TEST(each_timeline_says_how_the_timer_stands_and_which_launch_it_is_of) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, kTrace);
+  fake_cuda_set_timer(1'790'000'000'000'000'000, 0);
+  runtime.start();
+  runtime.add_kernel(7, make_kernel("matmul"));
+  int64_t before_ns = monotonic_ns();
+  for (int i = 0; i < 2; ++i) {
+    cuda::DevicePointer buffer = runtime.allocate(kScratchBytes, stream(1));
+    play(buffer, 1, 1, 100);
+    uint64_t init_ns = fake_cuda_timer_at(monotonic_ns());
+    std::memcpy(reinterpret_cast<uint32_t *>(buffer) + 4, &init_ns, 8);
+    runtime.launched(7, stream(1));
+  }
+  runtime.stop();
+  int64_t after_ns = monotonic_ns();
+
+  CHECK_EQ(sink.timelines.size(), 2);
+  for (const Sink::Timeline &timeline : sink.timelines) {
+    int64_t shown_ns = timeline.timer.monotonic(timeline.programs[0].init_ns);
+    CHECK(timeline.timer.is_known());
+    CHECK(before_ns - timeline.timer.uncertainty_ns <= shown_ns);
+    CHECK(shown_ns <= after_ns + timeline.timer.uncertainty_ns);
+  }
+  CHECK_EQ(sink.timelines[0].correlation_id, 1);
+  CHECK_EQ(sink.timelines[1].correlation_id, 2);
+  CHECK_EQ(runtime.facts().trace.timers.at(0).readings, 1);
+}
+
+TEST(a_timer_that_cannot_be_read_is_said_and_changes_nothing) {
+  Listening listening;
+  Sink sink;
+  InstrumentationRuntime runtime(sink, kTrace);
+  runtime.start();
+  runtime.add_kernel(7, make_kernel("matmul"));
+  cuda::DevicePointer buffer = runtime.allocate(kScratchBytes, stream(1));
+  play(buffer, 1, 1, 100);
+  fake_cuda_silence_timer(true);
+  runtime.launched(7, stream(1));
+  runtime.stop();
+  fake_cuda_silence_timer(false);
+
+  CHECK_EQ(sink.timelines.size(), 1);
+  CHECK(!sink.timelines[0].timer.is_known());
+  CHECK(!runtime.facts().trace.timers.at(0).failure.empty());
+  CHECK_EQ(sink.lost, 0);
 }
 
 TEST(a_flush_hands_timelines_on) {
