@@ -3,10 +3,17 @@
 // Every round measures, in alternating order: the double alone; the double that also writes a
 // record of each kernel, which somebody looks at; and the backend with an active session. Wall time
 // per launch until everything is recorded; the ratio is that of the last two within a round.
+//
+// Then bursts of launches, as a GPU's program makes them, each in a session of its own: with a tree
+// and with a timeline too. On the clock and of the launching thread's processor time, without what
+// the flush behind the burst takes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "collector/cupti/cupti_collector.h"
@@ -16,6 +23,9 @@
 #include "driver/cupti_records.h"
 #include "session/session_registry.h"
 #include "support/clock.h"
+#include "writer/trace_encoder.h"
+
+#include <unistd.h>
 
 using namespace proton;
 
@@ -24,6 +34,8 @@ namespace {
 constexpr int kRounds = 31;
 constexpr uint64_t kLaunches = 200'000;
 constexpr uint64_t kLaunchesPerScope = 100;
+constexpr uint64_t kBurst = 4000;
+constexpr int kBursts = 25; // of a round
 const size_t kBufferBytes = CuptiOptions{}.buffer_bytes;
 
 CuptiOptions options() {
@@ -89,6 +101,50 @@ double with_records() {
   return ns;
 }
 
+int64_t thread_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+/// What a launch took of a burst.
+struct BurstCost {
+  double wall_ns = 0;
+  double thread_ns = 0;
+};
+
+std::string trace_path() {
+  return std::filesystem::temp_directory_path() / ("native_cupti_" + std::to_string(getpid()));
+}
+
+/// A burst's costs with an active session: one with a tree, or with a timeline beside it.
+BurstCost burst(bool has_timeline) {
+  SessionRegistry &sessions = SessionRegistry::instance();
+  CuptiCollector collector(Aggregator::instance(), options());
+  collector.start();
+  int session = sessions.add("benchmark", ContextSource::kShadow, false, false);
+  if (has_timeline) {
+    StreamPlan plan;
+    plan.path = trace_path();
+    plan.formats = {TraceFormat::kChrome};
+    plan.make_encoder = make_trace_encoder;
+    sessions.stream_timeline(session, std::move(plan));
+  }
+  sessions.activate(session);
+  int64_t start_ns = monotonic_ns(), start_thread_ns = thread_ns();
+  fake_cupti_bench(kBurst);
+  BurstCost cost{static_cast<double>(monotonic_ns() - start_ns) / kBurst,
+                 static_cast<double>(thread_ns() - start_thread_ns) / kBurst};
+  collector.flush();
+  sessions.deactivate(session);
+  if (has_timeline)
+    sessions.end_timeline(session, {{TraceFormat::kChrome}, 0, false, false, ""},
+                          monotonic_ns() + 10'000'000'000);
+  collector.stop();
+  sessions.remove(session);
+  return cost;
+}
+
 double ours(void (*launch)()) {
   SessionRegistry &sessions = SessionRegistry::instance();
   CuptiCollector collector(Aggregator::instance(), options());
@@ -115,6 +171,27 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// Pairs of bursts, the one with a timeline first in every second pair.
+void compare_bursts() {
+  burst(false), burst(true); // their memory is there afterwards
+  std::vector<double> tree_wall, tree_thread, more_wall, more_thread, ratio;
+  for (int i = 0; i < kRounds * kBursts; ++i) {
+    BurstCost first = burst(i % 2 != 0), second = burst(i % 2 == 0);
+    const BurstCost &tree = i % 2 == 0 ? first : second, &trace = i % 2 == 0 ? second : first;
+    tree_wall.push_back(tree.wall_ns);
+    tree_thread.push_back(tree.thread_ns);
+    more_wall.push_back(trace.wall_ns - tree.wall_ns);
+    more_thread.push_back(trace.thread_ns - tree.thread_ns);
+    ratio.push_back(trace.thread_ns / tree.thread_ns);
+  }
+  std::printf("bursts, tree                 %7.1f ns per launch on the clock, %.1f of its thread\n",
+              median(tree_wall), median(tree_thread));
+  std::printf("a timeline adds              %7.1f ns per launch on the clock, %.1f of its thread "
+              "(%.2f times)\n",
+              median(more_wall), median(more_thread), median(ratio));
+  std::filesystem::remove(trace_path() + ".chrome_trace");
+}
+
 } // namespace
 
 int main() {
@@ -136,5 +213,6 @@ int main() {
               median(plain), median(ratio));
   std::printf("the same, a scope per 100     %7.1f   %.2f times\n", median(scoped),
               median(scoped_ratio));
+  compare_bursts();
   return 0;
 }

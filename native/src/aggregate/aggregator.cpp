@@ -287,7 +287,8 @@ void Aggregator::settled(const SettledRecord &record) noexcept {
   }
 }
 
-void Aggregator::add_launch(LaunchRecord record, ThreadState &thread) {
+template <typename TakeMark>
+void Aggregator::add_launch(LaunchRecord record, ThreadState &thread, TakeMark take_mark) {
   if (record.kind == LaunchKind::kThread) {
     thread.launching = static_cast<uint32_t>(record.correlation_id);
     return;
@@ -305,6 +306,11 @@ void Aggregator::add_launch(LaunchRecord record, ThreadState &thread) {
     return;
   }
   int64_t tick_ns = record.has_tick_time ? record.called_ns : 0;
+  int64_t returned_ns = 0;
+  if (uint32_t took_ns = record.awaits_return ? take_mark() : 0) {
+    returned_ns = ticks_.monotonic(tick_ns + took_ns);
+    record.awaits_return = false;
+  }
   if (record.has_tick_time)
     record.called_ns = ticks_.monotonic(record.called_ns);
   record.has_tick_time = false;
@@ -314,7 +320,7 @@ void Aggregator::add_launch(LaunchRecord record, ThreadState &thread) {
   else
     add_single(record, epoch);
   if (epoch && epoch->has_events())
-    event_book.add_launch(record, *epoch, thread.launching, tick_ns);
+    event_book.add_launch(record, *epoch, {thread.launching, tick_ns, returned_ns});
 }
 
 void Aggregator::add_single(const LaunchRecord &record, Epoch *epoch) {
@@ -350,9 +356,9 @@ void Aggregator::drain() {
   int64_t start_ns = monotonic_ns();
   ticks_.observe();
   for_each_thread([&](ThreadState &thread) {
-    thread.launches.consume([&](const LaunchRecord &record) {
+    thread.launches.consume([&](const LaunchRecord &record, auto take_mark) {
       try {
-        add_launch(record, thread);
+        add_launch(record, thread, take_mark);
       } catch (...) {
         lose("launch record not stored", 1, nullptr);
       }

@@ -112,7 +112,9 @@ private:
   Epoch *current_epoch();                            ///< null while no session is active
   EpochId note(const LaunchRecord &record) noexcept; ///< in the calling thread's log
   void add_range(const RangeRecord &record);
-  void add_launch(LaunchRecord record, ThreadState &thread);
+  /// `take_mark` tells how long the call took, where it returned: see ThreadState.
+  template <typename TakeMark>
+  void add_launch(LaunchRecord record, ThreadState &thread, TakeMark take_mark);
   /// Adds the launch of something else than a graph.
   void add_single(const LaunchRecord &record, Epoch *epoch);
   void retract(uint64_t correlation_id);

@@ -69,6 +69,8 @@ bool start_thread() noexcept {
 void request_background_drain() noexcept {
   Thread state = Thread::kNone;
   uint32_t earlier = g_requests.fetch_add(1, std::memory_order_relaxed);
+  if (earlier + 1 < kFewestRequests)
+    return;
   bool is_due = earlier + 1 == kFewestRequests;
   if (g_thread.load(std::memory_order_acquire) == Thread::kNone) {
     // Taken for failed until it runs: others drain meanwhile.

@@ -65,8 +65,7 @@ void EventBook::handed(const EpochMember &member) {
     filled_.push_back(sink);
 }
 
-void EventBook::add_launch(const LaunchRecord &launch, const Epoch &epoch, uint32_t thread,
-                           int64_t tick_ns) {
+void EventBook::add_launch(const LaunchRecord &launch, const Epoch &epoch, const NotedCall &noted) {
   if (calls_.size() >= trim_at_)
     trim();
   LaunchCall call;
@@ -74,17 +73,19 @@ void EventBook::add_launch(const LaunchRecord &launch, const Epoch &epoch, uint3
   call.number = next_launch_++;
   call.called_ns = launch.called_ns;
   call.epoch = launch.at.epoch;
-  call.thread = thread;
+  call.thread = noted.thread;
+  if (noted.returned_ns != 0)
+    call.returned_ns = std::max(noted.returned_ns, launch.called_ns);
   call.awaits_return = launch.awaits_return;
   if (values_.size() != 0 && names_kernel(launch.at.shadow)) {
-    if (auto values = values_.take(thread, launch.at.shadow, INT64_MIN, tick_ns)) {
+    if (auto values = values_.take(noted.thread, launch.at.shadow, INT64_MIN, noted.tick_ns)) {
       launch_values_.insert_or_assign(call.number, std::move(*values));
       call.has_values = true;
     }
   }
   for (const EpochMember &member : epoch.members)
     if (events_of(member))
-      announce(member, thread);
+      announce(member, noted.thread);
   if (auto replaced = calls_.add(call); replaced && replaced->has_values)
     launch_values_.erase(replaced->number);
 }

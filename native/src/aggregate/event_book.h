@@ -33,6 +33,13 @@ struct DeviceWork {
   uint64_t bytes = 0; ///< of a copy
 };
 
+/// What the log of a thread says of a call that launched.
+struct NotedCall {
+  uint32_t thread = kNoThread; ///< number
+  int64_t tick_ns = 0;         ///< when it was called, of TickClock; 0: unknown
+  int64_t returned_ns = 0;     ///< CLOCK_MONOTONIC; 0: unknown
+};
+
 /// Part of the aggregator, whose mutex guards it and has to be held. Nothing is kept for sessions
 /// that nobody takes events of.
 class EventBook {
@@ -45,8 +52,8 @@ public:
 
   // What comes from the logs of threads. [in a visit of for_each_thread]
 
-  /// A launch was noted, at `tick_ns` of TickClock (0: unknown). Its `called_ns` is converted.
-  void add_launch(const LaunchRecord &launch, const Epoch &epoch, uint32_t thread, int64_t tick_ns);
+  /// A launch was noted; its `called_ns` is converted.
+  void add_launch(const LaunchRecord &launch, const Epoch &epoch, const NotedCall &noted);
   /// The call returned, at a converted time.
   void returned(uint64_t correlation_id, int64_t returned_ns);
   /// A launch has scopes inside: they are shown when its kernel's times are known.

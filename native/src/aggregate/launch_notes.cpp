@@ -1,12 +1,19 @@
 // The launching side of the aggregator: a launch becomes a record in its thread's own log.
+#include <algorithm>
 #include <utility>
 
 #include "aggregate/aggregator.h"
+#include "aggregate/drain_thread.h"
 #include "context/current.h"
 #include "context/thread_state.h"
 #include "support/tick_clock.h"
 
 namespace proton {
+namespace {
+
+constexpr int64_t kLongCallNs = int64_t{1} << 31;
+
+} // namespace
 
 EpochId Aggregator::launched(uint64_t correlation_id) noexcept {
   return launched_at(correlation_id, 0);
@@ -37,7 +44,16 @@ void Aggregator::returned(uint64_t correlation_id) noexcept {
   record.correlation_id = correlation_id;
   record.kind = LaunchKind::kReturned;
   record.called_ns = TickClock::now_ns();
-  note(record);
+  try {
+    ThreadState &thread = this_thread();
+    int64_t took_ns = record.called_ns - thread.call.called_ns;
+    bool is_its = thread.call.correlation_id == correlation_id && took_ns < kLongCallNs;
+    if (is_its && thread.launches.mark(thread.call.position,
+                                       static_cast<uint32_t>(std::max<int64_t>(took_ns, 1))))
+      return;
+  } catch (...) { // no memory for this thread's state: its launch was not noted
+  }
+  note(record); // it was read before it returned, or others came between
 }
 
 void Aggregator::launched_own(uint64_t correlation_id, LaunchKind kind) noexcept {
@@ -64,8 +80,11 @@ EpochId Aggregator::note(const LaunchRecord &record) noexcept {
     ThreadState &thread = this_thread();
     if (record.kind == LaunchKind::kKernel && record.at.epoch != 0)
       thread.newest_kernel = record.correlation_id;
-    if (thread.launches.append(record))
-      try_drain();
+    bool is_filled = thread.launches.append(record);
+    if (record.awaits_return)
+      thread.call = {record.correlation_id, record.called_ns, thread.launches.newest()};
+    if (is_filled)
+      request_background_drain();
   } catch (...) { // no memory for this thread's state
     dropped({"no memory for host records", 1});
   }

@@ -11,15 +11,23 @@
 
 namespace proton {
 
+/// The launch call that the thread noted last.
+struct OpenCall {
+  uint64_t correlation_id = 0; ///< 0: none
+  int64_t called_ns = 0;       ///< of TickClock
+  uint64_t position = 0;       ///< of its record in the log
+};
+
 /// Lives for the whole process; reused by a later thread after its owner ended.
 struct ThreadState {
   /// Of the thread that has the state now; each thread has another.
   uint32_t number = kNoThread;
   ShadowStack stack;
   PythonPath python;
-  RecordLog<LaunchRecord> launches;
+  RecordLog<LaunchRecord, true> launches; ///< marked with how long the call took, in ns
   RecordLog<RangeRecord> ranges;
-  uint64_t newest_kernel = 0; ///< correlation id of the launch; 0: unknown
+  OpenCall call;
+  uint64_t newest_kernel = 0;     ///< correlation id of the launch; 0: unknown
   uint32_t launching = kNoThread; ///< the reader's: number of the thread whose launches come next
 };
 

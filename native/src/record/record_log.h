@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 namespace proton {
 
 /// Unbounded single-producer single-consumer queue of fixed chunks. Appending is a store and, once
 /// per chunk, an allocation; it takes no lock.
-template <typename Record> class RecordLog {
+///   has_marks: the writer may add a number to the record that it appended last.
+template <typename Record, bool has_marks = false> class RecordLog {
 public:
   static constexpr uint32_t kChunkRecords = 512;
   static constexpr uint32_t kAhead = 4; ///< past the end it is harmless: only a hint
@@ -38,16 +40,36 @@ public:
       write_->next.store(next, std::memory_order_release);
       write_ = next;
       used = 0;
+      if constexpr (has_marks)
+        ++begun_;
     }
     // The reader had these lines last; ask for those of coming records before they are needed.
     __builtin_prefetch(write_->records.data() + used + kAhead, 1);
     write_->records[used] = record;
+    if constexpr (has_marks) {
+      write_->marks[used].store(kNoMark, std::memory_order_relaxed);
+      newest_ = used;
+    }
     write_->used.store(used + 1, std::memory_order_release);
     return used + 1 == kChunkRecords;
   }
 
+  /// Where the newest record stands, for `mark`. [writing thread]
+  uint64_t newest() const noexcept requires has_marks { return begun_ * kChunkRecords + newest_; }
+  /// Adds a number, not 0, to a record. False: the record was read before, or others filled its
+  /// chunk. [writing thread]
+  bool mark(uint64_t record, uint32_t number) noexcept requires has_marks {
+    if (record / kChunkRecords != begun_)
+      return false; // only the newest chunk is surely still ours
+    uint32_t none = kNoMark;
+    return write_->marks[record % kChunkRecords].compare_exchange_strong(none, number,
+                                                                         std::memory_order_relaxed);
+  }
+
   /// Hands over every record appended before; later ones are left, so that a writer that is faster
-  /// than the reader does not hold it for ever. [reader, under the reader's lock]
+  /// than the reader does not hold it for ever. A reader that takes a second argument is given a
+  /// function that returns the record's mark, 0 without one; no mark is added after that. [reader,
+  /// under the reader's lock]
   template <typename Consume> void consume(Consume &&consume_record) {
     const Chunk *last = read_;
     while (const Chunk *next = last->next.load(std::memory_order_acquire))
@@ -55,8 +77,8 @@ public:
     uint32_t used_of_last = last->used.load(std::memory_order_acquire);
     for (;;) {
       uint32_t used = read_ == last ? used_of_last : kChunkRecords;
-      while (consumed_ < used)
-        consume_record(read_->records[consumed_++]);
+      for (; consumed_ < used; ++consumed_)
+        hand_over(consume_record);
       Chunk *next = read_->next.load(std::memory_order_acquire);
       if (consumed_ < kChunkRecords || !next)
         return;
@@ -76,7 +98,22 @@ private:
     std::atomic<uint32_t> used{0};
     std::atomic<Chunk *> next{nullptr};
     std::array<Record, kChunkRecords> records;
+    std::array<std::atomic<uint32_t>, has_marks ? kChunkRecords : 0> marks;
   };
+  static constexpr uint32_t kNoMark = 0;
+  static constexpr uint32_t kWasRead = ~0u;
+
+  template <typename Consume> void hand_over(Consume &consume_record) {
+    const Record &record = read_->records[consumed_];
+    if constexpr (has_marks && !std::is_invocable_v<Consume, const Record &>) {
+      auto take_mark = [&mark = read_->marks[consumed_]]() -> uint32_t {
+        return mark.exchange(kWasRead, std::memory_order_relaxed);
+      };
+      consume_record(record, take_mark);
+    } else {
+      consume_record(record);
+    }
+  }
 
   // Chunks go round: an allocator that gets from one thread what another took is slow.
   static constexpr uint32_t kMaxSpare = 64;
@@ -116,6 +153,8 @@ private:
   static constexpr size_t kLine = 64;
   alignas(kLine) Chunk *write_; ///< writer only
   Chunk *spare_ = nullptr;      ///< writer only: used-up chunks it took
+  uint64_t begun_ = 0;          ///< writer only: chunks before this one
+  uint32_t newest_ = 0;         ///< writer only: position in its chunk
   alignas(kLine) Chunk *read_;  ///< reader only
   uint32_t consumed_ = 0;       ///< reader only
   /// By the reader, for the writer to take all at once.

@@ -69,6 +69,24 @@ TEST(a_launch_is_an_event_from_its_call_to_its_return_joined_with_its_kernel) {
   CHECK_EQ(session.aggregator().event_book.open_calls(), 0);
 }
 
+TEST(a_call_that_returns_before_it_is_read_takes_one_record) {
+  TimelineSession session;
+  std::vector<uint64_t> ids{launch(), launch(LaunchKind::kCopy)};
+  sink().returned(ids[1]);
+  sink().returned(ids[0]); // calls nest: only the newest finds its record
+  uint64_t records = 0, returns = 0;
+  for_each_thread([&](ThreadState &thread) {
+    thread.launches.consume([&](const LaunchRecord &record, auto take_mark) {
+      records += record.kind == LaunchKind::kKernel || record.kind == LaunchKind::kCopy ? 1 : 0;
+      returns += record.kind == LaunchKind::kReturned ? 1 : 0;
+      CHECK_EQ(take_mark() != 0,
+               record.correlation_id == ids[1] && record.kind == LaunchKind::kCopy);
+    });
+  });
+  CHECK_EQ(records, 2);
+  CHECK_EQ(returns, 1);
+}
+
 TEST(a_kernel_may_come_before_its_launch_returned) {
   TimelineSession session;
   uint64_t id = launch();

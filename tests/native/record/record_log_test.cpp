@@ -1,6 +1,8 @@
 #include "record/record_log.h"
 
+#include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "check.h"
@@ -11,6 +13,16 @@ struct Number {
   uint64_t value = 0;
 };
 using Log = proton::RecordLog<Number>;
+
+using MarkedLog = proton::RecordLog<Number, true>;
+
+/// Value and mark of each record.
+std::vector<std::pair<uint64_t, uint32_t>> drain_marked(MarkedLog &log) {
+  std::vector<std::pair<uint64_t, uint32_t>> read;
+  log.consume(
+      [&](const Number &number, auto take_mark) { read.emplace_back(number.value, take_mark()); });
+  return read;
+}
 
 std::vector<uint64_t> drain(Log &log) {
   std::vector<uint64_t> values;
@@ -99,4 +111,70 @@ TEST(a_chunk_that_was_read_is_written_again) {
     CHECK_EQ(values.front(), round * 10'000);
     CHECK_EQ(values.back(), round * 10'000 + 2 * Log::kChunkRecords - 1);
   }
+}
+
+TEST(a_record_is_read_with_its_mark) {
+  MarkedLog log;
+  log.append({1});
+  uint64_t first = log.newest();
+  log.append({2});
+  CHECK(log.mark(log.newest(), 20));
+  CHECK(log.mark(first, 10));
+  log.append({3});
+  using Read = std::vector<std::pair<uint64_t, uint32_t>>;
+  CHECK((drain_marked(log) == Read{{1, 10}, {2, 20}, {3, 0}}));
+}
+
+TEST(a_record_that_was_read_takes_no_mark) {
+  MarkedLog log;
+  log.append({1});
+  CHECK_EQ(drain_marked(log).size(), 1);
+  CHECK(!log.mark(log.newest(), 10));
+}
+
+TEST(a_record_of_a_chunk_that_is_full_takes_a_mark_until_the_next_is_begun) {
+  MarkedLog log;
+  for (uint32_t i = 0; i < MarkedLog::kChunkRecords; ++i)
+    log.append({i});
+  uint64_t last = log.newest();
+  CHECK(log.mark(last, 10));
+  CHECK_EQ(drain_marked(log).back().second, 10);
+  log.append({7}); // the reader may give the chunk away now
+  CHECK(!log.mark(last, 10));
+  CHECK_EQ(drain_marked(log).at(0).second, 0);
+}
+
+TEST(chunks_that_go_round_have_no_old_marks) {
+  MarkedLog log;
+  for (uint32_t i = 0; i < 4 * MarkedLog::kChunkRecords; ++i) {
+    log.append({i});
+    CHECK(i % 3 != 0 || log.mark(log.newest(), i + 1));
+    if (i % 100 == 0)
+      for (auto [value, mark] : drain_marked(log))
+        CHECK_EQ(mark, value % 3 == 0 ? value + 1 : 0);
+  }
+}
+
+TEST(a_mark_reaches_the_reader_or_the_writer_knows_that_it_did_not) {
+  constexpr uint64_t kCount = 200'000;
+  MarkedLog log;
+  std::atomic<bool> is_over{false};
+  uint64_t refused = 0, marked = 0, records = 0;
+  std::thread writer([&] {
+    for (uint64_t i = 0; i < kCount; ++i) {
+      log.append({i});
+      refused += log.mark(log.newest(), 1) ? 0 : 1;
+    }
+    is_over.store(true);
+  });
+  for (bool is_last = false; !is_last;) {
+    is_last = is_over.load();
+    for (auto [value, mark] : drain_marked(log)) {
+      CHECK_EQ(value, records++);
+      marked += mark;
+    }
+  }
+  writer.join();
+  CHECK_EQ(records, kCount);
+  CHECK_EQ(marked + refused, kCount);
 }
