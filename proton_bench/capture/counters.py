@@ -24,12 +24,15 @@ _DEFAULT_RATE_HZ = 10.0
 _MAX_RATE_HZ = 1000.0
 _STATM = "/proc/self/statm"
 _MAX_FORK_WAIT_S = 1.0
+_MAX_FIRST_S = 1.0
 
 _lock = threading.Lock()
 # Held while the management library is asked: a child that is forked then inherits no lock of its.
 _asking = threading.Lock()
 _sessions: set[int] = set()
 _sampler: _Sampler | None = None
+# Open until the process ends: to open the library takes a session longer than all that it reads.
+_gpus: GpuReadings | None = None
 _forking_thread: int | None = None  # that holds `_asking`
 
 
@@ -55,7 +58,10 @@ def counter_rate_hz() -> float:
 
 
 def start_counters(session: int, rate_hz: float) -> None:
-    """Sample counters until the session is over; the first ones at once.
+    """Sample counters until the session is over; the first ones come before this returns.
+
+    So the library of the driver is opened before the program goes on, not while it launches. A
+    driver that does not answer for a second is not waited for.
 
     Args:
         session: Number of a session that keeps a timeline.
@@ -89,13 +95,30 @@ def _end_sampler() -> None:
         sampler.end()
 
 
+def _end() -> None:
+    global _gpus
+    _end_sampler()
+    gpus, _gpus = _gpus, None
+    if gpus is not None:
+        gpus.close()
+
+
+def _opened_gpus() -> GpuReadings:
+    global _gpus
+    if _gpus is None:
+        _gpus = GpuReadings()
+    return _gpus
+
+
 class _Sampler:
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self._ended = threading.Event()
-        self._gpus = GpuReadings()
+        self._has_first = threading.Event()
+        self._gpus = _opened_gpus()
         self._thread = threading.Thread(target=self._run, name="proton_bench counters", daemon=True)
         self._thread.start()
+        self._has_first.wait(_MAX_FIRST_S)
 
     def end(self) -> None:
         self._ended.set()
@@ -103,14 +126,14 @@ class _Sampler:
 
     def _run(self) -> None:
         try:
-            while not self._ended.wait(self._sample()):
-                pass
+            wait_s = self._sample()
+            self._has_first.set()
+            while not self._ended.wait(wait_s):
+                wait_s = self._sample()
             self._sample()
         except Exception:  # noqa: BLE001 - the program must not see it; what is missing is counted
             native.add_dropped("samples of counters after one that failed", 1)
-        finally:
-            with _asking:
-                self._gpus.close()
+            self._has_first.set()
 
     def _sample(self) -> float:
         """Hand over one sample of everything; return how long to wait for the next, in seconds."""
@@ -145,9 +168,9 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     """The thread is the parent's; sessions of the child get one of their own."""
-    global _asking, _forking_thread, _lock, _sampler
+    global _asking, _forking_thread, _gpus, _lock, _sampler
     _asking, _lock = threading.Lock(), threading.Lock()
-    _forking_thread = _sampler = None
+    _forking_thread = _sampler = _gpus = None
     _sessions.clear()
 
 
@@ -157,4 +180,4 @@ os.register_at_fork(
     after_in_child=_after_fork_in_child,
 )
 # A thread that wants Python's lock while the interpreter ends would end the process its own way.
-atexit.register(_end_sampler)
+atexit.register(_end)

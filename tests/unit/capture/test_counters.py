@@ -41,7 +41,12 @@ class Timelines:
 class Gpus:
     """Readings of one GPU."""
 
-    is_open = True
+    is_open = False
+    opened = 0
+
+    def __init__(self) -> None:
+        Gpus.opened += 1
+        Gpus.is_open = True
 
     def read(self) -> Any:
         yield 1, 5, [("power (W)", 700.0)]
@@ -54,6 +59,8 @@ def install(monkeypatch: pytest.MonkeyPatch, failure: Exception | None = None) -
     timelines = Timelines(failure)
     monkeypatch.setattr(counters, "native", timelines)
     monkeypatch.setattr(counters, "GpuReadings", Gpus)
+    monkeypatch.setattr(counters, "_gpus", None)
+    monkeypatch.setattr(Gpus, "opened", 0)
     return timelines
 
 
@@ -90,7 +97,6 @@ def test_samples_of_host_and_gpus_come_until_the_session_ends(
     stop_counters(1)
 
     assert threads() == []
-    assert not Gpus.is_open
     assert timelines.samples[1::2] == [("CUDA", 1, [("power (W)", 700.0)])] * (
         len(timelines.samples) // 2
     )
@@ -111,6 +117,50 @@ def test_the_shortest_session_has_a_sample_of_its_begin_and_its_end(
     stop_counters(1)
 
     assert len(timelines.samples) == 4
+
+
+def test_the_first_sample_is_there_before_the_program_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timelines = install(monkeypatch)
+
+    start_counters(1, 0.001)
+
+    assert [kind for kind, _, _ in timelines.samples] == ["", "CUDA"]
+    stop_counters(1)
+
+
+def test_the_library_is_opened_once_and_closed_when_the_program_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch)
+
+    for session in (1, 2):
+        start_counters(session, 1000.0)
+        stop_counters(session)
+
+    assert Gpus.opened == 1
+    assert Gpus.is_open
+    counters._end()
+    assert not Gpus.is_open
+
+
+def test_a_driver_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    timelines = install(monkeypatch)
+    answers = threading.Event()
+
+    def read(_gpus: Gpus) -> Any:
+        answers.wait(60)
+        return iter(())
+
+    monkeypatch.setattr(Gpus, "read", read)
+    monkeypatch.setattr(counters, "_MAX_FIRST_S", 0.01)
+
+    start_counters(1, 1000.0)
+
+    assert len(timelines.samples) == 1
+    answers.set()
+    stop_counters(1)
 
 
 def test_sessions_share_a_thread_that_the_last_one_ends(monkeypatch: pytest.MonkeyPatch) -> None:
