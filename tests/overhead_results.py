@@ -12,6 +12,8 @@ def measured(bare: float, added: float) -> dict[str, Any]:
     return {
         "bare": [bare, bare * 1.001, bare * 0.999],
         "profiled": [bare + added] * 3,
+        "bare_thread": [bare / 2] * 3,
+        "profiled_thread": [bare / 2 + added / 4] * 3,
         "finalize_s": 0.01,
         "bytes": 2000,
         "kernels": 24,

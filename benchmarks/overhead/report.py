@@ -96,6 +96,16 @@ def added(measured: Mapping[str, Any]) -> float:
     return statistics.median(profiled - bare for bare, profiled in _pairs(measured))
 
 
+def thread_added(measured: Mapping[str, Any]) -> float:
+    """Return the seconds per unit of the launching thread's processor time that were added.
+
+    Raises:
+        StatisticsError: An older version measured it, without that time.
+    """
+    pairs = zip(measured.get("bare_thread", ()), measured.get("profiled_thread", ()), strict=False)
+    return statistics.median(profiled - bare for bare, profiled in pairs)
+
+
 def ratio(measured: Mapping[str, Any]) -> float:
     """Return profiled over bare in one process."""
     return statistics.median(profiled / bare for bare, profiled in _pairs(measured))
@@ -151,11 +161,23 @@ def _judge(results: Results, row: Row) -> RowResult:
         [one - base for one, base in zip(costs[arm], costs[row.base], strict=True)]
         for arm in (row.arm, row.reference)
     )
-    reason = f"{_micro(ours):.2f} of {_micro(theirs):.2f} us"
+    reason = f"{_micro(ours):.2f} of {_micro(theirs):.2f} us{_of_thread(results, row)}"
     if median(theirs).low <= 0:
         reason = f"{reason}, which may be nothing"
         return RowResult(row, Verdict.UNDECIDED, None, reason, count)
     return _against_bar(row, added_ratio(ours, theirs), count=count, reason=reason)
+
+
+def _of_thread(results: Results, row: Row) -> str:
+    """Return what the arm and its reference add to the launching thread's own time."""
+    found = {arm: results.of(arm, row.workload) for arm in (row.arm, row.reference)}
+    try:
+        arm, reference = (
+            _micro([thread_added(one) for one in each.values()]) for each in found.values()
+        )
+    except statistics.StatisticsError:
+        return ""
+    return f"; of its thread {arm:.2f} of {reference:.2f} us"
 
 
 def _against_bar(row: Row, figure: Interval, *, count: int, reason: str = "") -> RowResult:
@@ -212,7 +234,7 @@ def _print_workload(results: Results, workload: str) -> None:
         return
     print(f"\n{workload}: us per {UNITS[workload]}")
     print(
-        f"{'arm':<16} {'bare':>10}  {'added':<28} {'profiled / bare':<24} "
+        f"{'arm':<16} {'bare':>10}  {'added':<28} {'of its thread':<24} {'profiled / bare':<24} "
         f"{'end':>9} {'size':>11} {'kernels':>8} rounds"
     )
     for arm, found in measured.items():
@@ -220,12 +242,22 @@ def _print_workload(results: Results, workload: str) -> None:
         bare = statistics.median(statistics.median(one["bare"]) for one in each) * 1e6
         more = f"{_micro([added(one) for one in each]):.2f}"
         times = f"{median([ratio(one) for one in each]):.3f}"
-        print(f"{arm:<16} {bare:>10.2f}  {more:<28} {times:<24} {_end(each)} {len(each):>6}")
+        own = _thread_column(each)
+        print(
+            f"{arm:<16} {bare:>10.2f}  {more:<28} {own:<24} {times:<24} {_end(each)} {len(each):>6}"
+        )
     _print_sampling(measured)
     counts = {arm: _middle(list(found.values()), "kernels") for arm, found in measured.items()}
     counted = {arm: count for arm, count in counts.items() if count and not ARMS[arm].mode}
     if len(set(counted.values())) > 1:
         print("! these do not record the same kernels of the same work")
+
+
+def _thread_column(measured: Sequence[Mapping[str, Any]]) -> str:
+    try:
+        return f"{_micro([thread_added(one) for one in measured]):.2f}"
+    except statistics.StatisticsError:
+        return "-"
 
 
 def _print_sampling(measured: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:

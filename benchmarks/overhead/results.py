@@ -1,7 +1,8 @@
 """Results of this benchmark as a file.
 
 An arm of a round has ``workloads``: workload -> {"bare": [seconds per unit of each block],
-"profiled": [...], "finalize_s", "bytes", "kernels"}, and "sampling" where PCs were sampled.
+"profiled": [...], "finalize_s", "bytes", "kernels"}, and "sampling" where PCs were sampled. Newer
+files have processor time of the launching thread in "bare_thread" and "profiled_thread".
 """
 
 from __future__ import annotations

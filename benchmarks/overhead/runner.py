@@ -224,6 +224,8 @@ def _empty() -> Measured:
     return {
         "bare": [],
         "profiled": [],
+        "bare_thread": [],
+        "profiled_thread": [],
         "finalize_s": None,
         "bytes": None,
         "kernels": None,
@@ -288,7 +290,9 @@ class Lockstep:
     def _block(self, name: str, workload: str, which: str = "") -> None:
         answer = self._ask(name, workload, "block")
         if which and answer:
-            self._measured(name, workload)[which].append(answer["seconds"])
+            measured = self._measured(name, workload)
+            measured[which].append(answer["seconds"])
+            measured[f"{which}_thread"].append(answer["thread_seconds"])
 
     def _ask(self, name: str, workload: str, do: str) -> Measured | None:
         if (name, workload) in self._failed:

@@ -71,7 +71,8 @@ class Process:
         work.wait()
         begin = time.perf_counter()
         units = work.block(self._scope)
-        return {"seconds": (time.perf_counter() - begin) / units}
+        seconds = time.perf_counter() - begin
+        return {"seconds": seconds / units, "thread_seconds": work.thread_s / units}
 
     def start(self, workload: str) -> dict[str, Any]:
         """Start the profiler."""

@@ -8,6 +8,7 @@ a machine without a GPU are tiny: there they only show that everything runs.
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -31,9 +32,13 @@ class Workload(ABC):
 
     Args:
         kind: "cuda", "double" or "cpu".
+
+    Attributes:
+        thread_s: Processor time in which this thread launched the newest block.
     """
 
     units = 1
+    thread_s = 0.0
     dry_units = 2
     recaptures = False
 
@@ -50,7 +55,9 @@ class Workload(ABC):
 
     def block(self, scope: Scope | None) -> int:
         """Run ``units`` units to their end, and return their number."""
+        begin = time.thread_time()
         self.run(self.units, scope)
+        self.thread_s = time.thread_time() - begin  # to wait for a GPU takes a processor, too
         self.wait()
         return self.units
 

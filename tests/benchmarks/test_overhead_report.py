@@ -12,6 +12,7 @@ from benchmarks.overhead.report import (
     print_report,
     ratio,
     row_results,
+    thread_added,
 )
 
 MICRO = 1e-6
@@ -37,6 +38,20 @@ def test_a_row_compares_what_is_added_beyond_the_floor() -> None:
     assert first.figure.middle == pytest.approx(0.2, rel=1e-6)
     assert first.verdict is Verdict.PASS
     assert first.rounds == LEAST_ROUNDS
+
+
+def test_a_row_says_what_the_launching_thread_itself_is_given() -> None:
+    costs = {"none": 0.0, "ours": 1.0 * MICRO, "ours_trace": 1.2 * MICRO}
+    made = results(costs)
+
+    row = next(each for each in row_results(made) if each.row.arm == "ours_trace")
+
+    assert "; of its thread 0.30 [" in row.reason
+    assert thread_added(measured(1.0, 0.8)) == pytest.approx(0.2)
+    for each in made.rounds:
+        for arm in each["arms"].values():
+            del arm["workloads"]["tiny"]["bare_thread"]
+    assert all("of its thread" not in each.reason for each in row_results(made))
 
 
 def test_a_row_fails_when_the_whole_interval_is_above_the_bar() -> None:

@@ -31,7 +31,7 @@ class FakeProcess:
     def receive(self, what: str) -> dict[str, Any] | None:
         if what == self.fails:
             return None
-        return {"seconds": 1.0, "finalize_s": 0.1, "bytes": 1, "kernels": 2}
+        return {"seconds": 1.0, "thread_seconds": 0.5, "finalize_s": 0.1, "bytes": 1, "kernels": 2}
 
     def ask(self, do: str, workload: str = "") -> dict[str, Any] | None:
         self.send(do, workload)
@@ -43,7 +43,12 @@ def lockstep(fails: str = "", seed: int = 0, blocks: int = 3) -> tuple[Log, dict
     arms = chosen(["none", "floor", "ours"], ["tiny", "compiled_graphs"])
     running: Any = {name: FakeProcess(name, log, fails if name == "ours" else "") for name in arms}
     results: dict[str, Any] = {
-        name: {"workloads": {work: {"bare": [], "profiled": []} for work in arm.workloads}}
+        name: {
+            "workloads": {
+                work: {"bare": [], "profiled": [], "bare_thread": [], "profiled_thread": []}
+                for work in arm.workloads
+            }
+        }
         for name, arm in arms.items()
     }
     order = random.Random(seed)
@@ -87,6 +92,8 @@ def test_the_first_block_is_not_kept() -> None:
     assert results["ours"]["workloads"]["compiled_graphs"] == {
         "bare": [1.0] * 3,
         "profiled": [1.0] * 3,
+        "bare_thread": [0.5] * 3,
+        "profiled_thread": [0.5] * 3,
         "finalize_s": 0.1,
         "bytes": 1,
         "kernels": 2,
