@@ -209,8 +209,6 @@ void ChromeSlices::add_flow(const HeldEvent &held, int64_t row) {
 void ChromeSlices::begin(const HeldEvent &held) {
   const TimelineEvent &event = held.event;
   bool is_graph_row = held.track.kind == TrackKind::kGraph;
-  if (is_graph_row && nodes_.kind(event.node) == FrameKind::kGraph)
-    return; // upstream shows only the scopes inside
   int64_t row = rows_.row(lanes_, held.lane, out_);
   out_ += ',';
   add_arguments(held);

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from proton_bench import _native
 from proton_bench.errors import MetricError
 
-__all__ = ["append"]
+__all__ = ["append", "metadata_of"]
 
 _METADATA_STATE = "__proton_launch_metadata"
+_KERNEL_NAME = "<metric>"  # as upstream shows the kernels that do this
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
@@ -21,6 +25,23 @@ class _Words:
 
     def data_ptr(self) -> int:
         return self._address
+
+
+class _Place(threading.local):
+    state = _METADATA_STATE  # of the thread's next kernel that leaves values
+
+
+_place = _Place()
+
+
+@contextmanager
+def metadata_of(kernel: str) -> Iterator[None]:
+    """Have what the calling thread appends stand below the metadata of this kernel's launch."""
+    _place.state = f"{_METADATA_STATE}:{kernel}"
+    try:
+        yield
+    finally:
+        del _place.state
 
 
 def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _native.DeviceValues:
@@ -44,13 +65,18 @@ def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _nat
     is_float = bool(tensor.is_floating_point()) if kind is None else kind is float
     mode = _native.exchange_capture_mode(_RELAXED)  # the kernel's code may have to be loaded
     _native.mute_ops()
-    _native.enter_state(_METADATA_STATE)
+    _native.enter_state(_place.state)
     try:
         with torch.cuda.device(tensor.device):
             if not torch.cuda.is_current_stream_capturing():
                 raise MetricError(f"metric {name!r} is on {tensor.device}, which captures nothing")
             ring = _native.DeviceValues(tensor.numel(), is_float, tensor.dim() == 1)
-            _launch(ring, tensor.detach().contiguous(), is_float=is_float)
+            values = tensor.detach().contiguous()
+            _native.enter_op(_KERNEL_NAME)
+            try:
+                _launch(ring, values, is_float=is_float)
+            finally:
+                _native.exit_op()
             return ring
     except MetricError:
         raise

@@ -11,6 +11,7 @@ from proton_bench.capture.hooks import Hook
 from proton_bench.capture.metric import Metric, normalize_metrics
 from proton_bench.capture.stderr import say
 from proton_bench.errors import MetricError, UsageError
+from proton_bench_plugins.triton.graph_values import metadata_of
 from proton_bench_plugins.triton.late_values import LateValues, is_late
 
 __all__ = ["LaunchHook"]
@@ -94,15 +95,20 @@ class LaunchHook(_native.launch_hook, Hook):
         # Under capture nothing is copied now: each launch of the graph leaves its values.
         is_captured = _native.is_capturing()
         late = {key: value for key, value in values.items() if is_late(value) and not is_captured}
+        with metadata_of(kernel):
+            ready = self._read(kernel, {key: values[key] for key in values if key not in late})
+        copies = self._late.copy(kernel, late) if late else []
+        return (ready, copies) if ready or copies else None
+
+    def _read(self, kernel: str, values: Mapping[Any, Any]) -> list[Metric]:
         ready: list[Metric] = []
         for key, value in values.items():
-            if key not in late and _is_number(value):
+            if _is_number(value):
                 try:
                     ready += normalize_metrics({key: value})
                 except MetricError as error:
                     self.report(kernel, str(error))
-        copies = self._late.copy(kernel, late) if late else []
-        return (ready, copies) if ready or copies else None
+        return ready
 
     def add_staged(self, kernel: str, staged: tuple[Any, Any]) -> None:
         """Add what `stage` made to the kernel whose frame is open."""
