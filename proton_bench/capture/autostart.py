@@ -84,7 +84,7 @@ def _finish(session: Session, formats: tuple[str, ...]) -> None:
     if not session.is_live:
         return
     try:
-        session.deactivate(flushing=True)
+        session.settle()
         session.finalize(formats=formats if session.has_records else ())
     except ProtonError as error:
         _warn(f"did not write its profile: {error}")

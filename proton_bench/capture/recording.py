@@ -103,6 +103,17 @@ class Session:
         """
         self._stop(native.deactivate_session, flushing=flushing)
 
+    def settle(self) -> None:
+        """Stop recording for good, once all that was submitted is recorded; to be finalized then.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            stop_counters(self.id)  # takes the last sample, so while the session is active
+        self.deactivate(flushing=True)
+
     def _stop(self, stop: Callable[[int], None], *, flushing: bool) -> None:
         with _lock:
             self._require_live()

@@ -205,7 +205,7 @@ class _Recording:
             return
         try:
             with self._progress:
-                session.deactivate(flushing=True)
+                session.settle()
                 counts = session.counts()
                 is_empty = not session.has_records
                 paths = session.finalize(formats=self._options.formats)

@@ -196,6 +196,8 @@ class PerfettoReader:
     def _told_of_process(self, event: TrackEvent) -> dict[str, Any]:
         """Return the facts of a process, from its track where its session does not tell them."""
         track = self.trace.tracks.get(event.track)
+        if track is not None and track.process_id is None:  # the session has a track of its own
+            track = self.trace.tracks.get(track.parent)
         match = _PROCESS.fullmatch(track.name) if track is not None else None
         found: dict[str, Any] = {}
         if match is not None:

@@ -8,6 +8,7 @@
 
 #include "writer/chrome_lanes.h"
 #include "writer/chrome_slices.h"
+#include "writer/counter_name.h"
 #include "writer/event_lanes.h"
 #include "writer/event_nodes.h"
 #include "writer/graph_runs.h"
@@ -77,10 +78,12 @@ void ChromeEncoder::begin(const TraceFacts &facts, std::string &out) {
 void ChromeEncoder::write_counters(std::string &out) {
   for (const EventCounter &counter : counters_) {
     int32_t device = rows_.device_index(counter.device);
-    std::string name(counter.name.text());
+    auto [quantity, unit] = quantity_and_unit(counter.name.text());
+    std::string name(quantity);
     if (device >= 0)
       name = "GPU " + std::to_string(device) + " " + name;
-    out += ",{\"args\":{\"value\":";
+    // Viewers show the key behind the name.
+    out += ",{\"args\":{" + quoted(unit.empty() ? "value" : unit) + ":";
     append_json_number(out, counter.value);
     out += "},\"name\":" + quoted(name) + ",\"ph\":\"C\",\"pid\":0,\"tid\":0,\"ts\":";
     append_us(out, counter.at_ns - facts_.start_ns);

@@ -140,7 +140,7 @@ void PerfettoEncoder::write_session_event(const char *name, int64_t unix_ns,
   std::string head;
   ProtoBytes proto(head);
   proto.count(kType, kInstant);
-  proto.count(kTrackUuid, tracks_->process(packets_));
+  proto.count(kTrackUuid, tracks_->session(packets_));
   proto.text(kNameText, name);
   packets_.strings(strings_);
   packets_.event(unix_ns, head, annotations, {});

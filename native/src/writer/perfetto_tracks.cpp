@@ -1,5 +1,6 @@
 #include "writer/perfetto_tracks.h"
 
+#include "writer/counter_name.h"
 #include "writer/hash_bits.h"
 #include "writer/perfetto_fields.h"
 #include "writer/proto_bytes.h"
@@ -20,14 +21,6 @@ std::string process_name(const TraceFacts &facts) {
   return name + facts.process_name;
 }
 
-// "SM clock (MHz)" has the unit "MHz".
-std::string_view unit_of(std::string_view name) {
-  size_t open = name.rfind('(');
-  if (open == std::string_view::npos || !name.ends_with(')'))
-    return {};
-  return name.substr(open + 1, name.size() - open - 2);
-}
-
 std::string device_name(int32_t device) {
   std::vector<Device> known = DeviceTable::instance().list();
   auto position = static_cast<size_t>(device);
@@ -38,19 +31,20 @@ std::string device_name(int32_t device) {
 }
 
 // Kinds of tracks, as their numbers are made of.
-enum : uint64_t { kProcesses, kDevices, kCounters, kLanes };
+enum : uint64_t { kProcesses, kDevices, kCounters, kSessions, kLanes };
 
 constexpr int64_t kMostProcesses = 10'000'000; // of a host; Linux has fewer
 constexpr int64_t kMostRanks = 200;            // for whom such a number fits
 
 // Processes of several hosts may have the same number, and viewers take what has one number for one
-// process: so that of a rank holds the rank too.
+// process: so that of a rank has the rank in front, 30004711 for 4711 of rank 3. Rank 0 keeps its
+// own, which most files are of.
 int64_t shown_process_id(const TraceFacts &facts) {
   if (facts.rank < 0)
     return facts.process_id;
   if (facts.rank < kMostRanks)
-    return (facts.rank + 1) * kMostProcesses + facts.process_id % kMostProcesses;
-  return kMostProcesses * (kMostRanks + 1) + facts.rank;
+    return facts.rank * kMostProcesses + facts.process_id % kMostProcesses;
+  return kMostProcesses * kMostRanks + facts.rank;
 }
 
 // Ranks of tracks among their siblings. Threads stand above devices; of a device graphs above
@@ -59,6 +53,8 @@ constexpr int64_t kDeviceRank = 1'000'000;
 constexpr int64_t kStreamRank = 1'000'000;
 constexpr int64_t kProcessorRank = 2'000'000;
 constexpr int64_t kCounterRank = 3'000'000;
+constexpr int64_t kSessionRank = 4'000'000;
+constexpr int64_t kLineRank = 1'000'000;
 constexpr uint64_t kRanksOfKind = 1'000'000;
 
 int64_t rank_of(const TrackId &track) {
@@ -114,7 +110,7 @@ void PerfettoTracks::describe(const Descriptor &track, PerfettoPackets &out) {
     proto.text(kTrackName, name);
   }
   if (track.is_counter) {
-    std::string_view unit = unit_of(name);
+    std::string_view unit = quantity_and_unit(name).second;
     size_t counter = proto.open(kCounter);
     if (!unit.empty())
       proto.text(kUnitName, unit);
@@ -134,6 +130,16 @@ uint64_t PerfettoTracks::process(PerfettoPackets &out) {
     describe({.uuid = process_uuid_, .name = name, .orders_children = true}, out);
   }
   return process_uuid_;
+}
+
+uint64_t PerfettoTracks::session(PerfettoPackets &out) {
+  if (session_uuid_ == 0) {
+    uint64_t parent = process(out);
+    session_uuid_ = uuid_of(kSessions, -1, 0, 0);
+    describe({.uuid = session_uuid_, .parent = parent, .name = "session", .rank = kSessionRank},
+             out);
+  }
+  return session_uuid_;
 }
 
 uint64_t PerfettoTracks::device(int32_t device, PerfettoPackets &out) {
@@ -208,7 +214,7 @@ uint64_t PerfettoTracks::first_line(const TrackId &track, PerfettoPackets &out) 
             .parent = parent,
             .name = name,
             .rank = rank_of(track),
-            .orders_children = track.kind == TrackKind::kProcessor},
+            .orders_children = true},
            out);
   return uuid;
 }
@@ -221,7 +227,9 @@ uint64_t PerfettoTracks::lane(const EventLanes &lanes, uint32_t lane, PerfettoPa
   uint64_t parent = uuid;
   uuid = uuid_of(id.track, id.line);
   std::string name = track_name(id.track) + " (line " + std::to_string(id.line) + ")";
-  describe({.uuid = uuid, .parent = parent, .name = name}, out);
+  // Below the warps that a processor's row may hold too.
+  int64_t rank = kLineRank + int64_t{id.line};
+  describe({.uuid = uuid, .parent = parent, .name = name, .rank = rank}, out);
   return uuid;
 }
 

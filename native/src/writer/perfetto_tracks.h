@@ -25,6 +25,8 @@ public:
   PerfettoTracks(const TraceFacts &facts, uint64_t key);
 
   uint64_t process(PerfettoPackets &out);
+  /// The row of what is said of the session itself.
+  uint64_t session(PerfettoPackets &out);
   /// Call it once for each lane.
   uint64_t lane(const EventLanes &lanes, uint32_t lane, PerfettoPackets &out);
   uint64_t counter(const EventCounter &counter, PerfettoPackets &out);
@@ -55,6 +57,7 @@ private:
   const uint64_t key_;
   const int64_t process_id_; ///< as the file tells it
   uint64_t process_uuid_ = 0;
+  uint64_t session_uuid_ = 0;
   std::map<int32_t, uint64_t> devices_;
   std::map<uint64_t, EventThread> known_threads_;
   std::map<std::tuple<TrackKind, int32_t, uint64_t>, uint64_t> first_lines_;

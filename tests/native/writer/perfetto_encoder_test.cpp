@@ -31,7 +31,7 @@ TEST(a_kernel_stands_on_its_stream_and_an_arrow_leads_to_it) {
   CHECK_EQ(step.category, "scope");
   CHECK_EQ(trace.track_name(step), "MainThread");
   CHECK_EQ(trace.tracks.at(step.track).tid, 4712);
-  CHECK_EQ(trace.tracks.at(step.track).pid, 40'004'711); // with the rank
+  CHECK_EQ(trace.tracks.at(step.track).pid, 30'004'711); // with the rank
 
   const auto &call = trace.one("launch add");
   CHECK_EQ(call.category, "launch");
