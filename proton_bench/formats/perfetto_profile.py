@@ -15,13 +15,14 @@ from proton_bench.formats.perfetto_trace import PerfettoTrace, Slice
 from proton_bench.formats.session_devices import SessionDevices
 from proton_bench.formats.session_timeline import SessionTimeline
 from proton_bench.formats.timeline import Work
+from proton_bench.formats.timeline_slices import told_bytes
 from proton_bench.profile.device import UNNAMED_KIND
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.origin import Origin
 from proton_bench.profile.profile import Profile
 from proton_bench.profile.ranks import rank_gaps
 
-__all__ = ["SESSION_MARK", "PerfettoReader"]
+__all__ = ["SESSION_MARK", "START_OF_SESSION", "PerfettoReader"]
 
 _SCOPES = {"scope": FrameKind.SCOPE, "metric": FrameKind.SCOPE, "test": FrameKind.TEST}
 # What repeats kernels, or tells of their insides.
@@ -33,7 +34,7 @@ _STACK, _CORRELATION, _BYTES, _OPEN = "call_stack", "correlation", "bytes", "ope
 _OF_EVENTS = frozenset((_STACK, _CORRELATION, _BYTES, _OPEN, "stream"))
 # What packets hold that tell of a session.
 SESSION_MARK = b"proton_bench: "
-_START, _END = "proton_bench: start of session", "proton_bench: end of session"
+START_OF_SESSION, _END = "proton_bench: start of session", "proton_bench: end of session"
 _DEVICE = re.compile(r"(?P<kind>GPU|CPU device|Device|[A-Z]{2,8}:?) ?(?P<index>\d{1,9})")
 _PROCESS = re.compile(r"(?:rank (?P<rank>\d{1,9}) ?)?(?:host (?P<host>\S+))?: (?P<program>.*)")
 _KINDS = {"GPU": UNNAMED_KIND, "Device": UNNAMED_KIND, "CPU device": "CPU"}
@@ -80,7 +81,7 @@ class PerfettoReader:
 
     def add_instant(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
         """Take an event without a length; those of sessions tell about them."""
-        if event.name == _START:
+        if event.name == START_OF_SESSION:
             # Parts of one process follow one another.
             process = self._processes.setdefault(sequence, _Process())
             process.facts.setdefault("start_time_ns", at_ns)
@@ -146,7 +147,7 @@ class PerfettoReader:
                 start_ns=found.start_ns,
                 duration_ns=found.end_ns - found.start_ns,
                 device=device,
-                moved_bytes=self._number(found.annotations, _BYTES, -1),
+                moved_bytes=told_bytes(found.annotations),
             ),
         )
 

@@ -10,6 +10,7 @@ from proton_bench.formats.base import corrupt
 from proton_bench.formats.session_devices import SessionDevices
 from proton_bench.formats.session_timeline import SessionTimeline
 from proton_bench.formats.timeline import Work
+from proton_bench.formats.timeline_slices import told_bytes
 from proton_bench.formats.trace_event import TraceEvent, TraceHead, nanoseconds
 from proton_bench.profile.device import UNNAMED_KIND
 from proton_bench.profile.frame import ROOT_NAME, FrameKind
@@ -156,7 +157,7 @@ class SessionTraceReader:
                 start_ns=start,
                 duration_ns=duration,
                 device=self._devices.number(event.pid, UNNAMED_KIND, arguments.device),
-                moved_bytes=-1 if moved is None else moved,
+                moved_bytes=told_bytes(arguments.metrics, moved),
             ),
         )
 

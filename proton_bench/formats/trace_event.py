@@ -29,6 +29,9 @@ class Arguments(msgspec.Struct, gc=False):
     registers: Any = msgspec.field(default=None, name="registers per thread")
     shared_bytes: Any = msgspec.field(default=None, name="shared memory")
     bytes: Any = None
+    stream: Any = None
+    thread_id: Any = None
+    thread_name: Any = None
     open: Any = None
     external_id: Any = msgspec.field(default=None, name="External id")
     external_id_before: Any = msgspec.field(default=None, name="external id")  # torch 1.12

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,26 @@ def runs(cupti_doubles: Doubles, tmp_path: Path) -> list[TracedRun]:
     return found
 
 
-def test_both_ranks_are_read_and_analysed(runs: list[TracedRun], tmp_path: Path) -> None:
-    folder = tmp_path / "both"
+def packed(runs: list[TracedRun], folder: Path) -> None:
+    """Compress the timelines as they are."""
     folder.mkdir()
     for rank, run in enumerate(runs):
         (folder / f"rank{rank}.json.gz").write_bytes(gzip.compress(run.chrome.read_bytes()))
+
+
+def exported(runs: list[TracedRun], folder: Path) -> None:
+    """Export the timelines in Perfetto's format."""
+    files = [str(run.perfetto) for run in runs]
+    command = [sys.executable, "-m", "proton_bench", "export", *files, "--to", "kineto"]
+    subprocess.run([*command, "-o", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("prepare", [packed, exported])
+def test_both_ranks_are_read_and_analysed(
+    prepare: Callable[[list[TracedRun], Path], None], runs: list[TracedRun], tmp_path: Path
+) -> None:
+    folder = tmp_path / "both"
+    prepare(runs, folder)
 
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(folder)]
     environment = {**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"}

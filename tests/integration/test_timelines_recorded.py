@@ -41,6 +41,15 @@ def test_timeline_and_tree_tell_the_same(
         assert work_of(read_profile(file)) == expected
 
 
+def test_copies_keep_what_they_moved(cupti_doubles: Doubles, tmp_path: Path) -> None:
+    run = trace_program("copies.cupti", cupti_doubles, tmp_path, CUPTI_PROGRAM_MODE="copies=on")
+
+    moved = run.tree.inclusive("bytes")[0]
+    assert moved > 0
+    for file in (run.chrome, run.perfetto):
+        assert read_profile(file).inclusive("bytes")[0] == moved
+
+
 def test_work_keeps_its_times_and_streams(cupti_doubles: Doubles, tmp_path: Path) -> None:
     run = trace_program("triton.cupti", cupti_doubles, tmp_path)
 

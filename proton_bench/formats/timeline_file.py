@@ -1,0 +1,30 @@
+"""Reading slices of a timeline file, in either of our two formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proton_bench.formats.chrome_slices import read_chrome_slices
+from proton_bench.formats.path_tree import Reading
+from proton_bench.formats.perfetto_slices import read_perfetto_slices
+from proton_bench.formats.perfetto_stream import looks_like_packets
+from proton_bench.formats.timeline_slices import Take
+
+__all__ = ["read_slices"]
+
+_SNIFFED = 1 << 16
+
+
+def read_slices(file: Path, take: Take) -> Reading:
+    """Hand over every slice of a file, and return what could not be read of it.
+
+    Counters and arrows are left out, and so are rows that repeat kernels.
+
+    Raises:
+        UsageError: It is no timeline of proton_bench.
+        ProfileFormatError: It is damaged.
+        OSError: It cannot be read.
+    """
+    with file.open("rb") as stream:
+        is_perfetto = looks_like_packets(stream.read(_SNIFFED))
+    return read_perfetto_slices(file, take) if is_perfetto else read_chrome_slices(file, take)
