@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from proton_bench.formats.perfetto_sequence import Sequence, text_of
 from proton_bench.formats.protobuf import read_fields
 
@@ -37,8 +39,7 @@ _MOST_DEPTH = 16
 _SHORT, _MOST_KNOWN = 12, 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class TrackEvent:
+class TrackEvent(msgspec.Struct, frozen=True, gc=False):
     """One event.
 
     Attributes:

@@ -41,7 +41,7 @@ _KINDS = {"GPU": UNNAMED_KIND, "Device": UNNAMED_KIND, "CPU device": "CPU"}
 _MOST_PARENTS = 16
 _UNNAMED = "(unnamed)"
 _INT64 = range(2**63)
-_MOST = 2**62 - 1
+_BITS, _MOST = 62, 2**62 - 1
 _decode_map = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 
@@ -132,8 +132,8 @@ class PerfettoReader:
             is_open = found.annotations.get(_OPEN) is True
             kind = _SCOPES.get(found.category, FrameKind.SCOPE)
             session.add_scope(number, kind, None if is_open else found.end_ns - found.start_ns)
-            told = {k: v for k, v in found.annotations.items() if k not in _OF_EVENTS}
-            if told:
+            if len(found.annotations) > 1:  # more than the call path
+                told = {k: v for k, v in found.annotations.items() if k not in _OF_EVENTS}
                 session.add_metrics(number, told)
 
     def _add_work(self, found: Slice, path: tuple[str, ...], device: int) -> None:
@@ -188,7 +188,10 @@ class PerfettoReader:
         Graphs tell the number of their launch; all else has one arrow.
         """
         told = self._number(found.annotations, _CORRELATION)
-        return told or (found.flow & _MOST if found.flow else -1)
+        if told or not found.flow:
+            return told or -1
+        # Columns hold 62 bits; the first byte of a launch's number is the last one of its flow.
+        return (found.flow ^ found.flow >> _BITS) & _MOST
 
     def _number(self, annotations: dict[str, Any], key: str, default: int = 0) -> int:
         found = annotations.get(key)

@@ -87,6 +87,7 @@ class Sequence:
         clocks: Clocks of its own.
         is_valid: Nothing that its packets count on was lost.
         annotations: Short annotations that were read before, by their bytes.
+        generation: Changes when what was read before may mean something else.
     """
 
     number: int
@@ -99,12 +100,13 @@ class Sequence:
     clocks: dict[int, _Clock] = field(default_factory=dict)
     is_valid: bool = False
     annotations: dict[bytes, tuple[str, Any]] = field(default_factory=dict)
+    generation: int = 0
 
     def clear(self) -> None:
         """Forget everything: what follows counts on nothing before."""
         for texts in (self.names, self.categories, self.keys, self.texts):
             texts.clear()
-        self.annotations.clear()
+        self._forget_read()
         self.clocks.clear()
         self.clock = self.track = 0
         self.is_valid = True
@@ -153,7 +155,14 @@ class Sequence:
             entry = dict(read_fields(value))
             iid = entry.get(_IID, 0)
             if isinstance(iid, int):
-                table[iid] = text_of(entry.get(_TEXT, b""))
+                text = text_of(entry.get(_TEXT, b""))
+                if table.setdefault(iid, text) != text:
+                    table[iid] = text
+                    self._forget_read()
+
+    def _forget_read(self) -> None:
+        self.annotations.clear()
+        self.generation += 1
 
 
 def text_of(value: int | bytes) -> str:

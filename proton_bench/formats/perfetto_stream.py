@@ -15,7 +15,9 @@ GZIP = b"\x1f\x8b"
 MAX_PACKET = 1 << 25
 _BLOCK = 1 << 20
 _PACKET = b"\x0a"  # field 1, of known length
+_KEY, _LONG = _PACKET[0], 128
 _COMPRESSED = 50  # packets in a packet
+_MAY_BE_COMPRESSED = b"\x92\x03"  # that field begins so; few packets hold these bytes anywhere
 _LONGEST_LENGTH = 10
 # Of TracePacket: user, clocks, time, sequence, event, config, marker, defaults, descriptor, uuid.
 _USUAL = frozenset((3, 6, 8, 10, 11, 33, 36, 50, 59, 60, 89))
@@ -50,12 +52,28 @@ class PacketStream:
         rest = b""
         for block in self._blocks():
             rest += block
-            place = 0
-            while (found := self._packet(rest, place)) is not None:
-                start, place = found
-                yield from self._opened(rest[start:place], depth=0)
+            place = yield from self._whole_packets(rest)
             rest = rest[place:]
         self.is_cut = self.is_cut or bool(rest)
+
+    def _whole_packets(self, content: bytes) -> Generator[bytes, None, int]:
+        """Yield the packets of which all is there, and return where the rest begins."""
+        place, end = 0, len(content)
+        while place < end:
+            if content[place] == _KEY and place + 1 < end and content[place + 1] < _LONG:
+                start, stop = place + 2, place + 2 + content[place + 1]  # as nearly all are
+            elif (found := self._packet(content, place)) is not None:
+                start, stop = found
+            else:
+                break
+            if stop > end:
+                break
+            packet, place = content[start:stop], stop
+            if _MAY_BE_COMPRESSED in packet:
+                yield from self._opened(packet, depth=0)
+            else:
+                yield packet
+        return place
 
     def _packet(self, content: bytes, place: int) -> tuple[int, int] | None:
         """Return where the packet at a place begins and ends, None if it is not there yet."""
@@ -78,8 +96,7 @@ class PacketStream:
 
     def _opened(self, packet: bytes, *, depth: int) -> Iterator[bytes]:
         """Yield the packet, or those that it holds compressed."""
-        # Field 50 begins with these two bytes; few packets hold them anywhere.
-        if b"\x92\x03" not in packet or depth >= _MOST_DEPTH:
+        if _MAY_BE_COMPRESSED not in packet or depth >= _MOST_DEPTH:
             yield packet
             return
         try:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.path_tree import Reading
@@ -17,6 +19,7 @@ from proton_bench.formats.perfetto_event import (
     read_event,
     read_track,
 )
+from proton_bench.formats.perfetto_plan import PlanBook
 from proton_bench.formats.perfetto_sequence import Clocks, Sequence
 from proton_bench.formats.protobuf import DamagedMessage, read_fields
 
@@ -31,15 +34,13 @@ _FLAG_CLEARED, _FLAG_NEEDS_STATE = 1, 2
 _STATE = frozenset(
     (_CLOCK_SNAPSHOT, _INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE, _DEFAULTS, _DESCRIPTOR)
 )
-_BARE_END = b"\x48\x02"  # an event that is an end and says nothing else
 _MOST_SEQUENCES = 1 << 16
 _MOST_TRACKS = 1 << 22
 _MOST_OPEN = 4096  # slices of one track
 _NO_END = "slice without an end: left out"
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(msgspec.Struct, frozen=True, gc=False):
     """What happened on one track from one time to another.
 
     Attributes:
@@ -61,6 +62,10 @@ class Slice:
     start_ns: int
     end_ns: int
     flow: int = 0
+
+
+# The event that began, its flow, the number of its sequence, and when.
+_Begun: TypeAlias = tuple[TrackEvent, int, int, int]
 
 
 class SliceReader(Protocol):
@@ -88,7 +93,8 @@ class PerfettoTrace:
     tracks: dict[int, Track] = field(default_factory=dict)
     _sequences: dict[int, Sequence] = field(default_factory=dict)
     _clocks: Clocks = field(default_factory=Clocks)
-    _open: dict[int, list[tuple[TrackEvent, int, int]]] = field(default_factory=dict)
+    _plans: PlanBook = field(default_factory=PlanBook)
+    _open: dict[int, list[_Begun]] = field(default_factory=dict)
 
     def add(self, packets: Iterable[bytes]) -> None:
         """Take packets.
@@ -96,18 +102,31 @@ class PerfettoTrace:
         Raises:
             ProfileFormatError: One is damaged.
         """
-        for packet in packets:
-            try:
-                self._add(dict(read_fields(packet)))
-            except DamagedMessage as error:
-                raise corrupt(self.reading.source, f"a packet is damaged: {error}") from None
+        find, clocks = self._plans.find, self._clocks
+        try:
+            for packet in packets:
+                found = find(packet)
+                if found is None:
+                    self._add(packet)
+                    continue
+                plan, flow, told_ns = found
+                event, sequence = plan.event, plan.sequence
+                at_ns = sequence.time_ns(told_ns, 0, clocks)
+                track = event.track if plan.has_track else sequence.track
+                if event.type == BEGIN:
+                    self._begin(track, (event, flow or event.flow, sequence.number, at_ns))
+                else:
+                    self._end(track, event.annotations, at_ns)
+        except DamagedMessage as error:
+            raise corrupt(self.reading.source, f"a packet is damaged: {error}") from None
 
     def finish(self) -> None:
         """Count what never ended."""
         self.reading.drop(_NO_END, sum(map(len, self._open.values())))
         self._open.clear()
 
-    def _add(self, packet: dict[int, int | bytes]) -> None:
+    def _add(self, content: bytes) -> None:
+        packet = dict(read_fields(content))
         sequence = self._sequence(_number(packet, _SEQUENCE))
         flags = _number(packet, _FLAGS) if _FLAGS in packet else 0
         if not _STATE.isdisjoint(packet):
@@ -120,10 +139,9 @@ class PerfettoTrace:
             return
         told_ns, clock = _number(packet, _TIMESTAMP), _number(packet, _CLOCK)
         at_ns = sequence.time_ns(told_ns, clock, self._clocks)
-        if event == _BARE_END:
-            self._end(sequence.track, {}, at_ns)
-        else:
-            self._add_event(read_event(event, sequence), sequence.number, at_ns)
+        found = read_event(event, sequence)
+        self._plans.learn(content, found, sequence)
+        self._add_event(found, sequence.number, at_ns)
 
     def _add_state(
         self, packet: dict[int, int | bytes], sequence: Sequence, *, is_cleared: bool
@@ -163,25 +181,30 @@ class PerfettoTrace:
         if event.is_legacy:
             self.reading.drop("event in the form of Chrome's old tracing: left out")
         elif event.type == BEGIN:
-            stack = self._open.setdefault(event.track, [])
-            if len(stack) >= _MOST_OPEN:
-                self.reading.drop(_NO_END)
-                stack.pop(0)
-            stack.append((event, sequence, at_ns))
+            self._begin(event.track, (event, event.flow, sequence, at_ns))
         elif event.type == END:
             self._end(event.track, event.annotations, at_ns)
         elif event.type == INSTANT:
             self.reader.add_instant(event, sequence, at_ns)
+
+    def _begin(self, track: int, begun: _Begun) -> None:
+        stack = self._open.get(track)
+        if stack is None:
+            stack = self._open[track] = []
+        if len(stack) >= _MOST_OPEN:
+            self.reading.drop(_NO_END)
+            stack.pop(0)
+        stack.append(begun)
 
     def _end(self, track: int, annotations: dict[str, Any], at_ns: int) -> None:
         opened = self._open.get(track)
         if not opened:
             self.reading.drop("end of a slice that did not begin: left out")
             return
-        begun, sequence, start_ns = opened.pop()
+        begun, flow, sequence, start_ns = opened.pop()
         told = {**begun.annotations, **annotations} if annotations else begun.annotations
         self.reader.add_slice(
-            Slice(track, sequence, begun.name, begun.category, told, start_ns, at_ns, begun.flow)
+            Slice(track, sequence, begun.name, begun.category, told, start_ns, at_ns, flow)
         )
 
 

@@ -58,7 +58,10 @@ class SessionTimeline:
 
     def path(self, names: Sequence[str]) -> int:
         """Return the number of a call path, with or without the root at its start."""
-        key = tuple(names[1:] if names[:1] == [ROOT_NAME] else names)
+        if type(names) is tuple:  # without the root, from readers that keep them
+            key = names
+        else:
+            key = tuple(names[1:] if names[:1] == [ROOT_NAME] else names)
         found = self._paths.get(key)
         if found is None:
             for depth in range(1, len(key) + 1):
@@ -101,10 +104,8 @@ class SessionTimeline:
             names: Its call path, itself last.
             work: The rest; its name is not looked at.
         """
-        before = len(self.timeline.work)
         name = self.timeline.tree.strings.index(names[-1] if names else "")
-        self.timeline.add_work(_named(work, name))
-        if len(self.timeline.work) > before:
+        if self.timeline.add_work(work, name):
             self._parents.append(self.path(names[:-1]))
 
     def profile(self, devices: Mapping[int, Device], host_device: int) -> Profile:
@@ -188,18 +189,3 @@ class SessionTimeline:
                     own[open_ops[-1][1]] -= until - since
                 open_ops.append((until, op))
         return np.maximum(own, 0)
-
-
-def _named(work: Work, name: int) -> Work:
-    return Work(
-        process=work.process,
-        correlation=work.correlation,
-        name=name,
-        kind=work.kind,
-        start_ns=work.start_ns,
-        duration_ns=work.duration_ns,
-        device=work.device,
-        variant=work.variant,
-        moved_bytes=work.moved_bytes,
-        range_id=work.range_id,
-    )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -47,8 +47,7 @@ class Columns:
         return np.frombuffer(found, dtype=np.dtype(found.typecode))
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(msgspec.Struct, frozen=True, gc=False):
     """One kernel, copy or set of memory.
 
     Attributes:
@@ -144,11 +143,19 @@ class Timeline:
         """Add a call that launched what has this correlation id in this process."""
         self.launches.add(process, correlation, thread, start_ns)
 
-    def add_work(self, work: Work) -> None:
-        """Add device work; one that ends before it starts is dropped and counted."""
+    def add_work(self, work: Work, name: int | None = None) -> bool:
+        """Add device work; one that ends before it starts is dropped and counted.
+
+        Args:
+            work: The work.
+            name: Position of its name, where that is not the work's own.
+
+        Returns:
+            Whether it was added.
+        """
         if not (0 <= work.duration_ns < MAX_NS and -MAX_NS < work.start_ns < MAX_NS):
             self.reading.drop("device work with impossible times: left out")
-            return
+            return False
         if work.moved_bytes >= 0:
             self.moved.add(len(self.work), work.moved_bytes)
         if work.range_id >= 0 and work.correlation < 0:
@@ -156,10 +163,11 @@ class Timeline:
         self.work.add(
             work.process,
             work.correlation,
-            work.name,
+            work.name if name is None else name,
             work.kind,
             work.start_ns,
             work.duration_ns,
             work.device,
             work.variant,
         )
+        return True

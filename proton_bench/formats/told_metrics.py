@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 from proton_bench.formats.base import corrupt
@@ -15,6 +16,7 @@ __all__ = ["ToldMetrics"]
 _SUFFIXES = {"(exc)": Aggregation.EXCLUSIVE, "(pty)": Aggregation.PROPERTY}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _MAX_DIGITS = 400
+_MOST_KNOWN = 4096  # the same names and values are told again and again
 
 
 class ToldMetrics:
@@ -66,6 +68,7 @@ def _vector_sum(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float
     return tuple(left + right for left, right in zip(longer, padded, strict=True))
 
 
+@lru_cache(maxsize=_MOST_KNOWN)
 def _name_and_aggregation(told: str) -> tuple[str, Aggregation]:
     for suffix, meant in _SUFFIXES.items():
         if told.endswith(suffix):
@@ -81,6 +84,11 @@ def _value(text: Any) -> int | float | str | tuple[float, ...] | None:
     """Return what a metric's text stands for; None for NaN and infinity, which are no values."""
     if not isinstance(text, str):
         return text if isinstance(text, int | float) else None
+    return _value_of_text(text)
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _value_of_text(text: str) -> int | float | str | tuple[float, ...] | None:
     if text in {"nan", "-nan", "inf", "-inf"}:
         return None
     if _NUMBER.fullmatch(text) and len(text) < _MAX_DIGITS:

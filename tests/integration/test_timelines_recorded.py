@@ -41,6 +41,20 @@ def test_timeline_and_tree_tell_the_same(
         assert work_of(read_profile(file)) == expected
 
 
+def test_every_launch_finds_its_kernel_when_a_timeline_is_read(
+    cupti_doubles: Doubles, tmp_path: Path
+) -> None:
+    run = trace_program("many", cupti_doubles, tmp_path)
+
+    expected = run.tree.inclusive("launch_latency_count")[0]
+    assert expected == 12_000
+    for file in (run.chrome, run.perfetto):
+        found = read_profile(file)
+        assert found.inclusive("launch_latency_count")[0] == expected
+        latency = "launch_latency_sum (ns)"
+        assert found.inclusive(latency)[0] == run.tree.inclusive(latency)[0]
+
+
 def test_copies_keep_what_they_moved(cupti_doubles: Doubles, tmp_path: Path) -> None:
     run = trace_program("copies.cupti", cupti_doubles, tmp_path, CUPTI_PROGRAM_MODE="copies=on")
 
