@@ -14,8 +14,10 @@ from cupti_graph_programs import Device, DeviceTensor, captured, cupti
 
 import proton_bench as proton
 from proton_bench import data
+from proton_bench.capture.recording import live_sessions
 
 _AHEAD_NS = 120_000_000_000  # work follows its launch, however slow that is
+TRACES = ("chrome_trace", "perfetto")
 PHASES = 10
 SCOPES = 5000
 REPLAYS = 500
@@ -126,16 +128,41 @@ def flushing_graph(path: str, form: str) -> None:
     proton.finalize(output_format=form)
 
 
+def phases(path: str, form: str) -> None:
+    """Kernels and graphs below scopes, in one file, or with FORMAT in one of each phase."""
+    is_trace = form in TRACES or not form
+    session = proton.start(
+        path,
+        backend="cupti",
+        data="trace" if is_trace else "tree",
+        mode=f"periodic_flushing:format={form}" if form else None,
+    )
+
+    def body() -> None:
+        with proton.scope("captured", {"flops": 2}):
+            cupti.launch("node", 7)
+
+    executable = captured(body)
+    with proton.scope("across"):
+        for number in range(200):
+            if form and number and number % 40 == 0:
+                data.advance_phase(session)
+            with proton.scope(f"step {number % 3}", {"items": number}):
+                cupti.launch(f"kernel {number % 2}", 7 + number % 2)
+                cupti.launch_with("short", duration_ns=number)
+            cupti.graph_launch(executable, 7)
+    if form:
+        proton.finalize(output_format=form)
+    else:
+        open_session = live_sessions()[0]
+        open_session.finalize(("proton", *TRACES))
+
+
 PROGRAMS: dict[str, Callable[[str, str], Any]] = {
     program.__name__: program
     for program in (
-        waiting,
-        scope_ranges,
-        no_kernel,
-        graph_scopes,
-        streams,
-        flushing,
-        flushing_graph,
+        *(waiting, scope_ranges, no_kernel, graph_scopes, streams),
+        *(flushing, flushing_graph, phases),
     )
 }
 
