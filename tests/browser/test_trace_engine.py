@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from browser.trace_engine import TraceEngine, TraceEngineError
 
+GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 TRACKS = "select distinct track.name from slice join track on track.id = slice.track_id"
 pytestmark = pytest.mark.browser
 
@@ -57,6 +59,31 @@ def test_slices_of_both_formats_are_read(trace_engine: TraceEngine, pack: Any) -
     assert trace_engine.query(slices) == [("c", 10), ("d", 10), ("e", 10)]
     assert trace_engine.query(TRACKS) == [("stream 7",)]
     assert trace_engine.complaints() == []
+
+
+@pytest.mark.parametrize("name", ["ties.pftrace", "ties.chrome_trace"])
+def test_slices_of_ours_with_equal_times_nest_and_lose_nothing(
+    name: str, trace_engine: TraceEngine
+) -> None:
+    trace_engine.load((GOLDEN / name).read_bytes())
+
+    assert trace_engine.complaints() == []
+    start = trace_engine.value("select min(ts) from slice where category = 'scope'")
+    rows = trace_engine.query("select name, ts, dur, depth from slice where category = 'scope'")
+    assert sorted((name, ts - start, dur, depth) for name, ts, dur, depth in rows) == [
+        ("inner", 0, 300, 1),
+        ("innermost", 0, 300, 2),
+        ("nothing", 0, 0, 3),
+        ("nothing", 300, 0, 1),
+        ("outer", 0, 300, 0),
+        ("outer", 300, 100, 0),
+    ]
+    kernels = "select ts, dur from slice where category = 'kernel' order by ts, dur"
+    assert [(ts - start, dur) for ts, dur in trace_engine.query(kernels)] == [
+        (1000, 0),
+        (1000, 100),
+        (1100, 0),
+    ]
 
 
 def test_more_rows_than_one_answer_holds(trace_engine: TraceEngine) -> None:

@@ -57,6 +57,22 @@ EventBatch timeline() {
   return batch;
 }
 
+// Slices that begin or end at the same time, and some of no length: as parent and child they nest,
+// one after the other they do not.
+EventBatch ties() {
+  EventBatch batch;
+  batch.threads = {{0, 4712, "MainThread"}};
+  batch.nodes = {{0, Name("outer"), FrameKind::kScope},
+                 {1, Name("inner"), FrameKind::kScope},
+                 {2, Name("innermost"), FrameKind::kScope},
+                 {1, Name("nothing"), FrameKind::kScope},
+                 {1, Name("add"), FrameKind::kKernel}};
+  batch.events = {scope(4, 2000, 2000),  scope(3, 2000, 2300),  scope(2, 2000, 2300),
+                  scope(4, 2300, 2300),  scope(1, 2000, 2300),  scope(1, 2300, 2400),
+                  kernel(5, 3000, 3000), kernel(5, 3000, 3100), kernel(5, 3100, 3100)};
+  return batch;
+}
+
 std::string golden(const std::string &name) {
   std::ifstream file(std::string(GOLDEN_FOLDER) + "/" + name, std::ios::binary);
   std::stringstream bytes;
@@ -64,11 +80,12 @@ std::string golden(const std::string &name) {
   return bytes.str();
 }
 
-void check_golden(TraceFormat format, const std::string &name) {
+void check_golden(TraceFormat format, const std::string &name,
+                  const EventBatch &batch = timeline()) {
   TraceEnd end;
   end.dropped = {{"buffer was full", 2}};
   end.clock_drift_ns = 40;
-  std::string written = encode(format, {timeline()}, facts(), end);
+  std::string written = encode(format, {batch}, facts(), end);
   if (std::getenv("PROTON_BENCH_WRITE_GOLDEN") != nullptr)
     std::ofstream(std::string(GOLDEN_FOLDER) + "/" + name, std::ios::binary) << written;
   std::string wanted = golden(name);
@@ -87,4 +104,9 @@ TEST(a_timeline_in_perfettos_format_is_the_golden_one) {
 
 TEST(a_timeline_in_chromes_format_is_the_golden_one) {
   check_golden(TraceFormat::kChrome, "timeline.chrome_trace");
+}
+
+TEST(slices_with_equal_times_are_the_golden_ones) {
+  check_golden(TraceFormat::kPerfetto, "ties.pftrace", ties());
+  check_golden(TraceFormat::kChrome, "ties.chrome_trace", ties());
 }
