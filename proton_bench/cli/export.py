@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.export_kineto import export_kineto
-from proton_bench.cli.output_file import beside, refuse_input
+from proton_bench.cli.output_file import beside, output_option, refuse_input
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import find_format, read_profile, write_profile
@@ -38,12 +38,9 @@ def command(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="OUT",
-            help="File to write, - for standard output; with --to kineto a folder. Without it FILE "
-            "with another suffix, or rank<N>.json.gz beside FILE.",
+        output_option(
+            "File to write, - for standard output; with --to kineto a folder. Without it FILE "
+            "with another suffix, or rank<N>.json.gz beside FILE."
         ),
     ] = None,
     rank: Annotated[

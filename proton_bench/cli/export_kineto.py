@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, cast
 
-from proton_bench.cli.merge_inputs import CHROME, PERFETTO
+from proton_bench.cli.merge_inputs import CHROME, PERFETTO, unreadable
 from proton_bench.cli.output_file import STDOUT, opened_output, refuse_input, unwritable
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
@@ -49,7 +49,7 @@ def _read(file: Path, export: _Export) -> None:
     try:
         reading = read_slices(file, export.take)
     except OSError as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error) from None
     for reason, count in reading.dropped.items():
         if count:
             warn(f"{display_name(file)}: {count} times: {reason}")
@@ -138,8 +138,3 @@ def _timeline_of(file: Path) -> Path:
         f"{display_name(file)} is a tree, and no timeline lies beside it: record one with "
         "`proton run -d trace`"
     )
-
-
-def _unreadable(file: Path, error: OSError) -> UsageError:
-    reason = error.strerror or str(error)
-    return UsageError(f"cannot read {display_name(file)}: {reason}; name a file that exists")

@@ -13,7 +13,7 @@ from proton_bench.analysis.job_merge import ApartBy, merge_members
 from proton_bench.analysis.stragglers import find_stragglers
 from proton_bench.cli.merge_inputs import best_of_each, is_trace
 from proton_bench.cli.merge_traces import merge_traces
-from proton_bench.cli.output_file import print_bytes, refuse_input
+from proton_bench.cli.output_file import output_option, print_bytes, refuse_input
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
 from proton_bench.formats.base import display_name
@@ -47,12 +47,9 @@ def command(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="OUT",
-            help="File to write; its suffix chooses the format. .pftrace and .chrome_trace make "
-            "one timeline of timelines, all others a profile.",
+        output_option(
+            "File to write; its suffix chooses the format. .pftrace and .chrome_trace make "
+            "one timeline of timelines, all others a profile."
         ),
     ] = None,
     by: Annotated[

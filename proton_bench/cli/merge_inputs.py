@@ -10,7 +10,7 @@ from proton_bench.errors import UsageError
 from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import PARTIAL
 
-__all__ = ["CHROME", "PERFETTO", "best_of_each", "is_trace"]
+__all__ = ["CHROME", "PERFETTO", "best_of_each", "is_trace", "unreadable"]
 
 PERFETTO = (".pftrace", ".perfetto-trace", ".pftrace.gz")
 CHROME = (".chrome_trace", ".chrome_trace.gz", ".pt.trace.json", ".pt.trace.json.gz")
@@ -70,3 +70,9 @@ def _resolved(file: Path) -> Path:
         raise UsageError(
             f"cannot read {display_name(file)}: it is no name of a file; name one that exists"
         ) from None
+
+
+def unreadable(file: Path, error: Exception) -> UsageError:
+    """Return the error that says why a file cannot be read."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return UsageError(f"cannot read {display_name(file)}: {reason}; name a file that exists")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proton_bench.analysis.job import Member, in_order
-from proton_bench.cli.merge_inputs import CHROME, PERFETTO, best_of_each
+from proton_bench.cli.merge_inputs import CHROME, PERFETTO, best_of_each, unreadable
 from proton_bench.cli.output_file import opened_output
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
@@ -55,7 +55,7 @@ def _surveyed(file: Path, *, is_perfetto: bool) -> TraceInput:
     try:
         return survey_perfetto(file) if is_perfetto else survey_chrome(file)
     except OSError as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error) from None
 
 
 def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
@@ -68,7 +68,7 @@ def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
         with file.open("rb") as stream:
             head = stream.read(_SNIFFED)
     except (OSError, ValueError) as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error) from None
     if looks_like_packets(head) == is_perfetto:
         return
     wanted = "Perfetto's format" if is_perfetto else "Chrome's format"
@@ -76,8 +76,3 @@ def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
         f"{display_name(file)} is no timeline in {wanted}, which {display_name(output)} is to be: "
         "name timelines of one format and write that; a profile is made of all formats"
     )
-
-
-def _unreadable(file: Path, error: Exception) -> UsageError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return UsageError(f"cannot read {display_name(file)}: {reason}; name a file that exists")

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import typer
 
 from proton_bench.baseline.durable import replace
 from proton_bench.errors import OutputError, UsageError
@@ -19,6 +21,7 @@ __all__ = [
     "STDOUT",
     "beside",
     "opened_output",
+    "output_option",
     "print_bytes",
     "refuse_input",
     "unwritable",
@@ -26,6 +29,15 @@ __all__ = [
 ]
 
 STDOUT = Path("-")
+
+
+def output_option(text: str) -> Any:
+    """Return the option ``-o`` of commands that make a file of files.
+
+    Args:
+        text: What the help says of it.
+    """
+    return typer.Option("-o", "--output", metavar="OUT", help=text)
 
 
 def beside(file: Path, suffix: str) -> Path:

@@ -10,7 +10,7 @@ import typer
 
 from proton_bench.analysis.demangling import Demangling
 from proton_bench.analysis.run import Run
-from proton_bench.cli.output_file import beside, print_bytes, refuse_input
+from proton_bench.cli.output_file import beside, output_option, print_bytes, refuse_input
 from proton_bench.cli.show import read_metric_names, warn
 from proton_bench.cli.tree_options import (
     DemanglingOption,
@@ -58,12 +58,9 @@ def command(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="OUT",
-            help="File to write, - for standard output. Without it FILE with the suffix .html, "
-            "or .diff.html with --base.",
+        output_option(
+            "File to write, - for standard output. Without it FILE with the suffix .html, "
+            "or .diff.html with --base."
         ),
     ] = None,
     metrics: Annotated[

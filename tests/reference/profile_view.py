@@ -128,3 +128,11 @@ def close(left: dict[Any, float], right: dict[Any, float]) -> bool:
 def same_arrays(left: Any, right: Any) -> bool:
     """Return whether two arrays have one type and equal elements."""
     return left.dtype == right.dtype and bool(np.array_equal(left, right))
+
+
+def values_by_path(profile: Profile, metric: str) -> dict[str, Any]:
+    """Return the values of a metric by the names of their path, joined by slashes."""
+    values = profile.column(metric).to_list()
+    return {
+        "/".join(profile.path(row)): value for row, value in enumerate(values) if value is not None
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from capture_fixtures import FakeBackends
@@ -37,17 +38,26 @@ def launch() -> None:
         native.emit_cycles("k", buffer, LAYOUT.attributes(), (("body", None),), 1_000_000_000)
 
 
+def scopes_inside(folder: Path) -> list[dict[str, Any]]:
+    """Record a launch with a timeline; return the slices of it that Chrome's file has."""
+    session = proton.start(str(folder / "x"), data="trace")
+    launch()
+    proton.finalize(session)
+    events: list[dict[str, Any]] = json.loads((folder / "x.chrome_trace").read_text())[
+        "traceEvents"
+    ]
+    return events
+
+
 @pytest.mark.usefixtures("traced")
 def test_a_trace_is_written_beside_the_tree_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROTON_BENCH_NATIVE", "1")
-    session = proton.start(str(tmp_path / "x"), data="trace")
-    launch()
-    proton.finalize(session)
+
+    events = scopes_inside(tmp_path)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.chrome_trace", "x.proton"]
-    events = json.loads((tmp_path / "x.chrome_trace").read_text())["traceEvents"]
     assert [event["name"] for event in events] == ["body", "k CTA0"]
     assert events[0]["dur"] == 0.25
     assert read_profile(tmp_path / "x.proton").inclusive("cycles").max() == 250
@@ -78,10 +88,8 @@ def test_scopes_inside_kernels_alone_have_both_formats_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROTON_BENCH_TRACE_FORMATS", "chrome_trace,perfetto")
-    session = proton.start(str(tmp_path / "x"), data="trace")
-    launch()
-    proton.finalize(session)
+
+    events = scopes_inside(tmp_path)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.chrome_trace", "x.pftrace"]
-    events = json.loads((tmp_path / "x.chrome_trace").read_text())["traceEvents"]
     assert [event["name"] for event in events] == ["body", "k CTA0"]

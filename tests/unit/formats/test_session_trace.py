@@ -9,6 +9,7 @@ import pytest
 from fakes.session_chrome import BASE_NS, event, kernel, launch, step, trace, unfinished
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.profile_view import values_by_path
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats import decode_profile
@@ -23,25 +24,18 @@ def read(events: list[dict[str, Any]], **facts: Any) -> Profile:
     return profile
 
 
-def by_path(profile: Profile, metric: str) -> dict[str, Any]:
-    values = profile.column(metric).to_list()
-    return {
-        "/".join(profile.path(row)): value for row, value in enumerate(values) if value is not None
-    }
-
-
 def test_times_and_counts_stand_on_the_paths_that_events_tell() -> None:
     profile = read(step())
 
-    assert by_path(profile, "time (ns)") == {
+    assert values_by_path(profile, "time (ns)") == {
         "step/aten::mm": 30_000,
         "step/aten::mm/aten::fill": 10_000,
         "step/k": 30_000,
         "step/ncclDevKernel_AllReduce": 20_000,
     }
-    assert set(by_path(profile, "count").values()) == {1}
-    assert by_path(profile, "wall (ns)") == {"step": 90_000}
-    assert by_path(profile, "flops") == {"step": 12.5}
+    assert set(values_by_path(profile, "count").values()) == {1}
+    assert values_by_path(profile, "wall (ns)") == {"step": 90_000}
+    assert values_by_path(profile, "flops") == {"step": 12.5}
     assert profile.dropped == {}
     assert not profile.partial
 
@@ -71,7 +65,7 @@ def test_operators_stand_on_the_cpu_and_kernels_on_the_device_of_their_stream() 
 def test_latencies_and_use_of_devices_are_known() -> None:
     profile = read(step())
 
-    assert by_path(profile, "launch_latency_sum (ns)") == {"step/k": 40_000}
+    assert values_by_path(profile, "launch_latency_sum (ns)") == {"step/k": 40_000}
     (whole,) = (use for use in profile.device_use if use.scope is None)
     assert (whole.busy_ns, whole.waiting_ns, whole.idle_ns) == (50_000, 20_000, 110_000)
 
@@ -79,7 +73,7 @@ def test_latencies_and_use_of_devices_are_known() -> None:
 def test_the_first_kernel_of_a_graph_has_its_latency() -> None:
     events = [*launch(["g"], 0, 5), *kernel(["g", "a"], 10, 5, 5), *kernel(["g", "b"], 20, 5, 5)]
 
-    assert by_path(read(events), "launch_latency_count") == {"g/a": 1}
+    assert values_by_path(read(events), "launch_latency_count") == {"g/a": 1}
 
 
 def test_operators_on_two_threads_do_not_contain_each_other() -> None:
@@ -88,13 +82,13 @@ def test_operators_on_two_threads_do_not_contain_each_other() -> None:
         event("cpu_op", ["b"], 2, 4, tid=1),
     ]
 
-    assert by_path(read(events), "time (ns)") == {"a": 10_000, "b": 4_000}
+    assert values_by_path(read(events), "time (ns)") == {"a": 10_000, "b": 4_000}
 
 
 def test_an_open_scope_is_a_row_without_a_time() -> None:
     profile = read([event("scope", ["a"], 0, 9, open=True), event("scope", ["a", "b"], 0, 5)])
 
-    assert by_path(profile, "wall (ns)") == {"a/b": 5_000}
+    assert values_by_path(profile, "wall (ns)") == {"a/b": 5_000}
 
 
 def test_facts_of_the_process_are_kept() -> None:
@@ -149,7 +143,7 @@ def test_rows_of_graphs_and_scopes_inside_kernels_are_no_rows() -> None:
     inside = event("kernel_scope", ["step", "k", "load"], 0, 5, device=0)
     profile = read([graph, inside, *step()])
 
-    assert by_path(profile, "time (ns)") == by_path(read(step()), "time (ns)")
+    assert values_by_path(profile, "time (ns)") == values_by_path(read(step()), "time (ns)")
     assert profile.dropped == {}
 
 
