@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "context/python_thread_name.h"
 #include "support/fork_locks.h"
 
 namespace proton {
@@ -21,6 +22,7 @@ struct Label {
   pthread_t handle{}; ///< valid until it has ended
   bool has_ended = false;
   char name[16] = {}; ///< what the system has room for; of one that has ended
+  std::string given;  ///< by Python; empty: none
 };
 
 struct ThreadList {
@@ -88,7 +90,7 @@ ThreadState &adopt() {
       list.unused.push_back(list.all.back().get());
     }
     state = list.unused.back();
-    list.labels[list.next_number] = {gettid(), pthread_self()};
+    list.labels[list.next_number] = {.thread_id = gettid(), .handle = pthread_self(), .given = {}};
     state->number = list.next_number++;
     list.unused.pop_back();
   }
@@ -98,6 +100,11 @@ ThreadState &adopt() {
   state->launches.append(mark);
   at_thread_end(state);
   t_state = state;
+  if (std::string name = python_thread_name(); !name.empty()) { // which may ask for this state
+    std::lock_guard lock(list.mutex);
+    if (auto found = list.labels.find(state->number); found != list.labels.end())
+      found->second.given = std::move(name);
+  }
   return *state;
 }
 
@@ -118,6 +125,8 @@ ThreadLabel label_of_thread(uint32_t number) {
   if (found == list.labels.end())
     return {};
   Label &label = found->second;
+  if (!label.given.empty())
+    return {label.thread_id, label.given};
   if (!label.has_ended) // its end would wait for the list
     pthread_getname_np(label.handle, label.name, sizeof(label.name));
   return {label.thread_id, label.name};

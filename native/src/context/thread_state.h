@@ -31,7 +31,7 @@ struct ThreadState {
   uint32_t launching = kNoThread; ///< the reader's: number of the thread whose launches come next
 };
 
-/// A thread as the system knows it.
+/// A thread by the system's number, and Python's name or else the system's.
 struct ThreadLabel {
   int64_t thread_id = 0; ///< 0: unknown
   std::string name;

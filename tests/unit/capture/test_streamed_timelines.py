@@ -107,6 +107,55 @@ def test_each_thread_has_a_row(tmp_path: Path) -> None:
     assert rows["in thread"] != rows["in main"]
 
 
+class Hostile(threading.Thread):
+    """A thread whose attributes are code of the program."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "_name" and threading.current_thread() is self:
+            raise RuntimeError("asked by the profiler")
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("name", ["data loader", "wörker ☃"])
+def test_rows_have_the_names_of_pythons_threads(tmp_path: Path, name: str) -> None:
+    def work() -> None:
+        with proton.scope("in thread"):
+            launch("foo")
+
+    session = proton.start(str(tmp_path / "x"), data="trace")
+    thread = threading.Thread(target=work, name=name)
+    thread.start()
+    thread.join()
+    with proton.scope("in main"):
+        pass
+    proton.finalize(session)
+
+    document = json.loads((tmp_path / "x.chrome_trace").read_text())
+    rows = [event["args"] for event in document["traceEvents"] if event["name"] == "thread_name"]
+    found = {row["thread_name"] for row in rows if "thread_name" in row}
+    assert found == {name, threading.main_thread().name}
+
+
+def test_naming_a_thread_runs_no_code_of_the_program(tmp_path: Path) -> None:
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with proton.scope("in thread"):
+                pass
+        except BaseException as error:  # noqa: BLE001 - it is what must not happen
+            failed.append(error)
+
+    session = proton.start(str(tmp_path / "x"), data="trace")
+    thread = Hostile(target=work)
+    thread.start()
+    thread.join()
+    proton.finalize(session)
+
+    assert failed == []
+    assert len(events(tmp_path / "x.chrome_trace", "scope")) == 1
+
+
 def test_a_scope_that_is_open_across_phases_belongs_to_the_one_in_which_it_ends(
     tmp_path: Path,
 ) -> None:

@@ -1,0 +1,12 @@
+// What Python calls the calling thread.
+#pragma once
+
+#include <string>
+
+namespace proton {
+
+/// The name of its threading.Thread; empty where the thread does not hold the interpreter's lock,
+/// or Python's threading does not know it. Runs no code of the program. Throws std::bad_alloc only.
+std::string python_thread_name();
+
+} // namespace proton
