@@ -93,7 +93,7 @@ def read_event(content: bytes, sequence: Sequence) -> TrackEvent:
     for number, value in read_fields(content):
         if number == _ANNOTATION and isinstance(value, bytes):
             key, told = sequence.annotations.get(value) or _read_annotation(value, sequence)
-            annotations[key] = told
+            annotations.setdefault(key, told)  # a program may call a value like one of ours
         else:
             found.setdefault(number, value)
     return TrackEvent(

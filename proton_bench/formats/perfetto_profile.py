@@ -15,7 +15,6 @@ from proton_bench.formats.perfetto_trace import PerfettoTrace, Slice
 from proton_bench.formats.session_devices import SessionDevices
 from proton_bench.formats.session_timeline import SessionTimeline
 from proton_bench.formats.timeline import Work
-from proton_bench.formats.timeline_slices import told_bytes
 from proton_bench.profile.device import UNNAMED_KIND
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.origin import Origin
@@ -30,8 +29,8 @@ _IGNORED = frozenset(("graph_scope", "program", "kernel_scope"))
 _OPS = {"op": FrameKind.OP, "kernel": FrameKind.KERNEL}
 _WORK = {"kernel": FrameKind.KERNEL, "copy": FrameKind.COPY, "graph": FrameKind.GRAPH}
 _LAUNCH = "launch"
-_STACK, _CORRELATION, _BYTES, _OPEN = "call_stack", "correlation", "bytes", "open"
-_OF_EVENTS = frozenset((_STACK, _CORRELATION, _BYTES, _OPEN, "stream"))
+_STACK, _CORRELATION, _OPEN = "call_stack", "correlation", "open"
+_OF_EVENTS = frozenset((_CORRELATION, _OPEN))  # unless they are texts, which a program told
 # What packets hold that tell of a session.
 SESSION_MARK = b"proton_bench: "
 START_OF_SESSION, _END = "proton_bench: start of session", "proton_bench: end of session"
@@ -132,8 +131,8 @@ class PerfettoReader:
             is_open = found.annotations.get(_OPEN) is True
             kind = _SCOPES.get(found.category, FrameKind.SCOPE)
             session.add_scope(number, kind, None if is_open else found.end_ns - found.start_ns)
-            if len(found.annotations) > 1:  # more than the call path
-                told = {k: v for k, v in found.annotations.items() if k not in _OF_EVENTS}
+            told = _told_metrics(found)
+            if told:
                 session.add_metrics(number, told)
 
     def _add_work(self, found: Slice, path: tuple[str, ...], device: int) -> None:
@@ -147,8 +146,8 @@ class PerfettoReader:
                 start_ns=found.start_ns,
                 duration_ns=found.end_ns - found.start_ns,
                 device=device,
-                moved_bytes=told_bytes(found.annotations),
             ),
+            _told_metrics(found),
         )
 
     def _path(self, told: Any) -> tuple[str, ...] | None:
@@ -193,9 +192,9 @@ class PerfettoReader:
         # Columns hold 62 bits; the first byte of a launch's number is the last one of its flow.
         return (found.flow ^ found.flow >> _BITS) & _MOST
 
-    def _number(self, annotations: dict[str, Any], key: str, default: int = 0) -> int:
+    def _number(self, annotations: dict[str, Any], key: str) -> int:
         found = annotations.get(key)
-        return found if type(found) is int and found in _INT64 else default
+        return found if type(found) is int and found in _INT64 else 0
 
     def _told_of_process(self, event: TrackEvent) -> dict[str, Any]:
         """Return the facts of a process, from its track where its session does not tell them."""
@@ -275,6 +274,18 @@ class PerfettoReader:
         if len(facts) > 1 and gaps.present:
             found["ranks"] = gaps.to_plain()
         return found
+
+
+def _told_metrics(found: Slice) -> dict[str, Any]:
+    """Return what the program told of a slice."""
+    told = found.annotations
+    if len(told) == 1:  # its call path, as of nearly all
+        return {}
+    return {
+        key: value
+        for key, value in told.items()
+        if key != _STACK and (isinstance(value, str) or key not in _OF_EVENTS)
+    }
 
 
 def _is_line(track: Track) -> bool:

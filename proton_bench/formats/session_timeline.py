@@ -17,7 +17,7 @@ from proton_bench.formats.path_tree import COUNT, TIME, WALL, PathTree, Reading
 from proton_bench.formats.timeline import MAX_NS, Columns, Timeline, Work
 from proton_bench.formats.told_metrics import ToldMetrics
 from proton_bench.profile.device import Device
-from proton_bench.profile.frame import ROOT_NAME, FrameKind
+from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation
 from proton_bench.profile.profile import Profile
 
@@ -53,15 +53,15 @@ class SessionTimeline:
         self._walls: dict[int, int] = {}
         self._metrics = PathTree()  # of paths instead of rows
         self._told = ToldMetrics(self._metrics, source)
+        self._work_metrics = PathTree()  # of kinds of work instead of rows
+        self._told_of_work = ToldMetrics(self._work_metrics, source)
+        self._work_kinds: dict[tuple[int, int, FrameKind, int], int] = {}
         self._ops = Columns(thread="i", start="q", end="q", path="i")
         self._parents = array("i")  # paths above the work of the timeline
 
     def path(self, names: Sequence[str]) -> int:
-        """Return the number of a call path, with or without the root at its start."""
-        if type(names) is tuple:  # without the root, from readers that keep them
-            key = names
-        else:
-            key = tuple(names[1:] if names[:1] == [ROOT_NAME] else names)
+        """Return the number of a call path below the root."""
+        key = tuple(names)
         found = self._paths.get(key)
         if found is None:
             for depth in range(1, len(key) + 1):
@@ -97,16 +97,23 @@ class SessionTimeline:
         self._kinds.setdefault(path, kind)
         self._ops.add(thread, start_ns, end_ns, path)
 
-    def add_work(self, names: Sequence[str], work: Work) -> None:
+    def add_work(self, names: Sequence[str], work: Work, metrics: Any = None) -> None:
         """Add what ran on a device.
 
         Args:
             names: Its call path, itself last.
             work: The rest; its name is not looked at.
+            metrics: What is told of it; see `ToldMetrics.add`.
         """
         name = self.timeline.tree.strings.index(names[-1] if names else "")
-        if self.timeline.add_work(work, name):
-            self._parents.append(self.path(names[:-1]))
+        if not self.timeline.add_work(work, name):
+            return
+        parent = self.path(names[:-1])
+        self._parents.append(parent)
+        if metrics:
+            key = (parent, name, work.kind, work.device)
+            number = self._work_kinds.setdefault(key, len(self._work_kinds))
+            self._told_of_work.add(number, metrics)
 
     def profile(self, devices: Mapping[int, Device], host_device: int) -> Profile:
         """Return the profile of all that was added.
@@ -127,6 +134,7 @@ class SessionTimeline:
         work = place_work(
             timeline, np.zeros_like(launches), told_parents=nothing if parents is None else parents
         )
+        self._add_work_values(rows)
         profile = timeline.tree.build(self.reading, devices)
         return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)
 
@@ -154,11 +162,7 @@ class SessionTimeline:
             tree.declare(WALL, Aggregation.EXCLUSIVE)
         for path, wall_ns in self._walls.items():
             tree.add(int(rows[path]), WALL, wall_ns)
-        for metric, aggregation, cells in self._metrics.cells():
-            if aggregation is not None:
-                tree.declare(metric, aggregation)
-            for path, value in cells.items():
-                tree.put(int(rows[path]), metric, value)
+        _add_told(tree, self._metrics, rows.tolist())
         if not len(self._ops):
             return
         paths = self._ops["path"].astype(np.int64)
@@ -168,6 +172,14 @@ class SessionTimeline:
         for path in np.flatnonzero(counts).tolist():
             tree.add(int(rows[path]), TIME, int(times[path]))
             tree.add(int(rows[path]), COUNT, int(counts[path]))
+
+    def _add_work_values(self, rows: npt.NDArray[np.int64]) -> None:
+        tree = self.timeline.tree
+        places = [
+            tree.row(int(rows[parent]), name, kind, device=device)
+            for parent, name, kind, device in self._work_kinds
+        ]
+        _add_told(tree, self._work_metrics, places)
 
     def _own_times(self) -> npt.NDArray[np.int64]:
         """Return of each operator its length less that of those right inside of it."""
@@ -189,3 +201,14 @@ class SessionTimeline:
                     own[open_ops[-1][1]] -= until - since
                 open_ops.append((until, op))
         return np.maximum(own, 0)
+
+
+def _add_told(tree: PathTree, told: PathTree, rows: Sequence[int]) -> None:
+    """Add what events told to rows; a number adds to what the row has, as while recording."""
+    for metric, aggregation, cells in told.cells():
+        if aggregation is not None:
+            tree.declare(metric, aggregation)
+        is_sum = aggregation is not None and aggregation is not Aggregation.PROPERTY
+        for place, value in cells.items():
+            add = tree.add if is_sum and isinstance(value, int | float) else tree.put
+            add(rows[place], metric, value)

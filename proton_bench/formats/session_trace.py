@@ -10,7 +10,6 @@ from proton_bench.formats.base import corrupt
 from proton_bench.formats.session_devices import SessionDevices
 from proton_bench.formats.session_timeline import SessionTimeline
 from proton_bench.formats.timeline import Work
-from proton_bench.formats.timeline_slices import told_bytes
 from proton_bench.formats.trace_event import TraceEvent, TraceHead, nanoseconds
 from proton_bench.profile.device import UNNAMED_KIND
 from proton_bench.profile.frame import ROOT_NAME, FrameKind
@@ -146,7 +145,6 @@ class SessionTraceReader:
             self._session.reading.drop("device work of an unknown category: left out")
             return
         arguments = event.arguments
-        moved = self._integer(arguments.bytes, "bytes", _INT64)
         self._session.add_work(
             path,
             Work(
@@ -157,8 +155,8 @@ class SessionTraceReader:
                 start_ns=start,
                 duration_ns=duration,
                 device=self._devices.number(event.pid, UNNAMED_KIND, arguments.device),
-                moved_bytes=told_bytes(arguments.metrics, moved),
             ),
+            arguments.metrics,
         )
 
     def _path(self, stack: Any) -> list[str]:

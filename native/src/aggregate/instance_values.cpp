@@ -1,6 +1,10 @@
 #include "aggregate/instance_values.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <sstream>
 #include <type_traits>
 
@@ -43,6 +47,23 @@ std::string shown_name(const UserMetric &metric) {
   return metric.name + " (" + aggregation_text(metric.aggregation) + ")";
 }
 
+/// The text if it stands for this very number, else as many digits as that takes.
+std::string exact_text(double value, std::string text) {
+  if (std::strtod(text.c_str(), nullptr) == value || !std::isfinite(value))
+    return text;
+  std::array<char, 32> digits{};
+  auto [end, error] = std::to_chars(digits.begin(), digits.end(), value);
+  return {digits.data(), end};
+}
+
+std::string element_text(int64_t value) { return std::to_string(value); }
+
+std::string element_text(double value) {
+  std::ostringstream text;
+  text << value;
+  return exact_text(value, text.str());
+}
+
 EventValues texts(const std::vector<UserMetric> &metrics) {
   EventValues values;
   for (const UserMetric &metric : metrics)
@@ -55,14 +76,16 @@ EventValues texts(const std::vector<UserMetric> &metrics) {
 std::string metric_text(const MetricValue &value) {
   return std::visit(
       [](const auto &each) -> std::string {
-        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(each)>>) {
+        using Value = std::decay_t<decltype(each)>;
+        if constexpr (std::is_floating_point_v<Value>) {
+          return exact_text(each, std::to_string(each));
+        } else if constexpr (std::is_integral_v<Value>) {
           return std::to_string(each);
         } else {
-          std::ostringstream text;
+          std::string text = "[";
           for (size_t i = 0; i < each.size(); ++i)
-            text << (i == 0 ? "[" : ",") << each[i];
-          text << (each.empty() ? "[]" : "]");
-          return text.str();
+            text += (i == 0 ? "" : ",") + element_text(each[i]);
+          return text + "]";
         }
       },
       value);

@@ -54,7 +54,8 @@ private:
   std::unordered_map<uint64_t, std::vector<Given>> given_; ///< each in order of time
 };
 
-/// As upstream writes values: six digits after the point, lists as `[1,2]`.
+/// As upstream writes values: six digits after the point, lists as `[1,2]`. A number that this
+/// would change has as many digits as it takes.
 std::string metric_text(const MetricValue &value);
 
 } // namespace proton

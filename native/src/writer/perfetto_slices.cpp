@@ -116,6 +116,12 @@ const std::string &PerfettoSlices::node_fields(const HeldEvent &held, uint32_t n
 
 void PerfettoSlices::add_annotations(const HeldEvent &held) {
   ProtoBytes proto(more_);
+  if (held.event.is_open) {
+    size_t annotation = proto.open(kAnnotation);
+    proto.count(kKeyId, open_key_);
+    proto.count(kBool, 1);
+    proto.close(annotation);
+  }
   if (held.values != nullptr) {
     std::string scratch;
     for (const auto &[key, text] : held.values->values) {
@@ -124,12 +130,6 @@ void PerfettoSlices::add_annotations(const HeldEvent &held) {
       proto.text(kText, valid_utf8(text, scratch));
       proto.close(annotation);
     }
-  }
-  if (held.event.is_open) {
-    size_t annotation = proto.open(kAnnotation);
-    proto.count(kKeyId, open_key_);
-    proto.count(kBool, 1);
-    proto.close(annotation);
   }
 }
 

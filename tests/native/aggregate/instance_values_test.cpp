@@ -53,6 +53,14 @@ TEST(texts_are_those_of_upstream) {
   CHECK_EQ(metric_text(std::vector<double>{}), "[]");
 }
 
+TEST(texts_stand_for_the_very_number) {
+  CHECK_EQ(metric_text(1e-9), "1e-09");
+  CHECK_EQ(metric_text(1.0 / 3), "0.3333333333333333");
+  CHECK_EQ(metric_text(1e22), "10000000000000000000000.000000");
+  CHECK_EQ(metric_text(std::vector<double>{1000001.5, 1e22, -0.1}), "[1000001.5,1e+22,-0.1]");
+  CHECK_EQ(metric_text(std::vector<int64_t>{INT64_MAX}), "[9223372036854775807]");
+}
+
 TEST(values_are_of_the_instance_in_which_they_were_added) {
   TimelineSession session;
   for (int64_t turn : {1, 2, 3}) {

@@ -204,6 +204,22 @@ def test_doubles_negative_and_nested_annotations_are_read() -> None:
     assert "deep" not in profile.columns
 
 
+def test_values_may_be_called_like_what_events_tell() -> None:
+    trace = SessionTrace()
+    names = {"bytes": "7", "stream": "2", "open": "1", "correlation": "3", "call_stack": "4"}
+    trace.slice(trace.thread(), 0, 9, ["a"], "metric", **names)
+    trace.slice(trace.stream(), 20, 29, ["a", "k"], "kernel", flops="2.500000", bytes="100")
+    trace.slice(trace.stream(), 30, 39, ["a", "<memcpy>"], "copy", bytes="4096")
+
+    profile = read(trace.finish())
+
+    assert by_path(profile, "bytes") == {"a": 7, "a/k": 100, "a/<memcpy>": 4096}
+    assert by_path(profile, "flops") == {"a/k": 2.5}
+    for name in ("stream", "open", "correlation"):
+        assert by_path(profile, name) == {"a": int(names[name])}
+    assert by_path(profile, "wall (ns)") == {"a": 9}
+
+
 def test_files_are_known_by_their_content(tmp_path: Path) -> None:
     file = tmp_path / "trace.bin"
     file.write_bytes(recorded().finish())

@@ -85,6 +85,31 @@ def test_operators_on_two_threads_do_not_contain_each_other() -> None:
     assert values_by_path(read(events), "time (ns)") == {"a": 10_000, "b": 4_000}
 
 
+def test_values_of_kernels_and_copies_stand_on_their_rows() -> None:
+    told = {"flops": "2.500000", "bytes": "7", "time (ns)": "1"}
+    work = [event("kernel", ["a", "k"], n, 3, device=0, metrics=told) for n in (0, 5)]
+    copies = [
+        event("gpu_memcpy", ["a", "<memcpy>"], n, 1, device=device, metrics={"bytes": "4096"})
+        for n, device in ((9, 0), (10, 1))
+    ]
+    profile = read([*work, *copies])
+
+    assert by_path(profile, "flops") == {"a/k": 5.0}
+    assert by_path(profile, "time (ns)")["a/k"] == 6_002
+    moved = profile.column("bytes").to_list()
+    assert [profile.name(row) for row in range(len(profile))] == [
+        "ROOT", "a", "k", "<memcpy>", "<memcpy>",
+    ]  # fmt: skip
+    assert moved == [None, None, 14, 4096, 4096]
+
+
+def test_a_scope_may_be_called_like_the_root() -> None:
+    profile = read([event("scope", ["ROOT"], 0, 9), *kernel(["ROOT", "k"], 3, 5, 1)])
+
+    assert by_path(profile, "wall (ns)") == {"ROOT": 9_000}
+    assert by_path(profile, "time (ns)") == {"ROOT/k": 5_000}
+
+
 def test_an_open_scope_is_a_row_without_a_time() -> None:
     profile = read([event("scope", ["a"], 0, 9, open=True), event("scope", ["a", "b"], 0, 5)])
 
@@ -172,7 +197,7 @@ def test_what_has_no_place_is_counted() -> None:
         ({"call_stack": [1]}, "call_stack"),
         ({"call_stack": ["a"], "device": "0"}, "device"),
         ({"call_stack": ["a"], "device": 0, "correlation": -1}, "correlation"),
-        ({"call_stack": ["a"], "device": 0, "bytes": 2**70}, "bytes"),
+        ({"call_stack": ["a"], "device": 0, "metrics": [7]}, "metrics"),
     ],
 )
 def test_fields_that_cannot_be_are_errors(args: dict[str, Any], problem: str) -> None:
