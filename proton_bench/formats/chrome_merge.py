@@ -20,7 +20,7 @@ from proton_bench.formats.session_trace import (
     is_unfinished,
     process_facts,
 )
-from proton_bench.formats.trace_event import TraceHead
+from proton_bench.formats.trace_event import TraceHead, nanoseconds
 from proton_bench.formats.trace_inputs import TraceInput
 from proton_bench.formats.trace_split import Batch, split_trace
 from proton_bench.profile.origin import Origin, is_partial_name
@@ -39,6 +39,7 @@ _INT53 = range(2**53)
 _Event = dict[str, msgspec.Raw]
 _decode_events = msgspec.json.Decoder(list[_Event]).decode
 _decode_any = msgspec.json.Decoder().decode
+_decode_time = msgspec.json.Decoder(float).decode
 _encode = msgspec.json.encode
 
 
@@ -158,9 +159,8 @@ class _Merger:
     def _shift(self, event: _Event, source: str, shift_us: float) -> None:
         if "ts" not in event:
             return
-        told = _decode_any(event["ts"])
-        if not isinstance(told, int | float):
-            raise corrupt(source, "the time of an event is no number")
+        told = decoded(lambda: _decode_time(event["ts"]), source)
+        nanoseconds(told, source)  # is one that 64 bits hold
         event["ts"] = msgspec.Raw(_encode(round(told + shift_us, _DECIMALS)))
 
     def _renumber(self, event: _Event, process: object, offset: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class DeviceWork:
     is_timed: Mask
     is_waiting: Mask
 
-    def take(self, places: npt.NDArray[Any]) -> DeviceWork:
+    def take(self, places: npt.NDArray[Any] | slice) -> DeviceWork:
         """Return these elements, in this order."""
         names = ("device", "scope", "start", "end", "called", "is_timed", "is_waiting")
         return DeviceWork(*(getattr(self, name)[places] for name in names))
@@ -86,8 +87,10 @@ def device_uses(work: DeviceWork, scopes: Sequence[str]) -> Iterator[DeviceUse]:
     called = np.where(is_called, work.called, UNCALLED)
     work = replace(work, called=called, is_timed=work.is_timed & is_called)
     ordered = work.take(np.lexsort((-work.end, work.start, work.device)))
-    for device in np.unique(ordered.device).tolist():
-        yield from _uses_of(ordered.take(ordered.device == device), device, scopes)
+    first = np.flatnonzero(np.diff(ordered.device, prepend=-1))
+    for start, stop in pairwise([*first.tolist(), len(ordered.device)]):
+        part = ordered.take(slice(start, stop))
+        yield from _uses_of(part, int(part.device[0]), scopes)
 
 
 def _uses_of(work: DeviceWork, device: int, scopes: Sequence[str]) -> Iterator[DeviceUse]:

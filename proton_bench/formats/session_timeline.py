@@ -48,7 +48,8 @@ class SessionTimeline:
     def __init__(self, source: str) -> None:
         self.reading = Reading(source)
         self.timeline = Timeline(self.reading)
-        self._paths: dict[_Path, int] = {(): 0}
+        self._paths: dict[_Path, int] = {}  # those that were asked for
+        self._frames: dict[tuple[int, str], int] = {}  # each by the path above and its name
         self._kinds: dict[int, FrameKind] = {}
         self._walls: dict[int, int] = {}
         self._metrics = PathTree()  # of paths instead of rows
@@ -64,9 +65,11 @@ class SessionTimeline:
         key = tuple(names)
         found = self._paths.get(key)
         if found is None:
-            for depth in range(1, len(key) + 1):
-                found = self._paths.setdefault(key[:depth], len(self._paths))
-        return found or 0
+            found = 0
+            for name in key:
+                found = self._frames.setdefault((found, name), len(self._frames) + 1)
+            self._paths[key] = found
+        return found
 
     def add_scope(self, path: int, kind: FrameKind, duration_ns: int | None) -> None:
         """Add a scope of a host thread.
@@ -140,18 +143,15 @@ class SessionTimeline:
 
     def _rows(self, host_device: int) -> npt.NDArray[np.int64]:
         """Add the rows of all paths but those of work, and return the row of each."""
-        rows = np.zeros(len(self._paths), dtype=np.int64)
+        rows = np.zeros(len(self._frames) + 1, dtype=np.int64)
         tree = self.timeline.tree
-        for path, number in self._paths.items():
-            if not path:
-                continue
-            parent = int(rows[self._paths[path[:-1]]])
+        for (parent, name), number in self._frames.items():
             kind = self._kinds.get(number)
             is_op = kind in (FrameKind.OP, FrameKind.KERNEL)
             rows[number] = tree.row(
-                parent,
-                tree.strings.index(path[-1]),
-                guessed_kind(path[-1]) if kind is None else kind,
+                int(rows[parent]),
+                tree.strings.index(name),
+                guessed_kind(name) if kind is None else kind,
                 device=host_device if is_op else -1,
             )
         return rows

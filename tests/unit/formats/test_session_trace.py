@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -108,6 +109,19 @@ def test_a_scope_may_be_called_like_the_root() -> None:
 
     assert by_path(profile, "wall (ns)") == {"ROOT": 9_000}
     assert by_path(profile, "time (ns)") == {"ROOT/k": 5_000}
+
+
+def test_deep_paths_take_no_more_memory_than_they_are_long() -> None:
+    path = [f"level {number}" for number in range(4000)]
+    content = trace([event("scope", path, 0, 9), *kernel([*path, "k"], 3, 5, 1)])
+
+    tracemalloc.start()
+    profile = decode_profile(content, NAME)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert len(profile) == 4002
+    assert peak < 30_000_000
 
 
 def test_an_open_scope_is_a_row_without_a_time() -> None:

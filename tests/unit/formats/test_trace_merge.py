@@ -179,6 +179,8 @@ def test_timelines_of_two_tools_are_refused(tmp_path: Path) -> None:
         b"{",
         b'{"baseTimeNanoseconds":1,"traceEvents":[{"ts":1}',
         b'{"baseTimeNanoseconds":1,"traceEvents":[{"ts":"x"}]}',
+        b'{"baseTimeNanoseconds":1,"traceEvents":[{"ts":1' + b"0" * 400 + b"}]}",
+        b'{"baseTimeNanoseconds":1,"traceEvents":[{"ts":1e300}]}',
         b'{"baseTimeNanoseconds":1,"traceEvents":[3]}',
         b'{"baseTimeNanoseconds":1,"traceEvents":[{"pid":[]}]}',
         b"\x1f\x8b\0\0",
