@@ -54,6 +54,7 @@ class FollowedChildren:
         """
         from proton_bench.capture.options import plan_capture
         from proton_bench.capture.output import check_writable
+        from proton_bench.capture.output_format import check_formats
 
         if self._on_stdout:
             raise UsageError(
@@ -65,7 +66,8 @@ class FollowedChildren:
                 "a program is recorded through its Python children: leave --no-children away"
             )
         if self._are_followed:
-            plan_capture(session_options(self._options))
+            plan = plan_capture(session_options(self._options))
+            check_formats(self._options.formats, plan.data, plan.writable_traces)
             check_writable(self._options.name)
 
     def report(self, *, warns: bool = False) -> None:

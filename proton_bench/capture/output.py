@@ -69,11 +69,13 @@ def library_formats(output_format: str, defaults: Sequence[str] = ("hatchet",)) 
     return tuple(formats)
 
 
-def check_writable(path: str) -> None:
+def check_writable(path: str, *, is_written_meanwhile: bool = False) -> None:
     """Try whether a file can be made beside the later output.
 
     Args:
         path: Absolute output path without a suffix, or "-" for stdout.
+        is_written_meanwhile: Timelines or phases are written while the program runs, to files with
+            longer names.
 
     Raises:
         OutputError: The folder is missing or read-only, or the name is too long.
@@ -88,6 +90,8 @@ def check_writable(path: str) -> None:
                 "another file with name=, -n or -o"
             )
     probe = f"{path}.{os.getpid()}.partial"  # about as long as the names that will be written
+    if is_written_meanwhile:
+        probe += ".chrome_trace"
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:

@@ -253,7 +253,7 @@ def open_session(options: SessionOptions) -> Session:
                 session.activate()
                 return session
         plan = plan_capture(options)
-        check_writable(plan.path)
+        check_writable(plan.path, is_written_meanwhile=plan.is_written_meanwhile)
         session = _start(plan)
     _call_plugins("proton_session_started", session=session)
     return session

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from proton_bench.capture.native import native
 from proton_bench.capture.options import CapturePlan
-from proton_bench.capture.output_format import NATIVE_FORMATS
+from proton_bench.capture.output_format import NATIVE_FORMATS, check_formats
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
 
@@ -70,9 +70,10 @@ def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: b
             signal, as its parent expects; else it exits with 128+n.
 
     Raises:
-        UsageError: The interval is no number of seconds.
+        UsageError: The interval is no number of seconds, or the end cannot write a format.
         BackendUnavailableError: The thread cannot be started.
     """
+    check_formats(formats, session.plan.data, session.plan.writable_traces)
     if os.environ.get(_SIGNALS, "").lower() in _FALSE:
         return
     interval_s = _interval_s()

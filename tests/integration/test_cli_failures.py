@@ -99,6 +99,13 @@ def test_a_full_disk_leaves_nothing_half_written(
         (["-k", "nvtx", "x.py"], 2, r"Unsupported hook: 'nvtx'.*triton"),
         (["-n", "{gpu}", "x.py"], 2, r"unknown field \{gpu\}; known: \{rank\}"),
         (["-o", "x.txt", "x.py"], 2, r"end it with \.proton"),
+        (["-o", "x.pftrace", "x.py"], 2, r"perfetto needs a timeline: .*-d trace"),
+        (["-o", "x.pftrace", "ls"], 2, r"perfetto needs a timeline: .*-d trace"),
+        (
+            ["-m", "periodic_flushing", "-d", "trace", "-o", "x.pftrace", "x.py"],
+            2,
+            "perfetto cannot be written at the end",
+        ),
         (["-n", "a", "-o", "b.proton", "x.py"], 2, "exclude each other"),
         (["-z", "x.py"], 2, "No such option: -z.*see `proton run --help`"),
         (["--module", "pkg", "--lr", "3"], 2, "put -- before the options of the module"),

@@ -52,6 +52,14 @@ def test_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
         check_writable(str(tmp_path / ("x" * 250)))
 
 
+def test_names_of_files_that_are_written_meanwhile_are_longer(tmp_path: Path) -> None:
+    path = str(tmp_path / ("x" * 236))
+
+    check_writable(path)
+    with pytest.raises(OutputError, match="too long"):
+        check_writable(path, is_written_meanwhile=True)
+
+
 def test_stdout_needs_no_check() -> None:
     check_writable("-")
 

@@ -17,7 +17,9 @@ NEVER = 10_000  # no session has this number
 
 @pytest.fixture
 def outputs(tmp_path: Path) -> Iterator[SimpleNamespace]:
-    plan = SimpleNamespace(trace_formats=(), is_written_meanwhile=False)
+    plan = SimpleNamespace(
+        data="tree", trace_formats=(), writable_traces=(), is_written_meanwhile=False
+    )
     yield SimpleNamespace(id=NEVER, path=str(tmp_path / "x"), plan=plan)
     release_outputs(NEVER)
 
@@ -37,6 +39,13 @@ def test_the_watch_lasts_as_long_as_there_is_something_to_write(outputs: SimpleN
     release_outputs(outputs.id)
     assert not native.is_watching()
     assert signal.signal is plain
+
+
+def test_a_format_that_the_end_cannot_write_is_refused(outputs: SimpleNamespace) -> None:
+    with pytest.raises(UsageError, match="perfetto needs a timeline"):
+        watch_outputs(outputs, ("perfetto",), ends_by_signal=True)
+
+    assert not native.is_watching()
 
 
 def test_handlers_are_installed_and_returned_as_usual(outputs: SimpleNamespace) -> None:
