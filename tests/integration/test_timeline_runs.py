@@ -204,6 +204,32 @@ def test_a_forked_child_adds_nothing(
     assert names(tmp_path / "x.chrome_trace") == {"before", "after"}
 
 
+@pytest.mark.parametrize(
+    ("ends_by", "code"), [("pass", 0), ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM)]
+)
+def test_a_program_may_close_descriptors_that_it_does_not_know(
+    tmp_path: Path, proton: Run, script: Callable[[str], str], ends_by: str, code: int
+) -> None:
+    closing = f"""
+        import os, signal
+        import proton_bench as proton
+        for name in ("before", "after"):
+            for number in range(20_000):  # more than is kept until it is written
+                with proton.scope(name):
+                    pass
+            os.closerange(3, 64)
+            others = [os.open(f"{{number}}.other", os.O_RDWR | os.O_CREAT) for number in range(9)]
+        {ends_by}
+    """
+    done = proton("-b", "cpu", "-d", "trace", "-n", "x", script(closing))
+
+    assert done.returncode == code, done.stderr
+    assert all(path.read_bytes() == b"" for path in tmp_path.glob("*.other"))
+    if code == 0:
+        assert names(tmp_path / "x.chrome_trace") == {"before", "after"}
+        assert {"x.proton", "x.chrome_trace", "x.pftrace"} <= written(tmp_path)
+
+
 def test_a_full_disk_is_said_once_and_ends_neither_run_nor_profile(
     tmp_path: Path, proton: Run, script: Callable[[str], str]
 ) -> None:

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <new>
 
+#include "support/file_identity.h"
+
 namespace proton {
 namespace {
 
@@ -33,6 +35,7 @@ struct Chain {
 
 std::array<Chain, kSignals.size()> g_chains;
 std::atomic<int> g_descriptor{-1};
+FileIdentity g_pipe; ///< of the descriptor
 std::atomic<pid_t> g_process{0};
 std::atomic<uint32_t> g_asked{0};
 std::atomic<uint32_t> g_answered{0};
@@ -77,10 +80,16 @@ void on_signal(int number, siginfo_t *facts, void *context) noexcept {
   if (is_ours) {
     uint32_t ticket = g_asked.fetch_add(1, std::memory_order_acq_rel);
     auto byte = static_cast<unsigned char>(number);
-    bool told = write(g_descriptor.load(std::memory_order_relaxed), &byte, 1) == 1;
+    int descriptor = g_descriptor.load(std::memory_order_relaxed);
+    bool is_pipe = g_pipe.is_of(descriptor);
+    bool told = is_pipe && write(descriptor, &byte, 1) == 1;
     if (!told)
-      signal_answered(); // nobody will: keep the count right
-    else if (is_handled && number != SIGINT)
+      signal_answered();           // nobody will: keep the count right
+    if (!is_pipe && !is_handled) { // the program closed it: what it would be without us
+      signal(number, SIG_DFL);
+      raise(number);
+    }
+    if (told && is_handled && number != SIGINT)
       wait_for_answer(ticket, kHandlerSteps);
   } else if (!is_handled) {
     signal(number, SIG_DFL);
@@ -159,6 +168,7 @@ const char *signal_name(int number) noexcept {
 void install_signal_chain(int descriptor) noexcept {
   g_process.store(getpid(), std::memory_order_relaxed);
   g_answered.store(g_asked.load());
+  g_pipe = FileIdentity::of(descriptor);
   g_descriptor.store(descriptor, std::memory_order_release);
   renew_signal_chain();
 }

@@ -18,6 +18,7 @@
 #include "session/stderr_line.h"
 #include "support/clock.h"
 #include "support/error.h"
+#include "support/file_identity.h"
 
 namespace proton {
 namespace {
@@ -29,12 +30,15 @@ constexpr int64_t kInterruptPatience_ns = 2'000 * kMillisecond_ns;
 constexpr int64_t kSecondInterrupt_ns = 500 * kMillisecond_ns;
 constexpr int kExitBase = 128;
 constexpr char kStop = 0; // no signal has this number
+/// How often to look whether to stop, once the program has closed our pipe.
+constexpr int kWithoutPipe_ms = 100;
 
 struct Watch {
   WatchOptions options;
   pthread_t thread{};
   int read_end = -1;
   int write_end = -1;
+  FileIdentity pipe; ///< of both ends
   bool has_told_error = false;
 };
 
@@ -47,6 +51,7 @@ struct Interrupt {
 
 Watch g_watch;
 std::atomic<bool> g_is_watching{false};
+std::atomic<bool> g_is_stopping{false};
 std::atomic<bool> g_interrupt_is_default{true};
 std::atomic<bool> g_interrupt_taken{false};
 std::atomic<bool> g_flushed{false};
@@ -193,10 +198,19 @@ int timeout_ms(int64_t due_ns, const Interrupt &interrupt) {
 
 // Returns false when the thread is to end.
 bool serve(int64_t &due_ns, Interrupt &interrupt) {
-  pollfd ready{g_watch.read_end, POLLIN, 0};
-  poll(&ready, 1, timeout_ms(due_ns, interrupt));
+  int wait_ms = timeout_ms(due_ns, interrupt);
   std::array<char, 16> bytes{};
-  ssize_t count = read(g_watch.read_end, bytes.data(), bytes.size());
+  ssize_t count = 0;
+  if (g_watch.pipe.is_of(g_watch.read_end)) {
+    pollfd ready{g_watch.read_end, POLLIN, 0};
+    poll(&ready, 1, wait_ms);
+    if (g_watch.pipe.is_of(g_watch.read_end)) // else what is there to read is the program's
+      count = read(g_watch.read_end, bytes.data(), bytes.size());
+  } else if (g_is_stopping.load(std::memory_order_acquire)) {
+    return false;
+  } else {
+    poll(nullptr, 0, wait_ms < 0 ? kWithoutPipe_ms : std::min(wait_ms, kWithoutPipe_ms));
+  }
   for (ssize_t i = 0; i < count; ++i) {
     if (bytes[static_cast<size_t>(i)] == kStop)
       return false;
@@ -225,8 +239,9 @@ void *run(void *) noexcept {
 }
 
 void close_pipe() noexcept {
-  close(g_watch.read_end);
-  close(g_watch.write_end);
+  for (int end : {g_watch.read_end, g_watch.write_end})
+    if (g_watch.pipe.is_of(end))
+      close(end);
 }
 
 [[noreturn]] void fail(const char *what, int code) {
@@ -245,7 +260,8 @@ void start_watch(const WatchOptions &options) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
     fail("no pipe", errno);
-  g_watch = Watch{options, {}, ends[0], ends[1], false};
+  g_watch = Watch{options, {}, ends[0], ends[1], FileIdentity::of(ends[0]), false};
+  g_is_stopping.store(false, std::memory_order_release);
   if (!start_thread(g_watch.thread, run, nullptr)) {
     close_pipe();
     fail("no thread", EAGAIN);
@@ -259,14 +275,17 @@ void stop_watch() {
     return;
   // The thread still answers what was told before; what comes until our handlers are gone is sent
   // anew.
-  while (write(g_watch.write_end, &kStop, 1) != 1) // full: the thread is about to read
+  g_is_stopping.store(true, std::memory_order_release);
+  while (g_watch.pipe.is_of(g_watch.write_end) &&
+         write(g_watch.write_end, &kStop, 1) != 1) // full: the thread is about to read
     poll(nullptr, 0, 1);
   pthread_join(g_watch.thread, nullptr);
   std::array<bool, NSIG> handled{};
   for (int number : watched_signals())
     handled[static_cast<size_t>(number)] = is_handled_by_process(number);
   remove_signal_chain();
-  for (char byte = 0; read(g_watch.read_end, &byte, 1) == 1;)
+  bool is_open = g_watch.pipe.is_of(g_watch.read_end);
+  for (char byte = 0; is_open && read(g_watch.read_end, &byte, 1) == 1;)
     if (byte != kStop && !handled[static_cast<size_t>(byte)])
       kill(getpid(), byte);
   close_pipe();

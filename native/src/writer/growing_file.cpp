@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "writer/output_file.h"
@@ -105,23 +106,40 @@ GrowingFile::GrowingFile(std::string path) : path_(std::move(path)) {
     target = find_target(path_);
   if (path_ == kStdout || target.is_device) {
     descriptor_ = open_spool();
+    identity_ = FileIdentity::of(descriptor_);
     return;
   }
   file_ = target.file;
   partial_ = partial_path(file_);
   descriptor_ = open_locked(partial_);
-  if (descriptor_ >= 0)
-    return;
-  partial_ = with_process(partial_);
-  descriptor_ = open(partial_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  if (descriptor_ < 0) {
+    partial_ = with_process(partial_);
+    descriptor_ = open(partial_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  }
   if (descriptor_ < 0)
     refuse_output(partial_, errno);
+  identity_ = FileIdentity::of(descriptor_);
+}
+
+// Programs that close all descriptors close ours too, and the next file gets its number.
+void GrowingFile::reopen() {
+  if (has_descriptor())
+    return;
+  descriptor_ = is_spool() ? -1 : open(partial_.c_str(), O_RDWR | O_CLOEXEC);
+  if (has_descriptor())
+    return;
+  int code = descriptor_ < 0 ? EBADF : ESTALE;
+  if (descriptor_ >= 0)
+    ::close(std::exchange(descriptor_, -1));
+  discard();
+  refuse_output(path_, code);
 }
 
 void GrowingFile::append(std::string_view bytes, std::string_view tail) {
   if (is_over_)
     return;
   SignalShield shield;
+  reopen();
   // What stands in place of the older tail is written last. So the file begins with the older
   // whole one, with something behind it, when the process is killed in the middle.
   std::string_view first = bytes.substr(0, bytes.size() >= tail_size_ ? tail_size_ : 0);
@@ -144,7 +162,7 @@ void GrowingFile::close() {
   if (is_over_ || is_spool() || descriptor_ < 0)
     return;
   // Network file systems report a full disk only here.
-  int code = ::close(descriptor_) != 0 && errno != EINTR ? errno : 0;
+  int code = has_descriptor() && ::close(descriptor_) != 0 && errno != EINTR ? errno : 0;
   descriptor_ = -1;
   if (code != 0) {
     discard();
@@ -216,7 +234,7 @@ void GrowingFile::copy_to(int descriptor) {
 }
 
 void GrowingFile::discard() noexcept {
-  if (descriptor_ >= 0)
+  if (has_descriptor())
     ::close(descriptor_);
   descriptor_ = -1;
   if (!is_over_ && !is_spool())

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "support/file_identity.h"
+
 namespace proton {
 
 /// Stands beside its path under its partial name; an older file at the path stays untouched until
@@ -39,12 +41,16 @@ public:
 
 private:
   bool is_spool() const { return partial_.empty(); }
+  /// Not so where the program closed it.
+  bool has_descriptor() const noexcept { return identity_.is_of(descriptor_); }
+  void reopen();
   void copy_to(int descriptor);
 
   std::string path_;    ///< as it was given
   std::string file_;    ///< the same behind links
   std::string partial_; ///< empty: it has no name
   int descriptor_ = -1;
+  FileIdentity identity_; ///< of what it was opened for
   uint64_t size_ = 0;
   uint64_t tail_size_ = 0;
   bool is_over_ = false; ///< published, discarded or handed over

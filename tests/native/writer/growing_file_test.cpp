@@ -181,6 +181,31 @@ TEST(bytes_for_standard_output_are_handed_over_without_a_name) {
   close(descriptor);
 }
 
+TEST(a_program_that_closes_all_descriptors_does_no_harm) {
+  ScratchFolder folder;
+  int ours = open("/dev/null", O_RDONLY); // the number that the file will have
+  close(ours);
+  GrowingFile file(folder.file("x.trace"));
+  file.append("[1", "]");
+  close(ours);
+  int others = open(folder.file("others").c_str(), O_RDWR | O_CREAT, 0600);
+  CHECK_EQ(others, ours);
+  file.append(",2", "]");
+  file.publish();
+  CHECK_EQ(folder.content("x.trace"), "[1,2]");
+  CHECK_EQ(folder.content("others"), "");
+  CHECK_EQ(close(others), 0); // nobody else has
+}
+
+TEST(a_file_without_a_name_is_lost_with_its_descriptor) {
+  int ours = open("/dev/null", O_RDONLY);
+  close(ours);
+  GrowingFile file("-");
+  file.append("[1", "]");
+  close(ours);
+  CHECK(contains(refusal([&] { file.append(",2", "]"); }), "cannot write"));
+}
+
 TEST(what_cannot_be_opened_is_refused_with_what_to_do) {
   ScratchFolder folder;
   mkdir(folder.file("folder.trace").c_str(), 0777);
