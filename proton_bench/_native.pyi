@@ -278,14 +278,17 @@ class InstrumentationRuntime:
     @property
     def launch_exit(self) -> Callable[[Any], None]: ...
 
-# "folder/file:line@function" of instructions, "" for those without a line; needs no GPU
+# the PTX that a cubin was made of: before Triton 3.9 it alone tells what was inlined
+def note_ptx(image: bytes, ptx: str, /) -> None: ...
+# for each instruction "folder/file:line@function" of its line and, before it, of those that it was
+# inlined into; [] for those without a line; needs no GPU
 def source_lines(
     candidates: Sequence[tuple[str, str, bool]],
     image: bytes,
     function: str,
     offsets: Sequence[int],
     /,
-) -> list[str]: ...
+) -> list[list[str]]: ...
 def loaded_build_id(file_name: str, /) -> str: ...
 def probe_torch(
     run: Callable[[], object], /

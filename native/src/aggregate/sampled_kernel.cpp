@@ -17,11 +17,12 @@ void add_number(CallPathTree &tree, const char *name, NodeIndex node, uint64_t v
                   static_cast<int64_t>(value));
 }
 
-/// The node that a line's samples go to.
+/// The node that a line's samples go to: below the lines that it was inlined into.
 NodeIndex line_node(const SampledLeaf &leaf, const PcLine &line) {
-  if (!line.name)
-    return leaf.node;
-  return leaf.tree->child(leaf.node, Name(line.name), FrameKind::kLine);
+  NodeIndex node = leaf.node;
+  for (const char *place : line.places)
+    node = leaf.tree->child(node, Name(place), FrameKind::kLine);
+  return node;
 }
 
 /// What upstream's readers find on every sampled node.
@@ -67,17 +68,23 @@ void add_samples(const PcSampleRecord &record, const std::vector<SampledLeaf> &l
   std::vector<int64_t> weights;
   for (const SampledLeaf &leaf : leaves)
     weights.push_back(leaf.time_ns);
-  FairSplit samples(weights);
+  // Samples with an issue, and those without: so the second stay a part of all samples everywhere.
+  FairSplit issued(weights);
   FairSplit not_issued(weights);
   for (const PcLine &line : record.lines) {
     std::vector<Part> parts;
     for (const SampledLeaf &leaf : leaves)
       parts.emplace_back(leaf, line);
     for (const StallCount &stall : line.stalls) {
-      std::span<const uint64_t> each = samples.split(stall.samples);
-      std::span<const uint64_t> each_not_issued = not_issued.split(stall.not_issued);
+      uint64_t both = std::min(stall.samples, stall.not_issued);
+      std::span<const uint64_t> busy = issued.split(stall.samples - both);
+      std::span<const uint64_t> idle = not_issued.split(both);
       for (size_t i = 0; i < parts.size(); ++i)
-        parts[i].add(stall, each[i], each_not_issued[i]);
+        parts[i].add(stall, busy[i] + idle[i], idle[i]);
+      // A library that counts more of a part than of the whole loses nothing by it.
+      std::span<const uint64_t> rest = not_issued.split(stall.not_issued - both);
+      for (size_t i = 0; i < parts.size(); ++i)
+        parts[i].add(stall, 0, rest[i]);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "collector/cupti/kernel_codes.h"
 #include "collector/cupti/kernel_table.h"
 #include "collector/cupti/line_table.h"
+#include "collector/cupti/ptx_notes.h"
 #include "driver/cupti_pc_sampling.h"
 #include "support/error.h"
 
@@ -129,18 +130,21 @@ py::dict list_facts(const CuptiCollector &collector) {
   return listed;
 }
 
-/// The lines of instructions of a cubin, "" for those without one. Needs no GPU.
-std::vector<std::string> source_lines(const std::vector<Candidate> &candidates,
-                                      const py::bytes &image, const std::string &function,
-                                      const std::vector<uint64_t> &offsets) {
+/// For each instruction of a cubin its line and those that it was inlined into, the kernel's first.
+/// Needs no GPU.
+std::vector<std::vector<std::string>> find_lines(const std::vector<Candidate> &candidates,
+                                                 const py::bytes &image,
+                                                 const std::string &function,
+                                                 const std::vector<uint64_t> &offsets) {
   std::string copy = image;
   py::gil_scoped_release release;
   const CuptiLibrary library = CuptiLibrary::open(make_candidates(candidates));
   const CuptiPcSampling cupti = CuptiPcSampling::of(library);
-  const std::vector<char> cubin(copy.begin(), copy.end());
-  std::vector<std::string> lines;
+  const CubinLines cubin(std::make_shared<const std::vector<char>>(copy.begin(), copy.end()));
+  const std::string shown = demangle(function.c_str());
+  std::vector<std::vector<std::string>> lines;
   for (uint64_t offset : offsets)
-    lines.push_back(source_line(cupti, cubin, function, offset, demangle(function.c_str())));
+    lines.push_back(source_lines(cupti, cubin, {function, shown}, offset));
   return lines;
 }
 
@@ -197,7 +201,15 @@ void bind_cupti(py::module_ &module) {
           },
           py::arg("image"), py::pos_only())
       .def("facts", &list_facts);
-  module.def("source_lines", &source_lines, py::arg("candidates"), py::arg("image"),
+  module.def(
+      "note_ptx",
+      [](const py::bytes &image, const std::string &ptx) {
+        std::string copy = image;
+        py::gil_scoped_release release;
+        PtxNoteStore::instance().add(CubinImage(copy), ptx);
+      },
+      py::arg("image"), py::arg("ptx"), py::pos_only());
+  module.def("source_lines", &find_lines, py::arg("candidates"), py::arg("image"),
              py::arg("function"), py::arg("offsets"), py::pos_only());
   module.def("set_kernel_hash", &set_kernel_hash, py::arg("kernel"), py::arg("hash"),
              py::arg("config") = "", py::pos_only());

@@ -34,11 +34,13 @@ struct StallCount {
   const char *metric = nullptr;            ///< e.g. "stalled_wait"
   const char *not_issued_metric = nullptr; ///< e.g. "not_issued_wait"
   uint64_t samples = 0;
-  uint64_t not_issued = 0; ///< the reason at moments when nothing was issued
+  uint64_t not_issued = 0; ///< those of them at moments when nothing was issued
 };
 
 struct PcLine {
-  const char *name = nullptr; ///< "folder/file:line@function"; null: no line is known
+  /// "folder/file:line@function" of the line in the kernel, of what was inlined there, and so on;
+  /// empty: no line is known.
+  std::span<const char *const> places;
   std::span<const StallCount> stalls;
 };
 

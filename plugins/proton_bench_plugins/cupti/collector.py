@@ -15,6 +15,7 @@ from proton_bench_plugins.cupti.availability import started_in_this_process
 from proton_bench_plugins.cupti.library import find_candidates
 from proton_bench_plugins.cupti.loaded_cubins import loaded_cubins
 from proton_bench_plugins.cupti.privileges import explain_refusal
+from proton_bench_plugins.cupti.ptx_watch import PtxWatch
 from proton_bench_plugins.cupti.remarks import remark_on
 from proton_bench_plugins.cupti.sampling import PcSampling
 from proton_bench_plugins.cupti.settings import Settings
@@ -59,6 +60,7 @@ class GpuCollector:
         self._nvtx = settings.nvtx
         self._injected: str | None = None
         self._watch = ProfilerWatch(self._pause, self._resume)
+        self._ptx = PtxWatch()
         self._lock = threading.Lock()  # of everything below, and of the native start and stop
         self._process_id = 0
         self._is_started = False
@@ -78,6 +80,8 @@ class GpuCollector:
         if self._nvtx and _INJECTION not in os.environ:
             self._injected = os.environ[_INJECTION] = str(self._native.facts()["library"])
         self._watch.attach()
+        if self._sampling is not None:
+            self._ptx.attach()
 
     def flush(self) -> None:
         """Wait for all work that was launched, and have it recorded."""
@@ -86,6 +90,7 @@ class GpuCollector:
     def stop(self) -> None:
         """Flush, and switch CUPTI off."""
         self._watch.detach()
+        self._ptx.detach()
         if os.getpid() == self._process_id:
             with self._lock:
                 self._is_started = False
@@ -120,7 +125,9 @@ class GpuCollector:
             raise BackendUnavailableError(explain_refusal(str(error))) from None
         if self._sampling is not None:
             for cubin in loaded_cubins():
-                self._native.add_cubin(cubin)
+                if cubin.ptx:
+                    _native.note_ptx(cubin.image, cubin.ptx)
+                self._native.add_cubin(cubin.image)
 
     def _pause(self) -> None:
         if os.getpid() != self._process_id:

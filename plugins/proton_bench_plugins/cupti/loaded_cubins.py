@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-__all__ = ["loaded_cubins"]
+__all__ = ["LoadedCubin", "loaded_cubins"]
 
 _COMPILER = "triton.compiler.compiler"
 
 
-def loaded_cubins() -> Iterator[bytes]:
-    """Yield the cubin of each kernel that Triton has on a GPU of this process, each once.
+@dataclass(frozen=True, slots=True)
+class LoadedCubin:
+    """Code of a kernel.
+
+    Attributes:
+        image: The cubin.
+        ptx: What it was made of, "" where that is not known.
+    """
+
+    image: bytes
+    ptx: str = ""
+
+
+def loaded_cubins() -> Iterator[LoadedCubin]:
+    """Yield the code of each kernel that Triton has on a GPU of this process, each once.
 
     Nothing is imported for it. Looking through all objects takes some ms for a million.
     """
@@ -27,4 +41,10 @@ def loaded_cubins() -> Iterator[bytes]:
         image = getattr(each, "kernel", None)
         if isinstance(image, bytes) and image and hash(image) not in seen:
             seen.add(hash(image))
-            yield image
+            yield LoadedCubin(image, _ptx(each))
+
+
+def _ptx(kernel: object) -> str:
+    texts = getattr(kernel, "asm", None)
+    text = texts.get("ptx") if isinstance(texts, Mapping) else None
+    return text if isinstance(text, str) else ""

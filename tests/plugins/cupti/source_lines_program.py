@@ -1,4 +1,4 @@
-"""Compiles a kernel without a GPU and prints, as JSON, the lines that the real libcupti finds."""
+"""Compiles kernels without a GPU and prints, as JSON, the lines that the real libcupti finds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import triton
 import triton.language as tl
@@ -21,15 +22,26 @@ NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia"
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def inner(value):  # type: ignore[no-untyped-def]
+    grown = tl.exp(value)  # the innermost line
+    return grown * 3
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def outer(value):  # type: ignore[no-untyped-def]
+    return inner(value) + value  # the line in the middle
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def rotate(source, target, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
     offsets = tl.program_id(0) * block + tl.arange(0, block)
     values = tl.load(source + offsets, mask=offsets < count)
-    values = tl.exp(values) * 3 + values
-    tl.store(target + offsets, values, mask=offsets < count)
+    values = outer(values)  # the line in the kernel
+    tl.store(target + offsets, values / tl.sum(values, 0), mask=offsets < count)
 
 
 def disassembled(cubin: bytes) -> dict[int, int]:
-    """Return the line of each instruction, as nvdisasm tells."""
+    """Return the line of each instruction, without what it was inlined into, as nvdisasm tells."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
@@ -45,20 +57,41 @@ def disassembled(cubin: bytes) -> dict[int, int]:
     return lines
 
 
+def assembled(ptx: str) -> bytes:
+    """Return the cubin of a text, with what ptxas notes of lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        text, image = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        text.write_text(ptx)
+        command = [str(NVIDIA / "bin" / "ptxas"), "-lineinfo", "-arch=sm_90a", str(text)]
+        subprocess.run([*command, "-o", str(image)], capture_output=True, check=True)
+        return image.read_bytes()
+
+
 def main() -> None:
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
     signature = {"source": "*fp32", "target": "*fp32", "count": "i32", "block": "constexpr"}
-    kernel = triton.compile(
+    kernel: Any = triton.compile(
         ASTSource(fn=rotate, signature=signature, constexprs={"block": 256}),
         target=GPUTarget("cuda", 90, 32),
     )
     cubin = kernel.asm["cubin"]
     expected = disassembled(cubin)
     library = [(str(NVIDIA / "lib" / "cupti" / "libcupti.so"), "test", False)]
+    bare = _native.source_lines(library, cubin, "rotate", list(expected))
+    _native.note_ptx(cubin, kernel.asm["ptx"])
     found = _native.source_lines(library, cubin, "rotate", list(expected))
     unknown = _native.source_lines(library, cubin, "another_function", [0])
-    texts = [f"{Path(__file__)}:{line}@rotate" for line in expected.values()]
-    json.dump({"found": found, "expected": texts, "unknown": unknown}, sys.stdout)
+    stripped = assembled(re.sub(r"(?m)^\s*\.(loc|file)\s.*$", "", kernel.asm["ptx"]))
+    without = _native.source_lines(library, stripped, "rotate", list(expected))
+    answer = {
+        "bare": bare,
+        "found": found,
+        "expected": list(expected.values()),
+        "unknown": unknown,
+        "stripped": without,
+        "ptx_lines": len(kernel.asm["ptx"].splitlines()),
+    }
+    json.dump(answer, sys.stdout)
 
 
 if __name__ == "__main__":

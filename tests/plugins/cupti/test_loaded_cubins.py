@@ -13,28 +13,29 @@ from proton_bench_plugins.cupti.loaded_cubins import loaded_cubins
 compiler = pytest.importorskip("triton.compiler.compiler")
 
 
-def kernel(code: object, *, module: int | None) -> Any:
+def kernel(code: object, *, module: int | None, asm: object = None) -> Any:
     """Return a compiled kernel as Triton leaves it, loaded where it has a module."""
     made = object.__new__(compiler.CompiledKernel)
-    made.kernel, made.module = code, module
+    made.kernel, made.module, made.asm = code, module, asm
     made._module_pid = 0  # of no process: its destructor unloads nothing
     return made
 
 
 def test_loaded_kernels_are_found_once_each() -> None:
     held = [
-        kernel(b"cubin of one", module=17),
+        kernel(b"cubin of one", module=17, asm={"ptx": "// of one", "cubin": b"cubin of one"}),
         kernel(b"cubin of one", module=18),
-        kernel(b"cubin of another", module=0),
+        kernel(b"cubin of another", module=0, asm={"ptx": b"no text"}),
         kernel(b"never loaded", module=None),
         kernel("text", module=19),
         kernel(b"", module=20),
     ]
 
-    found = sorted(image for image in loaded_cubins() if b"cubin of" in image or not image)
+    found = {each.image: each.ptx for each in loaded_cubins()}
+    ours = {image: ptx for image, ptx in found.items() if b"cubin of" in image or not image}
 
-    assert found == [b"cubin of another", b"cubin of one"]
-    assert b"never loaded" not in set(loaded_cubins())
+    assert ours == {b"cubin of another": "", b"cubin of one": "// of one"}
+    assert b"never loaded" not in found
     del held
 
 

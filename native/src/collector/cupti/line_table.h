@@ -2,35 +2,55 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
+#include "collector/cupti/cubin_lines.h"
 #include "collector/cupti/cubin_store.h"
 #include "collector/cupti/pc_counts.h"
 #include "driver/cupti_pc_sampling.h"
 
 namespace proton {
 
+/// A kernel as its cubin and its readers call it.
+struct KernelNames {
+  const std::string &raw;
+  const std::string &shown;
+};
+
+/// Texts "folder/file:line@function": the line in the kernel, that of what was inlined there, and
+/// so on to the line of the instruction.
+using LineChain = std::vector<const char *>;
+
 /// Not synchronised.
 class LineTable {
 public:
-  /// "folder/file:line@function"; null where the cubin does not tell. Valid until `trim`.
-  /// `function` is the name in the cubin, `shown` that in the text.
-  const char *find(const CuptiPcSampling &cupti, const PcKey &pc, const CubinStore::Cubin &cubin,
-                   const std::string &function, const std::string &shown);
+  /// Null where the cubin does not tell. Valid until `trim`.
+  const LineChain *find(const CuptiPcSampling &cupti, const PcKey &pc,
+                        const CubinStore::Cubin &cubin, const KernelNames &kernel);
   /// Forgets everything once that is much.
   void trim();
   size_t size() const { return lines_.size(); }
 
 private:
   static constexpr size_t kMostLines = size_t{1} << 19;
-  std::unordered_map<PcKey, const char *, PcKeyHash> lines_;
+  static constexpr size_t kMostCubinBytes = size_t{32} << 20;
+  const CubinLines &lines_of(uint64_t crc, const CubinStore::Cubin &cubin);
+
+  std::unordered_map<PcKey, const LineChain *, PcKeyHash> lines_;
   std::unordered_set<std::string> texts_; ///< addresses stay
+  std::set<LineChain> chains_;            ///< same
+  std::map<uint64_t, CubinLines> cubins_; ///< by CRC
+  size_t cubin_bytes_ = 0;
 };
 
-/// What CUPTI knows of the instruction; empty for nothing.
-std::string source_line(const CuptiPcSampling &cupti, const std::vector<char> &cubin,
-                        const std::string &function, uint64_t offset, const std::string &shown);
+/// What is known of the instruction at an offset, as texts of a chain; empty for nothing.
+std::vector<std::string> source_lines(const CuptiPcSampling &cupti, const CubinLines &cubin,
+                                      const KernelNames &kernel, uint64_t offset);
 
 } // namespace proton

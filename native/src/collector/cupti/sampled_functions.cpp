@@ -18,20 +18,28 @@ void SampledFunctions::add(Line &line, const std::vector<PcCounts::Count> &count
     bool is_not_issued = StallNames::is_not_issued(count.reason);
     (is_not_issued ? sum.not_issued : sum.samples) += count.samples;
     (is_not_issued ? not_issued_ : samples_) += count.samples;
-    if (!is_not_issued && !line.name)
+    if (!is_not_issued && !line.places)
       without_line_ += count.samples;
   }
 }
 
 void SampledFunctions::settle(Function &function) {
-  for (auto &[name, line] : function.by_name) {
+  for (auto &[places, line] : function.by_places) {
     for (const auto &[reason, sum] : line.sums)
       line.stalls.push_back(sum);
-    function.lines.push_back({line.name, line.stalls});
+    std::span<const char *const> known;
+    if (places)
+      known = *places;
+    function.lines.push_back({known, line.stalls});
   }
-  std::sort(function.lines.begin(), function.lines.end(), [](const PcLine &one, const PcLine &two) {
-    return std::string_view(one.name ? one.name : "") < std::string_view(two.name ? two.name : "");
-  });
+  auto is_before = [](const char *one, const char *two) {
+    return std::string_view(one) < std::string_view(two);
+  };
+  std::sort(function.lines.begin(), function.lines.end(),
+            [&](const PcLine &one, const PcLine &two) {
+              return std::lexicographical_compare(one.places.begin(), one.places.end(),
+                                                  two.places.begin(), two.places.end(), is_before);
+            });
 }
 
 SampledFunctions::SampledFunctions(const PcCounts &counts,
@@ -51,10 +59,10 @@ SampledFunctions::SampledFunctions(const PcCounts &counts,
       function.shown = demangle(name.c_str());
     }
     auto cubin = cubins.find(pc.of.crc);
-    const char *line = lines.find(cupti, pc, cubin == cubins.end() ? nullptr : cubin->second, name,
-                                  function.shown);
-    Line &to = function.by_name[line];
-    to.name = line;
+    const LineChain *places = lines.find(cupti, pc, cubin == cubins.end() ? nullptr : cubin->second,
+                                         {function.raw_name, function.shown});
+    Line &to = function.by_places[places];
+    to.places = places;
     add(to, each, names);
   }
   for (auto &[name, function] : functions_)

@@ -32,14 +32,14 @@ public:
 private:
   using Stalls = std::map<size_t, StallCount>; ///< by reason
   struct Line {
-    const char *name = nullptr;
+    const LineChain *places = nullptr;
     Stalls sums;
     std::vector<StallCount> stalls;
   };
   struct Function {
     std::string raw_name;
     std::string shown;
-    std::map<const char *, Line> by_name;
+    std::map<const LineChain *, Line> by_places; ///< null: no line is known
     std::vector<PcLine> lines;
   };
   void add(Line &line, const std::vector<PcCounts::Count> &counts, const StallNames &names);

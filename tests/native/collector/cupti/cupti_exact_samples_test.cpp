@@ -134,11 +134,12 @@ TEST(kernels_of_a_graph_share_by_time_in_mode_launch) {
   run("one");
   session.stop();
   CHECK(graph != 0);
-  // One sample in two of the graph's "one" may be of the launch: both took as long.
+  // One sample in two of the graph's "one" may be of the launch: both took as long. Parts of issues
+  // and of what was not issued are rounded each, and the second count twice.
   CHECK(sum(session, "num_samples", "one") >= 125);
-  CHECK(sum(session, "num_samples", "one") <= 125 + 63);
+  CHECK(sum(session, "num_samples", "one") <= 125 + 63 + 2);
   CHECK_EQ(sum(session, "num_samples"), 125 + 125 + 375);
-  CHECK(sum(session, "num_samples", "replay/") >= 375 + 62);
+  CHECK(sum(session, "num_samples", "replay/") >= 375 + 62 - 2);
   CHECK_EQ(session.lost(), 0);
 }
 
