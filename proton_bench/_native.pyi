@@ -280,6 +280,7 @@ class InstrumentationRuntime:
 
 # the PTX that a cubin was made of: before Triton 3.9 it alone tells what was inlined
 def note_ptx(image: bytes, ptx: str, /) -> None: ...
+
 # for each instruction "folder/file:line@function" of its line and, before it, of those that it was
 # inlined into; [] for those without a line; needs no GPU
 def source_lines(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,14 +81,23 @@ class SampledFile:
     Attributes:
         path: As the compiler wrote it.
         samples: Of all its lines.
-        lines: Samples of its lines by number.
+        lines: Samples of its lines by number, 0 for those that only called.
         functions: Names of the functions that lines are in, by number.
+        inlined: Samples of what was inlined into a line, by its number.
+        called: Samples of all that was inlined into lines of the file from other files.
     """
 
     path: str
     samples: SampleCounts
     lines: dict[int, SampleCounts]
     functions: dict[int, tuple[str, ...]]
+    inlined: dict[int, SampleCounts] = field(default_factory=dict)
+    called: SampleCounts = field(default_factory=SampleCounts)
+
+    def whole(self, line: int) -> SampleCounts:
+        """Return the samples of a line with those of what was inlined into it."""
+        inlined = self.inlined.get(line)
+        return self.lines[line] if inlined is None else _sum((self.lines[line], inlined))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,34 +191,74 @@ class _Own:
         counts.reasons.update(reasons)
 
 
+@dataclass(slots=True)
+class _File:
+    """A file while samples are added."""
+
+    lines: dict[int, SampleCounts] = field(default_factory=dict)
+    functions: dict[int, dict[str, None]] = field(default_factory=dict)
+    inlined: dict[int, SampleCounts] = field(default_factory=dict)
+    called: SampleCounts = field(default_factory=SampleCounts)
+
+    def line(self, place: SourceLine) -> SampleCounts:
+        self.functions.setdefault(place.line, {})[place.function] = None
+        return self.lines.setdefault(place.line, SampleCounts())
+
+    def sampled(self, path: str) -> SampledFile:
+        return SampledFile(
+            path,
+            _sum(list(self.lines.values())),
+            dict(sorted(self.lines.items())),
+            {line: tuple(names) for line, names in self.functions.items()},
+            self.inlined,
+            self.called,
+        )
+
+
 def _gathered(profile: Profile, rows: Sequence[int], own: _Own) -> SampledSource:
     total = SampleCounts()
-    files: dict[str, dict[int, SampleCounts]] = {}
-    functions: dict[tuple[str, int], dict[str, None]] = {}
-    unplaced: dict[str, SampleCounts] = {}
+    files: defaultdict[str, _File] = defaultdict(_File)
+    unplaced: defaultdict[str, SampleCounts] = defaultdict(SampleCounts)
     for row in rows:
-        place = parse_line(profile.name(row)) if profile.kind(row) is FrameKind.LINE else None
+        place = _place(profile, row)
         if place is None:
-            held = unplaced.setdefault(profile.name(row), SampleCounts())
+            own.add_to(unplaced[profile.name(row)], row)
         else:
-            held = files.setdefault(place.file, {}).setdefault(place.line, SampleCounts())
-            functions.setdefault((place.file, place.line), {})[place.function] = None
-        for counts in (held, total):
-            own.add_to(counts, row)
-    found = [
-        SampledFile(
-            path,
-            _sum(list(lines.values())),
-            dict(sorted(lines.items())),
-            {line: tuple(functions[path, line]) for line in lines},
-        )
-        for path, lines in files.items()
-    ]
+            own.add_to(files[place.file].line(place), row)
+            for held in _callers(profile, row, files):
+                own.add_to(held, row)
+        own.add_to(total, row)
+    found = [file.sampled(path) for path, file in files.items()]
     return SampledSource(
         total,
-        tuple(sorted(found, key=lambda each: (-each.samples.total, each.path))),
+        tuple(sorted(found, key=lambda each: (-_heat(each), each.path))),
         tuple(sorted(unplaced.items(), key=lambda each: (-each[1].total, each[0]))),
     )
+
+
+def _place(profile: Profile, row: int) -> SourceLine | None:
+    return parse_line(profile.name(row)) if profile.kind(row) is FrameKind.LINE else None
+
+
+def _callers(profile: Profile, row: int, files: defaultdict[str, _File]) -> list[SampleCounts]:
+    """Return where samples of a line count that was inlined into others: once per line and file."""
+    place = _place(profile, row)
+    called: dict[tuple[str, int], None] = {}
+    above = int(profile.parents[row])
+    while above > 0 and (caller := _place(profile, above)) is not None:
+        files[caller.file].line(caller)
+        called[caller.file, caller.line] = None
+        above = int(profile.parents[above])
+    own_file = "" if place is None else place.file
+    if place is not None:
+        called.pop((place.file, place.line), None)  # it called itself
+    held = [files[file].inlined.setdefault(line, SampleCounts()) for file, line in called]
+    others = dict.fromkeys(file for file, _ in called if file != own_file)
+    return held + [files[file].called for file in others]
+
+
+def _heat(file: SampledFile) -> int:
+    return file.samples.total + file.called.total
 
 
 def _sum(lines: Sequence[SampleCounts]) -> SampleCounts:

@@ -192,7 +192,11 @@ def _kinds(
     kinds[operators[frames]] = FrameKind.OP
     # Source lines of a kernel look like Python frames, but are sampled or stand below the kernel.
     lines = (kinds == FrameKind.PYTHON) & (sampled | (kinds[parents] == FrameKind.KERNEL))
-    kinds[lines] = FrameKind.LINE
+    while lines.any():
+        kinds[lines] = FrameKind.LINE
+        # What was inlined into a line stands below it; lines that only call have no samples.
+        lines = (kinds == FrameKind.PYTHON) & (kinds[parents] == FrameKind.LINE)
+    lines = kinds == FrameKind.LINE
     above = np.maximum(parents[lines], 0)
     kinds[above[kinds[above] == FrameKind.UNKNOWN]] = FrameKind.KERNEL
     kinds[0] = FrameKind.ROOT

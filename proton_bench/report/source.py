@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from rich.console import Console, ConsoleOptions
@@ -26,7 +26,9 @@ DEFAULT_THRESHOLD = 0.5
 _CONTEXT = 2
 _MAX_KERNELS = 10
 _SHARE, _ISSUE, _STALL = 7, 10, 25
+_INLINED = "inlined"
 _LEAST_TEXT = 34  # columns of source below which the column of issues goes
+_LEAST_TEXT_OF_ALL = 8  # and that of stalls
 _TAB = 4
 
 
@@ -56,11 +58,12 @@ class SourceReport:
         shown: list[SampleCounts] = []
         for file in self.source.files:
             hot = shown_lines(file, everything.total, self.threshold)
-            shown += [file.lines[line] for line in hot]
+            shown += [file.whole(line) for line in hot]
             yield from self._file(console, file, hot, edge=edge)
         yield from self._unplaced(console, edge)
         shown += [counts for _, counts in self._hot_kernels()]
-        yield from _legend(console, shown, edge)
+        has_inlined = any(file.inlined for file in self.source.files)
+        yield from _legend(console, shown, edge=edge, has_inlined=has_inlined)
 
     # -- one file --------------------------------------------------------------------------------
     def _file(
@@ -69,6 +72,8 @@ class SourceReport:
         total = self.source.samples.total
         share = _percent(file.samples.total / total)
         heading = f"{visible(file.path)}  {share} of the samples"
+        if file.called.total:
+            heading += f", {_percent(file.called.total / total)} in code inlined from other files"
         yield Segment("\n")
         yield from prose(console, heading, HEADING, edge=edge)
         text = read_source(file.path, self.profile, max(file.lines))
@@ -85,33 +90,29 @@ class SourceReport:
     def _table(
         self, file: SampledFile, hot: Sequence[int], *, text: SourceText, edge: int | None
     ) -> Iterator[Segment]:
-        digits = max(len(str(hot[-1] + self.context)), len("line"))
-        width = _SHARE + 2 + _STALL + 2 + digits + 2
-        has_issues = edge is None or edge - width - _ISSUE - 2 >= _LEAST_TEXT
-        width += (_ISSUE + 2) * has_issues
-        issues = f"{'not issued':>{_ISSUE}}  " if has_issues else ""
-        yield Segment(
-            f"{'samples':>{_SHARE}}  {issues}{'top stall':<{_STALL}}  {'line':>{digits}}  source\n",
-            HEADING,
-        )
-        sizes = np.array([file.lines[line].total for line in hot])
+        columns = _Columns.of(file, hot[-1] + self.context, edge)
+        yield Segment(columns.heading(), HEADING)
+        total = self.source.samples.total
+        wholes = {line: file.whole(line) for line in hot}
+        sizes = np.array([counts.total for counts in wholes.values()])
         bands = dict(zip(hot, bands_of(sizes, float(sizes.max(initial=0))), strict=True))
         last = 0
         for line in _with_context(hot, text, self.context):
             if last and line > last + 1:
-                yield Segment(f"{'...':>{width - 2}}\n", DIM)
+                yield Segment(f"{'...':>{columns.width - 2}}\n", DIM)
             last = line
             source = _source_text(file, line, text)
             if edge is not None:
-                source = fitting(source, edge - width)
-            counts = file.lines.get(line) if line in bands else None
-            if counts is None:
-                yield Segment(f"{line:>{width - 2}}  {source}".rstrip() + "\n", DIM)
+                source = fitting(source, edge - columns.width)
+            if line not in wholes:
+                yield Segment(f"{line:>{columns.width - 2}}  {source}".rstrip() + "\n", DIM)
                 continue
-            share = _percent(counts.total / self.source.samples.total)
+            share = _percent(file.lines[line].total / total)
             yield Segment(f"{share:>{_SHARE}}", BANDS[bands[line]].style)
-            idle = f"{_percent(counts.share(NOT_ISSUED)):>{_ISSUE}}  " if has_issues else ""
-            yield Segment(f"  {idle}{_top_stall(counts):<{_STALL}}  {line:>{digits}}  {source}\n")
+            inlined = file.inlined.get(line)
+            within = "" if inlined is None else _percent(inlined.total / total)
+            yield Segment(columns.cells(within, wholes[line]))
+            yield Segment(f"  {line:>{columns.digits}}  {source}\n")
 
     # -- samples without a line ------------------------------------------------------------------
     def _hot_kernels(self) -> list[tuple[str, SampleCounts]]:
@@ -127,8 +128,10 @@ class SourceReport:
         held = sum(counts.total for _, counts in every)
         heading = f"Samples without a line  {_percent(held / total)} of the samples"
         yield from prose(console, heading, HEADING, edge=edge)
+        has_stalls = edge is None or edge - _SHARE - _STALL - 4 >= _LEAST_TEXT_OF_ALL
         for name, counts in hot:
-            start = f"{_percent(counts.total / total):>{_SHARE}}  {_top_stall(counts):<{_STALL}}  "
+            stall = f"{_top_stall(counts):<{_STALL}}  " if has_stalls else ""
+            start = f"{_percent(counts.total / total):>{_SHARE}}  {stall}"
             shown = visible(name)
             yield Segment(
                 f"{start}{shown if edge is None else fitting(shown, edge - len(start))}\n"
@@ -139,10 +142,58 @@ class SourceReport:
             yield from prose(console, f"  {more} with {_percent(rest / total)}", DIM, edge=edge)
 
 
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns in front of the source.
+
+    Attributes:
+        digits: Width of line numbers.
+        has_inlined: Whether there is a column for what was inlined.
+        has_issues: Whether there is room for the share that was not issued.
+        has_stalls: Whether there is room for the top stall.
+    """
+
+    digits: int
+    has_inlined: bool
+    has_issues: bool = True
+    has_stalls: bool = True
+
+    @classmethod
+    def of(cls, file: SampledFile, last_line: int, edge: int | None) -> _Columns:
+        digits = max(len(str(last_line)), len("line"))
+        found = cls(digits, bool(file.inlined))
+        if edge is not None and edge - found.width < _LEAST_TEXT:
+            found = replace(found, has_issues=False)
+        if edge is not None and edge - found.width < _LEAST_TEXT_OF_ALL:
+            found = replace(found, has_stalls=False)
+        return found
+
+    @property
+    def width(self) -> int:
+        parts = (_SHARE * self.has_inlined, _ISSUE * self.has_issues, _STALL * self.has_stalls)
+        return _SHARE + 2 + sum(part + 2 for part in parts if part) + self.digits + 2
+
+    def heading(self) -> str:
+        first = f"{'samples':>{_SHARE}}"
+        cells = self._joined(_INLINED, "not issued", "top stall")
+        return f"{first}{cells}  {'line':>{self.digits}}  source\n"
+
+    def cells(self, inlined: str, whole: SampleCounts) -> str:
+        return self._joined(inlined, _percent(whole.share(NOT_ISSUED)), _top_stall(whole))
+
+    def _joined(self, inlined: str, issues: str, stall: str) -> str:
+        within = f"  {inlined:>{_SHARE}}" if self.has_inlined else ""
+        idle = f"  {issues:>{_ISSUE}}" if self.has_issues else ""
+        return within + idle + (f"  {stall:<{_STALL}}" if self.has_stalls else "")
+
+
 def shown_lines(file: SampledFile, total: int, threshold: float) -> list[int]:
-    """Return the lines of a file with at least so many percent of all samples, in their order."""
+    """Return the lines of a file with at least so many percent of all samples, in their order.
+
+    Samples of what was inlined into a line count as its own.
+    """
     least = threshold / 100.0 * total
-    return [line for line, counts in file.lines.items() if counts.total >= least]
+    return [line for line in file.lines if file.whole(line).total >= least]
 
 
 def _with_context(hot: Sequence[int], text: SourceText, context: int) -> list[int]:
@@ -179,7 +230,9 @@ def _percent(share: float) -> str:
 
 
 # -- what the words mean -------------------------------------------------------------------------
-def _legend(console: Console, shown: Iterable[SampleCounts], edge: int | None) -> Iterator[Segment]:
+def _legend(
+    console: Console, shown: Iterable[SampleCounts], *, edge: int | None, has_inlined: bool
+) -> Iterator[Segment]:
     tops: dict[str, int] = {}
     for counts in shown:
         for metric, samples in counts.waits()[:1]:
@@ -188,6 +241,9 @@ def _legend(console: Console, shown: Iterable[SampleCounts], edge: int | None) -
     yield Segment("Legend\n", HEADING)
     for part, meaning in PARTS.items():
         yield from prose(console, f"  {_spoken(part)}: {meaning}", DIM, edge=edge)
+    if has_inlined:
+        meaning = "samples of code inlined into the line, which count for its own line as well"
+        yield from prose(console, f"  {_INLINED}: {meaning}", DIM, edge=edge)
     sources: dict[str, None] = {}
     for metric in sorted(tops, key=lambda each: (-tops[each], each)):
         reason = explain_stall(metric)

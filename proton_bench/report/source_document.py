@@ -14,7 +14,7 @@ from proton_bench.report.source_text import read_source
 
 __all__ = ["source_document"]
 
-_VERSION = (1, 0)
+_VERSION = (1, 1)
 
 
 def source_document(
@@ -56,12 +56,14 @@ def _file(file: SampledFile, profile: Profile, hot: list[int]) -> dict[str, Any]
         "path": file.path,
         "note": text.note or None,
         **_counts(file.samples),
+        "inlined": _counts(file.called) if file.called.total else None,
         "lines": [
             {
                 "line": line,
                 "functions": file.functions[line],
                 "text": text.line(line),
                 **_counts(file.lines[line]),
+                "inlined": _counts(file.inlined[line]) if line in file.inlined else None,
             }
             for line in hot
         ],

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.samples import Line, sampled_profile
+from fakes.samples import Line, inlined_profile, sampled_profile
 from rich.cells import cell_len
 
 from proton_bench.analysis.source_lines import sampled_source
@@ -98,6 +98,23 @@ def test_what_the_stalls_mean_is_told_with_the_vendors_page(source: Path) -> Non
     assert "https://docs.nvidia.com/nsight-compute/" in legend
 
 
+def test_a_line_that_calls_shows_what_was_inlined_there(source: Path) -> None:
+    profile = inlined_profile(str(source.parent))
+    source.with_name("k.py").write_text(TEXT)
+
+    lines = printed(profile)
+
+    assert lines[2].endswith("k.py  30.0 % of the samples, 70.0 % in code inlined from other files")
+    assert lines[3].split("  ")[-1] == "source"
+    hot = next(line for line in lines if line.endswith("line 12"))
+    assert " ".join(hot.split()) == "0.0 % 94.0 % 69.1 % barrier 74.5 % 12 line 12"
+    near = next(line for line in lines if line.endswith("line 5"))
+    assert " ".join(near.split()) == "24.0 % 20.8 % wait 100.0 % 5 line 5"
+    (library,) = (line for line in lines if "standard.py" in line)
+    assert library.endswith("70.0 % of the samples")
+    assert any("inlined: samples of code inlined into the line" in line for line in lines)
+
+
 def test_samples_without_a_line_are_listed(source: Path) -> None:
     lines = printed(profile_of(source))
 
@@ -106,7 +123,7 @@ def test_samples_without_a_line_are_listed(source: Path) -> None:
     assert lines[start + 2] == "  2.8 %  wait 100.0 %               softmax_kernel"
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 160])
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 100, 160])
 def test_no_line_crosses_the_edge_of_a_terminal(source: Path, width: int) -> None:
     source.write_text(TEXT.replace("line 12\n", "x = " + "wide " * 60 + "\n"))
 
@@ -116,6 +133,7 @@ def test_no_line_crosses_the_edge_of_a_terminal(source: Path, width: int) -> Non
     assert any("12  x = " in line and line.endswith("…") for line in lines)
     # Narrow terminals have the top stall and not the share without an issue.
     assert any("not issued  top stall" in line for line in lines) == (width >= 100)
+    assert any("top stall" in line for line in lines) == (width >= 60)
 
 
 def test_pipes_get_lines_whole(source: Path) -> None:
