@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.name_filter import NameFilter
+from proton_bench.analysis.sampling_facts import sampling_facts
 from proton_bench.analysis.stalls import (
     REASON,
     SELECTED,
@@ -147,16 +148,28 @@ def sampled_source(profile: Profile, names: NameFilter | None = None) -> Sampled
         UsageError: A regular expression is malformed, or keeps no samples.
     """
     if not has_samples(profile):
-        raise MetricError(
-            "the profile has no PC samples: record them with `proton run -m pcsampling`"
-        )
+        raise MetricError(_why_none(profile))
     keep = _kept(profile, names or NameFilter())
     columns, form = _columns(profile), sample_form(profile)
     rows = np.flatnonzero(keep & (columns[form.total] > 0))
     if not len(rows):
-        reason = f"{names} leaves none" if names else "nothing ran while it sampled"
-        raise UsageError(f"the profile has no PC samples to show: {reason}")
+        if names:
+            raise UsageError(f"the profile has no PC samples to show: {names} leaves none")
+        raise UsageError(_why_none(profile))
     return _gathered(profile, rows.tolist(), _Own(columns, form))
+
+
+def _why_none(profile: Profile) -> str:
+    facts = sampling_facts(profile)
+    if facts is None and not has_samples(profile):
+        return "the profile has no PC samples: record them with `proton run -m pcsampling`"
+    period = "" if facts is None or not facts.period_cycles else f" of {facts.period_cycles} cycles"
+    why = (
+        facts.error
+        if facts is not None and facts.error
+        else (f"no kernel ran while it sampled, or none for longer than the period{period}")
+    )
+    return f"the profile has no PC samples, though the run took them: {why}"
 
 
 def _kept(profile: Profile, names: NameFilter) -> npt.NDArray[np.bool_]:

@@ -1,9 +1,13 @@
 """Ratios of PC samples: which share of a row's samples were stalled, and for which reason.
 
 A sample is of one warp of one scheduler. On NVIDIA GPUs it has one reason, of which ``selected``
-says that the warp issued an instruction; CUPTI counts it a second time where its scheduler issued
-nothing in that cycle. Upstream's ``num_samples`` is the sum of both counts, and its
-``num_stalled_samples`` the number of samples. On AMD GPUs these names mean what they say.
+says that the warp issued an instruction. Where its scheduler issued nothing in that cycle, CUPTI
+counts it a second time, under the name of the reason with ``_not_issued``: these are the "latency
+samples" that the count of all samples includes (CUPTI's guide, "Stall Reasons Mapping Table", and
+https://docs.nvidia.com/cupti/api/structCUpti__ActivityPCSampling3.html). On an H200 the counts
+without that ending add up to CUPTI's total of samples, so it is a part of them there as well.
+Upstream's ``num_samples`` is the sum of both counts, and its ``num_stalled_samples`` the number of
+samples. On AMD GPUs these names mean what they say.
 """
 
 from __future__ import annotations
@@ -42,6 +46,7 @@ ALL = "num_samples"
 REASON = "stalled_"
 SELECTED = f"{REASON}selected"
 _WITH_REASON = "num_stalled_samples"
+_CUDA, _HIP = "CUDA", "HIP"
 # What became of the cycle of a sample; the parts make up all samples.
 ISSUED, STALLED, NOT_ISSUED = "issued", "stalled", "not_issued"
 PARTS = {
@@ -76,15 +81,20 @@ _AMD = SampleForm(ALL, {ISSUED: {ALL: 1, _WITH_REASON: -1}, STALLED: {_WITH_REAS
 
 
 def sample_form(profile: Profile) -> SampleForm:
-    """Return what the metrics of a profile's samples mean: only NVIDIA GPUs select warps."""
-    full = find_metric(SELECTED, profile.columns)
+    """Return what the metrics of a profile's samples mean, told by the GPUs it is of."""
+    if not find_metric(_WITH_REASON, profile.columns):
+        return _AMD
+    kinds = {device.kind for device in profile.devices} & {_CUDA, _HIP}
+    if len(kinds) == 1:
+        return _NVIDIA if _CUDA in kinds else _AMD
+    full = find_metric(SELECTED, profile.columns)  # AMD GPUs select no warps
     column = None if full is None else profile.columns[full]
     is_selecting = (
         column is not None
         and column.kind.is_number
         and bool((column.values[column.valid] > 0).any())
     )
-    return _NVIDIA if is_selecting and find_metric(_WITH_REASON, profile.columns) else _AMD
+    return _NVIDIA if is_selecting else _AMD
 
 
 def has_samples(profile: Profile) -> bool:

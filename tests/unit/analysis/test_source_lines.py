@@ -135,8 +135,24 @@ def test_samples_that_are_all_zero_are_none() -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", FrameKind.KERNEL, metrics=samples({}), device=GPU)
 
-    with pytest.raises(UsageError, match="nothing ran while it sampled"):
+    with pytest.raises(UsageError, match="no kernel ran while it sampled"):
         sampled_source(builder.build())
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"period_cycles": 4096, "samples": 0}, "none for longer than the period of 4096 cycles"),
+        ({"error": "the GPU is sampled by another"}, "the GPU is sampled by another"),
+    ],
+)
+def test_a_run_whose_sampling_gave_nothing_says_why(facts: dict[str, object], reason: str) -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 5}, device=GPU)
+    profile = builder.build(provenance={"collectors": {"cupti": {"pc_sampling": facts}}})
+
+    with pytest.raises(MetricError, match=reason):
+        sampled_source(profile)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fakes.profiles import training_profile
-from fakes.samples import sampled_profile
+from fakes.samples import GPU, sampled_profile, samples
 
 from proton_bench.analysis.derive import available_metrics, derive
 from proton_bench.errors import MetricError
@@ -65,6 +66,32 @@ def test_gpus_that_select_no_warps_have_samples_that_issued_and_stalled_ones() -
 
     assert [metric.to_list()[0] for metric in derive(profile, names)] == [0.3, 0.7, 0.7]
     assert "not_issued/samples" not in available_metrics(profile).derivable
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("CUDA", {"issued": 0.0, "stalled": 0.25, "not_issued": 0.75}), ("HIP", {"issued": 3 / 7})],
+)
+def test_the_gpu_tells_what_samples_mean_where_none_was_selected(
+    kind: str, expected: dict[str, float]
+) -> None:
+    builder = ProfileBuilder()
+    metrics = {**samples({"wait": 4}, 3), "time (ns)": 5}
+    builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=replace(GPU, kind=kind))
+    profile = builder.build()
+
+    found = {part: derive(profile, [f"{part}/samples"])[0].to_list()[0] for part in expected}
+
+    assert found == pytest.approx(expected)
+
+
+def test_rows_without_samples_have_no_ratio() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics=samples({}), device=GPU)
+
+    ratios = derive(builder.build(), ["issued/samples", "not_issued/samples", "num_samples/%"])
+
+    assert [ratio.to_list() for ratio in ratios] == [[None, None]] * 3
 
 
 def test_parts_of_a_row_hold_those_of_its_lines() -> None:
