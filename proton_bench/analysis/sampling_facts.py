@@ -17,6 +17,7 @@ class SamplingFacts:
 
     Attributes:
         period_cycles: Cycles between samples of a multiprocessor, 0 where unknown.
+        asked_cycles: What the user asked for, 0 for nothing.
         automatic: Whether the backend chose the period.
         samples: Samples that were read.
         dropped: Samples that the hardware had no room for.
@@ -29,6 +30,7 @@ class SamplingFacts:
     """
 
     period_cycles: int = 0
+    asked_cycles: int = 0
     automatic: bool = False
     samples: int = 0
     dropped: int = 0
@@ -67,6 +69,7 @@ def _read(said: Mapping[str, Any]) -> SamplingFacts:
 
     return SamplingFacts(
         period_cycles=number("period_cycles"),
+        asked_cycles=number("asked_cycles"),
         automatic=said.get("is_automatic") is True,
         samples=number("samples"),
         dropped=number("dropped"),

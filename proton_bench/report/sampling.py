@@ -24,6 +24,8 @@ def _parts(facts: SamplingFacts) -> Iterator[str]:
     yield count_text(facts.samples, "PC sample")
     if facts.period_cycles:
         how = " (chosen)" if facts.automatic else ""
+        if facts.asked_cycles not in (0, facts.period_cycles) and not facts.doubled:
+            how = f" (the nearest to {count_text(facts.asked_cycles, 'cycle')})"
         yield f"one per {count_text(facts.period_cycles, 'cycle')} of a multiprocessor{how}"
     if facts.is_estimated:
         yield "shared between the call paths of a kernel by GPU time, an estimate"

@@ -31,8 +31,8 @@ const char *advice_for(cupti::Result result) {
   case cupti::kErrorWslDevice:
     return "this GPU cannot be profiled under WSL";
   case cupti::kErrorHardwareBusy:
-    return "another profiler has the counters of this GPU (ncu, nsys with GPU metrics, dcgm): end "
-           "that one first";
+    return "another process samples this GPU or has its counters (proton -m pcsampling, ncu, nsys "
+           "with GPU metrics, dcgm), and it serves one at a time: end that one first";
   case cupti::kErrorNotSupported:
   case cupti::kErrorNotCompatible:
     return "another tool that is active in this process does not go with it: end that one first";

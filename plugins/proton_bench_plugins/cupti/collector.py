@@ -104,7 +104,8 @@ class GpuCollector:
         """Return library, versions, clock, and the devices seen, for the profile's provenance."""
         facts = self._native.facts()
         sampled = facts.get("pc_sampling")
-        if sampled and sampled["error"]:
+        if sampled and self._sampling is not None:
+            sampled["asked_cycles"] = self._sampling.asked_cycles
             sampled["error"] = explain_refusal(sampled["error"])
         return {
             **facts,

@@ -20,6 +20,8 @@ _PARAMETERS = Path("/proc/driver/nvidia/params")
 _PROCESS = Path("/proc/self/status")
 # What CUPTI calls the refusal, by name and number.
 _REFUSAL = re.compile(r"INSUFFICIENT_PRIVILEGES|error 35\b|\(35\)")
+# What the native core says of it, in fewer words than ADVICE.
+_SHORT_ADVICE = re.compile(r"; the driver keeps profiling to administrators: .*", re.DOTALL)
 
 
 class Permission(Enum):
@@ -83,6 +85,7 @@ def explain_refusal(message: str, privileges: Privileges | None = None) -> str:
     else:
         known = f"sampling is {found.text}" if found.permission is not Permission.UNKNOWN else ""
     told = f" ({known})" if known else ""
+    message = _SHORT_ADVICE.sub("", message)
     return f"{message}: this user may not sample program counters{told}; {ADVICE}"
 
 

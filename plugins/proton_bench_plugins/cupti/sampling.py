@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proton_bench.errors import UsageError
 from proton_bench.plugin import Mode
@@ -30,10 +30,12 @@ class PcSampling:
         collection: ``continuous`` runs all the time; ``scope`` and ``launch`` read the samples at
             the borders of outermost scopes or of launches, which waits for the device there.
         period_exponent: A sample is taken every 2^n cycles; 0 has the collector choose n.
+        asked_cycles: What was asked for; 0 for nothing.
     """
 
     collection: str = "continuous"
     period_exponent: int = 0
+    asked_cycles: int = field(default=0, compare=False)
 
 
 def read_sampling(mode: Mode) -> PcSampling | None:
@@ -50,10 +52,12 @@ def read_sampling(mode: Mode) -> PcSampling | None:
             f"option 'exact' of mode {mode.text!r} is {exact!r}; "
             f"choose from: {', '.join(_COLLECTIONS)}"
         )
-    return PcSampling(_COLLECTIONS[exact], _exponent(mode))
+    cycles = _cycles(mode)
+    return PcSampling(_COLLECTIONS[exact], _nearest(cycles) if cycles else 0, cycles)
 
 
-def _exponent(mode: Mode) -> int:
+def _cycles(mode: Mode) -> int:
+    """Return how many cycles were asked for, 0 where the collector chooses."""
     text = mode.options.get("interval", _AUTO).strip().lower()
     if text == _AUTO:
         return 0
@@ -64,7 +68,7 @@ def _exponent(mode: Mode) -> int:
             f"option 'interval' of mode {mode.text!r} is {text[:40]!r}: give a positive number of "
             f"cycles, or {_AUTO}"
         )
-    return _nearest(cycles)
+    return cycles
 
 
 def _nearest(cycles: int) -> int:

@@ -26,6 +26,14 @@ def test_period_and_estimate_are_said() -> None:
     assert "1 024 cycles of a multiprocessor (chosen)" in sampling_line(sampled(is_automatic=True))
 
 
+def test_a_period_that_was_rounded_is_said_with_what_was_asked_for() -> None:
+    assert "1 024 cycles of a multiprocessor (the nearest to 1 000 cycles)" in sampling_line(
+        sampled(asked_cycles=1000)
+    )
+    for facts in ({"asked_cycles": 1024}, {"asked_cycles": 1000, "doubled": 1}):
+        assert "nearest" not in sampling_line(sampled(**facts))
+
+
 @pytest.mark.parametrize("attribution", ["exact by scope", "exact by launch"])
 def test_exact_samples_are_no_estimate(attribution: str) -> None:
     line = sampling_line(sampled(attribution=attribution))
