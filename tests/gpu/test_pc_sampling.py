@@ -40,13 +40,15 @@ NEAR = 0.03
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+# Each hot line is some dozen instructions of a loop, whose counter, comparison and branch are three
+# of the line with the `for`: what a compiler may move to a neighbouring line is little.
 @triton.jit  # type: ignore[untyped-decorator]
 def two_hot_lines(x, out, first, second, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def, name-defined]  # noqa: N803
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + offsets)
-    for _ in range(first):
-        value = value * 0.999 + 0.001  # the first hot line
-    for _ in range(second):
+    for _ in range(first):  # the first loop
+        value = tl.exp(value) * 0.1  # the first hot line
+    for _ in range(second):  # the second loop
         value = tl.sqrt(value * value + 0.5)  # the second hot line
     tl.store(out + offsets, value)
 
@@ -76,9 +78,10 @@ class Sampled:
     source: SampledSource
 
     def shares(self, file: str) -> dict[int, float]:
-        """Return each line's share of the samples in one file."""
+        """Return each line's share of the samples in one file, with what was inlined there."""
         found = self.source.named(file).files[0]
-        return {line: each.total / found.samples.total for line, each in found.lines.items()}
+        total = found.samples.total + found.called.total
+        return {line: found.whole(line).total / total for line in found.lines}
 
     def rows(self, name: str) -> list[int]:
         return [row for row in range(len(self.profile)) if self.profile.name(row) == name]
@@ -102,7 +105,8 @@ def record(tmp_path: Path) -> Iterator[Record]:
         profile = read_profile(path)
         facts = sampling_facts(profile)
         assert facts is not None
-        assert not facts.error
+        assert not facts.error, facts.error
+        # Without samples this says why: no ratio below divides by none.
         return Sampled(profile, facts, sampled_source(profile))
 
     yield run
@@ -118,15 +122,17 @@ def run_hot_lines(launches: int = 40) -> None:
 
 # -- lines ---------------------------------------------------------------------------------------
 def test_both_hot_lines_are_found_with_the_shares_of_exact_samples(record: Record) -> None:
-    first, second = (line_of(two_hot_lines, f"the {word} hot line") for word in ("first", "second"))
+    hot = [line_of(two_hot_lines, f"the {word} hot line") for word in ("first", "second")]
+    loops = [line_of(two_hot_lines, f"the {word} loop") for word in ("first", "second")]
 
     estimated = record(run_hot_lines, PCSampling(1024)).shares(__file__)
     exact = record(run_hot_lines, PCSampling(1024, exact="launch")).shares(__file__)
 
-    assert sorted(exact, key=lambda line: -exact[line])[:2] in ([first, second], [second, first])
-    for line in (first, second):
+    for shares in (estimated, exact):
+        assert sorted(sorted(shares, key=lambda line: -shares[line])[:2]) == sorted(hot), shares
+        assert sum(shares.get(line, 0.0) for line in hot + loops) > 0.9, shares
+    for line in hot:
         assert estimated[line] == pytest.approx(exact[line], abs=NEAR)
-    assert estimated[first] + estimated[second] > 0.8
 
 
 def run_softmax() -> None:
@@ -196,7 +202,9 @@ def test_lines_stand_below_their_kernel_and_library_kernels_have_their_own(recor
     samples = run.profile.column("num_samples")
     lines = [row for row in range(len(run.profile)) if run.profile.kind(row) is FrameKind.LINE]
     assert any("@" in run.profile.name(row) and samples.values[row] > 0 for row in lines)
-    assert all(run.profile.kind(int(run.profile.parents[row])) is FrameKind.KERNEL for row in lines)
+    above = {run.profile.kind(int(run.profile.parents[row])) for row in lines}
+    assert FrameKind.KERNEL in above
+    assert above <= {FrameKind.KERNEL, FrameKind.LINE}  # inlined code stands below its caller
     bare = [name for name, counts in run.source.unplaced if counts.total > 0]
     assert any("reduce" in name for name in bare)
 
@@ -210,6 +218,18 @@ def test_no_sample_is_lost(record: Record) -> None:
     assert raw["total"] == known
     assert run.source.samples.total == raw["samples"]
     assert run.facts.period_cycles == 1024 << run.facts.doubled
+
+
+def test_samples_without_an_issue_are_a_part_of_all_samples(record: Record) -> None:
+    """CUPTI's total counts those with a reason, and not the same ones again."""
+    run = record(run_hot_lines, PCSampling(1024))
+
+    columns = run.profile.columns
+    reasons = [name.removeprefix("not_issued_") for name in columns if "not_issued_" in name]
+    assert reasons
+    for reason in reasons:
+        idle, every = (columns[f"{kind}_{reason}"] for kind in ("not_issued", "stalled"))
+        assert (every.values[idle.valid] >= idle.values[idle.valid]).all(), reason
 
 
 def test_an_interval_is_the_nearest_power_of_two_and_a_longer_one_takes_fewer(
@@ -249,8 +269,10 @@ def test_scopes_share_the_samples_of_a_kernel_by_its_time(exact: str, record: Re
 
     rows = {run.profile.path(row)[-2]: row for row in run.rows("two_hot_lines")}
     samples, times = (run.profile.inclusive(name) for name in ("num_samples", "time (ns)"))
+    total = samples[rows["long"]] + samples[rows["short"]]
+    assert total > 0, f"all samples were taken elsewhere: {run.facts}"
     expected = times[rows["long"]] / (times[rows["long"]] + times[rows["short"]])
-    held = samples[rows["long"]] / (samples[rows["long"]] + samples[rows["short"]])
+    held = samples[rows["long"]] / total
     assert held == pytest.approx(expected, abs=NEAR)
     assert run.facts.is_estimated == (exact == "off")
 
