@@ -33,7 +33,8 @@ __all__ = [
     "sampled_source",
 ]
 
-_LINE = re.compile(r"(?P<file>.*):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
+# The first that fits: names of functions may hold anything.
+_LINE = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

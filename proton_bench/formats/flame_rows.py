@@ -26,7 +26,7 @@ __all__ = [
     "whole_numbers",
 ]
 
-_PYTHON = re.compile(r"(?P<file>.*):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
+_PYTHON = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

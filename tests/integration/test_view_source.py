@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fakes.samples import Line, sampled_profile
+from fakes.samples import Line, inlined_profile, sampled_profile
 
 from proton_bench.formats.registry import write_profile
 
@@ -108,3 +108,44 @@ def test_default_columns_of_a_sampled_profile_reach_its_lines(
     assert "num_samples/%" in shown.splitlines()[5]
     (row,) = (line for line in shown.splitlines() if "kernel.py:12@" in line)
     assert row.split()[:4] == ["-", "-", "-", "51.3"]
+
+
+def test_source_shows_inlined_code_at_its_caller_and_in_its_file(
+    proton_here: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "k.py").write_text("".join(f"text of {number}\n" for number in range(1, 21)))
+    path = tmp_path / "x.hatchet"
+    write_profile(inlined_profile(str(tmp_path)), path)
+
+    document = json.loads(succeeded(proton_here("view", "--source", "--json", path)))
+
+    kernel, library = document["files"]
+    by_line = {line["line"]: line for line in kernel["lines"]}
+    assert by_line[12]["text"] == "text of 12"
+    assert (by_line[12]["samples"], by_line[12]["inlined"]["samples"]) == (0, 940)
+    assert kernel["inlined"]["samples"] == 700
+    assert (library["path"], library["samples"]) == ("/lib/standard.py", 700)
+    assert "  94.0 %  " in succeeded(proton_here("view", "--source", path))
+
+
+def test_a_gate_judges_kernels_by_their_times_and_leaves_lines_out(
+    proton_here: Run, tmp_path: Path
+) -> None:
+    base, new = write(tmp_path, "base"), write(tmp_path, "new", moved=3, wait=4000)
+
+    done = proton_here("gate", "--json", base, new)
+
+    document = json.loads(done.stdout)
+    paths = {tuple(row["path"]) for row in document["rows"]}
+    assert paths == {("train", "forward", "softmax_kernel"), ("train", "sm90_xmma_gemm_f16")}
+    assert {row["change"] for row in document["rows"]} == {0.0}  # though it has other samples
+    assert document["structure"] == []
+
+
+def test_a_query_gives_samples_of_lines_and_no_times(proton_here: Run, tmp_path: Path) -> None:
+    sql = """select name, "time (ns)", num_stalled_samples from nodes where kind = 'line'"""
+
+    document = json.loads(succeeded(proton_here("query", "--json", write(tmp_path, "x"), sql)))
+
+    values = [tuple(row.values() if isinstance(row, dict) else row) for row in document["rows"]]
+    assert [row[1:] for row in values] == [(None, 700), (None, 200)]

@@ -162,6 +162,8 @@ def test_a_run_whose_sampling_gave_nothing_says_why(facts: dict[str, object], re
         ("C:\\x.py:3@f@g", SourceLine("C:\\x.py", 3, "f@g")),
         ("b.py:7@", SourceLine("b.py", 7, "")),
         ("/a/@/b.cu:9@void k<int>(T:1)", SourceLine("/a/@/b.cu", 9, "void k<int>(T:1)")),
+        ("/a/b.py:12@x@y:3@z", SourceLine("/a/b.py", 12, "x@y:3@z")),
+        ("k.ptx:44@k", SourceLine("k.ptx", 44, "k")),
         ("kernel", None),
         ("b.py:x@k", None),
         ("b.py:99999999999@k", None),
