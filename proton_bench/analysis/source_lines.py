@@ -66,6 +66,12 @@ class SampleCounts:
     parts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
 
+    def add(self, other: SampleCounts) -> None:
+        """Add samples of another thing."""
+        self.total += other.total
+        self.parts.update(other.parts)
+        self.reasons.update(other.reasons)
+
     def share(self, part: str) -> float:
         """Return a part as a share of all, 0 where there is none."""
         return self.parts[part] / self.total if self.total else 0.0
@@ -157,7 +163,8 @@ def sampled_source(profile: Profile, names: NameFilter | None = None) -> Sampled
         if names:
             raise UsageError(f"the profile has no PC samples to show: {names} leaves none")
         raise UsageError(_why_none(profile))
-    return _gathered(profile, rows.tolist(), _Own(columns, form))
+    whole = {name: values.astype(np.int64).tolist() for name, values in columns.items()}
+    return _gathered(profile, rows.tolist(), _Own(whole, form))
 
 
 def _why_none(profile: Profile) -> str:
@@ -193,16 +200,17 @@ def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
 class _Own:
     """What each row has of its own, and what that means."""
 
-    columns: dict[str, npt.NDArray[Any]]
+    columns: dict[str, list[int]]
     form: SampleForm
 
-    def add_to(self, counts: SampleCounts, row: int) -> None:
-        own = {name: int(values[row]) for name, values in self.columns.items()}
-        counts.total += own[self.form.total]
-        for part, sums in self.form.parts.items():
-            counts.parts[part] += sum(sign * own.get(name, 0) for name, sign in sums.items())
+    def counts(self, row: int) -> SampleCounts:
+        own = {name: n for name, values in self.columns.items() if (n := values[row])}
+        parts = {
+            part: sum(sign * own.get(name, 0) for name, sign in sums.items())
+            for part, sums in self.form.parts.items()
+        }
         reasons = {name: n for name, n in own.items() if name.startswith(REASON)}
-        counts.reasons.update(reasons)
+        return SampleCounts(own.get(self.form.total, 0), Counter(parts), Counter(reasons))
 
 
 @dataclass(slots=True)
@@ -234,14 +242,14 @@ def _gathered(profile: Profile, rows: Sequence[int], own: _Own) -> SampledSource
     files: defaultdict[str, _File] = defaultdict(_File)
     unplaced: defaultdict[str, SampleCounts] = defaultdict(SampleCounts)
     for row in rows:
-        place = _place(profile, row)
+        place, counts = _place(profile, row), own.counts(row)
         if place is None:
-            own.add_to(unplaced[profile.name(row)], row)
+            unplaced[profile.name(row)].add(counts)
         else:
-            own.add_to(files[place.file].line(place), row)
+            files[place.file].line(place).add(counts)
             for held in _callers(profile, row, files):
-                own.add_to(held, row)
-        own.add_to(total, row)
+                held.add(counts)
+        total.add(counts)
     found = [file.sampled(path) for path, file in files.items()]
     return SampledSource(
         total,
@@ -278,9 +286,7 @@ def _heat(file: SampledFile) -> int:
 def _sum(lines: Sequence[SampleCounts]) -> SampleCounts:
     found = SampleCounts()
     for each in lines:
-        found.total += each.total
-        found.parts.update(each.parts)
-        found.reasons.update(each.reasons)
+        found.add(each)
     return found
 
 

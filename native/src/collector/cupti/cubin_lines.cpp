@@ -87,7 +87,7 @@ uint32_t CubinLines::ptx_line(std::string_view function, uint64_t offset) const 
 }
 
 size_t CubinLines::bytes() const {
-  return source_.program().bytes() + ptx_.program().bytes() +
+  return bytes_->size() + source_.program().bytes() + ptx_.program().bytes() +
          functions_.size() * 2 * sizeof(CubinImage::Place);
 }
 

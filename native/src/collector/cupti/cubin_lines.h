@@ -34,6 +34,7 @@ public:
   std::vector<SourcePlace> places(std::string_view function, uint64_t offset) const;
   /// 0: none is known.
   uint32_t ptx_line(std::string_view function, uint64_t offset) const;
+  /// About what it takes of memory, with the cubin that it keeps.
   size_t bytes() const;
   const std::vector<char> &image() const { return *bytes_; }
 
