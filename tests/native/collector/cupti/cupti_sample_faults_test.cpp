@@ -35,7 +35,7 @@ TEST(missing_privileges_and_other_samplers_are_explained) {
     const char *advice;
   };
   for (Case each : {Case{"cuptiPCSamplingEnable=35", "NVreg_RestrictProfilingToAdminUsers=0"},
-                    Case{"cuptiPCSamplingEnable=26", "another profiler has the counters"},
+                    Case{"cuptiPCSamplingEnable=26", "another process samples this GPU"},
                     Case{"cuptiPCSamplingEnable=14", "does not go with it"}}) {
     fake_cupti_fail(each.fault);
     std::string error = error_of_start(sampling_options());
