@@ -33,6 +33,8 @@ __all__ = [
     "sampled_source",
 ]
 
+# As deep as anybody inlines; a file may say anything.
+_MOST_CALLERS = 64
 # The first that fits: names of functions may hold anything.
 _LINE = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
 
@@ -267,7 +269,9 @@ def _callers(profile: Profile, row: int, files: defaultdict[str, _File]) -> list
     place = _place(profile, row)
     called: dict[tuple[str, int], None] = {}
     above = int(profile.parents[row])
-    while above > 0 and (caller := _place(profile, above)) is not None:
+    for _ in range(_MOST_CALLERS):
+        if above <= 0 or (caller := _place(profile, above)) is None:
+            break
         files[caller.file].line(caller)
         called[caller.file, caller.line] = None
         above = int(profile.parents[above])

@@ -128,6 +128,24 @@ def test_source_shows_inlined_code_at_its_caller_and_in_its_file(
     assert "  94.0 %  " in succeeded(proton_here("view", "--source", path))
 
 
+@pytest.mark.parametrize("by", ["path", "line"])
+def test_diff_follows_lines_that_moved_with_what_was_inlined_into_them(
+    by: str, proton_here: Run, tmp_path: Path
+) -> None:
+    base, new = tmp_path / "base.proton", tmp_path / "new.hatchet"
+    write_profile(inlined_profile(), base)
+    write_profile(inlined_profile(moved=3), new)
+
+    words = ("--by", by, "-m", "num_samples", "-t", "0")
+    shown = succeeded(proton_here("diff", base, new, *words))
+
+    assert "no change of num_samples" in shown
+    assert not {"NEW", "REMOVED", "MOVED"} & set(shown.split())
+    (near,) = {line.split()[-1] for line in shown.splitlines() if "k.py:8@first" in line}
+    assert near == ":5"
+    assert ("was :12" in shown) == (by == "path")  # it has no samples of its own
+
+
 def test_a_gate_judges_kernels_by_their_times_and_leaves_lines_out(
     proton_here: Run, tmp_path: Path
 ) -> None:

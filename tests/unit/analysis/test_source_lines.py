@@ -91,6 +91,18 @@ def test_code_that_was_inlined_counts_for_its_line_and_for_those_that_called_it(
     assert kernel.functions == {12: ("k",), 5: ("first",), 14: ("k",)}
 
 
+def test_calls_that_never_end_are_followed_as_deep_as_anybody_inlines() -> None:
+    builder = ProfileBuilder()
+    row = builder.add(0, "k", FrameKind.KERNEL, device=GPU)
+    for line in range(1, 20_001):
+        row = builder.add(row, f"k.py:{line}@k", FrameKind.LINE, metrics=samples({"wait": 1}))
+
+    (file,) = sampled_source(builder.build()).files
+
+    assert file.samples.total == 20_000
+    assert file.inlined[1].total == 64
+
+
 @pytest.mark.parametrize("suffix", ["proton", "hatchet", "hatchet_msgpack"])
 def test_files_keep_what_was_inlined_where(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x.{suffix}"
