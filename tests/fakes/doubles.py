@@ -55,18 +55,24 @@ class Doubles:
         }
 
 
-def _compile(sources: Sequence[Path], target: Path, options: Sequence[str]) -> None:
+def compile_library(sources: Sequence[Path], target: Path, options: Sequence[str]) -> None:
+    """Compile a double; nobody sees half of it.
+
+    Raises:
+        NoCompilerError: There is no compiler.
+    """
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         raise NoCompilerError("no C++ compiler was found")
     partial = target.with_suffix(".partial")
     includes = [f"-I{SOURCES}", f"-I{HERE}", f"-I{HERE / 'fake_cupti'}"]
-    command = [compiler, *_FLAGS, *options, *includes, *map(str, sources)]
-    subprocess.run([*command, "-o", str(partial), "-lpthread", "-ldl"], check=True)
+    command = [compiler, *_FLAGS, *includes, *map(str, sources), "-o", str(partial)]
+    subprocess.run([*command, *options, "-lpthread", "-ldl"], check=True)
     partial.replace(target)
 
 
-def _newest(folder: Path) -> float:
+def newest_source(folder: Path) -> float:
+    """Return when a C++ source of a folder was changed last."""
     files = [path for path in folder.rglob("*") if path.suffix in {".h", ".cpp"}]
     return max(path.stat().st_mtime for path in files)
 
@@ -86,13 +92,13 @@ def doubles(folder: Path, *, with_subscribe_v2: bool = False) -> Doubles:
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         device = SOURCES / "collector" / "instrumentation" / "device"
-        newest = max(_newest(HERE), _newest(SOURCES / "driver"), _newest(device))
+        newest = max(newest_source(HERE), newest_source(SOURCES / "driver"), newest_source(device))
         made = place / "libcuda.so.1"
         if not made.exists() or made.stat().st_mtime < newest:
             sources = sorted((HERE / "fake_cupti").glob("*.cpp"))
-            _compile(sources, place / "libcupti.so", options)
-            _compile([HERE / "fake_nvtx.cpp"], place / "libnvtx_tool.so", [])
-            _compile([HERE / "fake_cuda.cpp"], made, ["-Wl,-soname,libcuda.so.1"])
+            compile_library(sources, place / "libcupti.so", options)
+            compile_library([HERE / "fake_nvtx.cpp"], place / "libnvtx_tool.so", [])
+            compile_library([HERE / "fake_cuda.cpp"], made, ["-Wl,-soname,libcuda.so.1"])
     return Doubles(place)
 
 
@@ -113,7 +119,8 @@ class Launch(ctypes.Structure):
     ]
 
 
-_SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
+Signatures = dict[str, tuple[object, tuple[object, ...]]]
+_SIGNATURES: Signatures = {
     "launch": (ctypes.c_uint32, (ctypes.c_char_p, ctypes.c_uint32)),
     "launch_as": (ctypes.c_uint32, (ctypes.POINTER(Launch),)),
     "failing_launch": (ctypes.c_uint32, (ctypes.c_char_p, ctypes.c_int)),
@@ -163,14 +170,14 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
 }
 
 
-class Cupti:
-    """The double of libcupti in this process; functions take text where C takes bytes."""
+class Controls:
+    """Control functions of a double in this process; they take text where C takes bytes."""
 
-    def __init__(self, path: str | None = None) -> None:
-        library = ctypes.CDLL(path or os.environ["FAKE_CUPTI_LIB"])
+    def __init__(self, path: str, prefix: str, signatures: Signatures) -> None:
+        library = ctypes.CDLL(path)
         self._functions: dict[str, Callable[..., object]] = {}
-        for name, (result, arguments) in _SIGNATURES.items():
-            function = getattr(library, f"fake_cupti_{name}")
+        for name, (result, arguments) in signatures.items():
+            function = getattr(library, prefix + name)
             function.restype, function.argtypes = result, arguments
             self._functions[name] = function
 
@@ -184,6 +191,13 @@ class Cupti:
             return function(*(a.encode() if isinstance(a, str) else a for a in arguments))
 
         return call
+
+
+class Cupti(Controls):
+    """The double of libcupti in this process."""
+
+    def __init__(self, path: str | None = None) -> None:
+        super().__init__(path or os.environ["FAKE_CUPTI_LIB"], "fake_cupti_", _SIGNATURES)
 
     def launch_with(self, name: str, **fields: object) -> int:
         """Launch one kernel; ``fields`` are those of Launch, grid and block as three numbers."""

@@ -12,6 +12,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ TARGETS = {
     "gfx950": GPUTarget("hip", "gfx950", 64),
 }
 _CLOCK = re.compile(r"%clock\b|%clock_hi\b|s_memtime\b")
+_INSTRUCTION = re.compile(r"^\s+([a-z]\w+)", re.MULTILINE)
+_HARDWARE_REGISTER = re.compile(r"s_getreg_b32 \S+ hwreg\((\w+)")
 _SASS_CLOCK = re.compile(r"SR_CLOCK(?:LO|HI)?\b")
 
 
@@ -74,6 +77,18 @@ def describe(kernel: Any, settings: Settings) -> dict[str, Any]:
         "buffer": scopes.most_buffer_bytes,
         "uses_events": scopes.uses_events,
         "machine": machine if len(machine) < 20000 else "",
+        **(describe_amd(kernel) if "amdgcn" in kernel.asm else {}),
+    }
+
+
+def describe_amd(kernel: Any) -> dict[str, Any]:
+    """Return what is in the machine code for AMD's GPUs."""
+    text, binary = kernel.asm["amdgcn"], kernel.asm["hsaco"]
+    return {
+        "instructions": Counter(_INSTRUCTION.findall(text)),
+        "hardware_registers": sorted(set(_HARDWARE_REGISTER.findall(text))),
+        "elf_machine": int.from_bytes(binary[18:20], "little"),
+        "elf_flags": int.from_bytes(binary[48:52], "little"),
     }
 
 

@@ -56,25 +56,20 @@ CuptiLibrary CuptiLibrary::open(const std::vector<LibraryCandidate> &candidates)
   cupti.library_ = SharedLibrary::open("libcupti", candidates, kAdvice);
   const SharedLibrary &library = cupti.library_;
   CuptiFunctions &to = cupti.functions_;
-  std::string missing;
-  auto require = [&](const char *name, auto &function) {
-    if (!library.resolve(name, function))
-      missing += (missing.empty() ? "" : ", ") + std::string(name);
-  };
-  require("cuptiGetVersion", to.get_version);
-  require("cuptiGetResultString", to.get_result_string);
-  require("cuptiSubscribe", to.subscribe);
-  require("cuptiUnsubscribe", to.unsubscribe);
-  require("cuptiEnableCallback", to.enable_callback);
-  require("cuptiActivityRegisterCallbacks", to.activity_register_callbacks);
-  require("cuptiActivityEnable", to.activity_enable);
-  require("cuptiActivityDisable", to.activity_disable);
-  require("cuptiActivityFlushAll", to.activity_flush_all);
-  require("cuptiActivityGetNextRecord", to.activity_get_next_record);
-  require("cuptiActivityGetNumDroppedRecords", to.activity_get_num_dropped_records);
-  require("cuptiGetTimestamp", to.get_timestamp);
-  if (!missing.empty())
-    throw Error(ErrorCode::kUnavailable, library.path() + " lacks " + missing + "; " + kAdvice);
+  RequiredSymbols required(library);
+  required.resolve("cuptiGetVersion", to.get_version);
+  required.resolve("cuptiGetResultString", to.get_result_string);
+  required.resolve("cuptiSubscribe", to.subscribe);
+  required.resolve("cuptiUnsubscribe", to.unsubscribe);
+  required.resolve("cuptiEnableCallback", to.enable_callback);
+  required.resolve("cuptiActivityRegisterCallbacks", to.activity_register_callbacks);
+  required.resolve("cuptiActivityEnable", to.activity_enable);
+  required.resolve("cuptiActivityDisable", to.activity_disable);
+  required.resolve("cuptiActivityFlushAll", to.activity_flush_all);
+  required.resolve("cuptiActivityGetNextRecord", to.activity_get_next_record);
+  required.resolve("cuptiActivityGetNumDroppedRecords", to.activity_get_num_dropped_records);
+  required.resolve("cuptiGetTimestamp", to.get_timestamp);
+  required.check(kAdvice);
   library.resolve("cuptiSubscribe_v2", to.subscribe_v2);
   library.resolve("cuptiActivityFlushPeriod", to.activity_flush_period);
   library.resolve("cuptiActivityEnableHWTrace", to.activity_enable_hw_trace);

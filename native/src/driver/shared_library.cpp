@@ -26,7 +26,8 @@ SharedLibrary SharedLibrary::open(const std::string &what,
                                   const std::string &advice) {
   std::string tried;
   for (const LibraryCandidate &candidate : candidates) {
-    int flags = RTLD_NOW | RTLD_LOCAL | (candidate.only_if_loaded ? RTLD_NOLOAD : 0);
+    int flags = RTLD_NOW | (candidate.is_global ? RTLD_GLOBAL : RTLD_LOCAL) |
+                (candidate.only_if_loaded ? RTLD_NOLOAD : 0);
     dlerror(); // forgets an older failure
     void *handle = dlopen(candidate.path.c_str(), flags);
     if (handle) {
@@ -47,6 +48,11 @@ SharedLibrary SharedLibrary::open(const std::string &what,
 
 void *SharedLibrary::symbol(const char *name) const {
   return handle_ ? dlsym(handle_, name) : nullptr;
+}
+
+void RequiredSymbols::check(const std::string &advice) const {
+  if (!missing_.empty())
+    throw Error(ErrorCode::kUnavailable, library_.path() + " lacks " + missing_ + "; " + advice);
 }
 
 } // namespace proton

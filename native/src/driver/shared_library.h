@@ -11,6 +11,7 @@ struct LibraryCandidate {
   std::string path;   ///< file, or a bare name for the system's search
   std::string origin; ///< e.g. "PROTON_BENCH_CUPTI_LIB", for messages
   bool only_if_loaded = false;
+  bool is_global = false; ///< libraries that are loaded later find its symbols
 };
 
 /// Never closed: the library may run threads, and others of the process may use it.
@@ -38,6 +39,22 @@ private:
   void *handle_ = nullptr;
   std::string path_;
   std::string origin_;
+};
+
+/// Entry points of a library that must all be there.
+class RequiredSymbols {
+public:
+  explicit RequiredSymbols(const SharedLibrary &library) : library_(library) {}
+  template <typename Function> void resolve(const char *name, Function &function) {
+    if (!library_.resolve(name, function))
+      missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
+  }
+  /// Throws Error(kUnavailable) that names those that the library lacks, if there are some.
+  void check(const std::string &advice) const;
+
+private:
+  const SharedLibrary &library_;
+  std::string missing_;
 };
 
 } // namespace proton

@@ -1,6 +1,6 @@
 // CUDA graphs: capture, instantiation, replay, update, clones and child graphs. Callbacks and ids
 // are those that libcupti 12.8.1 was recorded with on an H200 (tests/data/cupti: graph,
-// graph_changes): see native/src/collector/cupti/graph_table.h.
+// graph_changes): see native/src/collector/cupti/graph_source.h.
 #include <set>
 
 #include "library.h"

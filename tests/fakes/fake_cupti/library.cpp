@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "fault_table.h"
+
 namespace fake {
 
 Library &make_library() {
@@ -16,47 +18,16 @@ uint32_t version() {
 
 namespace {
 
-struct Faults {
-  Faults() {
-    const char *environment = std::getenv("FAKE_CUPTI_FAIL");
-    text = environment == nullptr ? "" : environment;
-    is_any = !text.empty();
-  }
-  std::atomic<bool> is_any{false};
-  std::mutex mutex;
-  std::map<std::string, EntryPoint *> entry_points;
-  std::string text;
-};
-
-Faults &faults() {
-  static Faults *instance = new Faults;
+FaultTable &faults() {
+  static FaultTable *instance = new FaultTable("FAKE_CUPTI_FAIL");
   return *instance;
-}
-
-/// Returns the code that the faults have for the n-th call of `name`, or 0.
-int code_for(const std::string &name, uint64_t call) {
-  std::lock_guard lock(faults().mutex);
-  for (const std::string &key : {name, name + "@" + std::to_string(call)}) {
-    const std::string wanted = "," + key + "=";
-    const std::string searched = "," + faults().text;
-    const size_t at = searched.find(wanted);
-    if (at != std::string::npos)
-      return std::atoi(searched.c_str() + at + wanted.size());
-  }
-  return 0;
 }
 
 } // namespace
 
-EntryPoint::EntryPoint(const char *name) : name_(name) {
-  std::lock_guard lock(faults().mutex);
-  faults().entry_points[name] = this;
-}
+EntryPoint::EntryPoint(const char *name) : name_(name) { faults().know(name, &calls_); }
 
-int EntryPoint::called() {
-  const uint64_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
-  return faults().is_any.load(std::memory_order_relaxed) ? code_for(name_, call) : 0;
-}
+int EntryPoint::called() { return faults().called(name_, calls_); }
 
 const char *intern(const char *name) {
   std::lock_guard lock(library().mutex);
@@ -162,15 +133,8 @@ uint64_t crc_of(const void *cubin, size_t bytes) {
 
 } // namespace fake
 
-FAKE_EXPORT void fake_cupti_fail(const char *text) {
-  fake::Faults &self = fake::faults();
-  std::lock_guard lock(self.mutex);
-  self.text = text == nullptr ? "" : text;
-  self.is_any = !self.text.empty();
-}
+FAKE_EXPORT void fake_cupti_fail(const char *text) { fake::faults().set(text); }
 
 FAKE_EXPORT uint64_t fake_cupti_calls(const char *entry_point) {
-  std::lock_guard lock(fake::faults().mutex);
-  const auto found = fake::faults().entry_points.find(entry_point);
-  return found == fake::faults().entry_points.end() ? 0 : found->second->calls();
+  return fake::faults().calls(entry_point);
 }

@@ -113,7 +113,6 @@ public:
   explicit EntryPoint(const char *name);
   /// Counts a call; returns the code that it shall fail with, or 0.
   int called();
-  uint64_t calls() const { return calls_.load(); }
 
 private:
   const char *name_;

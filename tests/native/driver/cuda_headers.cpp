@@ -8,14 +8,7 @@
 
 #include <cupti.h>
 
-#define SAME(ours, theirs)                                                                         \
-  static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs))
-#define AT(ours, type, field) SAME(ours, offsetof(type, field))
-#define START(type, field, vendor_type, vendor_field)                                              \
-  SAME(offsetof(type, field), offsetof(vendor_type, vendor_field))
-#define FIELD(type, field, vendor_type, vendor_field)                                              \
-  SAME(sizeof(type), sizeof(vendor_type));                                                         \
-  START(type, field, vendor_type, vendor_field)
+#include "vendor_checks.h"
 
 using namespace proton::cuda;
 
@@ -122,16 +115,6 @@ START(GraphAddChildNodeParams, child, cuGraphAddChildGraphNode_params, childGrap
 START(GraphExecKernelNodeSetParamsParams, graph_exec, cuGraphExecKernelNodeSetParams_v2_params,
       hGraphExec);
 START(GraphExecKernelNodeSetParamsParams, node, cuGraphExecKernelNodeSetParams_v2_params, hNode);
-
-// Calls of our own: the parameters are those of the declared functions, up to handles and enums,
-// which are pointers and ints.
-template <typename Ours, typename Theirs> struct SameCall;
-template <typename... Ours, typename... Theirs>
-struct SameCall<Result (*)(Ours...), CUresult (*)(Theirs...)> {
-  static constexpr bool value =
-      sizeof...(Ours) == sizeof...(Theirs) && ((sizeof(Ours) == sizeof(Theirs)) && ...);
-};
-#define SAME_CALL(ours, theirs) static_assert(SameCall<function::ours, decltype(&theirs)>::value)
 
 static_assert(sizeof(DevicePointer) == sizeof(CUdeviceptr));
 SAME_CALL(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain);

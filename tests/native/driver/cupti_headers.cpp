@@ -10,14 +10,7 @@
 #include <cupti.h>
 #include <cupti_pcsampling.h>
 
-#define SAME(ours, theirs)                                                                         \
-  static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs))
-#define AT(ours, type, field) SAME(ours, offsetof(type, field))
-#define START(type, field, vendor_type, vendor_field)                                              \
-  SAME(offsetof(type, field), offsetof(vendor_type, vendor_field))
-#define FIELD(type, field, vendor_type, vendor_field)                                              \
-  SAME(sizeof(type), sizeof(vendor_type));                                                         \
-  START(type, field, vendor_type, vendor_field)
+#include "vendor_checks.h"
 
 using namespace proton::cupti;
 

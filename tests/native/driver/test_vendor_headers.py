@@ -1,55 +1,83 @@
-"""Our description of NVIDIA's ABI agrees with NVIDIA's headers, wherever those are found."""
+"""Our descriptions of the vendors' ABIs agree with their headers, wherever those are found."""
 
 from __future__ import annotations
 
 import importlib.util
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from fakes.tritons import TRITONS
 
 HERE = Path(__file__).parent
 SOURCES = Path(__file__).parents[3] / "native" / "src"
 
 
-def header_folders() -> list[Path]:
-    """Return every folder of a CUDA installation or wheel that holds libcupti's headers."""
-    places = sorted(Path("/usr/local").glob("cuda*/include"))
-    places += sorted(Path("/usr/local").glob("cuda*/extras/CUPTI/include"))
+def triton_folders() -> list[Path]:
+    """Return the folders of the Tritons that there are to test with."""
     found = importlib.util.find_spec("triton")
+    folders = [Path(folder) / "triton" for folder in filter(None, TRITONS)]
     if found is not None and found.origin is not None:
-        places.append(Path(found.origin).parent / "backends" / "nvidia" / "include")
-    folders = {place.resolve() for place in places if (place / "cupti.h").exists()}
+        folders.append(Path(found.origin).parent)
+    return folders
+
+
+def header_folders(vendor: str, installed: Sequence[Path], header: str) -> list[Path]:
+    """Return the folders of installations and of Triton's wheels that hold a vendor's header."""
+    places = [*installed, *(f / "backends" / vendor / "include" for f in triton_folders())]
+    folders = {place.resolve() for place in places if (place / header).exists()}
     return sorted(folders)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        "cupti_headers.cpp",
-        "cupti_copy_headers.cpp",
-        "cupti_pc_sampling_headers.cpp",
-        "cuda_headers.cpp",
-        "nvtx_headers.cpp",
-    ],
-)
-def test_our_numbers_are_those_of_the_vendor(check: str) -> None:
+def complaints_of(check: str, folders: Sequence[Path], *options: str) -> dict[str, str]:
+    """Compile a check against the headers of each folder."""
     compiler = shutil.which("c++")
-    folders = [
-        folder
-        for folder in header_folders()
-        if check != "nvtx_headers.cpp" or (folder / "nvtx3" / "nvToolsExt.h").exists()
-    ]
     if compiler is None or not folders:
-        pytest.skip(f"no compiler ({compiler}) or no headers of NVIDIA ({len(folders)} folders)")
-
+        pytest.skip(f"no compiler ({compiler}) or no headers ({len(folders)} folders)")
     complaints = {}
     for folder in folders:
-        command = [compiler, "-std=c++20", "-fsyntax-only", "-I", str(SOURCES)]
-        command += ["-isystem", str(folder), str(HERE / check)]
+        command = [compiler, "-std=c++20", "-fsyntax-only", *options, "-I", str(SOURCES)]
+        command += ["-I", str(HERE), "-isystem", str(folder), str(HERE / check)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             complaints[str(folder)] = done.stderr[-3000:]
+    return complaints
 
-    assert complaints == {}
+
+@pytest.mark.parametrize(
+    ("check", "header"),
+    [
+        ("cupti_headers.cpp", "cupti.h"),
+        ("cupti_copy_headers.cpp", "cupti.h"),
+        ("cupti_pc_sampling_headers.cpp", "cupti.h"),
+        ("cuda_headers.cpp", "cupti.h"),
+        ("nvtx_headers.cpp", "nvtx3/nvToolsExt.h"),
+    ],
+)
+def test_our_numbers_are_those_of_nvidia(check: str, header: str) -> None:
+    installed = sorted(Path("/usr/local").glob("cuda*/include"))
+    installed += sorted(Path("/usr/local").glob("cuda*/extras/CUPTI/include"))
+    folders = [f for f in header_folders("nvidia", installed, header) if (f / "cupti.h").exists()]
+
+    assert complaints_of(check, folders) == {}
+
+
+@pytest.mark.parametrize(
+    ("check", "header"),
+    [
+        ("hip_headers.cpp", "hip/hip_runtime_api.h"),
+        ("hsa_headers.cpp", "hsa/hsa_ext_amd.h"),
+        ("roctracer_headers.cpp", "roctracer/roctracer.h"),
+        ("roctx_headers.cpp", "roctracer/roctracer_roctx.h"),
+        ("rocprofiler_headers.cpp", "rocprofiler-sdk/registration.h"),
+        ("rocprofiler_hip_headers.cpp", "rocprofiler-sdk/hip/runtime_api_id.h"),
+    ],
+)
+def test_our_numbers_are_those_of_amd(check: str, header: str) -> None:
+    installed = [Path("/opt/rocm/include")]
+    folders = header_folders("amd", installed, header)
+
+    # From 3.9.0 on Triton's wheel has the headers of rocprofiler-sdk (PROTON_BENCH_TRITONS).
+    assert complaints_of(check, folders, "-D__HIP_PLATFORM_AMD__=1") == {}
