@@ -2,15 +2,16 @@
 #include <pybind11/stl.h>
 
 #include <functional>
-#include <tuple>
 
 #include "aggregate/aggregator.h"
 #include "bindings/bindings.h"
+#include "bindings/device_list.h"
+#include "bindings/library_candidates.h"
 #include "collector/cupti/cupti_collector.h"
-#include "collector/cupti/kernel_codes.h"
-#include "collector/cupti/kernel_table.h"
 #include "collector/cupti/line_table.h"
 #include "collector/cupti/ptx_notes.h"
+#include "collector/gpu/kernel_codes.h"
+#include "collector/gpu/kernel_table.h"
 #include "driver/cupti_pc_sampling.h"
 #include "support/error.h"
 
@@ -20,16 +21,8 @@ namespace proton {
 namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
-using Candidate = std::tuple<std::string, std::string, bool>;
 
-std::vector<LibraryCandidate> make_candidates(const std::vector<Candidate> &listed) {
-  std::vector<LibraryCandidate> candidates;
-  for (const auto &[path, origin, only_if_loaded] : listed)
-    candidates.push_back({path, origin, only_if_loaded});
-  return candidates;
-}
-
-std::unique_ptr<CuptiCollector> make_collector(const std::vector<Candidate> &candidates,
+std::unique_ptr<CuptiCollector> make_collector(const std::vector<ListedCandidate> &candidates,
                                                size_t buffer_bytes, uint32_t flush_period_ms,
                                                bool copies, bool whole_graphs, bool nvtx,
                                                bool vendor_clock, bool hardware_trace,
@@ -115,16 +108,7 @@ py::dict list_facts(const CuptiCollector &collector) {
   listed["clock_drift_ns"] = facts.clock_drift_ns;
   listed["foreign_buffers"] = facts.foreign_buffers;
   listed["taken_buffers"] = facts.taken_buffers;
-  py::list devices;
-  for (const auto &[index, device] : facts.devices) {
-    py::dict entry;
-    entry["index"] = index;
-    entry["name"] = device.driver.name;
-    entry["uuid"] = device.driver.uuid;
-    entry["tick_ns"] = device.tick_ns;
-    devices.append(entry);
-  }
-  listed["devices"] = devices;
+  listed["devices"] = list_devices(facts.devices);
   if (facts.pc_sampling)
     listed["pc_sampling"] = list_sampling(*facts.pc_sampling);
   return listed;
@@ -132,7 +116,7 @@ py::dict list_facts(const CuptiCollector &collector) {
 
 /// For each instruction of a cubin its line and those that it was inlined into, the kernel's first.
 /// Needs no GPU.
-std::vector<std::vector<std::string>> find_lines(const std::vector<Candidate> &candidates,
+std::vector<std::vector<std::string>> find_lines(const std::vector<ListedCandidate> &candidates,
                                                  const py::bytes &image,
                                                  const std::string &function,
                                                  const std::vector<uint64_t> &offsets) {

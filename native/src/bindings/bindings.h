@@ -17,6 +17,7 @@ void bind_records(pybind11::module_ &module);
 void bind_collectors(pybind11::module_ &module);
 void bind_counters(pybind11::module_ &module);
 void bind_cupti(pybind11::module_ &module);
+void bind_hip(pybind11::module_ &module);
 void bind_cycle_records(pybind11::module_ &module);
 void bind_instrumentation(pybind11::module_ &module);
 void bind_watch(pybind11::module_ &module);

@@ -31,6 +31,7 @@ PYBIND11_MODULE(_native, module) {
   proton::bind_collectors(module);
   proton::bind_counters(module);
   proton::bind_cupti(module);
+  proton::bind_hip(module);
   proton::bind_cycle_records(module);
   proton::bind_instrumentation(module);
   proton::bind_watch(module);

@@ -26,7 +26,7 @@ void ActivityStream::completed(void *context, uint32_t stream, uint8_t *buffer, 
     return; // it was never ours
   try {
     std::lock_guard lock(self->reading_);
-    self->timebase_.observe(*self->library_);
+    self->timebase_.observe();
     self->launches_.observe(monotonic_ns());
     self->count_dropped(context, stream);
     if (buffer && valid_bytes != 0)

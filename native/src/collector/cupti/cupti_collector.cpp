@@ -3,18 +3,19 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <ctime>
 #include <mutex>
 #include <optional>
 
 #include "collector/cupti/activity_stream.h"
+#include "collector/cupti/cuda_devices.h"
 #include "collector/cupti/graph_source.h"
 #include "collector/cupti/launch_source.h"
-#include "collector/cupti/launch_thread.h"
 #include "collector/cupti/module_source.h"
 #include "collector/cupti/nvtx_source.h"
 #include "collector/cupti/pc_sources.h"
 #include "collector/cupti/subscription.h"
+#include "collector/gpu/delivery.h"
+#include "collector/gpu/launch_thread.h"
 #include "context/graph_capture.h"
 #include "context/host_range.h"
 #include "driver/cuda_driver.h"
@@ -24,11 +25,7 @@
 namespace proton {
 namespace {
 
-constexpr uint32_t kOpenCallsMs = 1000;
 constexpr uint32_t kOpenCallbacksMs = 100; // of calls whose ends nobody tells any more
-constexpr int kFlushTries = 20;
-constexpr int kFlushTriesInCapture = 1000; // nothing waits for the devices then
-constexpr timespec kBetweenTries{0, 1'000'000};
 
 std::atomic<bool> g_is_forked{false};
 
@@ -48,6 +45,7 @@ struct Engine {
   std::mutex mutex; ///< of start and stop, and of what follows
   std::optional<CuptiLibrary> library;
   std::optional<CudaDriver> driver;
+  std::optional<CudaDevices> cuda_devices;
   std::unique_ptr<Subscription> subscription;
   bool was_used = false; ///< CUPTI, and it has not been detached since
 
@@ -86,11 +84,13 @@ Engine &engine(RecordSink &sink) {
 }
 
 void load(Engine &self, const CuptiOptions &options) {
-  if (!self.driver)
+  if (!self.driver) {
     self.driver = CudaDriver::open();
+    self.cuda_devices.emplace(*self.driver);
+  }
   if (!self.library)
     self.library = CuptiLibrary::open(options.candidates);
-  self.devices.set_driver(&*self.driver);
+  self.devices.set_source(&*self.cuda_devices);
   self.stream.set_library(&*self.library);
   self.module_source.set_library(&*self.library);
   self.graph_calls.set_library(&*self.library);
@@ -154,31 +154,27 @@ void flush_activities(Engine &self, uint32_t flags) noexcept {
     self.sink.dropped({"failed cuptiActivityFlushAll", 1, true});
 }
 
-struct Delivered {
-  uint64_t newest = 0;    ///< id of the work that was launched before
-  bool is_waited = false; ///< that work is over; else more records of it may come
+class CuptiRecords : public RecordSource {
+public:
+  CuptiRecords(Engine &engine, uint32_t flags) : engine_(engine), flags_(flags) {}
+  void wait_for_devices() noexcept override {
+    try {
+      for (void *context : engine_.launches.contexts().list())
+        engine_.driver->synchronize(context); // one that fails has nothing left to wait for
+    } catch (...) {                           // no memory: only the records are waited for
+    }
+  }
+  void hand_over_records() noexcept override { flush_activities(engine_, flags_); }
+  uint64_t dropped() const noexcept override { return engine_.stream.dropped(); }
+
+private:
+  Engine &engine_;
+  uint32_t flags_;
 };
 
-/// Has all work recorded that was launched before. The driver ends a capture that is open while
-/// somebody waits for its context, so then this one waits for the records only.
 Delivered deliver(Engine &self, uint32_t flags) {
-  constexpr uint64_t kFirst = CorrelationIds::kFirst;
-  uint64_t newest = self.sink.pending(kFirst, CorrelationIds::kLast).newest_id;
-  wait_for_open_calls(kOpenCallsMs);
-  bool is_capturing = self.graphs.is_capturing();
-  if (!is_capturing)
-    for (void *context : self.launches.contexts().list())
-      self.driver->synchronize(context); // one that fails has nothing left to wait for
-  flush_activities(self, flags);
-  // CUPTI keeps a buffer back while something in it runs, or while its own thread reads it.
-  int most = is_capturing ? kFlushTriesInCapture : kFlushTries;
-  for (int tries = 1; tries < most; ++tries) {
-    if (self.sink.pending(kFirst, newest).kernels <= self.stream.dropped())
-      break;
-    nanosleep(&kBetweenTries, nullptr);
-    flush_activities(self, flags);
-  }
-  return {newest, !is_capturing};
+  CuptiRecords records(self, flags);
+  return deliver(self.sink, self.graphs, records);
 }
 
 /// CUPTI never learns of modules that are loaded while it records nothing, and samples of their

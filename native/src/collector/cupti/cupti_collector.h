@@ -8,8 +8,8 @@
 
 #include "collector/collector.h"
 #include "collector/cupti/cupti_options.h"
-#include "collector/cupti/device_facts.h"
 #include "collector/cupti/pc_sampling_facts.h"
+#include "collector/gpu/device_facts.h"
 #include "record/record_sink.h"
 
 namespace proton {

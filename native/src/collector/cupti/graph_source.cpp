@@ -1,7 +1,5 @@
 #include "collector/cupti/graph_source.h"
 
-#include <unistd.h>
-
 #include <cstring>
 
 #include "context/current.h"
@@ -9,11 +7,6 @@
 
 namespace proton {
 namespace {
-
-constexpr char kLateGraph[] =
-    "proton_bench: a CUDA graph was captured before profiling began or while it was paused, so its "
-    "kernels are shown by name under <captured_at>; record while it is captured to see their "
-    "scopes\n";
 
 bool is_ptsz(uint32_t capture_cbid) noexcept {
   return capture_cbid == cupti::kCuStreamBeginCapturePtsz ||
@@ -67,7 +60,7 @@ void GraphCallSource::handle(uint32_t cbid, const void *data) noexcept {
 
 void GraphCallSource::launch(const cupti::CallbackData &call) noexcept {
   if (call.site == cupti::kExit) {
-    log_.leave(call);
+    leave_launch(log_, call);
     return;
   }
   LayoutId layout = 0;
@@ -77,7 +70,7 @@ void GraphCallSource::launch(const cupti::CallbackData &call) noexcept {
           layout_of(static_cast<const cuda::GraphLaunchParams *>(call.function_params)->graph_exec);
   } catch (...) { // no memory: a launch of an unknown graph
   }
-  log_.enter(call, LaunchKind::kGraph, layout);
+  enter_launch(log_, call, LaunchKind::kGraph, layout);
 }
 
 LayoutId GraphCallSource::layout_of(void *executable) {
@@ -92,10 +85,8 @@ LayoutId GraphCallSource::layout_of(void *executable) {
   bool is_new_unknown = false;
   LayoutId layout = table_.layout(executable_id(executable), is_new_unknown);
   known = {executable, generation, layout};
-  if (is_new_unknown && !has_warned_.exchange(true)) {
-    // Not through a stream of the C library, whose lock the target may hold.
-    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kLateGraph, sizeof kLateGraph - 1);
-  }
+  if (is_new_unknown)
+    late_graph_.warn();
   return layout;
 }
 

@@ -1,12 +1,24 @@
 // Callbacks about graphs: their making, their capture, their launches.
+//
+// Recorded on an H200 with libcupti 12.8.1 (tests/data/cupti, docs/graphs.md):
+// - An executable graph is a clone with a graph id of its own, which is also cuptiGetGraphExecId
+//   and the graph of kernel records; those name the nodes of that clone.
+// - A node of a clone is told of by GRAPHNODE_CREATED and then GRAPHNODE_CLONED. GRAPH_CLONED comes
+//   for cuGraphClone only, after the nodes.
+// - Child graphs are inlined between GRAPHEXEC_CREATE_STARTING and _CREATED: their node and
+//   graph are destroyed, and their nodes get the next ids of the executable graph without a word.
+// - A copy node may be replaced in the same interval: one is created, the old one destroyed, and
+//   records go on naming the old one.
+// - The type of a node is 0, that of kernels, whatever the node is.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "collector/cupti/callback_table.h"
-#include "collector/cupti/graph_table.h"
 #include "collector/cupti/launch_source.h"
+#include "collector/gpu/graph_table.h"
+#include "collector/gpu/late_graph.h"
 #include "driver/cupti_library.h"
 
 namespace proton {
@@ -22,7 +34,7 @@ public:
 
   void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
   /// Has graphs that were captured before told of once more, on stderr.
-  void warn_again() noexcept { has_warned_.store(false); }
+  void warn_again() noexcept { late_graph_.warn_again(); }
 
 private:
   void launch(const cupti::CallbackData &call) noexcept;
@@ -35,7 +47,7 @@ private:
   LaunchLog &log_;
   GraphTable &table_;
   const CuptiLibrary *library_ = nullptr;
-  std::atomic<bool> has_warned_{false};
+  LateGraph late_graph_{"CUDA"};
 };
 
 /// Graphs and nodes that come and go.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collector/cupti/callback_table.h"
-#include "collector/cupti/kernel_codes.h"
+#include "collector/gpu/kernel_codes.h"
 #include "driver/cupti_library.h"
 
 namespace proton {

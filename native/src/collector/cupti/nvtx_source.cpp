@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "collector/cupti/launch_thread.h"
+#include "collector/gpu/launch_thread.h"
 
 namespace proton {
 namespace {
@@ -35,44 +35,15 @@ std::string utf8(const wchar_t *message) {
 
 void push(const void *domain, std::string_view name) {
   if (LaunchThread *thread = this_launch_thread())
-    thread->nvtx.push(domain, name);
+    thread->markers.push(domain, name.empty() ? "<nvtx range>" : name);
 }
 
 void pop(const void *domain) noexcept {
   if (LaunchThread *thread = this_launch_thread())
-    thread->nvtx.pop(domain);
+    thread->markers.pop(domain);
 }
 
 } // namespace
-
-void NvtxRanges::close_innermost() noexcept {
-  while (!entries_.empty() && entries_.back().is_over && exit_scope_range(entries_.back().range))
-    entries_.pop_back();
-}
-
-void NvtxRanges::push(const void *domain, std::string_view name) {
-  close_innermost();
-  if (entries_.size() == kMax || beyond_ != 0) {
-    ++beyond_;
-    return;
-  }
-  entries_.push_back({domain, {}, false});
-  entries_.back().range = enter_scope_range(name.empty() ? "<nvtx range>" : name);
-}
-
-void NvtxRanges::pop(const void *domain) noexcept {
-  if (beyond_ != 0) {
-    --beyond_;
-    return;
-  }
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
-    if (entry->domain != domain || entry->is_over)
-      continue;
-    entry->is_over = true;
-    break;
-  }
-  close_innermost(); // one that lies below a range of another domain waits for that
-}
 
 std::vector<uint32_t> NvtxSource::callbacks() const {
   using namespace cupti;

@@ -5,9 +5,9 @@
 #include <exception>
 #include <utility>
 
-#include "collector/cupti/launch_hold.h"
 #include "collector/cupti/pc_period.h"
 #include "collector/cupti/sampled_functions.h"
+#include "collector/gpu/launch_hold.h"
 #include "support/error.h"
 
 namespace proton {

@@ -11,13 +11,13 @@
 #include <set>
 #include <vector>
 
-#include "collector/cupti/context_list.h"
 #include "collector/cupti/cubin_store.h"
-#include "collector/cupti/graph_table.h"
 #include "collector/cupti/line_table.h"
 #include "collector/cupti/pc_context.h"
-#include "collector/cupti/pc_drain_thread.h"
 #include "collector/cupti/pc_sampling_facts.h"
+#include "collector/gpu/context_list.h"
+#include "collector/gpu/graph_table.h"
+#include "collector/gpu/periodic_thread.h"
 #include "driver/cuda_driver.h"
 #include "record/record_sink.h"
 
@@ -120,7 +120,7 @@ private:
   const CudaDriver *driver_ = nullptr;
   std::optional<CuptiPcSampling> cupti_;
   std::function<void()> deliver_;
-  PcDrainThread thread_;
+  PeriodicThread thread_;
   std::atomic<bool> samples_launches_{false}; ///< mode launch, between start and stop
   uint32_t tries_ = 0;                        ///< of `tend` that came to nothing [drain thread]
   uint32_t pauses_ = 0;                       ///< rounds until the next [drain thread]

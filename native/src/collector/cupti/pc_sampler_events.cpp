@@ -2,8 +2,8 @@
 #include <atomic>
 #include <utility>
 
-#include "collector/cupti/launch_hold.h"
 #include "collector/cupti/pc_sampler.h"
+#include "collector/gpu/launch_hold.h"
 #include "context/current.h"
 #include "context/host_range.h"
 #include "driver/own_work.h"

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "collector/cupti/launch_thread.h"
+#include "collector/gpu/launch_thread.h"
 #include "driver/cupti_module_calls.h"
 
 namespace proton {

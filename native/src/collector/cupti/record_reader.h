@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "collector/cupti/correlation_ids.h"
-#include "collector/cupti/device_facts.h"
-#include "collector/cupti/kernel_table.h"
 #include "collector/cupti/launch_source.h"
-#include "collector/cupti/record_batch.h"
 #include "collector/cupti/timebase.h"
+#include "collector/gpu/correlation_ids.h"
+#include "collector/gpu/device_facts.h"
+#include "collector/gpu/kernel_table.h"
+#include "collector/gpu/record_batch.h"
 
 namespace proton {
 

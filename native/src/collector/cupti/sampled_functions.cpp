@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "collector/cupti/kernel_table.h"
+#include "collector/gpu/kernel_table.h"
 #include "driver/own_work.h"
 
 namespace proton {

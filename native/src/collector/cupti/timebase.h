@@ -1,11 +1,9 @@
 // Turns the times of activity records into CLOCK_MONOTONIC.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <deque>
-#include <optional>
 
+#include "collector/gpu/clock_pairs.h"
 #include "driver/cupti_library.h"
 
 namespace proton {
@@ -22,28 +20,21 @@ public:
 
   /// How much the library's clock gained on CLOCK_MONOTONIC since `start`, until the newest pair or
   /// `stop`. [any thread]
-  int64_t drift_ns() const noexcept { return drift_ns_.load(std::memory_order_relaxed); }
+  int64_t drift_ns() const noexcept { return pairs_.drift_ns(); }
 
   /// Notes a pair if the last one is old. [completing thread, one at a time]
-  void observe(const CuptiLibrary &library) noexcept;
+  void observe() noexcept {
+    if (converts_)
+      pairs_.observe();
+  }
   int64_t monotonic(uint64_t vendor_ns) const noexcept {
     auto time_ns = static_cast<int64_t>(vendor_ns);
-    return converts_ ? time_ns - offset_at(time_ns) : time_ns;
+    return converts_ ? pairs_.monotonic(time_ns) : time_ns;
   }
 
 private:
-  struct Pair {
-    int64_t vendor_ns;
-    int64_t offset_ns; ///< vendor's time less ours
-  };
-  static std::optional<Pair> read_both(const CuptiLibrary &library) noexcept;
-  int64_t offset_at(int64_t vendor_ns) const noexcept;
-
   bool converts_ = true;
-  int64_t newest_ns_ = 0; ///< CLOCK_MONOTONIC of the newest pair
-  std::deque<Pair> pairs_;
-  std::optional<Pair> first_;
-  std::atomic<int64_t> drift_ns_{0};
+  ClockPairs pairs_;
 };
 
 } // namespace proton

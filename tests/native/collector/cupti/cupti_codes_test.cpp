@@ -3,8 +3,8 @@
 
 #include "check.h"
 #include "collector/cupti/cupti_session.h"
-#include "collector/cupti/kernel_codes.h"
-#include "collector/cupti/kernel_table.h"
+#include "collector/gpu/kernel_codes.h"
+#include "collector/gpu/kernel_table.h"
 #include "record/code_table.h"
 
 using namespace proton;

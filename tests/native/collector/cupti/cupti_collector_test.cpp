@@ -273,7 +273,7 @@ TEST(facts_name_library_driver_and_devices) {
   CHECK_EQ(facts.library, std::getenv("PROTON_BENCH_CUPTI_LIB"));
   CHECK_EQ(facts.version, "12.8");
   CHECK_EQ(facts.driver, "13.0");
-  CHECK_EQ(facts.devices.at(0).driver.multiprocessors, 132);
+  CHECK_EQ(facts.devices.at(0).driver.device.num_sms, 132);
   CHECK_EQ(facts.devices.at(0).tick_ns, 32);
 }
 

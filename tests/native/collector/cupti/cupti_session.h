@@ -3,13 +3,11 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "collector/cupti/cupti_collector.h"
-#include "context/host_range.h"
+#include "collector/recorded_session.h"
 #include "control.h"
-#include "session/session_registry.h"
-#include "support/error.h"
-#include "writer/msgpack_reader.h"
 
 namespace proton {
 
@@ -20,103 +18,14 @@ inline CuptiOptions double_options() {
   return options;
 }
 
-/// Text of the error that a start ends in; empty for none.
 inline std::string error_of_start(const CuptiOptions &options = double_options()) {
-  CuptiCollector collector(Aggregator::instance(), options);
-  try {
-    collector.start();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  collector.stop();
-  return "";
+  return error_of_starting<CuptiCollector>(options);
 }
 
-inline bool holds(const std::string &text, const char *part) {
-  return text.find(part) != std::string::npos;
-}
-
-/// Started by the constructor and stopped by the destructor, if not before.
-class CuptiSession {
+class CuptiSession : public RecordedSession<CuptiCollector> {
 public:
   explicit CuptiSession(CuptiOptions options = double_options())
-      : collector(Aggregator::instance(), std::move(options)) {
-    collector.start();
-    id = sessions().add("test", ContextSource::kShadow, false);
-    sessions().activate(id);
-  }
-  ~CuptiSession() {
-    if (is_running_)
-      stop();
-    sessions().remove(id);
-  }
-
-  static SessionRegistry &sessions() { return SessionRegistry::instance(); }
-  void stop() {
-    sessions().deactivate(id);
-    collector.stop();
-    is_running_ = false;
-  }
-  RecordCounts counts() const { return sessions().counts(id); }
-  /// Sum of all losses, whatever their reason.
-  uint64_t lost() const {
-    uint64_t sum = 0;
-    for (const auto &[reason, count] : sessions().losses(id))
-      sum += count;
-    return sum;
-  }
-  /// "reason=count " of each.
-  std::string losses() const {
-    std::string text;
-    for (const auto &[reason, count] : sessions().losses(id))
-      text += reason + "=" + std::to_string(count) + " ";
-    return text;
-  }
-  uint64_t lost(const std::string &reason) const {
-    auto losses = sessions().losses(id);
-    auto found = losses.find(reason);
-    return found == losses.end() ? 0 : found->second;
-  }
-  /// Every node with its count, in pre-order: "outer/kernel=3 ".
-  std::string tree(const char *metric = "count", uint32_t phase = 0) const {
-    msgpack::Value file = msgpack::parse(sessions().encode(id, phase, FileFormat::kHatchetMsgpack));
-    std::string text;
-    for (const msgpack::Value &child : file[0]["children"].items)
-      describe(child, "", metric, text);
-    return text;
-  }
-
-  CuptiCollector collector;
-  int id = 0;
-
-private:
-  static void describe(const msgpack::Value &node, const std::string &above, const char *metric,
-                       std::string &text) {
-    std::string path = above + node["frame"]["name"].text;
-    if (node["metrics"].entries.contains(metric))
-      text += path + "=" + std::to_string(node["metrics"][metric].integer) + " ";
-    for (const msgpack::Value &child : node["children"].items)
-      describe(child, path + "/", metric, text);
-  }
-  bool is_running_ = true;
-};
-
-/// A scope of the calling thread.
-class ScopeGuard {
-public:
-  explicit ScopeGuard(const char *name) : now_(situation()) {
-    if (now_.active)
-      open_scope(hashed(name), FrameKind::kScope, now_);
-  }
-  ~ScopeGuard() {
-    if (now_.active)
-      close_top(situation());
-  }
-  ScopeGuard(const ScopeGuard &) = delete;
-  ScopeGuard &operator=(const ScopeGuard &) = delete;
-
-private:
-  Situation now_;
+      : RecordedSession(std::move(options)) {}
 };
 
 } // namespace proton

@@ -1,0 +1,18 @@
+// NVIDIA's driver as a source of facts of devices.
+#pragma once
+
+#include "collector/gpu/device_source.h"
+#include "driver/cuda_driver.h"
+
+namespace proton {
+
+class CudaDevices : public DeviceSource {
+public:
+  explicit CudaDevices(const CudaDriver &driver) : driver_(driver) {}
+  DeviceDescription describe(int32_t device) const override;
+
+private:
+  const CudaDriver &driver_;
+};
+
+} // namespace proton

@@ -1,0 +1,34 @@
+// Has all work recorded that was launched before.
+#pragma once
+
+#include <cstdint>
+
+#include "collector/gpu/graph_table.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+inline constexpr uint32_t kOpenCallsMs = 1000;
+
+/// What a vendor's library is asked for.
+class RecordSource {
+public:
+  virtual ~RecordSource() = default;
+  /// Waits for all work of every device that something was launched on.
+  virtual void wait_for_devices() noexcept = 0;
+  /// Has the records of work that is over handed over, as far as the library does.
+  virtual void hand_over_records() noexcept = 0;
+  /// Records that the library said it dropped.
+  virtual uint64_t dropped() const noexcept = 0;
+};
+
+struct Delivered {
+  uint64_t newest = 0;    ///< id of the work that was launched before
+  bool is_waited = false; ///< that work is over; else more records of it may come
+};
+
+/// The driver ends a capture that is open while somebody waits for its device, so then this one
+/// waits for the records only.
+Delivered deliver(RecordSink &sink, GraphTable &graphs, RecordSource &source);
+
+} // namespace proton

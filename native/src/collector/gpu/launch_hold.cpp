@@ -1,0 +1,61 @@
+#include "collector/gpu/launch_hold.h"
+
+#include <chrono>
+#include <ctime>
+#include <mutex>
+
+#include "collector/gpu/launch_thread.h"
+#include "support/clock.h"
+
+namespace proton {
+namespace {
+
+// Longer than anybody holds; a target must not stand still for ever for the sake of samples.
+constexpr int64_t kLongestWaitNs = 30'000'000'000;
+constexpr timespec kBetweenLooks{0, 20'000};
+
+std::timed_mutex &holder() {
+  static auto *mutex = new std::timed_mutex; // outlives threads of the target
+  return *mutex;
+}
+
+thread_local const LaunchHold *t_mine = nullptr;
+
+} // namespace
+
+std::atomic<bool> LaunchHold::is_set_{false};
+
+LaunchHold::LaunchHold(uint32_t limit_ms) {
+  if (t_mine) {
+    is_complete_ = t_mine->is_complete_;
+    return;
+  }
+  if (!holder().try_lock_for(std::chrono::milliseconds(limit_ms)))
+    return;
+  is_first_ = true;
+  t_mine = this;
+  is_set_.store(true, std::memory_order_seq_cst);
+  is_complete_ = wait_for_open_calls(limit_ms);
+}
+
+LaunchHold::~LaunchHold() {
+  if (!is_first_)
+    return;
+  is_set_.store(false, std::memory_order_release);
+  t_mine = nullptr;
+  holder().unlock();
+}
+
+void LaunchHold::wait_outside(LaunchThread &thread) noexcept {
+  if (t_mine)
+    return;
+  const int64_t end_ns = monotonic_ns() + kLongestWaitNs;
+  while (is_set() && monotonic_ns() < end_ns) {
+    thread.leave();
+    while (is_set() && monotonic_ns() < end_ns)
+      nanosleep(&kBetweenLooks, nullptr);
+    thread.enter();
+  }
+}
+
+} // namespace proton

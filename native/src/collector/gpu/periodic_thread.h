@@ -1,0 +1,30 @@
+// A thread that asks a library now and then for what it has.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace proton {
+
+/// Calls a function again and again, at a low priority and without signals of the target.
+class PeriodicThread {
+public:
+  /// False: the system gives no thread.
+  bool start(uint32_t period_ms, std::function<void()> ask) noexcept;
+  /// Returns once the function runs no more. Does nothing when it was not started.
+  void stop() noexcept;
+
+private:
+  void run(uint32_t period_ms, const std::function<void()> &ask) noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool is_ending_ = false;
+  std::optional<std::thread> thread_;
+};
+
+} // namespace proton

@@ -1,0 +1,73 @@
+// The forms that the parameters of HIP calls have; several calls share one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace proton {
+
+enum class HipCallForm : uint8_t {
+  kNone,
+  kLaunch,
+  kCooperative,
+  kModule,
+  kExtModule,
+  kLaunchEx,
+  kDrvLaunchEx,
+  kOtherLaunch, ///< several kernels, or one whose shape another call gave
+  kGraphLaunch,
+  kBeginCapture,
+  kBeginCaptureToGraph,
+  kEndCapture,
+  kInstantiate,
+  kExecUpdate,
+  kExecDestroy,
+  kDestroy,
+  kClone,
+  kAddChild,
+  kAddKernel,
+  kCopy,
+  kCopyAsync, ///< with a stream
+  kSetAsync,
+};
+
+inline bool is_copy(HipCallForm form) noexcept { return form >= HipCallForm::kCopy; }
+
+/// A call that is listened to, by its library's number.
+struct HipOperation {
+  int number;
+  HipCallForm form;
+};
+
+/// Number -> form, for calls that are listened to.
+class HipOperationTable {
+public:
+  explicit HipOperationTable(std::span<const HipOperation> operations) : operations_(operations) {
+    int most = 0;
+    for (const HipOperation &each : operations)
+      most = std::max(most, each.number);
+    forms_.resize(static_cast<size_t>(most) + 1);
+    for (const HipOperation &each : operations)
+      forms_[static_cast<size_t>(each.number)] = each.form;
+  }
+  HipCallForm find(int number) const noexcept {
+    auto place = static_cast<size_t>(number);
+    return place < forms_.size() ? forms_[place] : HipCallForm::kNone;
+  }
+  /// Numbers to listen to.
+  std::vector<int> numbers(bool copies) const {
+    std::vector<int> chosen;
+    for (const HipOperation &each : operations_)
+      if (copies || !is_copy(each.form))
+        chosen.push_back(each.number);
+    return chosen;
+  }
+
+private:
+  std::span<const HipOperation> operations_;
+  std::vector<HipCallForm> forms_;
+};
+
+} // namespace proton

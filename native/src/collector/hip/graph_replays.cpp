@@ -1,0 +1,117 @@
+#include "collector/hip/graph_replays.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/hip/kernel_key.h"
+
+namespace proton {
+namespace {
+
+constexpr size_t kNone = static_cast<size_t>(-1);
+
+} // namespace
+
+void GraphReplays::begin(uint64_t launch, std::shared_ptr<GraphPlan> plan, uint32_t stream) {
+  static const auto unknown = std::make_shared<GraphPlan>(GraphPlan{{}, false, {}});
+  if (!plan)
+    plan = unknown;
+  Replay replay;
+  replay.stream = stream;
+  replay.left = plan->kernels.size();
+  replay.has_run.resize(replay.left);
+  replay.plan = std::move(plan);
+  std::lock_guard lock(mutex_);
+  if (replays_.size() >= kMostReplays) // nobody flushes: what may still come is shown by its name
+    std::erase_if(replays_, [](const auto &each) { return each.second.left == 0; });
+  replays_[launch] = std::move(replay);
+  count_.store(replays_.size(), std::memory_order_release);
+}
+
+void GraphReplays::end(uint64_t launch) noexcept {
+  std::lock_guard lock(mutex_);
+  replays_.erase(launch);
+  count_.store(replays_.size(), std::memory_order_release);
+}
+
+void GraphReplays::end_up_to(uint64_t newest_launch) noexcept {
+  std::lock_guard lock(mutex_);
+  std::erase_if(replays_,
+                [newest_launch](const auto &each) { return each.first <= newest_launch; });
+  count_.store(replays_.size(), std::memory_order_release);
+}
+
+bool GraphReplays::has(uint64_t launch) noexcept {
+  std::lock_guard lock(mutex_);
+  return replays_.contains(launch);
+}
+
+size_t GraphReplays::find(const Replay &replay, const Dispatch &dispatch) {
+  const std::vector<NodeKey> &kernels = replay.plan->kernels;
+  const std::vector<uint32_t> &order = replay.plan->order;
+  auto first = [&](auto &&fits) {
+    for (size_t i = replay.lowest; i < kernels.size(); ++i)
+      if (!replay.has_run[i] && fits(kernels[i].key))
+        return i;
+    return kNone;
+  };
+  if (dispatch.is_counted && dispatch.ordinal < order.size()) {
+    size_t planned = order[dispatch.ordinal];
+    if (!replay.has_run[planned] && kernels[planned].key == dispatch.key)
+      return planned;
+  }
+  size_t found = kNone;
+  if (dispatch.has_shape)
+    found = first([&](uint64_t key) { return key == dispatch.key; });
+  // The shape of a node may have been changed in the executable graph.
+  if (found == kNone)
+    found = first([&](uint64_t key) {
+      return key != 0 && dispatch.key != 0 && name_of_key(key) == name_of_key(dispatch.key);
+    });
+  if (found == kNone)
+    found = first([&](uint64_t key) { return key == 0; });
+  return found;
+}
+
+void GraphReplays::learn(Replay &replay, const std::vector<Dispatch> &dispatches,
+                         const std::vector<size_t> &found) {
+  std::vector<uint32_t> &order = replay.plan->order;
+  bool is_whole = dispatches.size() == replay.plan->kernels.size() && order.empty();
+  for (size_t i = 0; i < dispatches.size() && is_whole; ++i)
+    is_whole = dispatches[i].is_counted && dispatches[i].ordinal == i && found[i] != kNone;
+  if (is_whole)
+    order.assign(found.begin(), found.end());
+}
+
+uint32_t GraphReplays::match(uint64_t launch, std::vector<Dispatch> &dispatches) {
+  std::lock_guard lock(mutex_);
+  auto open = replays_.find(launch);
+  if (open == replays_.end()) {
+    for (size_t i = 0; i < dispatches.size(); ++i)
+      dispatches[i].node = kUnknownNode | i;
+    return 0;
+  }
+  Replay &replay = open->second;
+  std::vector<size_t> found;
+  found.reserve(dispatches.size());
+  for (Dispatch &dispatch : dispatches) {
+    size_t place = find(replay, dispatch);
+    found.push_back(place);
+    dispatch.node = place == kNone ? kUnknownNode | replay.unknown++ //
+                                   : replay.plan->kernels[place].node;
+    if (place == kNone)
+      continue;
+    replay.has_run[place] = true;
+    --replay.left;
+    while (replay.lowest < replay.has_run.size() && replay.has_run[replay.lowest])
+      ++replay.lowest;
+  }
+  learn(replay, dispatches, found);
+  uint32_t stream = replay.stream;
+  if (replay.left == 0 && replay.plan->is_exact)
+    replays_.erase(open);
+  count_.store(replays_.size(), std::memory_order_release);
+  return stream;
+}
+
+} // namespace proton

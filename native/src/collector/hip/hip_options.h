@@ -1,0 +1,23 @@
+// What the backends of AMD GPUs are asked to do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "driver/shared_library.h"
+
+namespace proton {
+
+struct HipOptions {
+  std::vector<LibraryCandidate> candidates;       ///< where the profiler's library may be, in order
+  std::vector<LibraryCandidate> hip_candidates;   ///< libamdhip64
+  std::vector<LibraryCandidate> hsa_candidates;   ///< libhsa-runtime64, for roctracer alone
+  std::vector<LibraryCandidate> roctx_candidates; ///< libroctx64; none: it is not asked for ranges
+  size_t buffer_bytes = size_t{4} << 20;
+  uint32_t flush_period_ms = 100; ///< records come at least this often; 0: as the library likes
+  bool copies = false;            ///< also record copies and sets of memory
+  bool roctx = false;             ///< ROCTX ranges of the target are scopes
+};
+
+} // namespace proton
