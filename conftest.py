@@ -2,8 +2,8 @@
 
 A test that needs something the machine may lack says so through the ``gpu`` or ``browser`` marker
 or the ``require`` fixture and is skipped with the reason.
-``PROTON_BENCH_REQUIRE=browser,go,node,gpu`` turns those skips into failures, so that a CI machine
-cannot lose coverage in silence.
+``PROTON_BENCH_REQUIRE=browser,go,node,gpu,rocm`` turns those skips into failures, so that a CI
+machine cannot lose coverage in silence.
 """
 
 from __future__ import annotations

@@ -254,6 +254,52 @@ class CuptiCollector:
     # "pc_sampling" where it was asked for: period_cycles, samples, dropped, doubled, drain_ns, ...
     def facts(self) -> dict[str, Any]: ...
 
+class RocmLibraries:
+    """Where ROCm's libraries may be, each as ``candidates`` of CuptiCollector."""
+
+    def __init__(
+        self,
+        *,
+        profiler: Sequence[tuple[str, str, bool]],
+        hip: Sequence[tuple[str, str, bool]],
+        hsa: Sequence[tuple[str, str, bool]],
+        roctx: Sequence[tuple[str, str, bool]],
+    ) -> None: ...
+
+class RocprofilerCollector:
+    """Records kernels of AMD GPUs, and copies if asked for, through rocprofiler-sdk."""
+
+    def __init__(
+        self,
+        libraries: RocmLibraries,
+        *,
+        buffer_bytes: int = ...,
+        flush_period_ms: int = ...,
+        copies: bool = False,
+        ranges: bool = False,
+    ) -> None: ...
+    def start(self) -> None: ...  # the first of a process before HIP starts
+    def flush(self) -> None: ...
+    def stop(self) -> None: ...
+    def facts(self) -> dict[str, Any]: ...
+
+class RoctracerCollector:
+    """Same through roctracer."""
+
+    def __init__(
+        self,
+        libraries: RocmLibraries,
+        *,
+        buffer_bytes: int = ...,
+        flush_period_ms: int = ...,
+        copies: bool = False,
+        ranges: bool = False,
+    ) -> None: ...
+    def start(self) -> None: ...
+    def flush(self) -> None: ...
+    def stop(self) -> None: ...
+    def facts(self) -> dict[str, Any]: ...
+
 class InstrumentationRuntime:
     """Records what scopes inside kernels take: buffers of launches, reduced on the device."""
 

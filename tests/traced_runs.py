@@ -16,7 +16,7 @@ from reference.chrome_timeline import ChromeTimeline
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
 
-_PROGRAMS = Path(__file__).parent / "integration" / "cupti_programs.py"
+_PROGRAMS = Path(__file__).parent / "integration" / "device_programs.py"
 _AHEAD_NS = 120_000_000_000  # the device's clock: work follows its launch, however slow that is
 _STREAMS = Path(__file__).parent / "data" / "cupti"
 
@@ -53,7 +53,7 @@ class TracedRun:
 
 
 def trace_program(what: str, doubles: Doubles, folder: Path, **variables: str) -> TracedRun:
-    """Record a program of cupti_programs.py, or a stream of tests/data/cupti, with a timeline.
+    """Record a program of device_programs.py, or a stream of tests/data/cupti, with a timeline.
 
     Args:
         what: Name of the program, or of the stream with the suffix ``.cupti``.
@@ -62,16 +62,16 @@ def trace_program(what: str, doubles: Doubles, folder: Path, **variables: str) -
         **variables: Of the environment, beside those that ask for a timeline.
     """
     output = folder / "traced"
-    clock = {"CUPTI_PROGRAM_CLOCK_NS": str(time.monotonic_ns() + _AHEAD_NS)}
+    clock = {"DEVICE_PROGRAM_CLOCK_NS": str(time.monotonic_ns() + _AHEAD_NS)}
     if what.endswith(".cupti"):
         stream, what = _STREAMS / f"{what}.gz", str(folder / what)
         Path(what).write_bytes(gzip.decompress(stream.read_bytes()))
         now_ns = int(dict(read_stream(stream).facts)["cupti_timestamp_ns"]) - _AHEAD_NS
-        clock = {"CUPTI_PROGRAM_CLOCK_NS": str(now_ns), "PROTON_BENCH_CUPTI_CLOCK": "vendor"}
+        clock = {"DEVICE_PROGRAM_CLOCK_NS": str(now_ns), "PROTON_BENCH_CUPTI_CLOCK": "vendor"}
     environment = doubles.environment(
         **{
-            "CUPTI_PROGRAM_BACKEND": "cupti+cpu",
-            "CUPTI_PROGRAM_DATA": "trace",
+            "DEVICE_PROGRAM_BACKEND": "cupti+cpu",
+            "DEVICE_PROGRAM_DATA": "trace",
             "PROTON_BENCH_NATIVE": "1",
             "PROTON_BENCH_TRACE_FORMATS": "chrome_trace,perfetto",
             **clock,

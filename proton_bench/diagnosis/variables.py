@@ -85,6 +85,12 @@ VARIABLES = (
         "PROTON_BENCH_DISABLE", Reader.OURS, "1, on or true: start() does nothing and returns None"
     ),
     Variable(
+        "PROTON_BENCH_HIP_LIB", Reader.OURS, "libamdhip64 or its folder, and no other is tried"
+    ),
+    Variable(
+        "PROTON_BENCH_HSA_LIB", Reader.OURS, "libhsa-runtime64 or its folder, and no other is tried"
+    ),
+    Variable(
         "PROTON_BENCH_HW_TRACE",
         Reader.OURS,
         "1: Blackwell GPUs take the times of kernels themselves; start before the first CUDA call",
@@ -93,7 +99,7 @@ VARIABLES = (
         "PROTON_BENCH_NATIVE", Reader.OURS, "1, on or true: finalize() also writes NAME.proton"
     ),
     Variable(
-        "PROTON_BENCH_NVTX", Reader.OURS, "0: the cupti backend makes no scopes of NVTX ranges"
+        "PROTON_BENCH_NVTX", Reader.OURS, "0: no backend makes scopes of NVTX and ROCTX ranges"
     ),
     Variable(
         "PROTON_BENCH_NVTX_SCOPES",
@@ -123,7 +129,30 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_REQUIRE",
         Reader.OURS,
-        "of our own tests: browser,go,node,gpu makes a skip for want of one a failure",
+        "of our own tests: browser,go,node,gpu,rocm makes a skip for want of one a failure",
+    ),
+    Variable(
+        "PROTON_BENCH_ROCM_BUFFER_BYTES",
+        Reader.OURS,
+        "bytes of the buffer of records of the backends for AMD GPUs, 65536 to 268435456; 4194304",
+    ),
+    Variable(
+        "PROTON_BENCH_ROCM_FLUSH_PERIOD_MS",
+        Reader.OURS,
+        "the backends for AMD GPUs read records at least this often; 100, and 0 for as ROCm likes",
+    ),
+    Variable(
+        "PROTON_BENCH_ROCPROFILER_LIB",
+        Reader.OURS,
+        "librocprofiler-sdk or its folder, and no other is tried",
+    ),
+    Variable(
+        "PROTON_BENCH_ROCTRACER_LIB",
+        Reader.OURS,
+        "libroctracer64 or its folder, and no other is tried",
+    ),
+    Variable(
+        "PROTON_BENCH_ROCTX_LIB", Reader.OURS, "libroctx64 or its folder, and no other is tried"
     ),
     Variable(
         "PROTON_BENCH_SIGNALS",
@@ -183,13 +212,44 @@ VARIABLES = (
     Variable(
         "TRITON_PROFILE_BUFFER_SIZE",
         Reader.SHARED,
-        "like PROTON_BENCH_CUPTI_BUFFER_BYTES, which goes first",
+        "like PROTON_BENCH_CUPTI_BUFFER_BYTES and PROTON_BENCH_ROCM_BUFFER_BYTES, which go first",
     ),
     Variable("TRITON_PROFILE_METRIC_BUFFER_SIZE", Reader.UPSTREAM, "bytes of metrics on the GPU"),
-    Variable("TRITON_HSA_RUNTIME_PATH", Reader.UPSTREAM, "folder of the HSA runtime"),
-    Variable("TRITON_ROCPROFILER_SDK_LIB_PATH", Reader.UPSTREAM, "folder of rocprofiler-sdk"),
-    Variable("TRITON_ROCTRACER_LIB_PATH", Reader.UPSTREAM, "folder of roctracer"),
-    Variable("TRITON_ROCTX_LIB_PATH", Reader.UPSTREAM, "folder of roctx"),
+    Variable("TRITON_LIBHIP_PATH", Reader.SHARED, "like PROTON_BENCH_HIP_LIB, which goes first"),
+    Variable(
+        "TRITON_HSA_RUNTIME_PATH", Reader.SHARED, "like PROTON_BENCH_HSA_LIB, which goes first"
+    ),
+    Variable(
+        "TRITON_HSA_RUNTIME_LIBRARY", Reader.SHARED, "like PROTON_BENCH_HSA_LIB, which goes first"
+    ),
+    Variable(
+        "TRITON_ROCPROFILER_SDK_LIB_PATH",
+        Reader.SHARED,
+        "like PROTON_BENCH_ROCPROFILER_LIB, which goes first",
+    ),
+    Variable(
+        "TRITON_ROCPROFILER_SDK_LIBRARY",
+        Reader.SHARED,
+        "like PROTON_BENCH_ROCPROFILER_LIB, which goes first",
+    ),
+    Variable(
+        "TRITON_ROCTRACER_LIB_PATH",
+        Reader.SHARED,
+        "like PROTON_BENCH_ROCTRACER_LIB, which goes first",
+    ),
+    Variable(
+        "TRITON_ROCTRACER_LIBRARY",
+        Reader.SHARED,
+        "like PROTON_BENCH_ROCTRACER_LIB, which goes first",
+    ),
+    Variable(
+        "TRITON_ROCTX_LIB_PATH", Reader.SHARED, "like PROTON_BENCH_ROCTX_LIB, which goes first"
+    ),
+    Variable(
+        "TRITON_ROCTX_LIBRARY", Reader.SHARED, "like PROTON_BENCH_ROCTX_LIB, which goes first"
+    ),
+    Variable("ROCM_PATH", Reader.SHARED, "folder of ROCm, searched before /opt/rocm"),
+    Variable("ROCM_HOME", Reader.SHARED, "older name of ROCM_PATH"),
     Variable("TRITON_INSTRUMENTATION_MODE", Reader.UPSTREAM, "instrumentation of the compiler"),
     Variable("PROTON_DATA_FLUSH_TIMING", Reader.UPSTREAM, "1 prints the time of each flush"),
     Variable("PROTON_GRAPH_LAUNCH_TIMING", Reader.UPSTREAM, "1 prints the time of graph launches"),

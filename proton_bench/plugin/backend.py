@@ -145,6 +145,7 @@ class Backend:
             drivers in child processes only. A finding that provides the backend's name and is not
             usable makes ``--require`` of it fail.
         canary: Makes the kernels that never change, for runs that are recorded for a gate.
+        refused_modes: Modes that other backends have and this one has not, by name, with why.
         default_because: Why it is chosen where the user names none, e.g. "no GPU was found", for
             errors about what it cannot do.
     """
@@ -162,6 +163,7 @@ class Backend:
     prepare: Callable[[], str | None] | None = None
     examine: Callable[[], Sequence[Finding]] | None = None
     canary: Callable[[], Canary] | None = None
+    refused_modes: Mapping[str, str] = field(default_factory=dict)
     default_because: str = ""
 
 
@@ -294,6 +296,10 @@ def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
     takers = [spec.name for spec in specs if mode.options and {*mode.options} <= {*spec.options}]
     if takers and not mode.name:
         choices += f"; these are options of {takers[0]!r}: write {takers[0]}:{mode.text}"
+    refused = [
+        each.refused_modes[mode.name] for each in backends if mode.name in each.refused_modes
+    ]
+    choices += "".join(f"; {why}" for why in refused)
     profiler = f"{backends[0].name.capitalize()}Profiler"  # upstream's word
     return (
         f"{profiler}: unsupported mode: {mode.name or mode.text}: "

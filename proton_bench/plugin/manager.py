@@ -30,6 +30,8 @@ __all__ = [
 
 BUILTIN = (
     "proton_bench_plugins.cpu",
+    "proton_bench_plugins.roctracer",
+    "proton_bench_plugins.rocprofiler",
     "proton_bench_plugins.cupti",
     "proton_bench_plugins.instrumentation",
     "proton_bench_plugins.nvtx",

@@ -17,7 +17,7 @@ from fakes.fixtures import cupti_doubles
 
 __all__ = ["cupti_doubles"]
 
-PROGRAMS = Path(__file__).with_name("cupti_programs.py")
+PROGRAMS = Path(__file__).with_name("device_programs.py")
 STREAMS = Path(__file__).parents[1] / "data" / "cupti"
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("proton_bench_plugins.cupti") is None,
@@ -45,7 +45,7 @@ def replay(name: str, doubles: Doubles, folder: Path, mode: str = "") -> tuple[C
     stream, output = folder / "stream.cupti", folder / "ours"
     stream.write_bytes(gzip.decompress((STREAMS / f"{name}.cupti.gz").read_bytes()))
     command = [sys.executable, str(PROGRAMS), "ours", str(stream), str(output)]
-    environment = doubles.environment(CUPTI_PROGRAM_MODE=mode)
+    environment = doubles.environment(DEVICE_PROGRAM_MODE=mode)
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return counts(json.loads(output.with_suffix(".hatchet").read_text())[0]), done.stderr

@@ -30,7 +30,7 @@ STREAMS += ["graph_traced", "nvtx", "threads", "triton"]
 def test_timeline_and_tree_tell_the_same(
     stream: str, mode: str, cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
-    run = trace_program(f"{stream}.cupti", cupti_doubles, tmp_path, CUPTI_PROGRAM_MODE=mode)
+    run = trace_program(f"{stream}.cupti", cupti_doubles, tmp_path, DEVICE_PROGRAM_MODE=mode)
 
     timeline = run.timeline
     expected = work_of(run.tree)

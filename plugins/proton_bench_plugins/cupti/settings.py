@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proton_bench.errors import UsageError
 from proton_bench.plugin import Mode
 from proton_bench_plugins.cupti.sampling import PcSampling, read_sampling
+from proton_bench_plugins.mode_values import AskedValues, Number
 
 __all__ = ["OPTIONS", "Settings", "read_settings"]
 
@@ -20,22 +20,13 @@ OPTIONS = {
 }
 _CLOCKS = ("monotonic", "vendor")
 
-
-@dataclass(frozen=True, slots=True)
-class _Number:
-    option: str
-    variables: tuple[str, ...]
-    allowed: range
-    default: int
-
-
-_BUFFER_BYTES = _Number(
+_BUFFER_BYTES = Number(
     "buffer_bytes",
     ("PROTON_BENCH_CUPTI_BUFFER_BYTES", "TRITON_PROFILE_BUFFER_SIZE"),
     range(64 << 10, (256 << 20) + 1),
     1 << 20,
 )
-_FLUSH_PERIOD_MS = _Number(
+_FLUSH_PERIOD_MS = Number(
     "flush_period_ms", ("PROTON_BENCH_CUPTI_FLUSH_PERIOD_MS",), range(3_600_001), 100
 )
 
@@ -77,7 +68,7 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
     Raises:
         UsageError: A value is malformed or out of its range.
     """
-    asked = _Asked(mode, os.environ if environ is None else environ)
+    asked = AskedValues(mode, os.environ if environ is None else environ)
     return Settings(
         buffer_bytes=asked.number(_BUFFER_BYTES),
         flush_period_ms=asked.number(_FLUSH_PERIOD_MS),
@@ -91,48 +82,3 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
         finalizes=asked.choice("", "PROTON_BENCH_CUPTI_FINALIZE", ("0", "1")) == "1",
         pc_sampling=read_sampling(mode),
     )
-
-
-class _Asked:
-    def __init__(self, mode: Mode, environ: Mapping[str, str]) -> None:
-        self._mode = mode
-        self._environ = environ
-
-    def number(self, wanted: _Number) -> int:
-        name, text = self._find(wanted.option, wanted.variables)
-        if text is None:
-            return wanted.default
-        digits = text.strip()
-        is_number = digits.isdecimal() and len(digits) < 20  # int refuses thousands of digits
-        value = int(digits) if is_number else -1
-        if value not in wanted.allowed:
-            least, most = wanted.allowed[0], wanted.allowed[-1]
-            raise UsageError(f"{name} is {text!r}: give a whole number from {least} to {most}")
-        return value
-
-    def choice(self, option: str, variable: str, choices: tuple[str, ...]) -> str:
-        name, text = self._find(option, (variable,))
-        if text is None:
-            return choices[0]
-        if text.lower() not in choices:
-            raise UsageError(f"{name} is {text!r}; choose from: {', '.join(choices)}")
-        return text.lower()
-
-    def switch(self, *variables: str, unless_set: bool = True) -> bool:
-        """Return what the variables say, in upstream's words."""
-        name, text = self._find("", variables)
-        if text is None:
-            return unless_set
-        words = {"1": True, "on": True, "true": True, "y": True, "yes": True}
-        words |= {"0": False, "off": False, "false": False, "n": False, "no": False}
-        if text.strip().lower() not in words:
-            raise UsageError(f"{name} is {text!r}; choose from: {', '.join(words)}")
-        return words[text.strip().lower()]
-
-    def _find(self, option: str, variables: tuple[str, ...]) -> tuple[str, str | None]:
-        if option in self._mode.options:
-            return f"option {option!r} of mode {self._mode.text!r}", self._mode.options[option]
-        for variable in variables:
-            if self._environ.get(variable):
-                return variable, self._environ[variable]
-        return option, None

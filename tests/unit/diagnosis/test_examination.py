@@ -14,6 +14,8 @@ def test_everything_is_looked_at_once() -> None:
         "scripts",
         "gpu",
         "backends",
+        "roctracer",
+        "rocprofiler",
         "cupti",
         "plugins",
         "extras",

@@ -1,0 +1,106 @@
+"""Reads what the user may set: options of a mode, then variables of ours, then upstream's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proton_bench.errors import UsageError
+from proton_bench.plugin import Mode
+
+__all__ = ["AskedValues", "Number"]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that may be set.
+
+    Attributes:
+        option: Option of the mode.
+        variables: Variables of the environment, in the order of asking.
+        allowed: Which numbers are.
+        default: The number where none is set.
+    """
+
+    option: str
+    variables: tuple[str, ...]
+    allowed: range
+    default: int
+
+
+class AskedValues:
+    """Values of options, of our variables and of upstream's, the first that is set.
+
+    Args:
+        mode: Mode with its options.
+        environ: Environment to read.
+    """
+
+    def __init__(self, mode: Mode, environ: Mapping[str, str]) -> None:
+        self._mode = mode
+        self._environ = environ
+
+    def number(self, wanted: Number) -> int:
+        """Return the number.
+
+        Args:
+            wanted: Where it may stand, and which are allowed.
+
+        Raises:
+            UsageError: It is no number, or out of its range.
+        """
+        name, text = self._find(wanted.option, wanted.variables)
+        if text is None:
+            return wanted.default
+        digits = text.strip()
+        is_number = digits.isdecimal() and len(digits) < 20  # int refuses thousands of digits
+        value = int(digits) if is_number else -1
+        if value not in wanted.allowed:
+            least, most = wanted.allowed[0], wanted.allowed[-1]
+            raise UsageError(f"{name} is {text!r}: give a whole number from {least} to {most}")
+        return value
+
+    def choice(self, option: str, variable: str, choices: tuple[str, ...]) -> str:
+        """Return one of some words.
+
+        Args:
+            option: Option of the mode; "" for none.
+            variable: Variable of the environment; "" for none.
+            choices: What is allowed, in lower case; the first is the default.
+
+        Raises:
+            UsageError: It is another word.
+        """
+        name, text = self._find(option, (variable,))
+        if text is None:
+            return choices[0]
+        if text.lower() not in choices:
+            raise UsageError(f"{name} is {text!r}; choose from: {', '.join(choices)}")
+        return text.lower()
+
+    def switch(self, *variables: str, unless_set: bool = True) -> bool:
+        """Return what the variables say, in upstream's words.
+
+        Args:
+            variables: In the order of asking.
+            unless_set: The answer where none is set.
+
+        Raises:
+            UsageError: It is another word.
+        """
+        name, text = self._find("", variables)
+        if text is None:
+            return unless_set
+        words = {"1": True, "on": True, "true": True, "y": True, "yes": True}
+        words |= {"0": False, "off": False, "false": False, "n": False, "no": False}
+        if text.strip().lower() not in words:
+            raise UsageError(f"{name} is {text!r}; choose from: {', '.join(words)}")
+        return words[text.strip().lower()]
+
+    def _find(self, option: str, variables: tuple[str, ...]) -> tuple[str, str | None]:
+        if option in self._mode.options:
+            return f"option {option!r} of mode {self._mode.text!r}", self._mode.options[option]
+        for variable in variables:
+            if self._environ.get(variable):
+                return variable, self._environ[variable]
+        return option, None

@@ -1,0 +1,1 @@
+"""What the backends of AMD GPUs share: where ROCm's libraries are, options, and what is found."""

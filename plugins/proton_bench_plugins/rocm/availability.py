@@ -1,0 +1,91 @@
+"""Whether a backend of AMD GPUs can run here, found out without starting HIP or ROCr.
+
+Starting them would break children that the target forks later, and would be too early for
+rocprofiler-sdk, which must be registered before.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+from pathlib import Path
+
+from proton_bench.errors import BackendUnavailableError
+from proton_bench_plugins.rocm.library import HIP, RocmLibrary
+
+__all__ = ["find_obstacle", "find_reason", "started_in_this_process"]
+
+_HIDDEN = ("", "-1")
+_HIDING = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+_DEVICE_NODE = "kfd"
+
+_started_in: list[int] = []  # the process in which a library was started, if any
+
+
+def started_in_this_process() -> None:
+    """Note that a backend works in this process: it will not in one that is forked from it."""
+    _started_in[:] = [os.getpid()]
+
+
+def find_obstacle(
+    library: RocmLibrary, collector: str, device_folder: Path = Path("/dev")
+) -> str | None:
+    """Return why a backend cannot run here, with what to do about it; None if nothing is known.
+
+    Args:
+        library: The profiler's library that it needs.
+        collector: Class of the compiled module that it needs.
+        device_folder: Where device nodes lie.
+    """
+    try:
+        from proton_bench import _native
+    except ImportError as error:
+        return f"the compiled module does not load: {error}"
+    if not hasattr(_native, collector):
+        return "the compiled module is older than this backend: install proton_bench again"
+    if _started_in and _started_in[0] != os.getpid():
+        return (
+            "this process was forked from one in which ROCm's profiler was at work; start it by "
+            "spawn or exec"
+        )
+    for variable in _HIDING:
+        if os.environ.get(variable, "all").strip() in _HIDDEN:
+            return f"{variable} hides all AMD GPUs; unset it or name one"
+    try:
+        return _without_library(library) or _without_device(library, device_folder)
+    except BackendUnavailableError as error:
+        return str(error)
+
+
+def find_reason(library: RocmLibrary) -> str:
+    """Return in one line which library would be used.
+
+    Args:
+        library: The profiler's library.
+    """
+    candidates = [each for each in library.find_candidates() if not each[2]]
+    path, origin, _ = candidates[0]
+    return f"{path} ({origin}), unless the process has loaded another"
+
+
+def _without_library(library: RocmLibrary) -> str | None:
+    for needed in (HIP, library):
+        name = needed.names[-1]
+        if needed.find_file() is None and not _is_known_to_the_system(needed):
+            return f"no {name}: install ROCm, or name it by {needed.variables[0]}"
+    return None
+
+
+def _is_known_to_the_system(library: RocmLibrary) -> bool:
+    if any(os.environ.get(variable) for variable in library.variables):
+        return True  # a bare name
+    stem = library.names[-1].removeprefix("lib").removesuffix(".so")
+    return ctypes.util.find_library(stem) is not None
+
+
+def _without_device(library: RocmLibrary, folder: Path) -> str | None:
+    if os.environ.get(library.variables[0]):
+        return None  # named for this run: it may be a test's, without device nodes
+    if (folder / _DEVICE_NODE).exists():
+        return None
+    return "ROCm is here, but no AMD GPU: there is no /dev/kfd; check rocminfo"

@@ -1,0 +1,69 @@
+"""Makes a backend of AMD GPUs from what tells one from the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proton_bench.plugin import Availability, Backend, Collector, Finding, Mode, ModeSpec
+from proton_bench.plugin.flushing import PERIODIC_FLUSHING
+from proton_bench_plugins.rocm.availability import find_obstacle, find_reason
+from proton_bench_plugins.rocm.library import RocmLibrary
+from proton_bench_plugins.rocm.settings import OPTIONS, read_settings
+
+__all__ = ["RocmBackend"]
+
+_NO_SAMPLES = "PC sampling of AMD GPUs is not collected: see docs/amd.md"
+
+
+@dataclass(frozen=True, slots=True)
+class RocmBackend:
+    """What tells a backend of AMD GPUs from the other.
+
+    Attributes:
+        name: What ``-b`` takes.
+        summary: One line for ``proton plugins``.
+        native: Its class of the compiled module.
+        library: The profiler's library that it needs.
+    """
+
+    name: str
+    summary: str
+    native: str
+    library: RocmLibrary
+
+    def obstacle(self) -> str | None:
+        """Return why it cannot run here and what to do about it; None: nothing is known."""
+        return find_obstacle(self.library, self.native)
+
+    def declare(self) -> Backend:
+        """Return the backend as plugins offer it."""
+        return Backend(
+            name=self.name,
+            summary=self.summary,
+            availability=self._availability,
+            open=self._open,
+            modes=(ModeSpec("", options=OPTIONS, summary="every kernel"), PERIODIC_FLUSHING),
+            data=("tree", "trace"),
+            device_kinds=("HIP",),
+            examine=self._examine,
+            refused_modes={"pcsampling": _NO_SAMPLES},
+        )
+
+    def _availability(self) -> Availability:
+        found = self.obstacle()
+        if found is not None:
+            return Availability(available=False, reason=found)
+        return Availability(available=True, reason=find_reason(self.library))
+
+    def _open(self, mode: Mode) -> Collector:
+        settings = read_settings(mode)
+        from proton_bench import _native
+        from proton_bench_plugins.rocm.collector import RocmCollector
+
+        return RocmCollector(getattr(_native, self.native), self.library, settings)
+
+    def _examine(self) -> Sequence[Finding]:
+        from proton_bench_plugins.rocm.examination import examine
+
+        return examine(self.name, self.library, self.obstacle())

@@ -1,0 +1,66 @@
+"""The collectors of AMD GPUs: the native ones, with libraries that Python's rules find."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from proton_bench import _native
+from proton_bench_plugins.rocm.availability import started_in_this_process
+from proton_bench_plugins.rocm.library import HIP, HSA, ROCTX, RocmLibrary
+from proton_bench_plugins.rocm.remarks import remark_on
+from proton_bench_plugins.rocm.settings import Settings
+
+__all__ = ["RocmCollector"]
+
+_Native = type[_native.RocprofilerCollector] | type[_native.RoctracerCollector]
+
+
+class RocmCollector:
+    """Records what AMD GPUs run, from ``start`` on.
+
+    Args:
+        native: Class of the compiled module.
+        library: The profiler's library that it needs.
+        settings: How to collect.
+    """
+
+    def __init__(self, native: _Native, library: RocmLibrary, settings: Settings) -> None:
+        libraries = _native.RocmLibraries(
+            profiler=library.find_candidates(),
+            hip=HIP.find_candidates(),
+            hsa=HSA.find_candidates(),
+            roctx=ROCTX.find_candidates() if settings.ranges else [],
+        )
+        self._native = native(
+            libraries,
+            buffer_bytes=settings.buffer_bytes,
+            flush_period_ms=settings.flush_period_ms,
+            copies=settings.copies,
+            ranges=settings.ranges,
+        )
+        self._process_id = 0
+
+    def start(self) -> None:
+        """Begin to collect; rocprofiler-sdk wants to be started before anything starts HIP."""
+        self._native.start()
+        self._process_id = os.getpid()
+        started_in_this_process()
+
+    def flush(self) -> None:
+        """Wait for all work that was launched, and have it recorded."""
+        self._native.flush()
+
+    def stop(self) -> None:
+        """Flush, and leave aside what the library tells from here on."""
+        if os.getpid() == self._process_id:
+            self._native.stop()
+
+    def facts(self) -> dict[str, Any]:
+        """Return library, versions and the devices seen, for the profile's provenance."""
+        return self._native.facts()
+
+    def remark(self, counts: Mapping[str, int]) -> str | None:
+        """Return why kernels are missing from a session with these counts, or None."""
+        return remark_on(counts, self.facts())

@@ -1,0 +1,142 @@
+"""Where ROCm's libraries may be: what the user names, what the process has, what packages bring."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.errors import BackendUnavailableError
+
+__all__ = ["HIP", "HSA", "ROCPROFILER", "ROCTRACER", "ROCTX", "Candidate", "RocmLibrary"]
+
+# (file or bare name, why it is on the list, only if the process has loaded it already)
+Candidate = tuple[str, str, bool]
+
+# Wheels of torch bring their own ROCm; those of TheRock are of ROCm alone.
+_PACKAGE_FOLDERS = (
+    ("torch", "lib"),
+    ("_rocm_sdk_core", "lib"),
+    ("_rocm_sdk_devel", "lib"),
+    ("rocm_sdk", "lib"),
+)
+_ROOT_VARIABLES = ("ROCM_PATH", "ROCM_HOME")
+_DEFAULT_ROOT = "/opt/rocm"
+
+
+@dataclass(frozen=True, slots=True)
+class RocmLibrary:
+    """A library of ROCm.
+
+    Attributes:
+        names: Its file names, the newest first.
+        variables: Variables that name it or its folder, in the order of asking.
+    """
+
+    names: tuple[str, ...]
+    variables: tuple[str, ...]
+
+    def find_candidates(self, environ: Mapping[str, str] | None = None) -> list[Candidate]:
+        """Return the candidates in the order of trying; one that the user names is the only one.
+
+        Args:
+            environ: Environment to read; None is this process's.
+
+        Raises:
+            BackendUnavailableError: A variable names something that does not exist.
+        """
+        environ = os.environ if environ is None else environ
+        for variable in self.variables:
+            if environ.get(variable):
+                return [(self._named_file(variable, environ[variable]), variable, False)]
+        loaded: list[Candidate] = [(name, "already in the process", True) for name in self.names]
+        system = [(name, "search of the system", False) for name in self.names]
+        return [*loaded, *self._in_packages(), *self._in_roots(environ), *system]
+
+    def find_file(self, environ: Mapping[str, str] | None = None) -> str | None:
+        """Return the first candidate that is a file, None where only a search of the system may do.
+
+        Args:
+            environ: Environment to read; None is this process's.
+
+        Raises:
+            BackendUnavailableError: A variable names something that does not exist.
+        """
+        paths = (path for path, _, loaded in self.find_candidates(environ) if not loaded)
+        return next((path for path in paths if os.path.sep in path), None)
+
+    def _named_file(self, variable: str, value: str) -> str:
+        if os.path.sep not in value and not Path(value).exists():
+            return value  # a bare name, which is what upstream's variables hold
+        path = Path(value).expanduser().absolute()
+        found = self._library_in(path) if path.is_dir() else str(path)
+        if found is None:
+            raise BackendUnavailableError(
+                f"{variable} names the folder {str(path)!r}, which has none of "
+                f"{', '.join(self.names)}; name the file, or leave the variable unset"
+            )
+        if not Path(found).is_file():
+            raise BackendUnavailableError(
+                f"{variable} names {str(path)!r}, which does not exist; name the library or its "
+                "folder, or leave the variable unset"
+            )
+        return found
+
+    def _in_packages(self) -> Iterator[Candidate]:
+        for package, below in _PACKAGE_FOLDERS:
+            for folder in _package_folders(package):
+                found = self._library_in(folder / below)
+                if found is not None:
+                    yield found, f"wheel {package}", False
+
+    def _in_roots(self, environ: Mapping[str, str]) -> Iterator[Candidate]:
+        named = [(environ[name], name) for name in _ROOT_VARIABLES if environ.get(name)]
+        for root, origin in (*named, (_DEFAULT_ROOT, _DEFAULT_ROOT)):
+            found = self._library_in(Path(root) / "lib")
+            if found is not None:
+                yield found, origin, False
+
+    def _library_in(self, folder: Path) -> str | None:
+        paths = (folder / name for name in self.names)
+        return next((str(path) for path in paths if path.is_file()), None)
+
+
+ROCPROFILER = RocmLibrary(
+    ("librocprofiler-sdk.so.1", "librocprofiler-sdk.so"),
+    (
+        "PROTON_BENCH_ROCPROFILER_LIB",
+        "TRITON_ROCPROFILER_SDK_LIB_PATH",
+        "TRITON_ROCPROFILER_SDK_LIBRARY",
+    ),
+)
+ROCTRACER = RocmLibrary(
+    ("libroctracer64.so.4", "libroctracer64.so"),
+    ("PROTON_BENCH_ROCTRACER_LIB", "TRITON_ROCTRACER_LIB_PATH", "TRITON_ROCTRACER_LIBRARY"),
+)
+HIP = RocmLibrary(
+    ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"),
+    ("PROTON_BENCH_HIP_LIB", "TRITON_LIBHIP_PATH"),
+)
+HSA = RocmLibrary(
+    ("libhsa-runtime64.so.1", "libhsa-runtime64.so"),
+    ("PROTON_BENCH_HSA_LIB", "TRITON_HSA_RUNTIME_PATH", "TRITON_HSA_RUNTIME_LIBRARY"),
+)
+ROCTX = RocmLibrary(
+    ("libroctx64.so.4", "libroctx64.so"),
+    ("PROTON_BENCH_ROCTX_LIB", "TRITON_ROCTX_LIB_PATH", "TRITON_ROCTX_LIBRARY"),
+)
+
+
+def _package_folders(package: str) -> list[Path]:
+    """Folders of a package, without importing it."""
+    module = sys.modules.get(package)
+    if module is not None and getattr(module, "__path__", None):
+        return [Path(each) for each in module.__path__]
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return []
+    return [Path(each) for each in (spec and spec.submodule_search_locations) or ()]

@@ -1,0 +1,32 @@
+"""What a session of a backend of AMD GPUs says at its end: why kernels are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["remark_on"]
+
+
+def remark_on(counts: Mapping[str, int], facts: Mapping[str, Any]) -> str | None:
+    """Return one line on kernels that are missing, or None.
+
+    Args:
+        counts: The session's counts.
+        facts: What the collector says of itself.
+    """
+    if counts["records"] > 0 or counts["cleared"] > 0:
+        return None
+    launches = counts["launches"] - counts["failed"]
+    if launches > 0:
+        return (
+            f"{launches} launches were seen, but no kernel record came: {facts['library']} may be "
+            "of another ROCm than the program's HIP"
+        )
+    reasons = (
+        "the process launched none while the session was active",
+        "HIP was started before the session: torch starts it when it is imported, so record by "
+        "`proton run` or start the session before that",
+        "they ran in other processes, such as children that are not followed",
+    )
+    return f"no kernel was recorded: {', or '.join(reasons)}"

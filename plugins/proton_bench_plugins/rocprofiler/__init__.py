@@ -1,0 +1,35 @@
+"""The ``rocprofiler`` backend: kernels of AMD GPUs, also in HIP graphs, and copies if asked for.
+
+``-b rocprofiler [-m copies=on:buffer_bytes=N:flush_period_ms=N]``, through rocprofiler-sdk. It is
+the default where an AMD GPU is visible and ROCm has that library. See docs/amd.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proton_bench.plugin import Backend, hookimpl
+from proton_bench_plugins.rocm.backend import RocmBackend
+from proton_bench_plugins.rocm.library import ROCPROFILER
+
+__all__ = ["BACKEND"]
+
+_ROCPROFILER = RocmBackend(
+    "rocprofiler",
+    "kernels and copies on AMD GPUs, by rocprofiler-sdk",
+    "RocprofilerCollector",
+    ROCPROFILER,
+)
+BACKEND = _ROCPROFILER.declare()
+
+
+@hookimpl
+def proton_backends() -> Sequence[Backend]:
+    """Offer the backend ``rocprofiler``."""
+    return [BACKEND]
+
+
+@hookimpl
+def proton_default_backend() -> str | None:
+    """Answer "rocprofiler" where an AMD GPU is visible and rocprofiler-sdk is installed."""
+    return "rocprofiler" if _ROCPROFILER.obstacle() is None else None

@@ -1,0 +1,84 @@
+"""Every entry point of AMD's libraries fails, all the time: a clear error, or a loss that is told.
+
+The program records a graph of two streams; on the doubles, whose exports are the entry points.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from device_cases import CASES, numbers
+from fakes.amd_doubles import AmdDoubles
+from fakes.fixtures import rocm_doubles
+
+__all__ = ["rocm_doubles"]
+
+PROGRAM = Path(__file__).with_name("device_programs.py")
+LIBRARIES = {
+    "rocprofiler": "librocprofiler-sdk.so",
+    "roctracer": "libroctracer64.so",
+}
+ENTRY_POINT = re.compile(r"\b(?:hip|hsa_|rocprofiler_|roctracer_)\w+")
+GRAPH = next(case for case in CASES if case.name == "graph")
+KERNELS = sum(count for count, _, _ in GRAPH.tree.values())
+LOSS = re.compile(r"no kernel record came|lost|missing|dropped", re.IGNORECASE)
+
+pytestmark = pytest.mark.slow
+
+
+def entry_points(doubles: AmdDoubles, library: str) -> list[str]:
+    done = subprocess.run(
+        ["nm", "-D", "--defined-only", str(doubles.folder / library)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return sorted(set(ENTRY_POINT.findall(done.stdout)))
+
+
+def record(
+    doubles: AmdDoubles, backend: str, entry_point: str, output: Path
+) -> tuple[subprocess.CompletedProcess[str], int]:
+    """Run the program; return how it ended, and how many kernels its profile has."""
+    environment = doubles.environment(
+        DEVICE_PROGRAM_BACKEND=backend, FAKE_AMD_FAIL=f"{entry_point}=1"
+    )
+    command = [sys.executable, str(PROGRAM), "ours", GRAPH.name, str(output)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    file = output.with_suffix(".hatchet")
+    tree = numbers(json.loads(file.read_text())[0]) if file.exists() else {}
+    return done, sum(count for count, _, _ in tree.values())
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_a_failing_entry_point_ends_in_an_error_or_in_a_loss_that_is_told(
+    backend: str, part: int, rocm_doubles: AmdDoubles, tmp_path: Path
+) -> None:
+    if importlib.util.find_spec(f"proton_bench_plugins.{backend}") is None:
+        pytest.skip(f"there is no backend {backend}")
+    if shutil.which("nm") is None:
+        pytest.skip("no nm, which names the entry points")
+    libraries = (LIBRARIES[backend], "libamdhip64.so", "libhsa-runtime64.so.1")
+    names = [name for library in libraries for name in entry_points(rocm_doubles, library)]
+    assert len(names) > 40
+
+    errors = 0
+    for name in names[part::4]:
+        done, kernels = record(rocm_doubles, backend, name, tmp_path / name)
+        told = done.stderr.strip().splitlines()
+        if done.returncode == 0:
+            assert kernels == KERNELS or LOSS.search(done.stderr), (name, kernels, done.stderr)
+        else:
+            assert done.returncode == 1, (name, done.returncode, done.stderr)
+            assert told[-1].startswith("proton_bench.errors."), (name, done.stderr)
+            assert name in told[-1], (name, told[-1])
+            errors += 1
+    assert errors > 0
