@@ -13,12 +13,13 @@ from proton_bench.analysis.align import LabelledTree, occurrences, stacked_paren
 from proton_bench.analysis.moved_lines import former_lines
 from proton_bench.analysis.names import steady_name
 from proton_bench.profile import FrameKind, Profile, Variant
-from proton_bench.profile.device import UNNAMED_KIND
+from proton_bench.profile.device import UNNAMED_KIND, Device
 from proton_bench.profile.frame import StringTable
 
 __all__ = ["Identity", "Interning", "RunRows"]
 
 Numbers = npt.NDArray[np.int64]
+_HOST = "CPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ class Interning:
         self._signatures: dict[str, int] = {"": 0}
         self._codes: dict[str, int] = {"": 0}
         self._variants: dict[Variant, int] = {}
-        self.device_names = ["", *_device_names(profiles, identity)]
+        self._unnamed = _kind_of_unnamed(profiles)
+        self.device_names = ["", *_device_names(profiles, identity, self._unnamed)]
         former = {} if identity.raw_names else former_lines(base, new)
         self.runs = [self._rows(profile, former) for profile in base]
         self.runs += [self._rows(profile, {}) for profile in new]
@@ -158,14 +160,31 @@ class Interning:
         if self._identity.any_device:
             return np.zeros(len(profile), dtype=np.int64)
         known = {name: place for place, name in enumerate(self.device_names)}
+        kinds = [_kind(each, self._unnamed) for each in profile.devices]
         found = [
-            known.get(f"{each.kind}:{each.index}", known.get(each.kind, 0))
-            for each in profile.devices
+            known.get(f"{kind}:{each.index}", known.get(kind, 0))
+            for kind, each in zip(kinds, profile.devices, strict=True)
         ]
         return np.array([*found, 0], dtype=np.int64)[profile.device_rows]
 
 
-def _device_names(profiles: Sequence[Profile], identity: Identity) -> list[str]:
+def _kind_of_unnamed(profiles: Sequence[Profile]) -> str:
+    """Return the kind of devices of which a file does not say it: timelines do not.
+
+    They are of the kind that the other runs name, where that is one.
+    """
+    kinds = {device.kind for profile in profiles for device in profile.devices}
+    named = kinds - {_HOST, UNNAMED_KIND}
+    return named.pop() if len(named) == 1 else UNNAMED_KIND
+
+
+def _kind(device: Device, unnamed: str) -> str:
+    return unnamed if device.kind == UNNAMED_KIND else device.kind
+
+
+def _device_names(
+    profiles: Sequence[Profile], identity: Identity, kind_of_unnamed: str
+) -> list[str]:
     """Return how devices are told apart: by number only where a run used several of a kind."""
     if identity.any_device:
         return []
@@ -174,9 +193,8 @@ def _device_names(profiles: Sequence[Profile], identity: Identity) -> list[str]:
     for profile in profiles:
         own: dict[str, set[str]] = {}
         for device in profile.devices:
-            if device.kind == UNNAMED_KIND:  # no row names it
-                continue
-            own.setdefault(device.kind, set()).add(f"{device.kind}:{device.index}")
+            kind = _kind(device, kind_of_unnamed)
+            own.setdefault(kind, set()).add(f"{kind}:{device.index}")
         several |= {kind for kind, names in own.items() if len(names) > 1}
         for kind, names in own.items():
             kinds.setdefault(kind, set()).update(names)

@@ -294,3 +294,23 @@ def test_a_file_that_does_not_name_its_device_compares_with_any() -> None:
 
     assert comparison.inclusive.change[0] == 4
     assert "GPU" not in comparison.tree.device_names
+
+
+def on_devices(kind: str, *times_ns: int) -> Run:
+    """Return a run with a kernel that took so long on each device."""
+    builder = ProfileBuilder()
+    for index, time_ns in enumerate(times_ns):
+        metrics = {"time (ns)": time_ns, "count": 1}
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=Device(kind, index))
+    return Run(builder.build(), kind)
+
+
+@pytest.mark.parametrize("times_ns", [(5,), (5, 70)])
+def test_devices_whose_kind_a_timeline_does_not_tell_are_those_of_the_other_run(
+    times_ns: tuple[int, ...],
+) -> None:
+    tree, timeline = on_devices("CUDA", *times_ns), on_devices("GPU", *times_ns)
+
+    comparison = compare([tree], [timeline], CompareOptions())
+
+    assert comparison.inclusive.change.tolist() == [0.0] * (1 + len(times_ns))
