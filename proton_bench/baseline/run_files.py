@@ -14,7 +14,7 @@ from proton_bench.formats.registry import PARTIAL, read_profile
 __all__ = ["read_runs"]
 
 # What recorders write, best first: a run that left several of them is one run.
-_SUFFIXES = (".proton", ".hatchet_msgpack", ".hatchet")
+_SUFFIXES = (".proton", ".hatchet_msgpack", ".hatchet", ".pftrace", ".chrome_trace")
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:

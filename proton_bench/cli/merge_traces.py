@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO, cast
 
 from proton_bench.analysis.job import Member, in_order
 from proton_bench.cli.merge_inputs import CHROME, PERFETTO, best_of_each, unreadable
@@ -45,6 +47,9 @@ def merge_traces(files: Sequence[Path], output: Path) -> None:
     with opened_output(output) as stream:
         if is_perfetto:
             merge_perfetto(inputs, stream)
+        elif output.suffix == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
+                merge_chrome(inputs, cast("IO[bytes]", packed), gaps.to_plain())
         else:
             merge_chrome(inputs, stream, gaps.to_plain())
     for sentence in gap_sentences(gaps):

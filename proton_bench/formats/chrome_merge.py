@@ -21,7 +21,7 @@ from proton_bench.formats.session_trace import (
     process_facts,
 )
 from proton_bench.formats.trace_event import TraceHead, nanoseconds
-from proton_bench.formats.trace_inputs import TraceInput
+from proton_bench.formats.trace_inputs import TraceInput, merged_already
 from proton_bench.formats.trace_split import Batch, split_trace
 from proton_bench.profile.origin import Origin, is_partial_name
 
@@ -79,7 +79,8 @@ def survey_chrome(file: Path) -> TraceInput:
     """Return what a file tells of its process.
 
     Raises:
-        UsageError: It does not say when its times begin, so that it cannot be laid beside others.
+        UsageError: It does not say when its times begin, so that it cannot be laid beside others,
+            or is of several processes already.
         ProfileFormatError: It is damaged, or no trace.
         OSError: It cannot be read.
     """
@@ -96,6 +97,12 @@ def survey_chrome(file: Path) -> TraceInput:
             "beside others; Triton 3.9.0, torch 2.4 and proton_bench write that"
         )
     told = process_facts(facts)
+    merged = told.get("processes")
+    processes = [each for each in merged if isinstance(each, dict)] if merged else []
+    if len({(each.get("host"), each.get("pid"), each.get("rank")) for each in processes}) > 1:
+        raise merged_already(source)
+    if processes:  # parts of one
+        told = {**processes[0], **told}
     is_partial = is_session_trace(head) and is_unfinished(facts)
     return TraceInput(file, source, Origin.of(told, file.name, is_partial=is_partial), facts)
 

@@ -13,7 +13,7 @@ from proton_bench.formats.base import corrupt, display_name
 from proton_bench.formats.perfetto_profile import SESSION_MARK, PerfettoReader
 from proton_bench.formats.perfetto_stream import PacketStream
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
-from proton_bench.formats.trace_inputs import TraceInput
+from proton_bench.formats.trace_inputs import TraceInput, merged_already
 from proton_bench.profile.origin import Origin
 
 __all__ = ["merge_perfetto", "survey_perfetto"]
@@ -29,6 +29,7 @@ def survey_perfetto(file: Path) -> TraceInput:
     """Return what a file tells of its process, and which numbers it uses.
 
     Raises:
+        UsageError: It is of several processes already.
         ProfileFormatError: It is damaged, or no trace.
         OSError: It cannot be read.
     """
@@ -38,6 +39,8 @@ def survey_perfetto(file: Path) -> TraceInput:
         packets = PacketStream(stream, source)
         for packet in packets:
             survey.take(packet)
+    if survey.reader.process_count > 1:
+        raise merged_already(source)
     told = survey.reader.process_facts()
     origin = Origin.of(told, file.name, is_partial=packets.is_cut or bool(told.get("is_partial")))
     numbers: dict[str, Any] = {_TRACKS: survey.tracks, _SEQUENCES: survey.sequences}

@@ -229,6 +229,11 @@ class PerfettoReader:
             told["clock_drift_ns"] = drift_ns
         return plain_map(told, self.reading.source)
 
+    @property
+    def process_count(self) -> int:
+        """How many processes have told of their sessions."""
+        return len(self._processes)
+
     def process_facts(self) -> dict[str, Any]:
         """Return what the first session told of its process, and whether it ``is_partial``."""
         first = next(iter(self._processes.values()), None)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proton_bench.errors import UsageError
 from proton_bench.profile.origin import Origin
 
-__all__ = ["TraceInput"]
+__all__ = ["TraceInput", "merged_already"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +40,10 @@ class TraceInput:
         if origin.is_partial:
             parts.append("partial")
         return " ".join(parts) or self.file.name
+
+
+def merged_already(source: str) -> UsageError:
+    """Return the error for a file whose processes cannot be told from those of other files."""
+    return UsageError(
+        f"{source} is of several processes already: name the files that it was merged of"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 from collections.abc import Callable
@@ -111,6 +112,18 @@ def test_timelines_become_a_profile(tmp_path: Path, proton_here: Run) -> None:
 
     assert "ranks 2 to 3 of 4 are missing" in done.stderr
     assert read_profile(tmp_path / "a.proton").inclusive("count")[0] == 5
+
+
+def test_a_name_that_ends_in_gz_is_a_compressed_file(tmp_path: Path) -> None:
+    for rank in range(2):
+        content = session_chrome.trace(session_chrome.step(), rank, process_id=100 + rank)
+        (tmp_path / f"a.rank{rank}.chrome_trace").write_bytes(content)
+    out = tmp_path / "all.chrome_trace.gz"
+
+    assert main(["merge", *map(str, tmp_path.glob("a.*")), "-o", str(out)]) == 0
+
+    assert "traceEvents" in json.loads(gzip.decompress(out.read_bytes()))
+    assert read_profile(out).inclusive("count")[0] == 8
 
 
 @pytest.mark.parametrize("suffix", ["pftrace", "chrome_trace"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fakes.session_chrome import step, trace
 from fakes.stored import put, stored_profile, stored_run
 
 from proton_bench.baseline import read_runs
@@ -28,6 +29,15 @@ def test_a_run_in_two_formats_is_one_run(tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text("{}")
 
     assert [run.source for run in read_runs([tmp_path])] == [str(tmp_path / "run.proton")]
+
+
+def test_timelines_are_runs_where_nothing_else_is_there(tmp_path: Path) -> None:
+    write_profile(stored_profile(), tmp_path / "a.hatchet")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.chrome_trace").write_bytes(trace(step()))
+
+    names = [Path(run.source).name for run in read_runs([tmp_path])]
+    assert names == ["a.hatchet", "b.chrome_trace"]
 
 
 def test_what_a_killed_run_left_counts_only_where_the_run_never_ended(tmp_path: Path) -> None:

@@ -208,6 +208,23 @@ def test_large_traces_are_not_held(tmp_path: Path) -> None:
     assert peaks[1] < 1.2 * peaks[0]
 
 
+def test_a_file_of_several_processes_is_not_merged_again(tmp_path: Path) -> None:
+    files = [written(tmp_path, f"{n}", trace(step(), n, process_id=40 + n)) for n in range(2)]
+    merged = written(tmp_path, "m", json.dumps(chrome(*files)).encode())
+
+    with pytest.raises(UsageError, match="m is of several processes already: name the files"):
+        chrome(merged, files[0])
+
+
+def test_parts_that_were_merged_are_a_file_of_their_process(tmp_path: Path) -> None:
+    facts = {"rank": 3, "process_id": 40}
+    files = [written(tmp_path, f"x.part_{n}.json", trace(step(), **facts)) for n in range(2)]
+    merged = written(tmp_path, "m", json.dumps(chrome(*files)).encode())
+
+    found = survey_chrome(merged).origin
+    assert (found.rank, found.process_id, found.world_size) == (3, 40, 4)
+
+
 # -- Perfetto's format ---------------------------------------------------------------------------
 def recorded(rank: int, **facts: Any) -> SessionTrace:
     found = SessionTrace(rank, world_size=4, process_id=100 + rank, **facts)
@@ -273,6 +290,14 @@ def test_parts_of_one_process_may_share_their_tracks(tmp_path: Path) -> None:
     ]
 
     assert decode_profile(perfetto(*parts), "x.pftrace").inclusive("count")[0] == 2
+
+
+def test_a_file_of_several_ranks_is_not_merged_again(tmp_path: Path) -> None:
+    files = [written(tmp_path, f"{rank}", recorded(rank).finish()) for rank in range(2)]
+    merged = written(tmp_path, "m", perfetto(*files))
+
+    with pytest.raises(UsageError, match="m is of several processes already: name the files"):
+        perfetto(merged, files[0])
 
 
 def test_other_files_with_the_same_tracks_are_refused(tmp_path: Path) -> None:
