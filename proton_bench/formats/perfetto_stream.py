@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, Iterator
+from itertools import chain
 from typing import IO
 
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.protobuf import DamagedMessage, read_fields
+from proton_bench.formats.trace_split import Readable
 
 __all__ = ["GZIP", "MAX_PACKET", "PacketStream", "looks_like_packets"]
 
@@ -127,24 +129,35 @@ class PacketStream:
             yield from self._opened(packets[start:place], depth=depth + 1)
 
     def _blocks(self) -> Iterator[bytes]:
-        """Yield the content without compression; gzip members and plain parts may alternate."""
+        """Yield the content without compression, also that of a file that was packed once more."""
+        pieces = self._unpacked(self._stream)
+        first = next(pieces, b"")
+        if first[: len(GZIP)] == GZIP:
+            self.is_packed = False
+            yield from self._unpacked(_Pieces(chain((first,), pieces)))
+        else:
+            yield first
+            yield from pieces
+
+    def _unpacked(self, stream: Readable) -> Iterator[bytes]:
+        """Yield the content of gzip members and plain parts, which may alternate."""
         rest = b""
-        while block := rest or self._stream.read(_BLOCK):
+        while block := rest or stream.read(_BLOCK):
             if len(block) < len(GZIP):
-                block += self._stream.read(_BLOCK)
+                block += stream.read(_BLOCK)
             if block == GZIP[:1]:  # not even the mark of a member
                 self.is_cut = True
                 return
             if block[: len(GZIP)] == GZIP:
-                rest = yield from self._member(block)
+                rest = yield from self._member(stream, block)
             else:
                 # No packet begins like a member, so the rest of the file is plain.
                 self.is_packed = False
                 yield block
-                yield from iter(lambda: self._stream.read(_BLOCK), b"")
+                yield from iter(lambda: stream.read(_BLOCK), b"")
                 return
 
-    def _member(self, block: bytes) -> Generator[bytes, None, bytes]:
+    def _member(self, stream: Readable, block: bytes) -> Generator[bytes, None, bytes]:
         """Yield the content of one gzip member, and return what was read behind it."""
         unpacker = zlib.decompressobj(wbits=31)
         while True:
@@ -156,15 +169,29 @@ class PacketStream:
                 yield content
             if unpacker.eof:
                 return unpacker.unused_data
-            block = unpacker.unconsumed_tail or self._stream.read(_BLOCK)
+            block = unpacker.unconsumed_tail or stream.read(_BLOCK)
             if not block:
                 self.is_cut = True
                 return b""
 
 
+class _Pieces:
+    """Reads pieces as they come, whatever size is asked for."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next piece, none at the end."""
+        del size
+        return next(self._pieces, b"")
+
+
 def looks_like_packets(content: bytes) -> bool:
     """Say whether the start of a file is a packet; cheap, and never raises."""
-    if content[: len(GZIP)] == GZIP:
+    for _ in range(2):  # a file in members may have been packed once more
+        if content[: len(GZIP)] != GZIP:
+            break
         try:
             content = zlib.decompressobj(wbits=31).decompress(content, 1 << 16)
         except zlib.error:

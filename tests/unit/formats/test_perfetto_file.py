@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import zlib
 from pathlib import Path
@@ -218,6 +219,15 @@ def test_values_may_be_called_like_what_events_tell() -> None:
     for name in ("stream", "open", "correlation"):
         assert by_path(profile, name) == {"a": int(names[name])}
     assert by_path(profile, "wall (ns)") == {"a": 9}
+
+
+def test_a_file_that_was_packed_once_more_is_read() -> None:
+    once = recorded().finish()
+    twice = gzip.compress(once, mtime=0)
+
+    assert PerfettoFile().sniff(twice)
+    assert by_path(read(twice), "count") == by_path(read(once), "count")
+    assert decode_profile(twice[:-30], "x.pftrace").partial
 
 
 def test_files_are_known_by_their_content(tmp_path: Path) -> None:
