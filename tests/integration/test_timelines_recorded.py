@@ -13,6 +13,7 @@ from reference.chrome_timeline import WORK, work_of
 from traced_runs import trace_program
 
 from proton_bench.formats.registry import read_profile
+from proton_bench.profile import Profile
 
 __all__ = ["cupti_doubles"]
 
@@ -38,7 +39,16 @@ def test_timeline_and_tree_tell_the_same(
     assert timeline.sums(*WORK) == expected
     assert timeline.crossing() == []
     for file in (run.chrome, run.perfetto):
-        assert work_of(read_profile(file)) == expected
+        profile = read_profile(file)
+        assert work_of(profile) == expected
+        assert moved_by(profile) == moved_by(run.tree)
+
+
+def moved_by(profile: Profile) -> dict[tuple[str, ...], int]:
+    """Return the bytes of every copy, by path."""
+    moved = profile.columns.get("bytes")
+    values = moved.to_list() if moved is not None else []
+    return {profile.path(row): value for row, value in enumerate(values) if value is not None}
 
 
 def test_every_launch_finds_its_kernel_when_a_timeline_is_read(
