@@ -214,11 +214,11 @@ def test_values_may_be_called_like_what_events_tell() -> None:
 
     profile = read(trace.finish())
 
-    assert by_path(profile, "bytes") == {"a": 7, "a/k": 100, "a/<memcpy>": 4096}
-    assert by_path(profile, "flops") == {"a/k": 2.5}
+    assert values_by_path(profile, "bytes") == {"a": 7, "a/k": 100, "a/<memcpy>": 4096}
+    assert values_by_path(profile, "flops") == {"a/k": 2.5}
     for name in ("stream", "open", "correlation"):
-        assert by_path(profile, name) == {"a": int(names[name])}
-    assert by_path(profile, "wall (ns)") == {"a": 9}
+        assert values_by_path(profile, name) == {"a": int(names[name])}
+    assert values_by_path(profile, "wall (ns)") == {"a": 9}
 
 
 def test_a_file_that_was_packed_once_more_is_read() -> None:
@@ -226,7 +226,7 @@ def test_a_file_that_was_packed_once_more_is_read() -> None:
     twice = gzip.compress(once, mtime=0)
 
     assert PerfettoFile().sniff(twice)
-    assert by_path(read(twice), "count") == by_path(read(once), "count")
+    assert values_by_path(read(twice), "count") == values_by_path(read(once), "count")
     assert decode_profile(twice[:-30], "x.pftrace").partial
 
 

@@ -95,8 +95,8 @@ def test_values_of_kernels_and_copies_stand_on_their_rows() -> None:
     ]
     profile = read([*work, *copies])
 
-    assert by_path(profile, "flops") == {"a/k": 5.0}
-    assert by_path(profile, "time (ns)")["a/k"] == 6_002
+    assert values_by_path(profile, "flops") == {"a/k": 5.0}
+    assert values_by_path(profile, "time (ns)")["a/k"] == 6_002
     moved = profile.column("bytes").to_list()
     assert [profile.name(row) for row in range(len(profile))] == [
         "ROOT", "a", "k", "<memcpy>", "<memcpy>",
@@ -107,8 +107,8 @@ def test_values_of_kernels_and_copies_stand_on_their_rows() -> None:
 def test_a_scope_may_be_called_like_the_root() -> None:
     profile = read([event("scope", ["ROOT"], 0, 9), *kernel(["ROOT", "k"], 3, 5, 1)])
 
-    assert by_path(profile, "wall (ns)") == {"ROOT": 9_000}
-    assert by_path(profile, "time (ns)") == {"ROOT/k": 5_000}
+    assert values_by_path(profile, "wall (ns)") == {"ROOT": 9_000}
+    assert values_by_path(profile, "time (ns)") == {"ROOT/k": 5_000}
 
 
 def test_deep_paths_take_no_more_memory_than_they_are_long() -> None:

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "collector/cupti/kernel_table.h"
+#include "collector/gpu/kernel_table.h"
 
 namespace proton {
 namespace {
