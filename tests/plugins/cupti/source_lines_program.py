@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import triton
@@ -67,6 +69,18 @@ def assembled(ptx: str) -> bytes:
         return image.read_bytes()
 
 
+def damaged(cubin: bytes) -> Iterator[bytes]:
+    """Yield the cubin cut off, with wrong bytes, and what is none."""
+    random = Random(7)
+    for _ in range(40):
+        yield cubin[: random.randrange(len(cubin))]
+        wrong = bytearray(cubin)
+        for _ in range(8):
+            wrong[random.randrange(len(wrong))] = random.randrange(256)
+        yield bytes(wrong)
+        yield random.randbytes(3000)
+
+
 def main() -> None:
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
     signature = {"source": "*fp32", "target": "*fp32", "count": "i32", "block": "constexpr"}
@@ -86,7 +100,9 @@ def main() -> None:
     # Triton may have compiled with a newer ptxas than that of its wheel.
     stripped = assembled(re.sub(r"(?m)^\.version .*$", ".version 8.4", code))
     without = _native.source_lines(library, stripped, "rotate", list(expected))
+    harmless = [_native.source_lines(library, each, "rotate", [0, 256]) for each in damaged(cubin)]
     answer = {
+        "damaged": len(harmless),
         "bare": bare,
         "found": found,
         "expected": list(expected.values()),
