@@ -116,19 +116,27 @@ py::dict list_facts(const CuptiCollector &collector) {
 
 /// For each instruction of a cubin its line and those that it was inlined into, the kernel's first.
 /// Needs no GPU.
-std::vector<std::vector<std::string>> find_lines(const std::vector<ListedCandidate> &candidates,
-                                                 const py::bytes &image,
-                                                 const std::string &function,
-                                                 const std::vector<uint64_t> &offsets) {
+std::vector<std::vector<py::str>> find_lines(const std::vector<ListedCandidate> &candidates,
+                                             const py::bytes &image, const std::string &function,
+                                             const std::vector<uint64_t> &offsets) {
   std::string copy = image;
-  py::gil_scoped_release release;
-  const CuptiLibrary library = CuptiLibrary::open(make_candidates(candidates));
-  const CuptiPcSampling cupti = CuptiPcSampling::of(library);
-  const CubinLines cubin(std::make_shared<const std::vector<char>>(copy.begin(), copy.end()));
-  const std::string shown = demangle(function.c_str());
-  std::vector<std::vector<std::string>> lines;
-  for (uint64_t offset : offsets)
-    lines.push_back(source_lines(cupti, cubin, {function, shown}, offset));
+  std::vector<std::vector<std::string>> found;
+  {
+    py::gil_scoped_release release;
+    const CuptiLibrary library = CuptiLibrary::open(make_candidates(candidates));
+    const CuptiPcSampling cupti = CuptiPcSampling::of(library);
+    const CubinLines cubin(std::make_shared<const std::vector<char>>(copy.begin(), copy.end()));
+    const std::string shown = demangle(function.c_str());
+    for (uint64_t offset : offsets)
+      found.push_back(source_lines(cupti, cubin, {function, shown}, offset));
+  }
+  std::vector<std::vector<py::str>> lines;
+  for (const std::vector<std::string> &chain : found) {
+    std::vector<py::str> &texts = lines.emplace_back();
+    for (const std::string &text : chain) // names of files may be any bytes
+      texts.push_back(py::reinterpret_steal<py::str>(
+          PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
+  }
   return lines;
 }
 

@@ -24,13 +24,13 @@ NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia"
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def inner(value):  # type: ignore[no-untyped-def]
+def inner(value):
     grown = tl.exp(value)  # the innermost line
     return grown * 3
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def outer(value):  # type: ignore[no-untyped-def]
+def outer(value):
     return inner(value) + value  # the line in the middle
 
 
