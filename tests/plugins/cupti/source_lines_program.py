@@ -23,14 +23,14 @@ from proton_bench import _native
 NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia"
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def inner(value):
+@triton.jit
+def inner(value):  # type: ignore[no-untyped-def]
     grown = tl.exp(value)  # the innermost line
     return grown * 3
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def outer(value):
+@triton.jit
+def outer(value):  # type: ignore[no-untyped-def]
     return inner(value) + value  # the line in the middle
 
 
