@@ -55,16 +55,14 @@ public:
   }
 
   /// Where the newest record stands, for `mark`. [writing thread]
-  uint64_t newest() const noexcept
-    requires has_marks
-  {
+  uint64_t newest() const noexcept {
+    static_assert(has_marks);
     return begun_ * kChunkRecords + newest_;
   }
   /// Adds a number, not 0, to a record. False: the record was read before, or others filled its
   /// chunk. [writing thread]
-  bool mark(uint64_t record, uint32_t number) noexcept
-    requires has_marks
-  {
+  bool mark(uint64_t record, uint32_t number) noexcept {
+    static_assert(has_marks);
     if (record / kChunkRecords != begun_)
       return false; // only the newest chunk is surely still ours
     uint32_t none = kNoMark;

@@ -24,6 +24,10 @@ TraceFormat parse_trace_format(std::string_view name) {
 TraceFile::TraceFile(const std::string &path, TraceFormat format,
                      std::unique_ptr<TraceEncoder> encoder, const TraceFacts &facts)
     : format_(format), encoder_(std::move(encoder)), file_(path) {
+  encoder_->spill_to([this](std::string &bytes) {
+    file_.append(bytes, encoder_->tail());
+    bytes.clear();
+  });
   encoder_->begin(facts, pending_);
   flush(); // from now on there is a whole file at any time
 }

@@ -22,6 +22,7 @@ namespace {
 
 class ChromeEncoder final : public TraceEncoder {
 public:
+  void spill_to(Spill spill) override { spill_ = std::move(spill); }
   void begin(const TraceFacts &facts, std::string &out) override;
   void add(const EventBatch &batch, std::string &out) override;
   void flush(std::string &out) override { hand_out(out); }
@@ -33,6 +34,7 @@ private:
   void hand_out(std::string &out);
 
   TraceFacts facts_;
+  Spill spill_;
   EventNodes nodes_;
   EventLanes lanes_;
   HeldEvents held_{nodes_};
@@ -55,6 +57,7 @@ void ChromeEncoder::begin(const TraceFacts &facts, std::string &out) {
   facts_ = facts;
   newest_ns_ = facts.start_ns;
   slices_.emplace(nodes_, lanes_, rows_, runs_, facts.start_ns);
+  slices_->spill_to(spill_);
   kernel_scopes_.emplace(facts.unix_offset_ns);
   out += "{\"baseTimeNanoseconds\":";
   append_json_number(out, facts.start_ns + facts.unix_offset_ns);
@@ -95,9 +98,15 @@ void ChromeEncoder::write_counters(std::string &out) {
 void ChromeEncoder::hand_out(std::string &out) {
   for (const HeldEvent &held : held_.events())
     newest_ns_ = std::max(newest_ns_, held.event.end_ns);
-  without_lane_ += held_.hand_out(lanes_, *slices_);
+  slices_->exchange(out); // they are written behind what is there
+  try {
+    without_lane_ += held_.hand_out(lanes_, *slices_);
+  } catch (...) {
+    slices_->exchange(out);
+    throw;
+  }
+  slices_->exchange(out);
   runs_.take_finished(held_);
-  out += slices_->take();
   write_counters(out);
 }
 

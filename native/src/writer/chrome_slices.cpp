@@ -14,6 +14,7 @@ constexpr uint64_t kNsPerUs = 1000;
 // keep 53 bits.
 constexpr uint64_t kFirstOfArrow = uint64_t{1} << 48;
 constexpr uint64_t kFirstOfLinks = LaunchFlows::kMaxArrows * kFirstOfArrow;
+constexpr size_t kSpillBytes = size_t{1} << 20;
 constexpr size_t kMaxGraphCalls = 4096; // whose nodes may still come
 
 bool is_memset(std::string_view name) { return name.find("memset") != std::string_view::npos; }
@@ -209,6 +210,8 @@ void ChromeSlices::add_flow(const HeldEvent &held, int64_t row) {
 void ChromeSlices::begin(const HeldEvent &held) {
   const TimelineEvent &event = held.event;
   bool is_graph_row = held.track.kind == TrackKind::kGraph;
+  if (spill_ && out_.size() >= kSpillBytes)
+    spill_(out_);
   int64_t row = rows_.row(lanes_, held.lane, out_);
   out_ += ',';
   add_arguments(held);

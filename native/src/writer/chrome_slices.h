@@ -14,6 +14,7 @@
 #include "writer/graph_runs.h"
 #include "writer/held_events.h"
 #include "writer/launch_flows.h"
+#include "writer/trace_encoder.h"
 
 namespace proton {
 
@@ -26,8 +27,9 @@ public:
 
   void begin(const HeldEvent &held) override;
   void end(const HeldEvent &) override {}
-  /// What was written since.
-  std::string take() { return std::exchange(out_, std::string()); }
+  /// Gives what was written behind what it is given, between two calls of this.
+  void exchange(std::string &out) { out_.swap(out); }
+  void spill_to(Spill spill) { spill_ = std::move(spill); }
 
 private:
   /// What the arrows of a launch of a graph begin at.
@@ -57,6 +59,7 @@ private:
   std::unordered_map<uint32_t, std::string> call_stacks_; ///< by node
   std::unordered_map<uint32_t, std::string> names_;       ///< quoted
   uint64_t scopes_ = 0;
+  Spill spill_;
   std::string out_;
 };
 

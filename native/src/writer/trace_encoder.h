@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,11 +35,17 @@ struct TraceEnd {
   bool is_partial = false;
 };
 
+/// Takes bytes that are there away.
+using Spill = std::function<void(std::string &)>;
+
 /// One file. Bytes are appended to `out`; memory is bounded by the number of nodes, threads and
 /// tracks. Throws std::bad_alloc only. [one thread at a time]
 class TraceEncoder {
 public:
   virtual ~TraceEncoder() = default;
+  /// `spill` may be called with `out` while more is appended, whenever its bytes, with `tail`, are
+  /// a whole file: it takes some of them away. Its exceptions come through.
+  virtual void spill_to(Spill) {}
   virtual void begin(const TraceFacts &facts, std::string &out) = 0;
   virtual void add(const EventBatch &batch, std::string &out) = 0;
   /// Hands out what is held back, so that the bytes so far, with `tail`, are a whole file.

@@ -1,5 +1,8 @@
 #include "writer/chrome_encoder.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "check.h"
 #include "writer/json_reader.h"
 #include "writer/trace_events.h"
@@ -133,4 +136,44 @@ TEST(what_is_flushed_is_a_whole_file_with_the_tail) {
   json::Value whole = json::read(out);
   CHECK_EQ(cut["traceEvents"].items.size(), whole["traceEvents"].items.size());
   CHECK(whole["proton_bench"].has("clock_drift_ns"));
+}
+
+TEST(what_was_encoded_can_be_taken_away_while_more_is) {
+  EventBatch batch = step_with_a_kernel();
+  for (int64_t i = 0; i < 20'000; ++i)
+    batch.events.push_back(kernel(2, 3000 + i, 3001 + i, static_cast<uint64_t>(i) + 10));
+  std::string expected = encode(TraceFormat::kChrome, {batch});
+
+  auto encoder = make_trace_encoder(TraceFormat::kChrome);
+  std::string file, out;
+  size_t most = 0, spills = 0;
+  encoder->spill_to([&](std::string &bytes) {
+    most = std::max(most, bytes.size());
+    file += bytes;
+    bytes.clear();
+    if (++spills == 2)
+      CHECK(json::read(file + std::string(encoder->tail())).has("traceEvents"));
+  });
+  encoder->begin(facts(), out);
+  encoder->add(batch, out);
+  encoder->flush(out);
+  most = std::max(most, out.size());
+  encoder->end({}, out);
+
+  CHECK(spills > 2);
+  CHECK(most < expected.size() / 3);
+  CHECK(file + out == expected);
+}
+
+TEST(an_encoder_whose_bytes_nobody_takes_fails_with_the_reason) {
+  EventBatch batch = step_with_a_kernel();
+  for (int64_t i = 0; i < 20'000; ++i)
+    batch.events.push_back(kernel(2, 3000 + i, 3001 + i));
+  auto encoder = make_trace_encoder(TraceFormat::kChrome);
+  encoder->spill_to([](std::string &) { throw std::runtime_error("the disk is full"); });
+  std::string out;
+  encoder->begin(facts(), out);
+  encoder->add(batch, out);
+  CHECK_THROWS(encoder->flush(out), std::runtime_error);
+  CHECK(out.starts_with("{\"baseTimeNanoseconds\""));
 }
