@@ -72,7 +72,7 @@ std::string python_thread_name() {
   if (!holds_interpreter())
     return {};
   PendingException pending;
-  PyObject *modules = PyImport_GetModuleDict(); // borrowed
+  PyObject *modules = PySys_GetObject("modules"); // borrowed; null while the interpreter ends
   Owned module(modules != nullptr ? PyMapping_GetItemString(modules, "threading") : nullptr);
   std::string name;
   if (module && PyModule_Check(module.get())) {
