@@ -25,6 +25,16 @@ def has_backend(name: str) -> bool:
     return importlib.util.find_spec(f"proton_bench_plugins.{name}") is not None
 
 
+OURS = pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param(
+            name, marks=pytest.mark.skipif(not has_backend(name), reason=f"there is no {name}")
+        )
+        for name in BACKENDS
+    ],
+)
+
 # Made before the session: by then HIP has started, and rocprofiler-sdk takes no tool any more.
 TOO_LATE = {("rocprofiler", "graph_late")}
 
@@ -74,15 +84,7 @@ def test_upstream_on_the_doubles(
     assert numbers(root) == of_upstream(backend, case)
 
 
-@pytest.mark.parametrize(
-    "backend",
-    [
-        pytest.param(
-            name, marks=pytest.mark.skipif(not has_backend(name), reason=f"there is no {name}")
-        )
-        for name in BACKENDS
-    ],
-)
+@OURS
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_tree_is_that_of_the_program(
     case: Case, backend: str, rocm_doubles: AmdDoubles, tmp_path: Path
@@ -94,3 +96,47 @@ def test_the_tree_is_that_of_the_program(
     root = run_program("ours", case.name, environment, tmp_path)
 
     assert numbers(root) == case.tree
+
+
+@OURS
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_order_of_kernels_and_records_changes_nothing(
+    case: Case, backend: str, rocm_doubles: AmdDoubles, tmp_path: Path
+) -> None:
+    if (backend, case.name) in TOO_LATE:
+        pytest.skip("rocprofiler-sdk takes no tool after HIP has started")
+    environment = rocm_doubles.environment(DEVICE_PROGRAM_BACKEND=backend, FAKE_AMD_DISORDER="1")
+
+    root = run_program("ours", case.name, environment, tmp_path)
+
+    assert numbers(root) == case.tree
+
+
+LAUNCHES = next(case for case in CASES if case.name == "launches")  # on the devices 0 and 1
+UUIDS = [f"GPU-{0x7A1C0000D0000000 + 0x1111 * (index + 1):016x}" for index in range(4)]
+
+
+@OURS
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"HIP_VISIBLE_DEVICES": "3,1"},
+        {"CUDA_VISIBLE_DEVICES": "2,0,1"},
+        {"HIP_VISIBLE_DEVICES": "1,2", "CUDA_VISIBLE_DEVICES": "0,3"},
+        {"ROCR_VISIBLE_DEVICES": "2,3"},
+        {"ROCR_VISIBLE_DEVICES": "3,2,0", "HIP_VISIBLE_DEVICES": "2,0"},
+        {"ROCR_VISIBLE_DEVICES": f"{UUIDS[2]},{UUIDS[0]}"},
+        {"ROCR_VISIBLE_DEVICES": "3,1,0", "HIP_VISIBLE_DEVICES": f"{UUIDS[0]},{UUIDS[3]}"},
+    ],
+    ids=lambda variables: " ".join(f"{name[:4]}={value}" for name, value in variables.items()),
+)
+def test_devices_are_those_of_the_program(
+    backend: str, variables: dict[str, str], rocm_doubles: AmdDoubles, tmp_path: Path
+) -> None:
+    environment = rocm_doubles.environment(
+        DEVICE_PROGRAM_BACKEND=backend, FAKE_AMD_GPUS="4", **variables
+    )
+
+    root = run_program("ours", LAUNCHES.name, environment, tmp_path)
+
+    assert numbers(root) == LAUNCHES.tree

@@ -9,6 +9,7 @@
 //   FAKE_AMD_GPUS  number of GPUs (2)
 //   FAKE_AMD_FAIL  entry points that return a code: see fault_table.h. Names are those of the
 //                  vendor, of any of the doubles; "*" counts the calls of all of them
+//   FAKE_AMD_DISORDER  set: kernels of graphs run backwards, and records of a delivery come so
 #pragma once
 
 #include <cstddef>

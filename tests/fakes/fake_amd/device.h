@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string>
@@ -24,11 +25,11 @@ struct Device {
   std::atomic<uint64_t> correlation{1};
   std::atomic<uint64_t> clock_ns{1'000'000};
   std::atomic<uint64_t> drop{0};
-  std::atomic<bool> is_shuffled{false};
+  std::atomic<bool> is_shuffled{std::getenv("FAKE_AMD_DISORDER") != nullptr};
   std::atomic<bool> hides_kernels{false};
   std::atomic<bool> has_started{false};
   std::atomic<bool> is_any_held{false};
-  std::atomic<bool> is_backwards{false};
+  std::atomic<bool> is_backwards{std::getenv("FAKE_AMD_DISORDER") != nullptr};
   FaultTable faults{"FAKE_AMD_FAIL", true};
   const std::vector<Gpu> gpus = gpus_of_hip();
 
