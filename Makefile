@@ -81,8 +81,14 @@ gate: $(INSTALLED)
 
 bench-native: $(INSTALLED)
 	cmake -S native --preset tests -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
-	cmake --build build/native-tests -j $(JOBS) --target native_hot_paths native_cupti trace_encoders
+	cmake --build build/native-tests -j $(JOBS) --target native_hot_paths native_cupti native_amd trace_encoders
 	build/native-tests/native_hot_paths
 	build/native-tests/trace_encoders
 	PROTON_BENCH_CUPTI_LIB=build/native-tests/tests/fakes/doubles/libcupti.so \
 	  LD_LIBRARY_PATH=build/native-tests/tests/fakes/doubles build/native-tests/native_cupti
+	set -e; cd build/native-tests; doubles=tests/fakes/doubles; \
+	  PROTON_BENCH_HIP_LIB=$$doubles/libamdhip64.so \
+	  PROTON_BENCH_HSA_LIB=$$doubles/libhsa-runtime64.so \
+	  PROTON_BENCH_ROCTRACER_LIB=$$doubles/libroctracer64.so \
+	  PROTON_BENCH_ROCPROFILER_LIB=$$doubles/librocprofiler-sdk.so \
+	  LD_LIBRARY_PATH=$$doubles ./native_amd

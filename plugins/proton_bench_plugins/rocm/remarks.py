@@ -25,8 +25,8 @@ def remark_on(counts: Mapping[str, int], facts: Mapping[str, Any]) -> str | None
         )
     reasons = (
         "the process launched none while the session was active",
-        "HIP was started before the session: torch starts it when it is imported, so record by "
-        "`proton run` or start the session before that",
+        "HIP was started before the session, by a first use of the GPU: record by `proton run`, or "
+        "start the session before that",
         "they ran in other processes, such as children that are not followed",
     )
     return f"no kernel was recorded: {', or '.join(reasons)}"

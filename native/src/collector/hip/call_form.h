@@ -35,6 +35,11 @@ enum class HipCallForm : uint8_t {
 
 inline bool is_copy(HipCallForm form) noexcept { return form >= HipCallForm::kCopy; }
 
+/// Whether the call makes, changes or destroys a graph, or begins or ends its capture.
+inline bool changes_graphs(HipCallForm form) noexcept {
+  return form >= HipCallForm::kBeginCapture && form <= HipCallForm::kAddKernel;
+}
+
 /// A call that is listened to, by its library's number.
 struct HipOperation {
   int number;

@@ -173,13 +173,4 @@ HipGraphs::Launched HipGraphs::launch(void *handle) {
   return launched;
 }
 
-void HipGraphs::forget_all() noexcept {
-  Lock lock(mutex_);
-  table_.forget_all();
-  captures_.clear();
-  open_.store(0, std::memory_order_relaxed);
-  graphs_.clear();
-  executables_.clear();
-}
-
 } // namespace proton

@@ -46,8 +46,6 @@ public:
     bool is_new_unknown = false;
   };
   Launched launch(void *executable);
-  /// The library tells no more: no handle is known any longer.
-  void forget_all() noexcept;
 
 private:
   struct Capture {

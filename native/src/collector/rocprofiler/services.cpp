@@ -16,7 +16,7 @@ constexpr int kMarkerOperations[] = {static_cast<int>(roctx::kRangePush),
 constexpr int kRequests[] = {rocprofiler::kRequestKernelDispatch, rocprofiler::kRequestMemoryCopy};
 constexpr const char *kTooLate =
     "run the program by `proton run -b rocprofiler PROGRAM`, or start the session before the first "
-    "use of the GPU and before torch is imported";
+    "use of the GPU";
 
 /// The one that registers: the library's callbacks have no argument of ours.
 RocprofilerServices *g_registering = nullptr;

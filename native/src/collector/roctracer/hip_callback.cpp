@@ -102,6 +102,8 @@ const HipOperationTable &table() {
 
 std::vector<int> roctracer_operations(bool copies) { return table().numbers(copies); }
 
+bool is_graph_operation(int operation) noexcept { return changes_graphs(table().find(operation)); }
+
 HipApiCall read_roctracer_call(uint32_t operation, const void *data) noexcept {
   return HipCallReader<Layout>::read(table().find(static_cast<int>(operation)),
                                      static_cast<const char *>(data) + kHipParameters);

@@ -1,6 +1,6 @@
 #include "collector/roctracer/roctracer_collector.h"
 
-#include <iterator>
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -124,16 +124,20 @@ bool read_clock(const void *library, uint64_t &time_ns) noexcept {
   return roctracer.get_timestamp(&time_ns) == roctracer::kSuccess;
 }
 
-/// Switches everything off; how many of the calls failed.
+/// Switches off all but callbacks of graphs: those are followed for as long as the process lives,
+/// because a handle may be another graph's by the next start. How many of the calls failed.
 uint64_t switch_off(Engine &self) noexcept {
   const RoctracerFunctions &library = self.library->functions();
   uint64_t failed = 0;
   auto count = [&failed](roctracer::Status status) {
     failed += status == roctracer::kSuccess ? 0 : 1;
   };
-  for (int operation : self.operations)
+  std::erase_if(self.operations, [&](int operation) {
+    if (is_graph_operation(operation))
+      return false;
     count(library.disable_op_callback(roctracer::kDomainHipApi, static_cast<uint32_t>(operation)));
-  self.operations.clear();
+    return true;
+  });
   if (self.has_ranges)
     count(library.disable_domain_callback(roctracer::kDomainRoctx));
   self.has_ranges = false;
@@ -157,6 +161,9 @@ void switch_on(Engine &self, const HipOptions &options) {
   library.check(calls.open_pool(&properties, &self.pool), "roctracer_open_pool_expl");
   // Callbacks before activities: a kernel that is recorded was seen being launched.
   for (int operation : roctracer_operations(options.copies)) {
+    if (std::find(self.operations.begin(), self.operations.end(), operation) !=
+        self.operations.end())
+      continue;
     library.check(calls.enable_op_callback(roctracer::kDomainHipApi,
                                            static_cast<uint32_t>(operation),
                                            proton_bench_roctracer_hip, &self),
@@ -237,7 +244,6 @@ void RoctracerCollector::stop() {
   Records records(self);
   self.disarm(records);
   uint64_t failed = switch_off(self);
-  self.hip_graphs.forget_all(); // nobody tells of changes until the next start
   if (failed != 0)
     sink_.dropped({"failed call while roctracer was switched off", failed, true});
 }

@@ -97,6 +97,29 @@ TEST(nodes_of_graphs_are_found_by_name_where_records_tell_no_shape) {
   CHECK_EQ(session.lost(), 0);
 }
 
+TEST(graphs_are_followed_between_sessions) {
+  uint32_t seen = 0;
+  {
+    RoctracerSession session;
+    fake_amd_capture_begin(7);
+    ScopeGuard scope("seen");
+    fake_amd_launch("k", 7);
+    seen = fake_amd_graph_instantiate(fake_amd_capture_end(7));
+  }
+  fake_amd_capture_begin(7);
+  fake_amd_launch("k", 7);
+  uint32_t unseen = fake_amd_graph_instantiate(fake_amd_capture_end(7));
+  RoctracerSession session;
+  for (uint32_t exec : {seen, unseen}) {
+    ScopeGuard scope(exec == seen ? "old" : "new");
+    fake_amd_graph_launch(exec, 7);
+  }
+  session.stop();
+  CHECK(holds(session.tree(), "new/<captured_at>/k=1 "));
+  CHECK(holds(session.tree(), "old/<captured_at>/"));
+  CHECK_EQ(session.lost(), 0);
+}
+
 TEST(devices_are_those_of_hip) {
   RoctracerSession session;
   FakeAmdLaunch launch;

@@ -1,0 +1,115 @@
+"""Where ROCm's libraries are looked for, in which order, and what stands in the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("proton_bench._native")
+
+from proton_bench.errors import BackendUnavailableError
+from proton_bench_plugins.rocm import availability, library
+from proton_bench_plugins.rocm.availability import find_obstacle
+from proton_bench_plugins.rocm.library import HIP, ROCPROFILER, ROCTX
+
+VARIABLES = [name for each in (HIP, ROCPROFILER, ROCTX) for name in each.variables]
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site-packages folder whose torch and TheRock bring HIP, and TheRock the profiler."""
+    for below in (
+        "torch/lib/libamdhip64.so",
+        "_rocm_sdk_core/lib/libamdhip64.so.7",
+        "_rocm_sdk_core/lib/librocprofiler-sdk.so.1",
+    ):
+        path = tmp_path / below
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    monkeypatch.setattr(library, "_package_folders", lambda name: [tmp_path / name])
+    monkeypatch.setattr(library, "_DEFAULT_ROOT", str(tmp_path / "opt"))
+    for name in (*VARIABLES, "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCM_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def test_what_is_loaded_goes_before_wheels_and_these_before_rocm(packages: Path) -> None:
+    rocm = packages / "rocm" / "lib"
+    rocm.mkdir(parents=True)
+    (rocm / "libamdhip64.so.7").touch()
+
+    found = HIP.find_candidates({"ROCM_PATH": str(rocm.parent)})
+
+    assert [loaded for _, _, loaded in found[:3]] == [True, True, True]
+    assert [(path, origin) for path, origin, loaded in found if "/" in path and not loaded] == [
+        (str(packages / "torch/lib/libamdhip64.so"), "wheel torch"),
+        (str(packages / "_rocm_sdk_core/lib/libamdhip64.so.7"), "wheel _rocm_sdk_core"),
+        (str(rocm / "libamdhip64.so.7"), "ROCM_PATH"),
+    ]
+    assert found[-1] == ("libamdhip64.so", "search of the system", False)
+
+
+@pytest.mark.parametrize("variable", ROCPROFILER.variables)
+def test_what_a_variable_names_is_the_only_candidate(packages: Path, variable: str) -> None:
+    file = packages / "_rocm_sdk_core/lib/librocprofiler-sdk.so.1"
+
+    assert ROCPROFILER.find_candidates({variable: str(file)}) == [(str(file), variable, False)]
+    assert ROCPROFILER.find_candidates({variable: str(file.parent)}) == [
+        (str(file), variable, False)
+    ]
+
+
+def test_our_variable_goes_before_upstreams_which_may_hold_a_bare_name() -> None:
+    environ = {"TRITON_ROCTX_LIBRARY": "libroctx64.so"}
+    assert ROCTX.find_candidates(environ) == [("libroctx64.so", "TRITON_ROCTX_LIBRARY", False)]
+
+    environ["PROTON_BENCH_ROCTX_LIB"] = __file__
+    assert ROCTX.find_candidates(environ) == [(__file__, "PROTON_BENCH_ROCTX_LIB", False)]
+
+
+def test_a_variable_that_names_nothing_is_an_error_that_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailableError, match=r"PROTON_BENCH_HIP_LIB names .* not exist"):
+        HIP.find_candidates({"PROTON_BENCH_HIP_LIB": str(tmp_path / "none.so")})
+    with pytest.raises(BackendUnavailableError, match="which has none of libamdhip64"):
+        HIP.find_candidates({"PROTON_BENCH_HIP_LIB": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("environ", "reason"),
+    [
+        ({}, "no AMD GPU"),
+        ({"HIP_VISIBLE_DEVICES": "-1"}, "HIP_VISIBLE_DEVICES hides all"),
+        ({"ROCR_VISIBLE_DEVICES": ""}, "ROCR_VISIBLE_DEVICES hides all"),
+        ({"PROTON_BENCH_HIP_LIB": "/nowhere/libamdhip64.so"}, "does not exist"),
+    ],
+)
+def test_what_stands_in_the_way_is_said(
+    packages: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], reason: str
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+
+    found = find_obstacle(ROCPROFILER, "RocprofilerCollector", packages)
+
+    assert found is not None
+    assert reason in found
+
+
+def test_with_library_and_device_node_nothing_stands_in_the_way(packages: Path) -> None:
+    (packages / "kfd").touch()
+
+    assert find_obstacle(ROCPROFILER, "RocprofilerCollector", packages) is None
+
+
+def test_a_module_without_the_collector_and_a_machine_without_rocm_are_told(
+    packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = find_obstacle(ROCPROFILER, "NoSuchCollector", packages)
+    monkeypatch.setattr(library, "_package_folders", lambda name: [])
+    monkeypatch.setattr(availability, "_is_known_to_the_system", lambda library: False)
+    missing = find_obstacle(ROCPROFILER, "RocprofilerCollector", packages)
+
+    assert older is not None
+    assert "older than this backend" in older
+    assert missing == ("no libamdhip64.so: install ROCm, or name it by PROTON_BENCH_HIP_LIB")
