@@ -13,6 +13,7 @@ pytest.importorskip("proton_bench._native")
 
 from fakes.doubles import Doubles
 from fakes.fixtures import cupti13_doubles, cupti_doubles
+from fakes.program_runs import run_proton
 
 from proton_bench.formats.registry import read_profile
 
@@ -40,17 +41,7 @@ def run(tmp_path: Path) -> Run:
     def run_program(
         doubles: Doubles, program: str, *options: str, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        script = tmp_path / "program.py"
-        script.write_text(HEAD + program, encoding="utf-8")
-        command = [sys.executable, "-m", "proton_bench", "-n", "out", *options, str(script)]
-        return subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=doubles.environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return run_proton(doubles.environment(**variables), tmp_path, program, *options)
 
     return run_program
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ pytest.importorskip("proton_bench._native")
 
 from fakes.amd_doubles import AmdDoubles
 from fakes.fixtures import rocm_doubles
+from fakes.program_runs import run_proton, run_python
 
 from proton_bench.formats.registry import read_profile
 
@@ -21,8 +21,6 @@ __all__ = ["rocm_doubles"]
 
 BACKENDS = ("rocprofiler", "roctracer")
 LIBRARIES = {"rocprofiler": "librocprofiler-sdk.so", "roctracer": "libroctracer64.so"}
-TESTS = Path(__file__).parents[2]
-HEAD = f"import sys; sys.path.insert(0, {str(TESTS)!r})\n"
 PROGRAM = """
 from fakes.amd_doubles import Amd
 import proton_bench as proton
@@ -43,18 +41,7 @@ def run(tmp_path: Path, rocm_doubles: AmdDoubles) -> Run:
     def run_program(
         program: str, *options: str, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        script = tmp_path / "program.py"
-        script.write_text(HEAD + program, encoding="utf-8")
-        command = [sys.executable, "-m", "proton_bench", "-n", "out", *options, str(script)]
-        return subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=rocm_doubles.environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return run_proton(rocm_doubles.environment(**variables), tmp_path, program, *options)
 
     return run_program
 
@@ -94,25 +81,13 @@ proton.finalize(session, "proton")
 """
 
 
-def run_alone(
-    program: str, doubles: AmdDoubles, folder: Path, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", HEAD + program],
-        cwd=folder,
-        env=doubles.environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 def test_a_late_session_that_the_library_takes_says_why_it_saw_nothing(
     rocm_doubles: AmdDoubles, tmp_path: Path
 ) -> None:
-    done = run_alone(
-        LATE.format(backend="rocprofiler"), rocm_doubles, tmp_path, FAKE_ROCPROFILER_LATE="silent"
+    done = run_python(
+        rocm_doubles.environment(FAKE_ROCPROFILER_LATE="silent"),
+        tmp_path,
+        LATE.format(backend="rocprofiler"),
     )
 
     assert done.returncode == 0, done.stderr
@@ -123,7 +98,7 @@ def test_a_late_session_that_the_library_takes_says_why_it_saw_nothing(
 def test_a_late_session_of_roctracer_is_as_good_as_an_early_one(
     rocm_doubles: AmdDoubles, tmp_path: Path
 ) -> None:
-    done = run_alone(LATE.format(backend="roctracer"), rocm_doubles, tmp_path)
+    done = run_python(rocm_doubles.environment(), tmp_path, LATE.format(backend="roctracer"))
 
     assert done.returncode == 0, done.stderr
     strings = read_profile(tmp_path / "lib.proton").strings
@@ -146,7 +121,7 @@ for number in range(3):
     gpu.launch("between", 7)
 """
 
-    done = run_alone(program, rocm_doubles, tmp_path)
+    done = run_python(rocm_doubles.environment(), tmp_path, program)
 
     assert done.returncode == 0, done.stderr
     for number in range(3):
@@ -207,7 +182,7 @@ gpu.launch("k", 7)
 proton.finalize(session, "proton")
 """
 
-    done = run_alone(program, rocm_doubles, tmp_path)
+    done = run_python(rocm_doubles.environment(), tmp_path, program)
 
     assert done.returncode == 0, done.stderr
     assert "k" in read_profile(tmp_path / "lib.proton").strings
