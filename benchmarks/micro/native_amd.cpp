@@ -115,7 +115,7 @@ void count_dispatches(rocprofiler::Handle, rocprofiler::Handle, rocprofiler::Rec
 
 int configure_records(rocprofiler::ClientFinalize, void *) {
   const RocprofilerFunctions &sdk = g_sdk->functions();
-  constexpr size_t kBytes = size_t{4} << 20;
+  const size_t kBytes = HipOptions{}.buffer_bytes;
   rocprofiler::Handle thread;
   int failed = sdk.create_context(&g_context);
   failed |= sdk.create_buffer(g_context, kBytes, kBytes - kBytes / 8, rocprofiler::kPolicyLossless,
@@ -151,7 +151,7 @@ void count_records(const char *begin, const char *end, void *) {
 double roctracer_records() {
   RoctracerLibrary library = RoctracerLibrary::open(named_by(kRoctracer));
   roctracer::PoolProperties properties;
-  properties.buffer_bytes = size_t{4} << 20;
+  properties.buffer_bytes = HipOptions{}.buffer_bytes;
   properties.buffer_callback = count_records;
   void *pool = nullptr;
   library.check(library.functions().open_pool(&properties, &pool), "roctracer_open_pool_expl");

@@ -134,7 +134,7 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_ROCM_BUFFER_BYTES",
         Reader.OURS,
-        "bytes of the buffer of records of the backends for AMD GPUs, 65536 to 268435456; 4194304",
+        "bytes of the buffer of records of the backends for AMD GPUs, 65536 to 268435456; 1048576",
     ),
     Variable(
         "PROTON_BENCH_ROCM_FLUSH_PERIOD_MS",

@@ -13,14 +13,14 @@ __all__ = ["OPTIONS", "Settings", "read_settings"]
 
 OPTIONS = {
     "copies": "on: copies and sets of memory are nodes of their own; off (default)",
-    "buffer_bytes": "size of the buffer of records, 65536 to 268435456; 4194304",
+    "buffer_bytes": "size of the buffer of records, 65536 to 268435456; 1048576",
     "flush_period_ms": "records are read at least this often; 100, and 0 as the library likes",
 }
 _BUFFER_BYTES = Number(
     "buffer_bytes",
     ("PROTON_BENCH_ROCM_BUFFER_BYTES", "TRITON_PROFILE_BUFFER_SIZE"),
     range(64 << 10, (256 << 20) + 1),
-    4 << 20,
+    1 << 20,
 )
 _FLUSH_PERIOD_MS = Number(
     "flush_period_ms", ("PROTON_BENCH_ROCM_FLUSH_PERIOD_MS",), range(3_600_001), 100

@@ -14,7 +14,7 @@ struct HipOptions {
   std::vector<LibraryCandidate> hip_candidates;   ///< libamdhip64
   std::vector<LibraryCandidate> hsa_candidates;   ///< libhsa-runtime64, for roctracer alone
   std::vector<LibraryCandidate> roctx_candidates; ///< libroctx64; none: it is not asked for ranges
-  size_t buffer_bytes = size_t{4} << 20;
+  size_t buffer_bytes = size_t{1} << 20;
   uint32_t flush_period_ms = 100; ///< records come at least this often; 0: as the library likes
   bool copies = false;            ///< also record copies and sets of memory
   bool roctx = false;             ///< ROCTX ranges of the target are scopes
