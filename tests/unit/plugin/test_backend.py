@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -125,6 +126,13 @@ def test_two_modes_for_one_backend_are_refused() -> None:
 def test_a_mode_for_a_backend_without_modes_is_refused() -> None:
     with pytest.raises(UsageError, match="it has no modes, leave it out"):
         assign_modes([PLAIN], "x")
+
+
+def test_a_mode_that_only_others_have_is_refused_with_the_reason() -> None:
+    backend = dataclasses.replace(PLAIN, refused_modes={"sampling": "no hardware does it"})
+
+    with pytest.raises(UsageError, match="leave it out; no hardware does it"):
+        assign_modes([backend], "sampling:period=3")
 
 
 def test_an_unknown_option_names_the_known_ones() -> None:
