@@ -20,7 +20,7 @@ bool DeviceFacts::find(int32_t device) noexcept {
     DeviceTable::instance().set(found->second.driver.device);
     return true;
   } catch (...) { // no memory: the device stays without facts
-    newest_ = -1;
+    newest_ = kNone;
     return false;
   }
 }

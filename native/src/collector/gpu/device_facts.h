@@ -38,6 +38,7 @@ public:
   std::map<int32_t, Facts> list() const;
 
 private:
+  static constexpr int32_t kNone = INT32_MIN; ///< -1 is a device that its vendor does not know
   static constexpr int kBits = 12;
   static constexpr int kRoundedBits = 4; ///< below 16 ns too many durations are next to a multiple
   struct Ticks {
@@ -62,7 +63,7 @@ private:
   const DeviceSource *source_ = nullptr;
   mutable std::mutex mutex_; ///< for the map; only the completing thread counts
   std::map<int32_t, Entry> entries_;
-  int32_t newest_ = -1;
+  int32_t newest_ = kNone;
   Ticks *ticks_ = nullptr;
 };
 

@@ -39,6 +39,13 @@ TEST(few_durations_and_none_tell_nothing) {
   CHECK_EQ(tick_of(64, [](int) { return 0; }), 0);
 }
 
+TEST(a_device_that_is_not_known_counts_like_others) {
+  DeviceFacts facts;
+  for (int i = 0; i < 64; ++i)
+    facts.note(-1, 32 * (i + 90));
+  CHECK_EQ(facts.list().at(-1).tick_ns, 32);
+}
+
 TEST(the_shortest_durations_are_no_multiples_of_anything) {
   CHECK_EQ(tick_of(64, [](int) { return 1; }), 1);
 }
