@@ -30,6 +30,9 @@ GRAPH = next(case for case in CASES if case.name == "graph")
 KERNELS = sum(count for count, _, _ in GRAPH.tree.values())
 LOSS = re.compile(r"no kernel record came|lost|missing|dropped", re.IGNORECASE)
 
+# Without these there is nothing to record.
+NEEDED = {"rocprofiler_force_configure", "rocprofiler_start_context", "roctracer_open_pool_expl"}
+
 pytestmark = pytest.mark.slow
 
 
@@ -70,15 +73,13 @@ def test_a_failing_entry_point_ends_in_an_error_or_in_a_loss_that_is_told(
     names = [name for library in libraries for name in entry_points(rocm_doubles, library)]
     assert len(names) > 40
 
-    errors = 0
     for name in names[part::4]:
         done, kernels = record(rocm_doubles, backend, name, tmp_path / name)
         told = done.stderr.strip().splitlines()
+        assert done.returncode != 0 or name not in NEEDED, name
         if done.returncode == 0:
             assert kernels == KERNELS or LOSS.search(done.stderr), (name, kernels, done.stderr)
         else:
             assert done.returncode == 1, (name, done.returncode, done.stderr)
             assert told[-1].startswith("proton_bench.errors."), (name, done.stderr)
             assert name in told[-1], (name, told[-1])
-            errors += 1
-    assert errors > 0
