@@ -225,7 +225,8 @@ def test_samples_without_an_issue_are_a_part_of_all_samples(record: Record) -> N
     run = record(run_hot_lines, PCSampling(1024))
 
     columns = run.profile.columns
-    reasons = [name.removeprefix("not_issued_") for name in columns if "not_issued_" in name]
+    mark = "not_issued_"
+    reasons = [name.removeprefix(mark) for name in columns if name.startswith(mark)]
     assert reasons
     for reason in reasons:
         idle, every = (columns[f"{kind}_{reason}"] for kind in ("not_issued", "stalled"))

@@ -18,7 +18,11 @@ constexpr uint32_t kLeastEntries = 16;
 
 DeviceValues::DeviceValues(uint64_t *words, uint32_t size, bool is_float, bool is_vector)
     : words_(words), size_(size), capacity_(capacity_of(size)), is_float_(is_float),
-      is_vector_(is_vector) {}
+      is_vector_(is_vector) {
+  exist_.store(true, std::memory_order_relaxed);
+}
+
+std::atomic<bool> DeviceValues::exist_{false};
 
 uint32_t DeviceValues::capacity_of(uint32_t size) {
   return std::clamp(kRingWords / (size + 1), kLeastEntries, kMostEntries);

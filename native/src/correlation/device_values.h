@@ -1,6 +1,7 @@
 // Values that work of a graph leaves in host memory, one set per launch of the graph.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -23,6 +24,8 @@ public:
 
   /// `words` is zeroed memory of `bytes(size)`.
   DeviceValues(uint64_t *words, uint32_t size, bool is_float, bool is_vector);
+  /// Whether there ever were some: rings fill while nobody reads records of launches. [any thread]
+  static bool exist() noexcept { return exist_.load(std::memory_order_relaxed); }
   static uint32_t capacity_of(uint32_t size);
   static size_t bytes(uint32_t size);
 
@@ -40,6 +43,7 @@ public:
 private:
   static constexpr size_t kHeaderWords = 2;
   std::optional<MetricValue> read(uint64_t number) const;
+  static std::atomic<bool> exist_;
 
   uint64_t *words_;
   uint32_t size_;

@@ -24,8 +24,12 @@ struct LeavingGraph {
     executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
   }
   void launch(const char *scope, uint64_t value) {
-    words[2 + words[0] * 2] = words[0] + 1;
-    words[3 + words[0] * 2] = value;
+    const uint64_t capacity = DeviceValues::capacity_of(1);
+    if (words[0] - words[1] < capacity) { // else it is left out
+      const uint64_t entry = words[0] % capacity;
+      words[2 + entry * 2] = words[0] + 1;
+      words[3 + entry * 2] = value;
+    }
     ++words[0];
     proton::launch(scope, executable);
   }
@@ -45,6 +49,17 @@ TEST(what_a_graph_leaves_is_added_where_it_was_launched) {
   session.stop();
   CHECK_EQ(session.tree("flops"),
            "first/<captured_at>/capture=101 second/<captured_at>/capture=10 ");
+  CHECK_EQ(session.losses(), "");
+}
+
+TEST(launches_without_a_pause_lose_no_value) {
+  CuptiSession session;
+  LeavingGraph graph;
+  for (uint32_t i = 0; i < 5 * DeviceValues::capacity_of(1); ++i)
+    graph.launch("replay", 1);
+  session.stop();
+  CHECK_EQ(session.tree("flops"), "replay/<captured_at>/capture=" +
+                                      std::to_string(5 * DeviceValues::capacity_of(1)) + " ");
   CHECK_EQ(session.losses(), "");
 }
 
