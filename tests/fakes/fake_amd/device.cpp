@@ -79,7 +79,7 @@ uint32_t stream_number(const void *stream) {
 
 void emit(const Activity &activity) {
   for (std::atomic<Tracer *> &place : device().tracers) {
-    Tracer *tracer = place.load(std::memory_order_relaxed);
+    Tracer *tracer = place.load(std::memory_order_acquire);
     uint64_t external = 0;
     if (tracer == nullptr || !tracer->dispatch(activity, external))
       continue;
@@ -103,7 +103,7 @@ TracedCall::TracedCall(CallKind kind) {
 
 void TracedCall::enter() {
   for (size_t i = 0; i < kept_.size(); ++i) {
-    Tracer *tracer = device().tracers[i].load(std::memory_order_relaxed);
+    Tracer *tracer = device().tracers[i].load(std::memory_order_acquire);
     if (tracer == nullptr || !tracer->wants(call.kind))
       continue;
     is_entered_[i] = true;
@@ -118,7 +118,7 @@ TracedCall::~TracedCall() {
       continue;
     call.kept[0] = kept_[i][0];
     call.kept[1] = kept_[i][1];
-    device().tracers[i].load(std::memory_order_relaxed)->exit(call);
+    device().tracers[i].load(std::memory_order_acquire)->exit(call);
   }
 }
 

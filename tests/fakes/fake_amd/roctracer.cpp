@@ -121,12 +121,12 @@ public:
   void exit(HipCall &call) override { tell(call, roctracer::kExit); }
 
   bool dispatch(const Activity &, uint64_t &) override {
-    return pool_of_activity.load(std::memory_order_relaxed) != nullptr &&
+    return pool_of_activity.load(std::memory_order_acquire) != nullptr &&
            is_started.load(std::memory_order_relaxed);
   }
 
   void record(const Activity &activity, uint64_t) override {
-    Pool *pool = pool_of_activity.load(std::memory_order_relaxed);
+    Pool *pool = pool_of_activity.load(std::memory_order_acquire);
     if (pool == nullptr)
       return;
     roctracer::Record record{};
@@ -178,7 +178,7 @@ private:
   void tell(HipCall &call, uint32_t phase) {
     const uint32_t op = kCalls[static_cast<size_t>(call.kind)];
     Callback &callback = callback_of(roctracer::kDomainHipApi, op);
-    const roctracer::ApiCallback function = callback.function.load(std::memory_order_relaxed);
+    const roctracer::ApiCallback function = callback.function.load(std::memory_order_acquire);
     if (function == nullptr)
       return;
     struct {
@@ -201,13 +201,18 @@ Roctracer &tracer() {
   return *instance;
 }
 
+/// A call may be between the two reads: whoever found the function finds its argument.
+void set_callback(Callback &callback, roctracer::ApiCallback function, void *user) {
+  if (function != nullptr)
+    callback.user = user;
+  callback.function = function;
+}
+
 int set_domain(uint32_t domain, roctracer::ApiCallback function, void *user) {
   if (domain >= kDomains)
     return roctracer::kErrorInvalidDomain;
-  for (Callback &callback : tracer().callbacks[domain]) {
-    callback.user = user;
-    callback.function = function;
-  }
+  for (Callback &callback : tracer().callbacks[domain])
+    set_callback(callback, function, user);
   return roctracer::kSuccess;
 }
 
@@ -216,8 +221,7 @@ int set_op(uint32_t domain, uint32_t op, roctracer::ApiCallback function, void *
     return roctracer::kErrorInvalidDomain;
   if (op >= kOps)
     return roctracer::kErrorInvalidArgument;
-  tracer().callback_of(domain, op).user = user;
-  tracer().callback_of(domain, op).function = function;
+  set_callback(tracer().callback_of(domain, op), function, user);
   return roctracer::kSuccess;
 }
 

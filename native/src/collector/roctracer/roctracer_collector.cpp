@@ -19,7 +19,8 @@ struct Engine : HipEngine {
   explicit Engine(RecordSink &to) : HipEngine(to, false) {}
 
   std::optional<RoctracerLibrary> library;
-  void *pool = nullptr;
+  void *pool = nullptr; ///< never closed: threads may launch while a session ends
+  size_t buffer_bytes = 0;
   std::vector<int> operations; ///< with a callback of ours
   bool has_ranges = false;
   bool has_activity = false;
@@ -144,9 +145,6 @@ uint64_t switch_off(Engine &self) noexcept {
   if (self.has_activity)
     count(library.disable_domain_activity(roctracer::kDomainHipOps));
   self.has_activity = false;
-  if (self.pool)
-    count(library.close_pool(self.pool));
-  self.pool = nullptr;
   return failed;
 }
 
@@ -158,7 +156,10 @@ void switch_on(Engine &self, const HipOptions &options) {
   properties.buffer_bytes = options.buffer_bytes;
   properties.buffer_callback = proton_bench_roctracer_records;
   properties.buffer_user = &self;
-  library.check(calls.open_pool(&properties, &self.pool), "roctracer_open_pool_expl");
+  if (!self.pool) {
+    library.check(calls.open_pool(&properties, &self.pool), "roctracer_open_pool_expl");
+    self.buffer_bytes = options.buffer_bytes;
+  }
   // Callbacks before activities: a kernel that is recorded was seen being launched.
   for (int operation : roctracer_operations(options.copies)) {
     if (std::find(self.operations.begin(), self.operations.end(), operation) !=
@@ -244,6 +245,7 @@ void RoctracerCollector::stop() {
   Records records(self);
   self.disarm(records);
   uint64_t failed = switch_off(self);
+  flush_pool(self); // what came meanwhile belongs to nobody
   if (failed != 0)
     sink_.dropped({"failed call while roctracer was switched off", failed, true});
 }
@@ -259,7 +261,7 @@ HipFacts RoctracerCollector::facts() const {
   facts.version = self.library->version();
   facts.driver = self.driver->version();
   facts.clock_drift_ns = self.records.clock().drift_ns();
-  facts.buffer_bytes = options_.buffer_bytes;
+  facts.buffer_bytes = self.buffer_bytes;
   facts.devices = self.records.devices().list();
   return facts;
 }

@@ -9,6 +9,12 @@
 
 using namespace proton;
 
+TEST(a_pool_that_does_not_open_is_an_error_of_the_start) { // it is opened once in a process
+  fake_amd_fail("roctracer_open_pool_expl=-6");
+  CHECK(holds(error_of_starting<RoctracerCollector>(double_options()), "roctracer_open_pool_expl"));
+  fake_amd_fail(nullptr);
+}
+
 TEST(what_is_launched_and_copied_stands_below_its_scope) {
   HipOptions options = double_options();
   options.copies = true;
@@ -134,9 +140,8 @@ TEST(devices_are_those_of_hip) {
 TEST(a_start_that_fails_says_where_and_leaves_nothing_on) {
   HipOptions options = double_options();
   options.roctx = true;
-  for (const char *function :
-       {"roctracer_open_pool_expl", "roctracer_enable_op_callback",
-        "roctracer_enable_domain_callback", "roctracer_enable_domain_activity_expl"}) {
+  for (const char *function : {"roctracer_enable_op_callback", "roctracer_enable_domain_callback",
+                               "roctracer_enable_domain_activity_expl"}) {
     fake_amd_fail((std::string(function) + "=-6").c_str());
     std::string error = error_of_starting<RoctracerCollector>(options);
     fake_amd_fail(nullptr);
@@ -149,8 +154,8 @@ TEST(a_start_that_fails_says_where_and_leaves_nothing_on) {
 TEST(calls_that_fail_later_are_counted_or_harmless) {
   for (const char *function :
        {"roctracer_flush_activity_expl", "roctracer_next_record", "roctracer_get_timestamp",
-        "roctracer_disable_op_callback", "roctracer_disable_domain_activity",
-        "roctracer_close_pool_expl", "hipSetDevice", "hipDeviceSynchronize", "hsa_init"}) {
+        "roctracer_disable_op_callback", "roctracer_disable_domain_activity", "hipSetDevice",
+        "hipDeviceSynchronize", "hsa_init"}) {
     RoctracerSession session;
     fake_amd_fail((std::string(function) + "=1").c_str());
     for (int i = 0; i < 3; ++i)
