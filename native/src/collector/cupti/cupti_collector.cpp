@@ -112,6 +112,7 @@ void enable_sampling_callbacks(Engine &self, Subscription &subscription,
 std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &options) {
   const CuptiLibrary &library = *self.library;
   auto subscription = std::make_unique<Subscription>(library);
+  forget_open_calls(); // their ends came while nobody listened
   subscription->subscribe(self.callbacks);
   self.stream.timebase().start(library, options.vendor_clock);
   self.stream.pool().prepare(options.buffer_bytes);

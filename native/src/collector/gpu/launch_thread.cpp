@@ -80,6 +80,13 @@ void pause_briefly() {
 
 LaunchThread *this_launch_thread() noexcept { return t_thread ? t_thread : adopt(); }
 
+void forget_open_calls() noexcept {
+  ThreadList &list = threads();
+  std::lock_guard lock(list.mutex);
+  for (const auto &thread : list.all)
+    thread->forgotten = thread->serial.load(); // an even one stands for no call
+}
+
 bool wait_for_open_calls(uint32_t limit_ms) {
   fence_all_threads();
   std::vector<std::pair<const LaunchThread *, uint32_t>> open;
@@ -88,7 +95,8 @@ bool wait_for_open_calls(uint32_t limit_ms) {
     std::lock_guard lock(list.mutex);
     for (const auto &thread : list.all) {
       uint32_t serial = thread->serial.load(std::memory_order_acquire);
-      if (serial % 2 != 0 && thread.get() != t_thread)
+      bool is_open = serial % 2 != 0 && serial != thread->forgotten.load();
+      if (is_open && thread.get() != t_thread)
         open.emplace_back(thread.get(), serial);
     }
   }

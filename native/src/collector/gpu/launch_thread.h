@@ -13,10 +13,11 @@ namespace proton {
 
 /// Only its own thread writes. Lives for the whole process; a later thread takes it over.
 struct LaunchThread {
-  std::atomic<uint32_t> serial{0}; ///< odd while inside a watched call
-  uint64_t launch_id = 0;          ///< of the open call; 0: it was not noted
-  bool is_kernel = false;          ///< the open call launches a kernel
-  bool is_captured = false;        ///< the open call became a node of a graph: nothing ran
+  std::atomic<uint32_t> serial{0};    ///< odd while inside a watched call
+  std::atomic<uint32_t> forgotten{0}; ///< that of a call whose end nobody tells; set by others
+  uint64_t launch_id = 0;             ///< of the open call; 0: it was not noted
+  bool is_kernel = false;             ///< the open call launches a kernel
+  bool is_captured = false;           ///< the open call became a node of a graph: nothing ran
 
   const void *context = nullptr; ///< newest context noted, in this generation of the list
   uint32_t context_generation = 0;
@@ -45,9 +46,14 @@ struct LaunchThread {
   uint32_t dispatches = 0; ///< of the open call so far, where it launches a graph
   bool is_graph = false;   ///< the open call launches a graph
 
-  bool is_inside() const noexcept { return serial.load(std::memory_order_relaxed) % 2 != 0; }
+  bool is_inside() const noexcept {
+    uint32_t now = serial.load(std::memory_order_relaxed);
+    return now % 2 != 0 && now != forgotten.load(std::memory_order_relaxed);
+  }
   void enter() noexcept {
-    serial.store(serial.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
+    uint32_t before = serial.load(std::memory_order_relaxed);
+    bool is_forgotten = before % 2 != 0 && !is_inside();
+    serial.store((before + (is_forgotten ? 1 : 0)) | 1, std::memory_order_relaxed);
     // What follows is not moved before the store by the compiler; `wait_for_open_calls` has the
     // processor do the same, so that the common path needs no fence.
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -65,6 +71,10 @@ LaunchThread *this_launch_thread() noexcept;
 /// `limit_ms`; whether they have. Whatever the threads did in calls that ended is visible then.
 /// [any thread]
 bool wait_for_open_calls(uint32_t limit_ms);
+
+/// Calls that are open now count as ended: nobody was told of their ends. To be called while no
+/// callback comes, before the first may.
+void forget_open_calls() noexcept;
 
 /// Says that the thread is inside a watched call, as soon as nobody holds such calls back.
 inline void enter_call(LaunchThread &thread) noexcept {

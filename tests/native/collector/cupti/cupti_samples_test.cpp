@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "check.h"
+#include "collector/cupti/launch_thread.h"
 #include "collector/cupti/pc_period.h"
 #include "support/error.h"
 
@@ -201,6 +202,48 @@ TEST(contexts_are_sampled_when_they_come_and_until_they_go) {
   CHECK_EQ(session.collector.facts().pc_sampling->contexts, 3);
   CHECK_EQ(fake_cupti_pc_period(1), 0);
   CHECK_EQ(fake_cupti_pc_period(3), 0);
+}
+
+TEST(first_launches_of_two_threads_do_not_wait_for_each_other) {
+  CuptiOptions options = sampling_options();
+  options.pc_sampling.drain_ms = 3'600'000; // only launches have contexts sampled
+  CuptiSession session(options);
+  for (uint32_t context = 10; context < 50; context += 2) {
+    std::atomic<int> ready{0};
+    auto launch = [&](uint32_t in) {
+      for (++ready; ready != 2;) {
+      }
+      run("k", 1000, in);
+    };
+    std::thread other(launch, context + 1);
+    launch(context);
+    other.join();
+    CHECK_EQ(fake_cupti_pc_period(context), kPeriodLog2);
+    CHECK_EQ(fake_cupti_pc_period(context + 1), kPeriodLog2);
+  }
+  session.stop();
+  CHECK_EQ(sum(session, "num_samples"), 40 * 125);
+}
+
+TEST(a_call_of_before_whose_end_nobody_told_holds_nothing_up) {
+  std::atomic<bool> is_inside{false}, is_over{false};
+  std::thread idle([&] {
+    enter_call(*this_launch_thread()); // CUPTI was switched off before the call ended
+    is_inside = true;
+    while (!is_over)
+      std::this_thread::yield();
+  });
+  while (!is_inside)
+    std::this_thread::yield();
+  CuptiSession session(sampling_options());
+  CHECK_EQ(fake_cupti_pc_period(1), kPeriodLog2);
+  run("k");
+  session.stop();
+  CHECK_EQ(fake_cupti_pc_period(1), 0);
+  CHECK_EQ(sum(session, "num_samples"), 125);
+  CHECK_EQ(session.lost(), 0);
+  is_over = true;
+  idle.join();
 }
 
 TEST(kernels_of_modules_that_came_between_two_sessions_have_samples) {
