@@ -179,10 +179,12 @@ Delivered deliver(Engine &self, uint32_t flags) {
 }
 
 /// CUPTI never learns of modules that are loaded while it records nothing, and samples of their
-/// kernels have no PC then. It looks at all modules again after it was detached.
-void forget_earlier_use(Engine &self) noexcept {
+/// kernels have no PC then. It looks at all modules again after it was detached. Throws
+/// Error(kUnavailable) where another profiler subscribed since: it would be detached as well.
+void forget_earlier_use(Engine &self) {
   if (!self.was_used || !self.library->functions().finalize || self.graphs.is_capturing())
     return;
+  Subscription(*self.library).subscribe(self.callbacks); // and off again
   for (void *context : self.driver->contexts())
     self.driver->synchronize(context);
   if (self.library->functions().finalize() != cupti::kSuccess)

@@ -44,6 +44,16 @@ TEST(missing_privileges_and_other_samplers_are_explained) {
   }
 }
 
+TEST(another_profiler_is_not_detached) {
+  CHECK_EQ(error_of_start(sampling_options()), "");
+  uint64_t before = fake_cupti_calls("cuptiFinalize");
+  fake_cupti_other_subscriber("other"); // between two sessions
+  CHECK(error_of_start(sampling_options()) != "");
+  fake_cupti_other_subscriber(nullptr);
+  CHECK_EQ(fake_cupti_calls("cuptiFinalize"), before);
+  CHECK_EQ(error_of_start(sampling_options()), "");
+}
+
 TEST(kernel_activity_is_enabled_first) {
   CuptiSession session(sampling_options());
   const CuptiLibrary library = CuptiLibrary::open(double_options().candidates);
