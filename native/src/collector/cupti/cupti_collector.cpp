@@ -77,6 +77,7 @@ Engine &engine(RecordSink &sink) {
       g_is_forked.store(true);
       set_open_capture(nullptr); // its locks are the parent's
       set_scope_border(nullptr); // same
+      PcSampler::forget_after_fork();
     });
     return new Engine(sink);
   }();

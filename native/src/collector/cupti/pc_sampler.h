@@ -59,6 +59,8 @@ public:
   /// launch goes on meanwhile.
   void launch_begins(void *context) noexcept;
   void launch_ended(void *context, bool is_graph) noexcept;
+  /// In the child: nothing is sampled there.
+  static void forget_after_fork() noexcept;
 
 private:
   /// Of the samples. While a thread has it, what CUPTI has the driver do is no event of the target.
@@ -112,6 +114,7 @@ private:
   void begin_range();
   void end_range();
 
+  inline static std::atomic<bool> is_forked_{false};
   RecordSink &sink_;
   ContextList &launching_;
   GraphTable &graphs_;

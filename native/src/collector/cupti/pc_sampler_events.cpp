@@ -27,13 +27,18 @@ std::atomic<PcSampler *> g_ranged{nullptr}; ///< that scopes begin and end range
 } // namespace
 
 template <typename Work> void PcSampler::guarded(Work work) noexcept {
-  if (Lock::is_here())
-    return; // the sampler's own call of CUPTI made the event
+  if (Lock::is_here() || is_forked_.load(std::memory_order_relaxed))
+    return; // the sampler's own call of CUPTI made the event, or its locks are the parent's
   try {
     work();
   } catch (...) { // no memory, or a lock that cannot be had
     sink_.dropped({"no memory for PC samples", 1, true});
   }
+}
+
+void PcSampler::forget_after_fork() noexcept {
+  is_forked_.store(true, std::memory_order_relaxed);
+  LaunchHold::forget_after_fork();
 }
 
 void PcSampler::context_created(void *context) noexcept {

@@ -46,6 +46,11 @@ LaunchHold::~LaunchHold() {
   holder().unlock();
 }
 
+void LaunchHold::forget_after_fork() noexcept {
+  is_set_.store(false, std::memory_order_relaxed);
+  t_mine = nullptr;
+}
+
 void LaunchHold::wait_outside(LaunchThread &thread) noexcept {
   if (t_mine)
     return;

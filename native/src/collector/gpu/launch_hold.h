@@ -27,6 +27,8 @@ public:
   static bool is_set() noexcept { return is_set_.load(std::memory_order_relaxed); }
   /// Has the calling thread, which said so, be outside until nobody else holds.
   static void wait_outside(LaunchThread &thread) noexcept;
+  /// In the child, where whoever held does not exist.
+  static void forget_after_fork() noexcept;
 
 private:
   static std::atomic<bool> is_set_;

@@ -1,4 +1,5 @@
 // Samples while a scope or a launch is open: they belong to it and to nothing else.
+#include <atomic>
 #include <thread>
 #include <vector>
 

@@ -3,10 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "check.h"
 #include "collector/cupti/cupti_samples.h"
+#include "collector/cupti/launch_hold.h"
 #include "driver/cupti_library.h"
 #include "driver/cupti_records.h"
 #include "support/error.h"
@@ -136,7 +138,9 @@ TEST(a_child_of_fork_ends_without_sampling) {
       SessionRegistry &sessions = CuptiSession::sessions();
       int own = sessions.add("child", ContextSource::kShadow, false);
       sessions.activate(own);
-      { ScopeGuard inner("child"); }
+      {
+        ScopeGuard inner("child");
+      }
       session.collector.flush();
       session.collector.stop();
       _exit(sessions.encode(own, 0, FileFormat::kHatchet).find("child") != std::string::npos ? 0
@@ -148,4 +152,28 @@ TEST(a_child_of_fork_ends_without_sampling) {
   }
   session.stop();
   CHECK_EQ(sum(session, "num_samples", "parent/"), 125);
+}
+
+TEST(a_child_of_fork_is_not_held_back) {
+  CuptiSession session(sampling_options());
+  std::atomic<bool> is_held{false}, is_over{false};
+  std::thread holder([&] {
+    LaunchHold hold(1000);
+    is_held = true;
+    while (!is_over)
+      std::this_thread::yield();
+  });
+  while (!is_held)
+    std::this_thread::yield();
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    run("k");
+    _exit(LaunchHold::is_set() ? 1 : 0);
+  }
+  is_over = true;
+  holder.join();
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
 }
