@@ -109,6 +109,7 @@ void PcSampler::adopt_all() {
 
 void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
                       const PcSamplingOptions &options, std::function<void()> deliver) {
+  std::lock_guard ranges(range_mutex_);
   LaunchHold hold(kStartHoldMs);
   // Calls that began before the callbacks were enabled are not known of.
   nanosleep(&kUnseenCalls, nullptr);
@@ -128,6 +129,8 @@ void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
     of_graphs_.clear();
     failed_ = 0;
     tries_ = pauses_ = 0;
+    ++range_serial_;
+    open_scopes_ = 0;
     if (hold.is_complete()) // else the drain thread does it
       adopt_all();
     if (!thread_.start(options.drain_ms, [this] { drain_and_tend(); })) {

@@ -130,6 +130,7 @@ private:
 
   std::mutex range_mutex_; ///< ranges: of what follows; in mode launch held during a launch
   uint64_t open_scopes_ = 0;
+  uint64_t range_serial_ = 0; ///< of the newest start
 
   std::mutex publish_mutex_; ///< publishing: of what follows
   LineTable lines_;

@@ -22,6 +22,8 @@ struct SampledLaunch {
 };
 thread_local SampledLaunch t_launch;
 
+thread_local uint64_t t_range_serial = 0; ///< of the sampler when it was told of the open scope
+
 std::atomic<PcSampler *> g_ranged{nullptr}; ///< that scopes begin and end ranges of
 
 } // namespace
@@ -198,6 +200,12 @@ void PcSampler::end_ranges() noexcept {
 
 void PcSampler::begin_range() {
   std::lock_guard range(range_mutex_);
+  {
+    Lock lock(mutex_);
+    if (!is_running_)
+      return; // it ended while this thread waited
+  }
+  t_range_serial = range_serial_;
   if (++open_scopes_ != 1 || graphs_.is_capturing())
     return; // waiting for the device would end the capture
   deliver_();
@@ -214,6 +222,9 @@ void PcSampler::begin_range() {
 
 void PcSampler::end_range() {
   std::lock_guard range(range_mutex_);
+  if (t_range_serial != range_serial_)
+    return; // nobody listened when the scope was opened
+  t_range_serial = 0;
   if (open_scopes_ == 0 || --open_scopes_ != 0)
     return;
   deliver_();

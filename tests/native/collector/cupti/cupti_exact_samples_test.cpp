@@ -57,6 +57,35 @@ TEST(a_scope_that_was_open_before_begins_no_range) {
   }
 }
 
+TEST(a_scope_that_was_open_before_ends_no_range_of_another_thread) {
+  CuptiSession outer;
+  std::atomic<int> step{0};
+  std::thread older([&] {
+    {
+      ScopeGuard scope("older");
+      step = 1;
+      while (step != 2)
+        std::this_thread::yield();
+    }
+    step = 3;
+  });
+  while (step != 1)
+    std::this_thread::yield();
+  outer.stop();
+  CuptiSession session(sampling_options(PcSamplingMode::kScope));
+  {
+    ScopeGuard scope("s");
+    run("k");
+    step = 2;
+    while (step != 3)
+      std::this_thread::yield();
+    run("k");
+  }
+  session.stop();
+  older.join();
+  CHECK_EQ(sum(session, "num_samples", "s/"), 250);
+}
+
 TEST(a_stop_within_a_scope_keeps_what_was_sampled) {
   CuptiSession session(sampling_options(PcSamplingMode::kScope));
   {
