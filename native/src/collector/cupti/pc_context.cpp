@@ -196,14 +196,10 @@ PcHarvest PcContext::disable(PcCounts &counts) {
   return all;
 }
 
-PcHarvest PcContext::lengthen_period(const PcSamplingOptions &options, StallNames &names,
-                                     PcCounts &counts) {
-  bool was_started = is_started_;
-  PcHarvest harvest = disable(counts);
+void PcContext::enable_longer(const PcSamplingOptions &options, bool starts, StallNames &names) {
   step_ = has_come_ ? 1 : std::min(2 * step_, kLongestStep);
   has_come_ = false;
-  enable(options, std::min(period_log2_ + step_, cupti::kLargestPeriodLog2), was_started, names);
-  return harvest;
+  enable(options, std::min(period_log2_ + step_, cupti::kLargestPeriodLog2), starts, names);
 }
 
 } // namespace proton

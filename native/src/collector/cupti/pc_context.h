@@ -57,13 +57,14 @@ public:
   cupti::Result stop() noexcept;
   /// Ends sampling and adds the rest.
   PcHarvest disable(PcCounts &counts);
-  /// Samples half as often, or less where nothing came since the last time: what came is added, and
-  /// what a full buffer held is lost. Throws as `enable`.
-  PcHarvest lengthen_period(const PcSamplingOptions &options, StallNames &names, PcCounts &counts);
+  /// After `disable`: samples half as often, or less where nothing came since the last time. Throws
+  /// as `enable`.
+  void enable_longer(const PcSamplingOptions &options, bool starts, StallNames &names);
 
   /// Adds all that CUPTI has.
   PcHarvest harvest(PcCounts &counts);
 
+  bool is_started() const { return is_started_; }
   uint32_t period_log2() const { return period_log2_; }
   size_t bytes() const;
 

@@ -166,8 +166,10 @@ void PcSampler::note(const PcHarvest &harvest) noexcept {
 
 bool PcSampler::lengthen_period(void *context, PcContext &sampled) noexcept {
   uint32_t before = sampled.period_log2();
+  bool was_started = sampled.is_started();
   try {
-    note(sampled.lengthen_period(options_, names_, counts_));
+    note(sampled.disable(counts_));
+    sampled.enable_longer(options_, was_started, names_);
   } catch (const std::exception &error) { // it is off now
     refuse(context, error.what());
     return false;

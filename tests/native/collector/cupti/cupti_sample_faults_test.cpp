@@ -103,18 +103,21 @@ TEST(failures_while_sampling_are_counted) {
 
 TEST(a_period_that_cannot_be_doubled_ends_sampling_of_the_context) {
   CuptiOptions options = sampling_options();
-  options.pc_sampling.drain_ms = 1;
+  options.pc_sampling.drain_ms = 50;
   CuptiSession session(options);
   fake_cupti_fail("cuptiPCSamplingEnable=999");
+  run("before", 1'000'000); // which are still taken over
   fake_cupti_pc_overrun(1);
   while (session.lost("context that could not be sampled") == 0)
     std::this_thread::yield();
   fake_cupti_fail(nullptr);
   run("k");
   session.stop();
-  CHECK_EQ(session.tree(), "k=1 ");
-  CHECK_EQ(session.tree("num_samples"), "");
+  CHECK_EQ(session.tree(), "before=1 k=1 ");
+  CHECK_EQ(session.tree("num_samples"), "before=125000 ");
   CHECK_EQ(session.lost("context that could not be sampled"), 1);
+  PcSamplingFacts facts = *session.collector.facts().pc_sampling;
+  CHECK_EQ(facts.total, facts.samples + facts.not_issued);
 }
 
 TEST(lines_that_cannot_be_found_leave_samples_with_the_kernel) {
