@@ -35,7 +35,10 @@ LaunchHold::LaunchHold(uint32_t limit_ms) {
   is_first_ = true;
   t_mine = this;
   is_set_.store(true, std::memory_order_seq_cst);
-  is_complete_ = wait_for_open_calls(limit_ms);
+  try {
+    is_complete_ = wait_for_open_calls(limit_ms);
+  } catch (...) { // no memory: nobody knows who is inside
+  }
 }
 
 LaunchHold::~LaunchHold() {

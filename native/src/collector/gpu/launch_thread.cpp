@@ -62,18 +62,18 @@ LaunchThread *adopt() noexcept {
   return t_thread;
 }
 
+void pause_briefly() noexcept {
+  timespec pause{0, 20'000};
+  nanosleep(&pause, nullptr);
+}
+
 /// Has every running thread pass a memory barrier.
 void fence_all_threads() noexcept {
   static const bool is_registered =
       syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-  // Without it, stores become visible by themselves long before the waits that follow are over.
-  if (is_registered)
-    syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-}
-
-void pause_briefly() {
-  timespec pause{0, 20'000};
-  nanosleep(&pause, nullptr);
+  if (is_registered && syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+    return;
+  pause_briefly(); // stores become visible by themselves long before that is over
 }
 
 } // namespace
