@@ -4,6 +4,7 @@
 
 #include "collector/cupti/pc_sampler.h"
 #include "collector/gpu/launch_hold.h"
+#include "collector/gpu/launch_thread.h"
 #include "context/current.h"
 #include "context/host_range.h"
 #include "driver/own_work.h"
@@ -55,12 +56,17 @@ void PcSampler::context_created(void *context) noexcept {
 void PcSampler::launching_in(void *context) noexcept {
   if (graphs_.is_capturing() || is_own_work())
     return; // the drain thread does it afterwards
+  LaunchThread *thread = this_launch_thread();
+  if (!thread)
+    return;
+  thread->leave(); // it waits as those that are held; else two of them wait for each other
   guarded([&] {
     LaunchHold hold(kEventHoldMs);
     Lock lock(mutex_);
     if (is_running_ && is_continuous() && hold.is_complete())
       try_adopt(context);
   });
+  enter_call(*thread);
 }
 
 void PcSampler::context_ending(void *context) noexcept {
