@@ -75,10 +75,15 @@ void PcSampler::adopt(void *context) {
   if (!context || contexts_.contains(context) || refused_.contains(context))
     return;
   auto fresh = std::make_unique<PcContext>(*library_, *cupti_, context);
-  fresh->enable(options_, period_for(context), is_continuous(), names_);
-  facts_.period_cycles = std::max(facts_.period_cycles, uint64_t{1} << fresh->period_log2());
+  PcContext &added = *contexts_.emplace(context, std::move(fresh)).first->second;
+  try {
+    added.enable(options_, period_for(context), is_continuous(), names_);
+  } catch (...) {
+    contexts_.erase(context);
+    throw;
+  }
+  facts_.period_cycles = std::max(facts_.period_cycles, uint64_t{1} << added.period_log2());
   ++facts_.contexts;
-  contexts_.emplace(context, std::move(fresh));
 }
 
 void PcSampler::try_adopt(void *context) noexcept {
@@ -131,8 +136,13 @@ void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
     tries_ = pauses_ = 0;
     ++range_serial_;
     open_scopes_ = 0;
-    if (hold.is_complete()) // else the drain thread does it
-      adopt_all();
+    try {
+      if (hold.is_complete()) // else the drain thread does it
+        adopt_all();
+    } catch (...) { // also no memory
+      disable_all();
+      throw;
+    }
     if (!thread_.start(options.drain_ms, [this] { drain_and_tend(); })) {
       disable_all();
       throw Error(ErrorCode::kUnavailable, "no thread for PC samples: the system gives no more; "
@@ -334,9 +344,11 @@ void PcSampler::disable_all() noexcept {
 
 void PcSampler::abandon_all() noexcept {
   failed_ += contexts_.size();
-  sink_.dropped({"PC sampling of a context left on: a launch did not end", contexts_.size(), true});
-  abandoned_.merge(contexts_);
-  contexts_.clear();
+  if (!contexts_.empty())
+    sink_.dropped(
+        {"PC sampling of a context left on: a launch did not end", contexts_.size(), true});
+  while (!contexts_.empty())
+    abandoned_.insert(contexts_.extract(contexts_.begin()));
 }
 
 uint64_t PcSampler::stop() noexcept {

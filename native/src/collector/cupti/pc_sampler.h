@@ -139,7 +139,8 @@ private:
   bool is_running_ = false;
   bool is_range_open_ = false;
   Contexts contexts_;
-  Contexts abandoned_; ///< that could not be switched off; CUPTI may write to their buffers
+  /// That could not be switched off; CUPTI may write to their buffers. An address may come again.
+  std::multimap<void *, std::unique_ptr<PcContext>> abandoned_;
   std::set<void *> refused_;
   std::set<void *> overrun_; ///< whose buffers were full
   StallNames names_;

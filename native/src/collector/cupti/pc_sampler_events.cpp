@@ -80,11 +80,12 @@ void PcSampler::context_ending(void *context) noexcept {
     auto found = contexts_.find(context);
     if (found == contexts_.end())
       return;
-    if (hold.is_complete())
+    if (hold.is_complete()) {
       note(found->second->disable(counts_));
-    else // its end ends sampling too
-      abandoned_.insert(std::move(*found));
-    contexts_.erase(found);
+      contexts_.erase(found);
+    } else { // its end ends sampling too
+      abandoned_.insert(contexts_.extract(found));
+    }
   });
 }
 
