@@ -30,11 +30,13 @@ ORDER = (
 COLLECTOR_SEES = ("support", "record", "driver")
 # host_range.h lets a collector of host work open and close frames of its own on the calling
 # thread: operators, and ranges such as NVTX, are part of the path of what they launch.
-# graph_capture.h lets it say that a thread captures work into a graph.
+# graph_capture.h lets it say that a thread captures work into a graph, python_lock.h lets it wait
+# where the program may hold Python's lock.
 COLLECTOR_SEES_FILES = (
     "context/current.h",
     "context/graph_capture.h",
     "context/host_range.h",
+    "context/python_lock.h",
 )
 # Folders of the collector room that others of it may include: what collectors of GPUs share.
 COLLECTORS_SHARE = {

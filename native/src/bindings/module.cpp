@@ -18,6 +18,7 @@ PYBIND11_MODULE(_native, module) {
   module.attr("KIND_TEST") = static_cast<int>(proton::FrameKind::kTest);
   proton::register_error_translator();
   proton::set_python_source(proton::capture_python);
+  proton::set_python_lock(&proton::kInterpreterLock);
   proton::set_drain_request(proton::request_background_drain);
   proton::bind_scope(module);
   proton::bind_scope_observer(module);

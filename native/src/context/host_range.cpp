@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "calltree/context_tree.h"
+#include "context/python_lock.h"
 #include "context/thread_state.h"
 #include "support/tick_clock.h"
 
@@ -57,6 +58,12 @@ void leave(ShadowStack &stack, uint32_t depth, const Situation &now) noexcept {
   }
   stack.pop_to(depth, now);
   close_ended(stack, now);
+}
+
+/// Whoever is told may wait for devices and for other threads.
+void tell(ScopeBorder border, bool opens) noexcept {
+  WithoutPythonLock unlocked;
+  border(opens);
 }
 
 bool is_on(ShadowStack &stack, const OpenRange &range) {
@@ -188,7 +195,7 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
     request_drain();
   ScopeBorder border = g_scope_border.load(std::memory_order_acquire);
   if (border && !has_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
-    border(true);
+    tell(border, true);
   if (now.wants_times)
     entry.set_start(TickClock::now_ns());
   return entry;
@@ -227,7 +234,7 @@ void close_top(const Situation &now) noexcept {
   int64_t start_ns = entry.start();
   ScopeBorder border = was_scope ? g_scope_border.load(std::memory_order_acquire) : nullptr;
   if (border && !has_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
-    border(false); // while the scope still stands
+    tell(border, false); // while the scope still stands
   bool is_first_use = thread.stack.pop(now);
   close_ended(thread.stack, now);
   bool chunk_filled = false;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "context/python_frames.h"
+#include "context/python_thread_name.h"
 #include "context/site_names.h"
 #include "context/thread_state.h"
 
@@ -99,7 +100,24 @@ ContextId current_path(const Situation &now) {
   return follow_frames(path, now);
 }
 
+void *give_up_interpreter() noexcept {
+  if (!holds_interpreter() || is_finalizing())
+    return nullptr;
+  g_waiting.fetch_add(1); // to take it back
+  if (!g_is_closed.load())
+    return PyEval_SaveThread();
+  g_waiting.fetch_sub(1);
+  return nullptr;
+}
+
+void take_back_interpreter(void *held) noexcept {
+  PyEval_RestoreThread(static_cast<PyThreadState *>(held));
+  g_waiting.fetch_sub(1);
+}
+
 } // namespace
+
+const PythonLock kInterpreterLock{give_up_interpreter, take_back_interpreter};
 
 ContextId capture_python(const Situation &now) noexcept {
   // A thread without a state never ran Python, or the interpreter is gone.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "context/current.h"
+#include "context/python_lock.h"
 #include "record/record.h"
 
 namespace proton {
@@ -12,6 +13,8 @@ namespace proton {
 /// Takes the GIL for frames never seen, and only then where frames are read from the interpreter's
 /// own chain. A pending exception stays. [any thread, with or without the GIL, noexcept]
 ContextId capture_python(const Situation &now) noexcept;
+/// How waits give the lock up and take it back; not any more once `end_python_calls` was called.
+extern const PythonLock kInterpreterLock;
 /// From now on, frames never seen are named by threads that hold the GIL only; waits until no other
 /// waits for it. To be called before the interpreter ends. [GIL held]
 void end_python_calls() noexcept;

@@ -3,7 +3,6 @@
 #include "context/python_thread_name.h"
 
 namespace proton {
-namespace {
 
 /// Also with several interpreters, of which PyGILState_Check knows nothing.
 bool holds_interpreter() noexcept {
@@ -19,6 +18,8 @@ bool holds_interpreter() noexcept {
   return current != nullptr && current == PyGILState_GetThisThreadState();
 #endif
 }
+
+namespace {
 
 /// Owns a reference; null after a failure.
 class Owned {

@@ -7,6 +7,7 @@
 #include "collector/gpu/launch_thread.h"
 #include "context/current.h"
 #include "context/host_range.h"
+#include "context/python_lock.h"
 #include "driver/own_work.h"
 #include "support/error.h"
 
@@ -151,6 +152,7 @@ void PcSampler::stop_context(void *context) noexcept {
 void PcSampler::launch_begins(void *context) noexcept {
   if (!samples_launches_ || t_launch.is_open || is_own_work() || graphs_.is_capturing())
     return;
+  WithoutPythonLock unlocked; // the launch that has the range may need it to end
   guarded([&] {
     std::unique_lock range(range_mutex_);
     driver_->synchronize(context);
@@ -171,6 +173,7 @@ void PcSampler::launch_ended(void *context, bool is_graph) noexcept {
   if (!t_launch.is_open)
     return;
   t_launch.is_open = false;
+  WithoutPythonLock unlocked;
   std::unique_lock range(range_mutex_, std::adopt_lock);
   guarded([&] {
     driver_->synchronize(context);

@@ -57,6 +57,7 @@ void LaunchHold::forget_after_fork() noexcept {
 void LaunchHold::wait_outside(LaunchThread &thread) noexcept {
   if (t_mine)
     return;
+  WithoutPythonLock unlocked;
   const int64_t end_ns = monotonic_ns() + kLongestWaitNs;
   while (is_set() && monotonic_ns() < end_ns) {
     thread.leave();

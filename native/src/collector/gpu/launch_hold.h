@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "context/python_lock.h"
+
 namespace proton {
 
 struct LaunchThread;
@@ -32,7 +34,8 @@ public:
 
 private:
   static std::atomic<bool> is_set_;
-  bool is_first_ = false; ///< of its thread
+  WithoutPythonLock unlocked_; ///< a call that is open may need it to end
+  bool is_first_ = false;      ///< of its thread
   bool is_complete_ = false;
 };
 

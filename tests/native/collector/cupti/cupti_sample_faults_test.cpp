@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "collector/cupti/cupti_samples.h"
-#include "collector/cupti/launch_hold.h"
+#include "collector/gpu/launch_hold.h"
 #include "driver/cupti_library.h"
 #include "driver/cupti_records.h"
 #include "support/error.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "check.h"
-#include "collector/cupti/launch_thread.h"
 #include "collector/cupti/pc_period.h"
+#include "collector/gpu/launch_thread.h"
 #include "support/error.h"
 
 using namespace proton;

@@ -2,10 +2,15 @@
 #include "collector/gpu/launch_hold.h"
 
 #include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
 #include <thread>
 
 #include "check.h"
 #include "collector/gpu/launch_thread.h"
+#include "context/host_range.h"
+#include "context/python_lock.h"
 
 using namespace proton;
 
@@ -43,6 +48,29 @@ private:
   std::atomic<bool> shall_leave_{false};
   std::thread thread_;
 };
+
+/// Stands for Python's lock.
+std::timed_mutex g_python;
+thread_local bool t_has_python = false;
+
+const PythonLock kLock{[]() noexcept -> void * {
+                         if (!t_has_python)
+                           return nullptr;
+                         t_has_python = false;
+                         g_python.unlock();
+                         return &g_python;
+                       },
+                       [](void *) noexcept {
+                         g_python.lock();
+                         t_has_python = true;
+                       }};
+
+bool can_have_python() {
+  bool is_free = g_python.try_lock_for(std::chrono::seconds(5));
+  if (is_free)
+    g_python.unlock();
+  return is_free;
+}
 
 } // namespace
 
@@ -98,4 +126,64 @@ TEST(only_one_thread_holds_at_a_time) {
   std::thread([&] { is_complete = LaunchHold(kShortMs).is_complete(); }).join();
   CHECK(!is_complete);
   CHECK(LaunchHold::is_set());
+}
+
+TEST(a_thread_that_waits_leaves_python_to_others) {
+  set_python_lock(&kLock);
+  std::atomic<bool> is_ready{false};
+  std::thread waiting;
+  {
+    LaunchHold hold(kLongMs);
+    waiting = std::thread([&] {
+      g_python.lock();
+      t_has_python = true;
+      is_ready = true;
+      enter_call(*this_launch_thread());
+      CHECK(t_has_python);
+      this_launch_thread()->leave();
+      t_has_python = false;
+      g_python.unlock();
+    });
+    while (!is_ready)
+      std::this_thread::yield();
+    CHECK(can_have_python());
+  }
+  waiting.join();
+  set_python_lock(nullptr);
+}
+
+TEST(a_thread_that_holds_waits_for_calls_that_need_python) {
+  set_python_lock(&kLock);
+  Caller caller;
+  caller.wait_until_inside();
+  g_python.lock();
+  t_has_python = true;
+  std::thread ending([&] {
+    CHECK(can_have_python());
+    caller.leave();
+  });
+  CHECK(LaunchHold(kLongMs).is_complete());
+  CHECK(t_has_python);
+  ending.join();
+  t_has_python = false;
+  g_python.unlock();
+  set_python_lock(nullptr);
+}
+
+TEST(whoever_is_told_of_a_scope_may_wait_for_python) {
+  set_python_lock(&kLock);
+  static std::atomic<int> told{0};
+  set_scope_border([](bool) noexcept { told += t_has_python ? 0 : 1; });
+  publish_situation({.epoch = 1, .birth = 1, .active = true});
+  g_python.lock();
+  t_has_python = true;
+  open_scope(hashed("s"), FrameKind::kScope, situation());
+  close_top(situation());
+  CHECK(t_has_python);
+  CHECK_EQ(told, 2);
+  t_has_python = false;
+  g_python.unlock();
+  publish_situation({});
+  set_scope_border(nullptr);
+  set_python_lock(nullptr);
 }
