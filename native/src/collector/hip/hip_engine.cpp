@@ -46,7 +46,7 @@ void HipEngine::open_hip(const HipOptions &options) {
 
 void HipEngine::arm(const HipOptions &options, ClockPairs::Read read_clock, const void *library) {
   TickClock::calibrate(); // launches are stamped with it
-  records.clock().start(read_clock, library);
+  records.start_clock(read_clock, library);
   calls.set_copies(options.copies);
   records.set_copies(options.copies);
   calls.warn_again();
@@ -81,7 +81,7 @@ void HipEngine::disarm(RecordSource &source) {
   wants_ranges.store(false);
   wait_for_open_calls(kOpenCallsMs);
   source.hand_over_records();
-  records.clock().end();
+  records.end_clock();
   launches.contexts().forget_all();
   replays.end_up_to(CorrelationIds::kLast);
   sink.settled({CorrelationIds::kFirst, CorrelationIds::kLast, true, records.take_dropped()});

@@ -21,6 +21,16 @@ const char *blit_name(std::string_view kernel) noexcept {
 
 } // namespace
 
+void HipRecords::start_clock(ClockPairs::Read read_clock, const void *library) {
+  std::lock_guard lock(reading_);
+  clock_.start(read_clock, library);
+}
+
+void HipRecords::end_clock() {
+  std::lock_guard lock(reading_);
+  clock_.end();
+}
+
 void HipRecords::begin() noexcept {
   of_graphs_.clear();
   clock_.observe();

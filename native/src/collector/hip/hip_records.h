@@ -56,7 +56,10 @@ public:
   };
   explicit HipRecords(const Parts &parts) : parts_(parts) {}
 
-  ClockPairs &clock() { return clock_; }
+  /// Records come between sessions too, so the clock changes between two buffers. [any thread]
+  void start_clock(ClockPairs::Read read_clock, const void *library);
+  void end_clock();
+  int64_t clock_drift_ns() const noexcept { return clock_.drift_ns(); }
   DeviceFacts &devices() { return devices_; }
   void set_copies(bool copies) { copies_.store(copies, std::memory_order_relaxed); }
   bool has_copies() const noexcept { return copies_.load(std::memory_order_relaxed); }

@@ -186,7 +186,7 @@ HipFacts RocprofilerCollector::facts() const {
   facts.origin = self.library->origin();
   facts.version = self.library->version();
   facts.driver = self.driver->version();
-  facts.clock_drift_ns = self.records.clock().drift_ns();
+  facts.clock_drift_ns = self.records.clock_drift_ns();
   facts.buffer_bytes = self.services.buffer_bytes();
   facts.devices = self.records.devices().list();
   return facts;
