@@ -35,8 +35,8 @@ public:
   /// The call of the calling thread's launch returned. To be told of each launch that the second
   /// `launched` noted while some session wanted a timeline. [launching thread, no lock]
   virtual void returned(uint64_t) noexcept {}
-  /// The calling thread's newest kernel has scopes inside, whose TimelineRecord follows. Returns the
-  /// launch's correlation id, once; 0: no other collector noted it. [launching thread, no lock]
+  /// The calling thread's newest kernel has scopes inside, whose TimelineRecord follows. Returns
+  /// the launch's correlation id, once; 0: no other collector noted it. [launching thread, no lock]
   virtual uint64_t scoped() noexcept { return 0; }
   /// The calling thread's launch failed: no record will come. [launching thread, no lock]
   virtual void retracted(uint64_t correlation_id) noexcept = 0;
