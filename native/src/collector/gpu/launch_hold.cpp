@@ -57,12 +57,14 @@ void LaunchHold::forget_after_fork() noexcept {
 void LaunchHold::wait_outside(LaunchThread &thread) noexcept {
   if (t_mine)
     return;
-  WithoutPythonLock unlocked;
   const int64_t end_ns = monotonic_ns() + kLongestWaitNs;
   while (is_set() && monotonic_ns() < end_ns) {
     thread.leave();
-    while (is_set() && monotonic_ns() < end_ns)
-      nanosleep(&kBetweenLooks, nullptr);
+    {
+      WithoutPythonLock unlocked; // the thread is outside while it takes it back, too
+      while (is_set() && monotonic_ns() < end_ns)
+        nanosleep(&kBetweenLooks, nullptr);
+    }
     thread.enter();
   }
 }
