@@ -187,7 +187,6 @@ bool PcSampler::lengthen_period(void *context, PcContext &sampled) noexcept {
   uint32_t doubled = sampled.period_log2() - before;
   facts_.doubled += doubled;
   facts_.period_cycles = std::max(facts_.period_cycles, uint64_t{1} << sampled.period_log2());
-  sink_.dropped({"full buffers of PC samples", 1, true});
   return true;
 }
 
@@ -201,8 +200,8 @@ void PcSampler::harvest(void *context) {
   for (const auto &[each, sampled] : contexts_)
     bytes += sampled->bytes();
   facts_.most_bytes = std::max(facts_.most_bytes, bytes);
-  if (harvest.is_overrun)
-    overrun_.insert(context);
+  if (harvest.is_overrun && overrun_.insert(context).second)
+    sink_.dropped({"full buffers of PC samples", 1, true});
 }
 
 void PcSampler::harvest_all() {

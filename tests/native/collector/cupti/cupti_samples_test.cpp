@@ -174,6 +174,16 @@ TEST(full_buffers_double_the_period_and_are_told_of) {
   CHECK_EQ(sum(session, "num_samples"), 62 + 62);
 }
 
+TEST(a_buffer_that_is_full_at_the_end_is_told_of) {
+  CuptiOptions options = sampling_options();
+  options.pc_sampling.drain_ms = 3'600'000; // nobody doubles the period
+  CuptiSession session(options);
+  fake_cupti_pc_overrun(1);
+  session.collector.flush();
+  session.stop();
+  CHECK_EQ(session.lost("full buffers of PC samples"), 1);
+}
+
 TEST(the_automatic_period_keeps_to_a_number_of_samples_a_second) {
   CHECK_EQ(automatic_period_log2(132, 1'980'000), 14);
   CHECK_EQ(automatic_period_log2(16, 1'000'000), 10);
