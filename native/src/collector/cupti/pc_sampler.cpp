@@ -14,7 +14,7 @@ namespace proton {
 namespace {
 
 constexpr uint32_t kStartHoldMs = 1000;
-constexpr timespec kUnseenCalls{0, 10'000'000};
+constexpr timespec kUnseenCalls{0, 50'000'000};
 constexpr uint32_t kTendHoldMs = 20;
 constexpr uint32_t kMostTries = 6; // 64 rounds between two of them
 constexpr uint32_t kStopHoldMs = 10'000;

@@ -1,6 +1,5 @@
 #include "collector/gpu/launch_hold.h"
 
-#include <chrono>
 #include <ctime>
 #include <mutex>
 
@@ -14,9 +13,19 @@ namespace {
 constexpr int64_t kLongestWaitNs = 30'000'000'000;
 constexpr timespec kBetweenLooks{0, 20'000};
 
-std::timed_mutex &holder() {
-  static auto *mutex = new std::timed_mutex; // outlives threads of the target
+std::mutex &holder() {
+  static auto *mutex = new std::mutex; // outlives threads of the target
   return *mutex;
+}
+
+bool lock_holder(uint32_t limit_ms) noexcept {
+  const int64_t end_ns = monotonic_ns() + int64_t{limit_ms} * 1'000'000;
+  while (!holder().try_lock()) {
+    if (monotonic_ns() >= end_ns)
+      return false;
+    nanosleep(&kBetweenLooks, nullptr);
+  }
+  return true;
 }
 
 thread_local const LaunchHold *t_mine = nullptr;
@@ -30,7 +39,7 @@ LaunchHold::LaunchHold(uint32_t limit_ms) {
     is_complete_ = t_mine->is_complete_;
     return;
   }
-  if (!holder().try_lock_for(std::chrono::milliseconds(limit_ms)))
+  if (!lock_holder(limit_ms))
     return;
   is_first_ = true;
   t_mine = this;

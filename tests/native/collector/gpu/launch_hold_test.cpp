@@ -50,7 +50,7 @@ private:
 };
 
 /// Stands for Python's lock.
-std::timed_mutex g_python;
+std::mutex g_python;
 thread_local bool t_has_python = false;
 
 const PythonLock kLock{[]() noexcept -> void * {
@@ -66,10 +66,14 @@ const PythonLock kLock{[]() noexcept -> void * {
                        }};
 
 bool can_have_python() {
-  bool is_free = g_python.try_lock_for(std::chrono::seconds(5));
-  if (is_free)
-    g_python.unlock();
-  return is_free;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!g_python.try_lock()) {
+    if (std::chrono::steady_clock::now() > end)
+      return false;
+    std::this_thread::yield();
+  }
+  g_python.unlock();
+  return true;
 }
 
 } // namespace
