@@ -113,12 +113,12 @@ def test_a_refusal_ends_the_run_before_the_program_and_names_the_privilege(run: 
 
 
 def test_a_context_that_is_refused_later_is_warned_of_at_the_end(run: Run, tmp_path: Path) -> None:
-    program = "gpu.context_created(2)\n" + PROGRAM
+    program = "gpu.context_created(2)\n" + PROGRAM + "gpu.launch_with('late', context=2)\n"
 
     done = run(program, "pcsampling:interval=1024", FAKE_CUPTI_FAIL="cuptiPCSamplingEnable@2=35")
 
     profile, facts = recorded(tmp_path)
-    assert profile.inclusive("count")[0] == 3  # kernels are recorded all the same
+    assert profile.inclusive("count")[0] == 4  # kernels are recorded all the same
     assert "some PC samples are missing" in done.stderr
     for text in (done.stderr, facts.error):
         assert "NVreg_RestrictProfilingToAdminUsers=0" in text
