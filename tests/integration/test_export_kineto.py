@@ -61,7 +61,7 @@ def unix_ns(document: dict[str, Any], event: Event) -> int:
 def test_work_has_the_times_of_the_run(
     what: str, suffix: str, trace: Callable[..., TracedRun], proton_here: Run
 ) -> None:
-    run = trace(what, CUPTI_PROGRAM_MODE="copies=on")
+    run = trace(what, DEVICE_PROGRAM_MODE="copies=on")
 
     done = proton_here("export", run.name.with_suffix(suffix), "--to", "kineto", "-o", "out")
 
@@ -81,7 +81,7 @@ def test_work_has_the_times_of_the_run(
 def test_events_have_the_form_of_kineto(
     suffix: str, trace: Callable[..., TracedRun], proton_here: Run
 ) -> None:
-    run = trace("copies", CUPTI_PROGRAM_MODE="copies=on")
+    run = trace("copies", DEVICE_PROGRAM_MODE="copies=on")
 
     proton_here("export", run.name.with_suffix(suffix), "--to", "kineto", "-o", "out.json.gz")
 

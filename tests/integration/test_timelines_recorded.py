@@ -66,7 +66,7 @@ def test_every_launch_finds_its_kernel_when_a_timeline_is_read(
 
 
 def test_copies_keep_what_they_moved(cupti_doubles: Doubles, tmp_path: Path) -> None:
-    run = trace_program("copies.cupti", cupti_doubles, tmp_path, CUPTI_PROGRAM_MODE="copies=on")
+    run = trace_program("copies.cupti", cupti_doubles, tmp_path, DEVICE_PROGRAM_MODE="copies=on")
 
     moved = run.tree.inclusive("bytes")[0]
     assert moved > 0

@@ -1,4 +1,5 @@
 // Values that graphs leave in host memory, on the double.
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -25,12 +26,15 @@ struct LeavingGraph {
   }
   void launch(const char *scope, uint64_t value) {
     const uint64_t capacity = DeviceValues::capacity_of(1);
-    if (words[0] - words[1] < capacity) { // else it is left out
-      const uint64_t entry = words[0] % capacity;
-      words[2 + entry * 2] = words[0] + 1;
+    const uint64_t count = words[0];
+    const uint64_t taken = std::atomic_ref(words[1]).load(std::memory_order_acquire);
+    if (count - taken < capacity) { // else it is left out
+      const uint64_t entry = count % capacity;
+      words[2 + entry * 2] = count + 1;
       words[3 + entry * 2] = value;
     }
-    ++words[0];
+    std::atomic_ref(words[0]).store(count + 1,
+                                    std::memory_order_release); // readers are other threads
     proton::launch(scope, executable);
   }
 
