@@ -52,12 +52,13 @@ def find_candidates(
 def toolkit_folders(environ: Mapping[str, str]) -> list[Path]:
     """Return the root folders of CUDA toolkits that are there."""
     named = [environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if environ.get(name)]
-    return [path for text in (*named, "/usr/local/cuda") if (path := Path(text)).is_dir()]
+    return [path for text in (*named, "/usr/local/cuda") if os.path.isdir(path := Path(text))]
 
 
 def _named_file(variable: str, value: str) -> str:
-    path = Path(value).expanduser().absolute()
-    if path.is_dir():
+    # os.path answers where Path raises: names too long, no such user, no permission.
+    path = Path(os.path.expanduser(value)).absolute()
+    if os.path.isdir(path):
         found = _library_in(path)
         if found is None:
             raise BackendUnavailableError(
@@ -65,7 +66,7 @@ def _named_file(variable: str, value: str) -> str:
                 f"{', '.join(_NAMES)}; name the file, or leave the variable unset"
             )
         return found
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise BackendUnavailableError(
             f"{variable} names {str(path)!r}, which does not exist; name libcupti or its folder, "
             "or leave the variable unset"
@@ -122,6 +123,6 @@ def _package_folders(package: str) -> Sequence[Path]:
 def _library_in(folder: Path) -> str | None:
     for name in _NAMES:
         path = folder / name
-        if path.is_file():
+        if os.path.isfile(path):
             return str(path)
     return None

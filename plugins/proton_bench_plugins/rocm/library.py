@@ -69,16 +69,17 @@ class RocmLibrary:
         return next((path for path in paths if os.path.sep in path), None)
 
     def _named_file(self, variable: str, value: str) -> str:
-        if os.path.sep not in value and not Path(value).exists():
+        # os.path answers where Path raises: names too long, no such user, no permission.
+        if os.path.sep not in value and not os.path.exists(value):
             return value  # a bare name, which is what upstream's variables hold
-        path = Path(value).expanduser().absolute()
-        found = self._library_in(path) if path.is_dir() else str(path)
+        path = Path(os.path.expanduser(value)).absolute()
+        found = self._library_in(path) if os.path.isdir(path) else str(path)
         if found is None:
             raise BackendUnavailableError(
                 f"{variable} names the folder {str(path)!r}, which has none of "
                 f"{', '.join(self.names)}; name the file, or leave the variable unset"
             )
-        if not Path(found).is_file():
+        if not os.path.isfile(found):
             raise BackendUnavailableError(
                 f"{variable} names {str(path)!r}, which does not exist; name the library or its "
                 "folder, or leave the variable unset"
@@ -101,7 +102,7 @@ class RocmLibrary:
 
     def _library_in(self, folder: Path) -> str | None:
         paths = (folder / name for name in self.names)
-        return next((str(path) for path in paths if path.is_file()), None)
+        return next((str(path) for path in paths if os.path.isfile(path)), None)
 
 
 ROCPROFILER = RocmLibrary(

@@ -105,6 +105,12 @@ def test_upstreams_variable_for_new_gpus_counts_there_only(packages: Path) -> No
     assert find_candidates(environ, capability=100)[0][1] == "TRITON_CUPTI_LIB_BLACKWELL_PATH"
 
 
+@pytest.mark.parametrize("value", ["~nobody-of-this-name/lib", "/" + 5000 * "a"])
+def test_a_value_that_no_path_can_have_is_an_error_like_any_other(value: str) -> None:
+    with pytest.raises(BackendUnavailableError, match=r"PROTON_BENCH_CUPTI_LIB names .* not exist"):
+        find_candidates({"PROTON_BENCH_CUPTI_LIB": value}, 90)
+
+
 def test_a_variable_that_names_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BackendUnavailableError, match=r"PROTON_BENCH_CUPTI_LIB names .*missing"):
         find_candidates({"PROTON_BENCH_CUPTI_LIB": str(tmp_path / "missing")})

@@ -75,6 +75,16 @@ def test_a_variable_that_names_nothing_is_an_error_that_says_so(tmp_path: Path) 
         HIP.find_candidates({"PROTON_BENCH_HIP_LIB": str(tmp_path)})
 
 
+@pytest.mark.parametrize("value", ["~nobody-of-this-name/lib", "/" + 5000 * "a"])
+def test_a_value_that_no_path_can_have_is_an_error_like_any_other(
+    packages: Path, value: str
+) -> None:
+    with pytest.raises(BackendUnavailableError, match=r"PROTON_BENCH_HIP_LIB names .* not exist"):
+        HIP.find_candidates({"PROTON_BENCH_HIP_LIB": value})
+    assert HIP.find_candidates({"TRITON_LIBHIP_PATH": 5000 * "a"})  # a bare name
+    assert HIP.find_file({"ROCM_PATH": value}) == str(packages / "torch/lib/libamdhip64.so")
+
+
 @pytest.mark.parametrize(
     ("environ", "reason"),
     [
