@@ -13,7 +13,9 @@ constexpr size_t kNone = static_cast<size_t>(-1);
 } // namespace
 
 void GraphReplays::begin(uint64_t launch, std::shared_ptr<GraphPlan> plan, uint32_t stream) {
-  static const auto unknown = std::make_shared<GraphPlan>(GraphPlan{{}, false, {}});
+  // Never destroyed: threads may launch while the process ends.
+  static const auto &unknown =
+      *new std::shared_ptr<GraphPlan>(std::make_shared<GraphPlan>(GraphPlan{{}, false, {}}));
   if (!plan)
     plan = unknown;
   Replay replay;
@@ -22,10 +24,25 @@ void GraphReplays::begin(uint64_t launch, std::shared_ptr<GraphPlan> plan, uint3
   replay.has_run.resize(replay.left);
   replay.plan = std::move(plan);
   std::lock_guard lock(mutex_);
-  if (replays_.size() >= kMostReplays) // nobody flushes: what may still come is shown by its name
-    std::erase_if(replays_, [](const auto &each) { return each.second.left == 0; });
+  if (replays_.size() >= make_room_at_)
+    make_room();
   replays_[launch] = std::move(replay);
   count_.store(replays_.size(), std::memory_order_release);
+}
+
+/// Nobody flushes. What may still come of the launches that are dropped is shown by its name.
+void GraphReplays::make_room() {
+  std::erase_if(replays_, [](const auto &each) { return each.second.left == 0; });
+  if (replays_.size() >= kMostReplays) { // of nodes that are disabled no record ever comes
+    std::vector<uint64_t> launches;
+    launches.reserve(replays_.size());
+    for (const auto &[each, replay] : replays_)
+      launches.push_back(each);
+    auto middle = launches.begin() + static_cast<ptrdiff_t>(launches.size() / 2);
+    std::nth_element(launches.begin(), middle, launches.end());
+    std::erase_if(replays_, [oldest = *middle](const auto &each) { return each.first < oldest; });
+  }
+  make_room_at_ = std::clamp(2 * replays_.size(), kManyReplays, kMostReplays);
 }
 
 void GraphReplays::end(uint64_t launch) noexcept {

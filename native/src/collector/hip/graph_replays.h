@@ -58,13 +58,16 @@ private:
     size_t lowest = 0; ///< first position that has not run
     uint64_t unknown = 0;
   };
-  static constexpr size_t kMostReplays = 4096;
+  static constexpr size_t kManyReplays = 4096;
+  static constexpr size_t kMostReplays = 65536; // more than HIP's queues hold
+  void make_room();
   static size_t find(const Replay &replay, const Dispatch &dispatch);
   static void learn(Replay &replay, const std::vector<Dispatch> &dispatches,
                     const std::vector<size_t> &found);
 
   std::mutex mutex_;
   std::unordered_map<uint64_t, Replay> replays_;
+  size_t make_room_at_ = kManyReplays; ///< so many are looked through next
   std::atomic<size_t> count_{0};
 };
 
