@@ -1,6 +1,8 @@
 // Records of one size that go to a profiler from a worker thread, block by block.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
@@ -73,6 +75,11 @@ public:
 
 private:
   void hand_over() {
+    if (getpid() != process_) { // forked: no worker there, as where a library ends with its process
+      deliver_(current_, std::exchange(dropped_, 0));
+      current_.clear();
+      return;
+    }
     queue_.emplace_back(std::move(current_), std::exchange(dropped_, 0));
     current_ = {};
     current_.reserve(most_);
@@ -101,6 +108,7 @@ private:
 
   const size_t most_;
   const Deliver deliver_;
+  const pid_t process_ = getpid();
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable idle_;

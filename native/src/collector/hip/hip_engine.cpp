@@ -89,7 +89,7 @@ void HipEngine::disarm(RecordSource &source) {
 }
 
 void HipEngine::range(uint32_t operation, const char *message) noexcept {
-  if (!wants_ranges.load(std::memory_order_relaxed))
+  if (!wants_ranges.load(std::memory_order_relaxed) || is_forked_from_collector())
     return;
   LaunchThread *thread = this_launch_thread();
   if (!thread)

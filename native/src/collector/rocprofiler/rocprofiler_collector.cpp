@@ -65,6 +65,8 @@ int proton_bench_roctx(uint32_t, uint32_t operation, void *data) {
 
 void proton_bench_rocprofiler_code(rocprofiler::CallbackRecord record, rocprofiler::UserValue *,
                                    void *engine) {
+  if (is_forked_from_collector())
+    return;
   auto &self = *static_cast<Engine *>(engine);
   bool is_symbol = record.operation == rocprofiler::kKernelSymbolRegister &&
                    record.phase == rocprofiler::kLoad && record.payload;
@@ -79,6 +81,8 @@ void proton_bench_rocprofiler_code(rocprofiler::CallbackRecord record, rocprofil
 void proton_bench_rocprofiler_records(rocprofiler::Handle, rocprofiler::Handle,
                                       rocprofiler::RecordHeader **headers, size_t count,
                                       void *engine, uint64_t dropped) {
+  if (is_forked_from_collector())
+    return; // they are the parent's, and so are the locks
   static_cast<Engine *>(engine)->reader.read({headers, headers ? count : 0}, dropped);
 }
 

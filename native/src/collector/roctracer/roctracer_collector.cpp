@@ -97,11 +97,13 @@ void proton_bench_roctracer_hip(uint32_t domain, uint32_t operation, const void 
 
 void proton_bench_roctracer_range(uint32_t, uint32_t operation, const void *data, void *engine) {
   const auto *call = static_cast<const roctx::CallbackData *>(data);
-  if (call && !is_forked_from_collector())
+  if (call)
     static_cast<Engine *>(engine)->range(operation, call->message);
 }
 
 void proton_bench_roctracer_records(const char *begin, const char *end, void *engine) {
+  if (is_forked_from_collector())
+    return; // they are the parent's, and so are the locks
   auto &self = *static_cast<Engine *>(engine);
   bool is_readable = true;
   self.records.read([&](RecordBatch &batch) {

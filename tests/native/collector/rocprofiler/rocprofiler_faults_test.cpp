@@ -134,3 +134,19 @@ TEST(a_child_that_was_forked_from_a_recording_process_says_what_to_do) {
     return is_told && session.tree() == "k=1 ";
   }));
 }
+
+TEST(records_that_a_library_hands_over_in_a_forked_child_are_left_aside) {
+  CHECK(in_child([] {
+    HipOptions options = double_options();
+    options.buffer_bytes = 65536;
+    RocprofilerSession session(options);
+    fake_amd_launch("k", 7);
+    bool is_left = in_child([&] {
+      for (int i = 0; i < 5000; ++i) // full buffers are handed over
+        fake_amd_launch("in the child", 7);
+      return session.counts().records == 0;
+    });
+    session.stop();
+    return is_left && session.tree() == "k=1 ";
+  }));
+}

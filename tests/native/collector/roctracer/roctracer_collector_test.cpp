@@ -1,5 +1,8 @@
 #include "collector/roctracer/roctracer_collector.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <thread>
 #include <vector>
 
@@ -167,4 +170,20 @@ TEST(calls_that_fail_later_are_counted_or_harmless) {
     CHECK_EQ(std::string(is_accounted ? "" : function), "");
     error_of_starting<RoctracerCollector>(double_options()); // what failed to be off goes off now
   }
+}
+
+TEST(records_that_roctracer_hands_over_in_a_forked_child_are_left_aside) {
+  RoctracerSession session;
+  fake_amd_launch("k", 7);
+  pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < 50'000; ++i) // full buffers are handed over
+      fake_amd_launch("in the child", 7);
+    _exit(session.counts().records == 0 ? 0 : 1);
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  session.stop();
+  CHECK_EQ(session.tree(), "k=1 ");
 }
