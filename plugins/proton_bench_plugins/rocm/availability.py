@@ -16,7 +16,6 @@ from proton_bench_plugins.rocm.library import HIP, RocmLibrary
 __all__ = ["find_obstacle", "find_reason", "started_in_this_process"]
 
 _HIDDEN = ("", "-1")
-_HIDING = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 _DEVICE_NODE = "kfd"
 
 _started_in: list[int] = []  # the process in which a library was started, if any
@@ -48,9 +47,9 @@ def find_obstacle(
             "this process was forked from one in which ROCm's profiler was at work; start it by "
             "spawn or exec"
         )
-    for variable in _HIDING:
-        if os.environ.get(variable, "all").strip() in _HIDDEN:
-            return f"{variable} hides all AMD GPUs; unset it or name one"
+    hiding = _hiding_variable()
+    if hiding is not None:
+        return f"{hiding} hides all AMD GPUs; unset it or name one"
     try:
         return _without_library(library) or _without_device(library, device_folder)
     except BackendUnavailableError as error:
@@ -68,11 +67,31 @@ def find_reason(library: RocmLibrary) -> str:
     return f"{path} ({origin}), unless the process has loaded another"
 
 
+def _hiding_variable() -> str | None:
+    if _hides_all(os.environ.get("ROCR_VISIBLE_DEVICES", "all")):
+        return "ROCR_VISIBLE_DEVICES"
+    # HIP takes an empty value for none, and asks CUDA's variable where its own is not set.
+    for variable in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        if value := os.environ.get(variable):
+            return variable if _hides_all(value) else None
+    return None
+
+
+def _hides_all(value: str) -> bool:
+    return value.split(",")[0].strip() in _HIDDEN  # the first word that names none ends the list
+
+
 def _without_library(library: RocmLibrary) -> str | None:
     for needed in (HIP, library):
         name = needed.names[-1]
-        if needed.find_file() is None and not _is_known_to_the_system(needed):
+        found = needed.find_file()
+        if found is None and not _is_known_to_the_system(needed):
             return f"no {name}: install ROCm, or name it by {needed.variables[0]}"
+        if found is not None and f"{name}.0" in os.path.basename(os.path.realpath(found)):
+            return (  # else it would be the default, and fail at the start
+                f"{found} is a preview of before version 1: install a later ROCm, name another by "
+                f"{needed.variables[0]}, or use another backend"
+            )
     return None
 
 

@@ -13,6 +13,7 @@ from proton_bench_plugins.rocm import availability, library
 from proton_bench_plugins.rocm.availability import find_obstacle
 from proton_bench_plugins.rocm.library import HIP, ROCPROFILER, ROCTX
 
+HIDING = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 VARIABLES = [name for each in (HIP, ROCPROFILER, ROCTX) for name in each.variables]
 
 
@@ -29,7 +30,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.touch()
     monkeypatch.setattr(library, "_package_folders", lambda name: [tmp_path / name])
     monkeypatch.setattr(library, "_DEFAULT_ROOT", str(tmp_path / "opt"))
-    for name in (*VARIABLES, "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCM_PATH"):
+    for name in (*VARIABLES, *HIDING, "ROCM_PATH"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -90,6 +91,8 @@ def test_a_value_that_no_path_can_have_is_an_error_like_any_other(
     [
         ({}, "no AMD GPU"),
         ({"HIP_VISIBLE_DEVICES": "-1"}, "HIP_VISIBLE_DEVICES hides all"),
+        ({"HIP_VISIBLE_DEVICES": "", "CUDA_VISIBLE_DEVICES": "-1,0"}, "CUDA_VISIBLE_DEVICES hides"),
+        ({"HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "-1"}, "no AMD GPU"),
         ({"ROCR_VISIBLE_DEVICES": ""}, "ROCR_VISIBLE_DEVICES hides all"),
         ({"PROTON_BENCH_HIP_LIB": "/nowhere/libamdhip64.so"}, "does not exist"),
     ],
@@ -110,6 +113,21 @@ def test_with_library_and_device_node_nothing_stands_in_the_way(packages: Path) 
     (packages / "kfd").touch()
 
     assert find_obstacle(ROCPROFILER, "RocprofilerCollector", packages) is None
+
+
+def test_a_profiler_of_before_its_first_version_leaves_the_default_to_roctracer(
+    packages: Path,
+) -> None:
+    (packages / "kfd").touch()
+    sdk = packages / "_rocm_sdk_core/lib/librocprofiler-sdk.so.1"
+    sdk.unlink()
+    sdk.with_name("librocprofiler-sdk.so.0.6.0").touch()
+    sdk.with_name("librocprofiler-sdk.so").symlink_to("librocprofiler-sdk.so.0.6.0")
+
+    found = find_obstacle(ROCPROFILER, "RocprofilerCollector", packages)
+
+    assert found is not None
+    assert "before version 1" in found
 
 
 def test_a_module_without_the_collector_and_a_machine_without_rocm_are_told(
