@@ -101,6 +101,7 @@ class Launch(ctypes.Structure):
         ("block", ctypes.c_uint32 * 3),
         ("shared_bytes", ctypes.c_uint32),
         ("call", ctypes.c_uint32),
+        ("missing_items", ctypes.c_uint32),
     ]
 
 
@@ -154,7 +155,7 @@ class Amd(Controls):
 
     def launch_with(self, name: str, **fields: object) -> int:
         """Launch one kernel; ``fields`` are those of Launch, grid and block as three numbers."""
-        launch = Launch(name.encode(), 1000, 0, 7, (1, 1, 1), (64, 1, 1), 0, 0)
+        launch = Launch(name.encode(), 1000, 0, 7, (1, 1, 1), (64, 1, 1), 0, 0, 0)
         for key, value in fields.items():
             if key != "context":  # what NVIDIA's devices have
                 setattr(launch, key, value)

@@ -25,7 +25,8 @@ struct FakeAmdLaunch {
   uint32_t grid[3] = {1, 1, 1}; ///< workgroups
   uint32_t block[3] = {64, 1, 1};
   uint32_t shared_bytes = 0;
-  uint32_t call = 0; ///< FakeAmdCall
+  uint32_t call = 0;          ///< FakeAmdCall
+  uint32_t missing_items = 0; ///< that the last workgroup of x lacks
 };
 
 /// Which call launches.

@@ -112,6 +112,7 @@ AnyRecord dispatch_record(const Activity &activity, uint64_t external) {
     info.block[axis] = activity.kernel.block[axis];
     info.work_items[axis] = activity.kernel.grid[axis] * activity.kernel.block[axis];
   }
+  info.work_items[0] -= activity.kernel.missing_items;
   return any;
 }
 

@@ -71,6 +71,7 @@ struct Kernel {
   uint32_t grid[3] = {1, 1, 1};
   uint32_t block[3] = {64, 1, 1};
   uint32_t shared_bytes = 0;
+  uint32_t missing_items = 0; ///< that the last workgroup of x lacks
 };
 
 enum class ActivityKind { kKernel, kCopy, kSet };

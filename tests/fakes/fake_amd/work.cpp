@@ -25,6 +25,7 @@ Kernel kernel_of_launch(const FakeAmdLaunch &launch) {
   std::memcpy(kernel.grid, launch.grid, sizeof kernel.grid);
   std::memcpy(kernel.block, launch.block, sizeof kernel.block);
   kernel.shared_bytes = launch.shared_bytes;
+  kernel.missing_items = launch.missing_items;
   return kernel;
 }
 

@@ -99,6 +99,13 @@ def test_a_launch_has_its_shape_from_rocprofiler(run: Run, tmp_path: Path) -> No
     assert second.shared_bytes == 512
 
 
+def test_a_workgroup_that_is_not_full_is_one_of_the_grid(run: Run, tmp_path: Path) -> None:
+    run(PROGRAM.replace("grid=(4, 2, 1)", "missing_items=1"), "-b", "rocprofiler")
+
+    first, _ = read_profile(tmp_path / "out.proton").variants
+    assert (first.grid, first.block) == ((1, 1, 1), (64, 1, 1))
+
+
 @both
 def test_timelines_are_written(run: Run, tmp_path: Path, backend: str) -> None:
     done = run(PROGRAM, "-b", backend, "-d", "trace")

@@ -116,7 +116,9 @@ void HipRecords::add_kernel(const Launched &launched, uint32_t stream, uint64_t 
   shape.device = dispatch.device;
   for (size_t axis = 0; axis < 3 && dispatch.block[axis] != 0; ++axis) {
     shape.block[axis] = dispatch.block[axis];
-    shape.grid[axis] = dispatch.work_items[axis] / dispatch.block[axis];
+    // The last work-group of an axis need not be full.
+    shape.grid[axis] = dispatch.work_items[axis] / dispatch.block[axis] +
+                       (dispatch.work_items[axis] % dispatch.block[axis] != 0 ? 1 : 0);
   }
   shape.shared_bytes = dispatch.shared_bytes;
   shape.registers = dispatch.registers;
