@@ -1,4 +1,4 @@
-// rocprofiler_hip_calls.h says what AMD's headers say.
+// rocprofiler_hip_calls.h and rocprofiler_hip_thread_calls.h say what AMD's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
@@ -7,6 +7,7 @@
 #include <rocprofiler-sdk/callback_tracing.h>
 #include <rocprofiler-sdk/hip/runtime_api_id.h>
 
+#include "driver/rocprofiler_hip_thread_calls.h"
 #include "vendor_checks.h"
 
 #define CALL(ours, theirs) SAME(ours, ROCPROFILER_HIP_RUNTIME_API_ID_##theirs)
@@ -71,11 +72,35 @@ CALL(kHipGraphInstantiateWithParams, hipGraphInstantiateWithParams);
 CALL(kHipStreamBeginCaptureToGraph, hipStreamBeginCaptureToGraph);
 CALL(kHipLaunchKernelExC, hipLaunchKernelExC);
 CALL(kHipDrvLaunchKernelEx, hipDrvLaunchKernelEx);
+CALL(kHipMemcpySpt, hipMemcpy_spt);
+CALL(kHipMemcpy2DSpt, hipMemcpy2D_spt);
+CALL(kHipMemcpy3DSpt, hipMemcpy3D_spt);
+CALL(kHipMemsetSpt, hipMemset_spt);
+CALL(kHipMemsetAsyncSpt, hipMemsetAsync_spt);
+CALL(kHipMemset2DSpt, hipMemset2D_spt);
+CALL(kHipMemset2DAsyncSpt, hipMemset2DAsync_spt);
+CALL(kHipMemset3DAsyncSpt, hipMemset3DAsync_spt);
+CALL(kHipMemset3DSpt, hipMemset3D_spt);
+CALL(kHipMemcpyAsyncSpt, hipMemcpyAsync_spt);
+CALL(kHipMemcpy3DAsyncSpt, hipMemcpy3DAsync_spt);
+CALL(kHipMemcpy2DAsyncSpt, hipMemcpy2DAsync_spt);
+CALL(kHipLaunchCooperativeKernelSpt, hipLaunchCooperativeKernel_spt);
+CALL(kHipLaunchKernelSpt, hipLaunchKernel_spt);
+CALL(kHipGraphLaunchSpt, hipGraphLaunch_spt);
+CALL(kHipStreamBeginCaptureSpt, hipStreamBeginCapture_spt);
+CALL(kHipStreamEndCaptureSpt, hipStreamEndCapture_spt);
 
 AT(kHipParameters, rocprofiler_callback_tracing_hip_api_data_t, args);
 SAME(kHipParametersBytes, sizeof(rocprofiler_hip_api_args_t));
 PARAM(LaunchKernelParams, host_function, hipLaunchKernel, function_address);
 PARAM(LaunchKernelParams, grid, hipLaunchKernel, numBlocks);
+PARAM(LaunchKernelParams, stream, hipLaunchKernel_spt, stream);
+PARAM(CooperativeLaunchParams, stream, hipLaunchCooperativeKernel_spt, stream);
+PARAM(GraphLaunchParams, stream, hipGraphLaunch_spt, stream);
+PARAM(StreamBeginCaptureParams, stream, hipStreamBeginCapture_spt, stream);
+PARAM(StreamEndCaptureParams, graph, hipStreamEndCapture_spt, pGraph);
+PARAM(CopyAsyncParams, stream, hipMemcpyAsync_spt, stream);
+PARAM(SetAsyncParams, stream, hipMemsetAsync_spt, stream);
 PARAM(LaunchKernelParams, block, hipLaunchKernel, dimBlocks);
 PARAM(LaunchKernelParams, shared_bytes, hipLaunchKernel, sharedMemBytes);
 PARAM(LaunchKernelParams, stream, hipLaunchKernel, stream);

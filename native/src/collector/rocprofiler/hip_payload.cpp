@@ -4,6 +4,7 @@
 
 #include "collector/hip/call_reader.h"
 #include "driver/rocprofiler_hip_calls.h"
+#include "driver/rocprofiler_hip_thread_calls.h"
 
 namespace proton {
 namespace {
@@ -86,6 +87,23 @@ constexpr HipOperation kOperations[] = {
     {kHipMemsetD32Async, HipCallForm::kCopy},
     {kHipMemsetD8, HipCallForm::kCopy},
     {kHipMemsetD8Async, HipCallForm::kCopy},
+    {kHipMemcpySpt, HipCallForm::kCopy},
+    {kHipMemcpy2DSpt, HipCallForm::kCopy},
+    {kHipMemcpy3DSpt, HipCallForm::kCopy},
+    {kHipMemsetSpt, HipCallForm::kCopy},
+    {kHipMemsetAsyncSpt, HipCallForm::kSetAsync},
+    {kHipMemset2DSpt, HipCallForm::kCopy},
+    {kHipMemset2DAsyncSpt, HipCallForm::kCopy},
+    {kHipMemset3DAsyncSpt, HipCallForm::kCopy},
+    {kHipMemset3DSpt, HipCallForm::kCopy},
+    {kHipMemcpyAsyncSpt, HipCallForm::kCopyAsync},
+    {kHipMemcpy3DAsyncSpt, HipCallForm::kCopy},
+    {kHipMemcpy2DAsyncSpt, HipCallForm::kCopy},
+    {kHipLaunchCooperativeKernelSpt, HipCallForm::kCooperative},
+    {kHipLaunchKernelSpt, HipCallForm::kLaunch},
+    {kHipGraphLaunchSpt, HipCallForm::kGraphLaunch},
+    {kHipStreamBeginCaptureSpt, HipCallForm::kBeginCapture},
+    {kHipStreamEndCaptureSpt, HipCallForm::kEndCapture},
 };
 
 const HipOperationTable &table() {
@@ -98,8 +116,12 @@ const HipOperationTable &table() {
 std::vector<int> traced_operations(bool copies) { return table().numbers(copies); }
 
 HipApiCall read_hip_call(int operation, const void *payload) noexcept {
-  return HipCallReader<Layout>::read(table().find(operation),
-                                     static_cast<const char *>(payload) + kHipParameters);
+  HipApiCall call = HipCallReader<Layout>::read(
+      table().find(operation), static_cast<const char *>(payload) + kHipParameters);
+  bool is_of_thread = operation >= kHipMemcpySpt && operation <= kHipStreamEndCaptureSpt;
+  if (is_of_thread && !call.stream)
+    call.stream = reinterpret_cast<void *>(hip::kStreamPerThread);
+  return call;
 }
 
 bool has_failed(const void *payload) noexcept {

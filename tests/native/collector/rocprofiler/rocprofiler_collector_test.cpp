@@ -1,12 +1,17 @@
 #include "collector/rocprofiler/rocprofiler_collector.h"
 
+#include <algorithm>
+#include <cstring>
 #include <thread>
 #include <vector>
 
 #include "check.h"
+#include "collector/rocprofiler/hip_payload.h"
 #include "collector/rocprofiler/rocprofiler_session.h"
 #include "driver/hip_abi.h"
 #include "driver/own_work.h"
+#include "driver/rocprofiler_hip_calls.h"
+#include "driver/rocprofiler_hip_thread_calls.h"
 
 using namespace proton;
 
@@ -44,6 +49,27 @@ TEST(every_way_to_launch_is_seen) {
   session.stop();
   CHECK_EQ(session.tree(), "s/kernel=8 ");
   CHECK_EQ(session.lost(), 0);
+}
+
+TEST(launches_of_programs_with_a_default_stream_per_thread_are_listened_to) {
+  std::vector<int> traced = traced_operations(false);
+  bool is_traced =
+      std::find(traced.begin(), traced.end(), rocprofiler::kHipLaunchKernelSpt) != traced.end();
+  CHECK(is_traced);
+  int kernel = 0;
+  int stream = 0;
+  alignas(8) char payload[rocprofiler::kHipParameters + rocprofiler::kHipParametersBytes + 8] = {};
+  rocprofiler::LaunchKernelParams launch{};
+  launch.host_function = &kernel;
+  auto read = [&] {
+    std::memcpy(payload + rocprofiler::kHipParameters, &launch, sizeof launch);
+    return read_hip_call(rocprofiler::kHipLaunchKernelSpt, payload);
+  };
+  CHECK(read().kind == HipCallKind::kKernel);
+  CHECK(read().function == &kernel);
+  CHECK_EQ(reinterpret_cast<uintptr_t>(read().stream), hip::kStreamPerThread);
+  launch.stream = &stream;
+  CHECK(read().stream == &stream);
 }
 
 TEST(copies_that_nobody_asked_for_are_not_recorded_and_not_asked_for_later) {
