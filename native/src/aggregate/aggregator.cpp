@@ -378,14 +378,16 @@ void Aggregator::drain() {
     epoch->counts.drain_ns += monotonic_ns() - start_ns;
 }
 
-void Aggregator::try_drain() noexcept {
+bool Aggregator::try_drain() noexcept {
   try {
     Aggregator &aggregator = instance();
     std::unique_lock lock(aggregator.mutex, std::try_to_lock);
-    if (lock.owns_lock())
-      aggregator.drain();
+    if (!lock.owns_lock())
+      return false;
+    aggregator.drain();
   } catch (...) { // the records stay in their logs for the next drain
   }
+  return true;
 }
 
 } // namespace proton

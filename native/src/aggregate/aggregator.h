@@ -90,8 +90,8 @@ public:
 
   /// Consumes the logs of every thread. [mutex held]
   void drain();
-  /// Same when the mutex is free; otherwise its holder will. [any thread, noexcept]
-  static void try_drain() noexcept;
+  /// Same when the mutex is free, and true; otherwise its holder will. [any thread, noexcept]
+  static bool try_drain() noexcept;
 
   /// Takes a launch back as if it had never been noted; where it stood, if it is still known.
   /// [mutex held, after `drain`]

@@ -1,5 +1,6 @@
 // The launching side of the aggregator: a launch becomes a record in its thread's own log.
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "aggregate/aggregator.h"
@@ -13,6 +14,15 @@ namespace proton {
 namespace {
 
 constexpr int64_t kLongCallNs = int64_t{1} << 31;
+constexpr int kMostTries = 200;
+constexpr timespec kBetweenTries{0, 50'000};
+
+/// Consumes what was noted, also where another thread has the logs for a while: a graph that leaves
+/// values fills their ring meanwhile.
+void keep_pace() noexcept {
+  for (int tries = 0; tries < kMostTries && !Aggregator::try_drain(); ++tries)
+    nanosleep(&kBetweenTries, nullptr);
+}
 
 } // namespace
 
@@ -87,7 +97,7 @@ EpochId Aggregator::note(const LaunchRecord &record) noexcept {
     // Who launches graphs that leave values reads them himself: a ring has fewer entries than the
     // background would wait for.
     if (is_filled && DeviceValues::exist())
-      try_drain();
+      keep_pace();
     else if (is_filled)
       request_background_drain();
   } catch (...) { // no memory for this thread's state
