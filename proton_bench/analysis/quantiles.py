@@ -27,7 +27,7 @@ def quantiles(table: DistributionTable) -> npt.NDArray[np.float64]:
     """Return a line per distribution with the `QUANTILES` of its samples, NaN where unknown.
 
     They are those of `Distribution.quantile`: exact where single samples were kept, which is up to
-    64 of them, and else within 0.1 %.
+    64 of them, and else within `Distribution.relative_error`.
     """
     wanted = list(QUANTILES.values())
     found = np.full((len(table), len(wanted)), np.nan)
@@ -38,7 +38,10 @@ def quantiles(table: DistributionTable) -> npt.NDArray[np.float64]:
         places = np.flatnonzero(is_raw & (kept == count))
         samples = _samples(table, places, count)
         with np.errstate(invalid="ignore"):
-            found[places] = np.quantile(samples, wanted, axis=1).T
+            known = np.quantile(samples, wanted, axis=1).T
+        # Samples are float32, which may be rounded past the extremes.
+        lows, highs = table.minimum[places, None], table.maximum[places, None]
+        found[places] = np.clip(known, lows, highs)
     for place in np.flatnonzero(~is_raw).tolist():
         entry = table.get(int(table.rows[place]))
         if entry is not None and not entry.moments_only and entry.n:

@@ -20,8 +20,8 @@ from proton_bench.profile import Aggregation, Distribution, MetricSpec, Profile
 
 __all__ = ["STATISTICS", "is_sample_statistic", "sample_names", "sample_values"]
 
-# Buckets are 0.2 % wide: of a spread of less, they hold little.
-_LEAST_SKETCHED = 0.005
+# Of a spread of less than so many buckets, they hold little.
+_LEAST_SKETCHED = 2.5
 
 
 def coefficient_of_variation(samples: Distribution) -> float | None:
@@ -41,7 +41,7 @@ def coefficient_of_variation(samples: Distribution) -> float | None:
         return float(raw.std(ddof=1)) / mean if mean > 0 else None
     if samples.has_sketch and samples.minimum >= 0:
         spread = _sketched_spread(samples)
-        if spread > _LEAST_SKETCHED:
+        if spread > _LEAST_SKETCHED * (samples.bucket_ratio - 1.0):
             return spread
     if samples.zero_count:
         return None
@@ -52,10 +52,10 @@ def coefficient_of_variation(samples: Distribution) -> float | None:
 
 def _sketched_spread(samples: Distribution) -> float:
     """Return standard deviation / mean of samples that lie in the middle of their buckets."""
-    powers = samples.bucket_index * math.log(samples.gamma)
+    powers = samples.bucket_index * math.log(samples.bucket_ratio)
     # Values as multiples of the largest, which cannot overflow.
     values = np.exp(powers - powers.max())
-    if samples.collapsed:
+    if samples.open_below:
         # The lowest bucket holds what lies anywhere below it; the sum tells where.
         rest = samples.total / samples.maximum - float((values * samples.bucket_count)[1:].sum())
         least = samples.minimum / samples.maximum

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.output_file import print_bytes
-from proton_bench.diagnosis import Finding, examine
+from proton_bench.diagnosis import Finding, Status, examine
+from proton_bench.diagnosis.profiles import examine_files
 from proton_bench.diagnosis.scripts import environment_place, fix_scripts
-from proton_bench.errors import BackendUnavailableError
+from proton_bench.errors import BackendUnavailableError, ProfileFormatError, UsageError
 from proton_bench.report.diagnosis import DiagnosisReport, diagnosis_document
 from proton_bench.report.document import encode_document
 from proton_bench.report.theme import open_console
@@ -20,6 +21,15 @@ __all__ = ["command"]
 
 
 def command(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Examine these profiles instead: whether their numbers can be true. Exits with 2 "
+            "where some cannot.",
+            show_default=False,
+        ),
+    ] = None,
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,15 +51,19 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """Examine this installation: versions, scripts, backends, extras, settings."""
+    """Examine this installation: versions, scripts, backends, extras, settings; or profiles."""
+    if files and (require or fix):
+        raise UsageError("--require and --fix-scripts are about the installation, not about files")
     if fix:
         _fix()
-    diagnosis = examine()
+    diagnosis = examine_files(files) if files else examine()
     required = require or []
     if as_json:
         print_bytes(encode_document(diagnosis_document(diagnosis, required)))
     else:
         print_report(open_console(), DiagnosisReport(diagnosis))
+    if files and any(each.status is Status.PROBLEM for each in diagnosis.findings()):
+        raise ProfileFormatError("numbers of these files contradict each other, as told above")
     missing = diagnosis.missing(required)
     if missing:
         raise BackendUnavailableError("; ".join(map(_explain, missing)))

@@ -46,6 +46,11 @@ VARIABLES = (
         "OFF while installing builds the analysis wing alone, without a compiler",
     ),
     Variable(
+        "PROTON_BENCH_CHECK",
+        Reader.OURS,
+        "1 refuses files whose numbers contradict each other, as `proton doctor FILE` finds them",
+    ),
+    Variable(
         "PROTON_BENCH_COMPAT",
         Reader.OURS,
         "set for children of a profiled program: 1 has triton.profiler find ours there too",

@@ -19,7 +19,7 @@ from proton_bench.profile.builder import with_strings
 from proton_bench.profile.device import Device, Variant
 from proton_bench.profile.device_use import DeviceUse
 from proton_bench.profile.distribution import SKETCH_GAMMA, Distribution, as_samples
-from proton_bench.profile.distribution_table import DistributionTable
+from proton_bench.profile.distribution_table import DistributionTable, check_buckets
 from proton_bench.profile.frame import FrameKind, StringTable
 from proton_bench.profile.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.profile.profile import Profile
@@ -56,8 +56,10 @@ class _Distribution(msgspec.Struct, kw_only=True):
     samples: list[float] = []
     bucket_index: list[int] = []
     bucket_count: list[int] = []
-    collapsed: bool = False
+    collapses: int = 0
+    collapsed: bool = False  # open below, as files of earlier versions can be
     gamma: float = SKETCH_GAMMA
+    value_error: float = 0.0
 
 
 class _Layout(msgspec.Struct, kw_only=True):
@@ -171,8 +173,10 @@ def _packed_distributions(tables: Mapping[str, DistributionTable]) -> list[_Dist
             samples=entry.samples.tolist(),
             bucket_index=entry.bucket_index.tolist(),
             bucket_count=entry.bucket_count.tolist(),
-            collapsed=entry.collapsed,
+            collapses=entry.collapses,
+            collapsed=entry.open_below,
             gamma=entry.gamma,
+            value_error=entry.value_error,
         )
         for metric, table in tables.items()
         for row, entry in table
@@ -248,6 +252,7 @@ def _tables(entries: list[_Distribution], rows: int) -> dict[str, DistributionTa
     for entry in entries:
         if not all(map(math.isfinite, (entry.sum, entry.min, entry.max))):
             raise ProfileFormatError("a distribution has a moment that is not finite")
+        check_buckets(entry.gamma, entry.collapses, entry.value_error)
         by_metric.setdefault(entry.metric, {})[entry.row] = Distribution(
             n=entry.n,
             zero_count=entry.zero_count,
@@ -259,8 +264,10 @@ def _tables(entries: list[_Distribution], rows: int) -> dict[str, DistributionTa
             samples=as_samples(entry.samples),
             bucket_index=np.array(entry.bucket_index, dtype="<i4"),
             bucket_count=np.array(entry.bucket_count, dtype="<i8"),
-            collapsed=entry.collapsed,
+            collapses=entry.collapses,
+            open_below=entry.collapsed,
             gamma=entry.gamma,
+            value_error=entry.value_error,
         )
     tables = {name: DistributionTable.from_mapping(found) for name, found in by_metric.items()}
     for table in tables.values():

@@ -11,6 +11,7 @@ import numpy as np
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded
 from proton_bench.formats.native_columns import Budget, PackedBytes, inflate, pack_bytes
+from proton_bench.profile.distribution import SKETCH_GAMMA
 from proton_bench.profile.distribution_table import DistributionTable
 
 __all__ = ["PackedDistributions", "pack_distributions"]
@@ -30,8 +31,14 @@ _FIELDS = (
     ("bucket_offsets", "bucket_offsets", "<i4"),
     ("bucket_index", "bucket_index", "<i4"),
     ("bucket_count", "bucket_count", "<i8"),
-    ("collapsed", "collapsed", "|u1"),
+    ("collapses", "collapses", "|u1"),
+    ("collapsed", "open_below", "|u1"),
 )
+# Of these two a file may lack one: earlier versions merged the lowest buckets into one that is open
+# below ("collapsed"), and what records today has none of those.
+_OPTIONAL = frozenset({"collapses", "collapsed"})
+# Earlier versions said nothing of it, and had values that were off in wide buckets alone.
+_EARLIER_ERROR = 1.0 / 32.0
 
 
 class PackedDistributions(Mapping[str, DistributionTable]):
@@ -67,13 +74,18 @@ def _table(entry: dict[str, Any], source: str, rows: int) -> tuple[str, Distribu
     arrays: dict[str, Any] = {}
     for key, field, dtype in _FIELDS:
         content = entry.get(key)
+        if content is None and key in _OPTIONAL and not _OPTIONAL.isdisjoint(entry):
+            content = bytes(len(entry["rows"]) // 4)
         if not isinstance(content, bytes) or len(content) % np.dtype(dtype).itemsize:
             raise corrupt(source, f"the distributions have no usable {key}")
         arrays[field] = np.frombuffer(content, dtype=dtype)
     metric, gamma = entry.get("metric"), entry.get("gamma")
     if not isinstance(metric, str) or not isinstance(gamma, float):
         raise corrupt(source, "the distributions name no metric or no bucket ratio")
-    table = DistributionTable(**arrays, gamma=gamma)
+    value_error = entry.get("value_error", 0.0 if gamma == SKETCH_GAMMA else _EARLIER_ERROR)
+    if not isinstance(value_error, float):
+        raise corrupt(source, "the distributions do not say how far values are off")
+    table = DistributionTable(**arrays, gamma=gamma, value_error=value_error)
     try:
         table.self_check(rows)
     except ProfileFormatError as error:
@@ -89,8 +101,14 @@ def pack_distributions(tables: Mapping[str, DistributionTable]) -> dict[str, Any
         return None
     entries = []
     for metric, table in tables.items():
-        entry: dict[str, Any] = {"metric": metric, "gamma": table.gamma}
+        entry: dict[str, Any] = {
+            "metric": metric,
+            "gamma": table.gamma,
+            "value_error": table.value_error,
+        }
         for key, field, dtype in _FIELDS:
+            if key == "collapsed" and not table.open_below.any():
+                continue
             entry[key] = getattr(table, field).astype(dtype, copy=False).tobytes()
         entries.append(entry)
     return pack_bytes(msgspec.msgpack.encode(entries))

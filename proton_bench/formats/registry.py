@@ -21,6 +21,7 @@ from proton_bench.formats.perfetto_file import PerfettoFile
 from proton_bench.formats.pprof_file import PprofFile
 from proton_bench.formats.speedscope_file import SpeedscopeFile
 from proton_bench.formats.table_files import CsvTable, ParquetTable
+from proton_bench.profile.invariants import violations
 from proton_bench.profile.profile import Profile
 
 __all__ = [
@@ -52,6 +53,7 @@ _registered: dict[str, Format] = {
 }
 
 PARTIAL = ".partial"
+_CHECK = "PROTON_BENCH_CHECK"
 _EMPTY_TRACE = ".chrome_trace"  # what Triton 3.6.0 writes when nothing ran
 _SNIFFED = 1 << 16
 
@@ -151,8 +153,21 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
 
 
 def _marked(profile: Profile, file: Path) -> Profile:
+    if os.environ.get(_CHECK) == "1":
+        _check(profile, display_name(file))
     is_partial = PurePath(file.stem).suffix == PARTIAL
     return replace(profile, partial=True) if is_partial else profile
+
+
+def _check(profile: Profile, source: str) -> None:
+    found = violations(profile)
+    if found:
+        first = found[0]
+        name = ascii(profile.name(first.row)[:80])
+        raise ProfileFormatError(
+            f"{source}: {len(found)} numbers cannot be true; row {first.row} ({name}), "
+            f"{ascii(first.metric[:80])}: {first.rule} does not hold: {first.numbers}"
+        )
 
 
 def _streaming_format(file: Path) -> StreamedFormat | None:

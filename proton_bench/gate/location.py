@@ -3,32 +3,37 @@
 The timer of a GPU ticks (32 ns on an H200), so that short kernels show few distinct values and an
 ordinary median jumps by whole ticks. Two estimators go between the ticks:
 
-- The mid-distribution median (Ma, Genton, Parzen 2011, "Asymptotic properties of sample quantiles
-  of discrete distributions", Ann. Inst. Stat. Math. 63:227): with ``p_j`` the share of the value
-  ``v_j`` and ``F_j`` that of all values up to it, the median is where the straight line through
-  the points ``(F_j - p_j / 2, v_j)`` crosses 1/2. Without ties it is the ordinary median.
-- The mean without the lowest and the highest tenth, for kernels below 10 us. Start and end of a
-  launch fall anywhere between two ticks, so the mean of many launches is unbiased although each
-  is a whole number of ticks.
+- The median of grouped data: a value stands for the interval that was rounded to it, a tick or a
+  bucket of a sketch, and launches lie evenly in there. Without ties it is the ordinary median. It
+  never leaves the interval that holds the middle launch, however far away another launch is.
+- The mean without the lowest and the highest tenth, and at least one launch at either end, for
+  kernels below 10 us. Start and end of a launch fall anywhere between two ticks, so the mean of
+  many launches is unbiased although each is a whole number of ticks.
+
+Of a sketch no single launch is known, only between which values each lies. So every number comes
+with an error: how far the launches at either end of their intervals would move it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.gate.sample import Sample
+from proton_bench.profile import Intervals
 
 __all__ = [
     "SHORT_NS",
     "TRIMMED",
     "Location",
+    "grouped_quantile",
     "locate",
-    "mid_quantile",
     "spread_of",
+    "tick_variance",
     "trimmed_mean",
 ]
 
@@ -46,29 +51,59 @@ class Location:
     Attributes:
         value: In the metric's unit; NaN where there is none.
         log_variance: What the timer's tick alone adds to the variance of ``ln(value)``.
+        error: How far off the value can be for want of single launches, as a part of it; infinite
+            where the file does not say.
     """
 
     value: float
     log_variance: float = 0.0
+    error: float = 0.0
 
 
-def mid_quantile(sample: Sample, q: float) -> float:
-    """Return the q-quantile of the mid-distribution, NaN of nothing."""
+def grouped_quantile(sample: Sample, q: float, tick: float = 0.0) -> float:
+    """Return the q-quantile of values that stand for intervals, NaN of nothing.
+
+    Args:
+        sample: The launches.
+        q: Between 0 and 1.
+        tick: Width of the interval that was rounded to a single value.
+    """
     if not len(sample.values):
         return math.nan
+    lows, highs = _edges(sample, tick)
     upto = np.cumsum(sample.counts)
-    middles = (upto - sample.counts / 2.0) / upto[-1]
-    return float(np.interp(q, middles, sample.values))
+    rank = q * upto[-1]
+    place = min(int(np.searchsorted(upto, rank)), len(upto) - 1)
+    if rank == upto[place] and place + 1 < len(upto):
+        return float(highs[place] + lows[place + 1]) / 2.0
+    part = 1.0 - (upto[place] - rank) / sample.counts[place]
+    found = lows[place] + part * (highs[place] - lows[place])
+    return float(np.clip(found, sample.known.lows[0], sample.known.highs[-1]))
+
+
+def _edges(sample: Sample, tick: float) -> tuple[Numbers, Numbers]:
+    """Return where the launches of each value begin and end: at most half way to the next value."""
+    values = sample.values
+    half_ways = (values[1:] + values[:-1]) / 2.0
+    lows = np.minimum(sample.known.lows, values - tick / 2.0)
+    highs = np.maximum(sample.known.highs, values + tick / 2.0)
+    lows[1:] = np.maximum(lows[1:], half_ways)
+    highs[:-1] = np.minimum(highs[:-1], half_ways)
+    return lows, highs
 
 
 def trimmed_mean(sample: Sample, trimmed: float = TRIMMED) -> float:
     """Return the mean without this share of the launches at either end, NaN of nothing.
 
-    A value of which only a part is cut off counts with the rest of its weight.
+    At least one launch is cut off at either end where three or more are left to choose from: a
+    single slow one says nothing of the others. A value of which only a part is cut off counts with
+    the rest of its weight.
     """
     if not len(sample.values):
         return math.nan
     total = sample.size
+    if total >= 3:
+        trimmed = max(trimmed, 1.0 / total)
     upto = np.cumsum(sample.counts)
     kept = np.minimum(upto, total * (1.0 - trimmed)) - np.maximum(
         upto - sample.counts, total * trimmed
@@ -82,11 +117,11 @@ def spread_of(sample: Sample, name: str) -> float:
     if sample.size < 2:
         return math.nan
     if name == "iqr":
-        return mid_quantile(sample, 0.75) - mid_quantile(sample, 0.25)
+        return grouped_quantile(sample, 0.75) - grouped_quantile(sample, 0.25)
     if name == "mad":
-        away = np.abs(sample.values - mid_quantile(sample, 0.5))
+        away = np.abs(sample.values - grouped_quantile(sample, 0.5))
         order = np.argsort(away, kind="stable")
-        return mid_quantile(Sample(away[order], sample.counts[order]), 0.5)
+        return grouped_quantile(_at(sample.known, away, order), 0.5)
     mean = np.average(sample.values, weights=sample.counts)
     squares = float((sample.counts * (sample.values - mean) ** 2).sum())
     return math.sqrt(squares / (sample.size - 1.0))
@@ -101,18 +136,77 @@ def locate(sample: Sample, name: str, *, tick: float, short: bool) -> Location:
         tick: Smallest step of the timer in the metric's unit, 0 for none.
         short: Whether the path is short, so that its median is the trimmed mean.
     """
-    if name == "median":
-        value = trimmed_mean(sample) if short else mid_quantile(sample, 0.5)
-    elif name == "mean":
-        value = float(np.average(sample.values, weights=sample.counts)) if sample.size else math.nan
-    elif name in {"min", "max"}:
-        value = float(sample.values[0 if name == "min" else -1]) if sample.size else math.nan
+    if not sample.size:
+        return Location(math.nan)
+    if name in _EXACT:
+        value, error = _EXACT[name](sample), 0.0
     elif name in {"stddev", "iqr", "mad"}:
         value = spread_of(sample, name)
+        error = _spread_error(sample, value, name)
     else:
-        value = mid_quantile(sample, float(name[1:]) / 100.0)
+        q = 0.5 if name == "median" else float(name[1:]) / 100.0
+        is_mean = name == "median" and short
+        value = trimmed_mean(sample) if is_mean else grouped_quantile(sample, q, tick)
+        error = _error(sample, value, trimmed_mean if is_mean else lambda s: _rank_value(s, q))
     averaged = sample.size if name in {"median", "mean"} and len(sample.values) > 1 else 1.0
-    return Location(value, tick_variance(value, max(tick, sample.relative_tick * value), averaged))
+    step = max(tick, 0.0 if math.isinf(error) else error * abs(value))
+    return Location(value, tick_variance(value, step, averaged), error)
+
+
+# What is known exactly of every sample.
+_EXACT: dict[str, Callable[[Sample], float]] = {
+    "mean": lambda sample: sample.mean,
+    "min": lambda sample: float(sample.known.lows[0]),
+    "max": lambda sample: float(sample.known.highs[-1]),
+}
+
+
+def _error(sample: Sample, value: float, statistic: Callable[[Sample], float]) -> float:
+    """Return how far a statistic that grows with each value can be off, as a part of it."""
+    known = sample.known
+    if not (known.highs > known.lows).any():
+        return 0.0
+    low, high = (statistic(_at(known, ends)) for ends in (known.lows, known.highs))
+    lowered = _at(known, np.where(known.unknown, known.lows, known.highs))
+    if statistic(lowered) != high:
+        return math.inf
+    width = high - low
+    return width / abs(value) if value else math.inf if width else 0.0
+
+
+def _at(known: Intervals, values: Numbers, order: npt.NDArray[np.int64] | None = None) -> Sample:
+    """Return the sample with all launches of an interval at one value."""
+    places = np.arange(len(values)) if order is None else order
+    found = values[places]
+    return Sample(Intervals(found, found, known.counts[places], np.zeros(len(found), dtype="?")))
+
+
+def _rank_value(sample: Sample, q: float) -> float:
+    upto = np.cumsum(sample.counts)
+    return float(sample.values[min(int(np.searchsorted(upto, q * upto[-1])), len(upto) - 1)])
+
+
+def _spread_error(sample: Sample, value: float, name: str) -> float:
+    """Return how far a measure of spread can be off, as a part of it."""
+    known = sample.known
+    if not (known.highs > known.lows).any():
+        return 0.0
+    if known.unknown.any() or not value > 0:
+        return math.inf
+    low_ends, high_ends = _at(known, known.lows), _at(known, known.highs)
+    if name == "iqr":
+        reach = sum(_rank_value(high_ends, q) - _rank_value(low_ends, q) for q in (0.25, 0.75))
+    elif name == "mad":
+        low, high = _rank_value(low_ends, 0.5), _rank_value(high_ends, 0.5)
+        least = np.maximum(np.maximum(known.lows - high, low - known.highs), 0.0)
+        most = np.maximum(known.highs - low, high - known.lows)
+        ends = [_at(known, each, np.argsort(each, kind="stable")) for each in (least, most)]
+        reach = _rank_value(ends[1], 0.5) - _rank_value(ends[0], 0.5)
+    else:
+        # The root of the mean square is a norm: it moves by no more than that of the changes.
+        widths = (known.highs - known.lows) ** 2
+        reach = 2.0 * math.sqrt(float(np.average(widths, weights=sample.counts)))
+    return reach / value
 
 
 def tick_variance(value: float, tick: float, launches: float) -> float:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.formula import SECONDS
 from proton_bench.errors import UsageError
 from proton_bench.gate.check import Check
-from proton_bench.gate.location import SHORT_NS, locate, mid_quantile, tick_variance
+from proton_bench.gate.location import SHORT_NS, Location, grouped_quantile, locate, tick_variance
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.sample import Sample
 from proton_bench.gate.tick import tick_of
@@ -25,6 +25,8 @@ Numbers = npt.NDArray[np.float64]
 # Metrics that are summed over launches, and what recorded metrics begin with.
 _SUMMED = {"cycles": "cycles", "mem": "mem", "flops": "flops", "gbps": "bytes"}
 _FROM_SUMS = frozenset({"total", *_SUMMED})
+# An error of more than this part of a threshold could turn a verdict.
+_BEARABLE = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,18 +107,23 @@ def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
     for column, check in enumerate(checks):
         if check.threshold.metric in _FROM_SUMS:
             values[:, column] = _from_sums(measured, check, sums)
-            notes.append(_noted(measured, check, values[:, column], mean_only=False))
+            notes.append(_noted(measured, check, values[:, column]))
             continue
         line = [each[places[check.row]] for each in samples]
         present = measured.present[:, check.row]
         whole = all(each is not None for each, here in zip(line, present, strict=True) if here)
-        if whole:
-            found = _from_samples(line, check, steps, unit=measured.unit)
-        else:
+        found = _from_samples(line, check, steps, unit=measured.unit) if whole else []
+        worst = max((_excess(each, check) for each in found), default=math.inf)
+        unknown = whole and math.isinf(worst)
+        if not whole or 1.0 < worst < math.inf:
             found = _from_means(measured, check, steps)
-        values[:, column], ticks[:, column] = found
-        only = not whole and check.threshold.metric == "median"
-        notes.append(_noted(measured, check, values[:, column], mean_only=only))
+        elif unknown:
+            found = [Location(math.nan)] * len(line)
+        values[:, column] = [each.value for each in found]
+        ticks[:, column] = [each.log_variance for each in found]
+        only = not unknown and worst > 1.0 and check.threshold.metric == "median"
+        extra = [Reason.MEAN_ONLY] * only + [Reason.QUANTILE_UNKNOWN] * unknown
+        notes.append(_noted(measured, check, values[:, column], *extra))
     return Observations(values, ticks, tuple(notes), measured.first_new)
 
 
@@ -133,37 +140,39 @@ def _check_units(measured: Measured, checks: Sequence[Check]) -> None:
 
 def _from_samples(
     line: Sequence[Sample | None], check: Check, steps: Sequence[float], *, unit: str
-) -> tuple[list[float], list[float]]:
+) -> list[Location]:
     known = [each for each in line if each is not None and each.size]
     # All processes of both sides alike: two estimators would differ by themselves.
-    short = unit == "ns" and any(mid_quantile(each, 0.5) < SHORT_NS for each in known)
-    values, ticks = [], []
-    for sample, tick in zip(line, steps, strict=True):
-        if sample is None or not sample.size:
-            values.append(math.nan)
-            ticks.append(math.nan)
-            continue
-        found = locate(sample, check.threshold.metric, tick=tick, short=short)
-        values.append(found.value)
-        ticks.append(found.log_variance)
-    return values, ticks
+    short = unit == "ns" and any(grouped_quantile(each, 0.5) < SHORT_NS for each in known)
+    return [
+        Location(math.nan, math.nan)
+        if sample is None or not sample.size
+        else locate(sample, check.threshold.metric, tick=tick, short=short)
+        for sample, tick in zip(line, steps, strict=True)
+    ]
 
 
-def _from_means(
-    measured: Measured, check: Check, steps: Sequence[float]
-) -> tuple[list[float], list[float]]:
+def _excess(found: Location, check: Check) -> float:
+    """Return the error of a value as a multiple of what its threshold bears: a tenth of it."""
+    if not found.error or math.isnan(found.value):
+        return 0.0
+    part = check.threshold.ratio
+    if part is None:
+        part = (check.threshold.absolute or 0.0) / abs(found.value)
+    return found.error / (_BEARABLE * part) if part > 0 else math.inf
+
+
+def _from_means(measured: Measured, check: Check, steps: Sequence[float]) -> list[Location]:
     """Return means of all launches, the one thing known where single ones were not kept."""
     if check.threshold.metric not in {"median", "mean"}:
-        nothing = [math.nan] * len(steps)
-        return nothing, nothing
-    values, ticks = [], []
+        return [Location(math.nan, math.nan)] * len(steps)
+    found = []
     for line, tick in enumerate(steps):
         calls = measured.calls[line, check.row]
         here = bool(measured.present[line, check.row])
-        value = measured.totals[line, check.row] / (calls or 1.0) if here else math.nan
-        values.append(float(value))
-        ticks.append(tick_variance(float(value), tick, float(calls or 1.0)))
-    return values, ticks
+        value = float(measured.totals[line, check.row] / (calls or 1.0)) if here else math.nan
+        found.append(Location(value, tick_variance(value, tick, float(calls or 1.0))))
+    return found
 
 
 def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) -> Numbers:
@@ -181,12 +190,11 @@ def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) ->
     return rates / 1e9 if metric == "gbps" else rates
 
 
-def _noted(
-    measured: Measured, check: Check, values: Numbers, *, mean_only: bool
-) -> tuple[Reason, ...]:
+def _noted(measured: Measured, check: Check, values: Numbers, *known: Reason) -> tuple[Reason, ...]:
+    """Return what is known of a question's values, and what else its launches say."""
     tree = measured.comparison.tree
-    notes = [Reason.MEAN_ONLY] if mean_only else []
-    if not np.isfinite(values).any():
+    notes = list(known)
+    if not np.isfinite(values).any() and Reason.QUANTILE_UNKNOWN not in known:
         notes.append(Reason.NO_VALUES)
     if bool((values <= 0.0).any()):
         notes.append(Reason.NOT_POSITIVE)

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     MISSING_IN_RUNS = "missing-in-runs"
     NOT_POSITIVE = "not-positive"
     NO_VALUES = "no-values"
+    QUANTILE_UNKNOWN = "quantile-unknown"
     # what to know besides
     MEAN_ONLY = "mean-only"
     CODE_CHANGED = "code-changed"

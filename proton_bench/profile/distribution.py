@@ -1,27 +1,69 @@
-"""Samples of one metric on one row: moments, few raw values, or a log-bucket sketch of all."""
+"""Samples of one metric on one row: moments, few raw values, or a log-bucket sketch of all.
+
+A sketch knows how wrong it can be: every quantile lies within `Distribution.relative_error` of the
+value that it names, whatever was merged. Where that cannot be said, there is no quantile.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import MetricError, UsageError
 
-__all__ = ["MAX_BUCKETS", "MAX_SAMPLES", "SKETCH_GAMMA", "Distribution", "as_samples"]
+__all__ = [
+    "MAX_BUCKETS",
+    "MAX_SAMPLES",
+    "SKETCH_GAMMA",
+    "Distribution",
+    "Intervals",
+    "as_samples",
+]
 
 SKETCH_ACCURACY = 0.001
 SKETCH_GAMMA = (1 + SKETCH_ACCURACY) / (1 - SKETCH_ACCURACY)
 MAX_SAMPLES = 64
-MAX_BUCKETS = 1024
+MAX_BUCKETS = 2048
+
+Numbers = npt.NDArray[Any]
 
 
-def _empty(dtype: str) -> npt.NDArray[Any]:
+def _empty(dtype: str) -> Numbers:
     return np.zeros(0, dtype=dtype)
+
+
+class Intervals(NamedTuple):
+    """What is known of single samples: ``counts[i]`` of them lie in ``[lows[i], highs[i]]``.
+
+    Attributes:
+        lows: Least values that the samples can have, rising; float64.
+        highs: Greatest values, rising; equal to ``lows`` where single samples were kept.
+        counts: Number of samples in each interval; int64.
+        unknown: Whether an interval is so wide that no value in it can be named; bool.
+    """
+
+    lows: npt.NDArray[np.float64]
+    highs: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.int64]
+    unknown: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of_values(cls, values: npt.NDArray[np.float64]) -> Intervals:
+        """Return the intervals of single values: each distinct one with its count."""
+        distinct, counts = np.unique(values, return_counts=True)
+        return cls(distinct, distinct, counts.astype("i8"), np.zeros(len(distinct), dtype=np.bool_))
+
+    def middles(self) -> npt.NDArray[np.float64]:
+        """Return the values with the smallest relative distance to both ends of each interval."""
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            middles = 2.0 / (1.0 / self.lows + 1.0 / self.highs)
+        inside = np.where((self.lows > 0) & np.isfinite(middles), middles, self.lows)
+        return np.clip(inside, self.lows, self.highs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +79,14 @@ class Distribution:
         sum_ln: Sum of ln(t) over positive samples.
         sum_ln2: Sum of ln(t)^2 over positive samples.
         samples: Raw float32 samples, at most 64; they are all samples when there are no buckets.
-        bucket_index: Rising bucket numbers; bucket i covers (gamma^(i-1), gamma^i].
+        bucket_index: Rising bucket numbers; bucket i covers (g^(i-1), g^i], g = `bucket_ratio`.
         bucket_count: Samples in each bucket.
-        collapsed: The lowest buckets were merged, so low quantiles are not known.
-        gamma: Ratio of neighbouring bucket bounds.
+        collapses: How often all buckets were merged in pairs, which squares their ratio.
+        open_below: The lowest bucket also holds what lies anywhere below it, so that no quantile in
+            it is known. Files of earlier versions have such buckets.
+        gamma: Ratio of neighbouring bucket bounds before any merging.
+        value_error: How far values could be from the real ones before they came into buckets,
+            relative to these.
     """
 
     n: int
@@ -53,8 +99,10 @@ class Distribution:
     samples: npt.NDArray[np.float32] = field(default_factory=lambda: _empty("<f4"))
     bucket_index: npt.NDArray[np.int32] = field(default_factory=lambda: _empty("<i4"))
     bucket_count: npt.NDArray[np.int64] = field(default_factory=lambda: _empty("<i8"))
-    collapsed: bool = False
+    collapses: int = 0
+    open_below: bool = False
     gamma: float = SKETCH_GAMMA
+    value_error: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -72,35 +120,76 @@ class Distribution:
         counted = int(self.bucket_count.sum()) + self.zero_count
         return counted == self.n and (len(self.bucket_count) > 0 or self.n > len(self.samples))
 
-    def quantile(self, q: float) -> float | None:
-        """Return the q-quantile, None when only moments are known or it lies in collapsed buckets.
+    @property
+    def bucket_ratio(self) -> float:
+        """Ratio of the bounds of a bucket."""
+        return math.exp(math.ldexp(math.log(self.gamma), self.collapses))
 
-        Exact (linear between neighbours) from raw samples; from the sketch the value of the
-        sample of that rank, within 0.1 %.
+    @property
+    def relative_error(self) -> float:
+        """How far a quantile can be from the sample that it stands for, relative to that.
+
+        0 for raw samples, infinite where no quantile is known.
+        """
+        if self.moments_only:
+            return math.inf
+        if not self.has_sketch:
+            return 0.0
+        # Of the middle of bounds that are as g to 1, after "DDSketch", Masson et al., VLDB 2019;
+        # errors of values widen the bounds.
+        ratio = self.bucket_ratio * (1.0 + self.value_error) / (1.0 - self.value_error)
+        return (ratio - 1.0) / (ratio + 1.0)
+
+    def intervals(self) -> Intervals | None:
+        """Return between which values the samples lie, None when only moments are known."""
+        if self.moments_only:
+            return None
+        if not self.has_sketch:
+            return Intervals.of_values(self._raw())
+        step = math.ldexp(math.log(self.gamma), self.collapses)
+        powers = self.bucket_index.astype("f8") * step
+        lows = _exp(powers - step) / (1.0 + self.value_error)
+        highs = _exp(powers) / (1.0 - self.value_error)
+        unknown = np.zeros(len(powers), dtype=np.bool_)
+        counts = self.bucket_count.astype("i8")
+        if self.open_below:
+            lows[:1], unknown[:1] = -math.inf, True
+        if self.zero_count:
+            lows, highs = np.append(-math.inf, lows), np.append(0.0, highs)
+            counts = np.append(self.zero_count, counts)
+            unknown = np.append(self.minimum < 0, unknown)
+        lows, highs = (np.clip(each, self.minimum, self.maximum) for each in (lows, highs))
+        return Intervals(lows, highs, counts, unknown)
+
+    def _raw(self) -> npt.NDArray[np.float64]:
+        """Return the raw samples; as float32 they may be rounded past the extremes."""
+        found: npt.NDArray[np.float64] = np.clip(
+            self.samples.astype("f8"), self.minimum, self.maximum
+        )
+        return found
+
+    def quantile(self, q: float) -> float | None:
+        """Return the q-quantile, None when it is not known.
+
+        Exact (linear between neighbours) from raw samples; from a sketch the value of the sample of
+        rank ``q (n - 1)``, rounded down, within `relative_error`. Unknown are quantiles where only
+        moments are kept and those in a bucket that is open below.
 
         Raises:
             UsageError: ``q`` is not between 0 and 1.
         """
         if not 0.0 <= q <= 1.0:
             raise UsageError(f"quantile {q!r} is not between 0 and 1")
-        if self.n == 0 or self.moments_only:
+        known = self.intervals()
+        if self.n == 0 or known is None:
             return None
         if not self.has_sketch:
-            with np.errstate(invalid="ignore"):
-                return float(np.quantile(self.samples.astype(np.float64), q))
-        rank = q * (self.n - 1)
-        if rank < self.zero_count:
-            return min(self.minimum, 0.0)
-        counts = np.cumsum(self.bucket_count) + self.zero_count
-        if not len(counts):
-            return self.maximum
-        position = min(int(np.searchsorted(counts, rank, side="right")), len(counts) - 1)
-        if self.collapsed and position == 0:
-            return self.minimum if rank == 0 else None
-        index = int(self.bucket_index[position])
-        # The value with the smallest relative distance to both bounds of its bucket.
-        middle = 2.0 * math.exp(min(index * math.log(self.gamma), 700.0)) / (self.gamma + 1.0)
-        return min(max(middle, self.minimum), self.maximum)
+            return float(np.quantile(self._raw(), q))
+        rank = math.floor(q * (self.n - 1))
+        if rank in (0, self.n - 1):
+            return self.minimum if rank == 0 else self.maximum
+        place = int(np.searchsorted(np.cumsum(known.counts), rank, side="right"))
+        return None if known.unknown[place] else float(known.middles()[place])
 
     @classmethod
     def from_samples(cls, values: Iterable[float]) -> Distribution:
@@ -117,8 +206,7 @@ class Distribution:
         if not bool(np.isfinite(data).all()):
             raise MetricError("a distribution takes finite samples only")
         logs = np.log(data[data > 0])
-        keep_all = len(data) <= MAX_SAMPLES
-        index, count, collapsed = _buckets(logs, SKETCH_GAMMA) if not keep_all else _no_buckets()
+        is_raw = len(data) <= MAX_SAMPLES
         return cls(
             n=len(data),
             zero_count=int((data <= 0).sum()),
@@ -127,63 +215,141 @@ class Distribution:
             maximum=float(data.max()) if len(data) else 0.0,
             sum_ln=float(logs.sum()),
             sum_ln2=float((logs * logs).sum()),
-            samples=as_samples(data[:MAX_SAMPLES]),
-            bucket_index=index,
-            bucket_count=count,
-            collapsed=collapsed,
+            samples=as_samples(data) if is_raw else _empty("<f4"),
+            **({} if is_raw else _Sketch.of(logs, SKETCH_GAMMA).limited().fields()),
         )
 
     def merge(self, other: Distribution) -> Distribution:
-        """Return the distribution of both sets of samples; moments add exactly.
+        """Return the distribution of both sets of samples."""
+        return Distribution.merged([self, other])
 
-        Raises:
-            UsageError: Both hold buckets of different width.
+    @classmethod
+    def merged(cls, parts: Iterable[Distribution]) -> Distribution:
+        """Return the distribution of all samples; moments add exactly.
+
+        Where buckets differ in width, they are merged to the widest; the error grows with them.
         """
-        if self.n == 0 or other.n == 0:
-            return other if self.n == 0 else self
-        samples, index, count, collapsed = self._merged_detail(other)
-        return Distribution(
-            n=self.n + other.n,
-            zero_count=self.zero_count + other.zero_count,
-            total=self.total + other.total,
-            minimum=min(self.minimum, other.minimum),
-            maximum=max(self.maximum, other.maximum),
-            sum_ln=self.sum_ln + other.sum_ln,
-            sum_ln2=self.sum_ln2 + other.sum_ln2,
-            samples=samples,
-            bucket_index=index,
-            bucket_count=count,
-            collapsed=collapsed,
-            gamma=self.gamma if self.has_sketch else other.gamma,
+        known = [part for part in parts if part.n]
+        if len(known) <= 1:
+            return known[0] if known else cls.from_samples([])
+        found = cls(
+            n=sum(part.n for part in known),
+            zero_count=sum(part.zero_count for part in known),
+            total=sum(part.total for part in known),
+            minimum=min(part.minimum for part in known),
+            maximum=max(part.maximum for part in known),
+            sum_ln=sum(part.sum_ln for part in known),
+            sum_ln2=sum(part.sum_ln2 for part in known),
+        )
+        if any(part.moments_only for part in known):
+            return found
+        gammas = [part.gamma for part in known if part.has_sketch]
+        if not gammas and found.n <= MAX_SAMPLES:
+            return replace(found, samples=np.concatenate([part.samples for part in known]))
+        gamma = max(gammas, default=SKETCH_GAMMA)
+        sketch = _Sketch.merged([part._sketch(gamma) for part in known]).limited()
+        return replace(found, **sketch.fields())
+
+    def with_gamma(self, gamma: float) -> Distribution:
+        """Return the distribution with buckets of a ratio that is no smaller than its own."""
+        if not self.has_sketch or gamma == self.gamma:
+            return self
+        return replace(self, **self._sketch(gamma).limited().fields())
+
+    def _sketch(self, gamma: float) -> _Sketch:
+        """Return all samples in buckets of this ratio, which is no smaller than the own one."""
+        if not self.has_sketch:
+            values = self._raw()
+            return _Sketch.of(np.log(values[values > 0]), gamma)
+        known = _Sketch(
+            self.bucket_index.astype("i8"),
+            self.bucket_count.astype("i8"),
+            gamma=self.gamma,
+            collapses=self.collapses,
+            open_below=self.open_below,
+            value_error=self.value_error,
+        )
+        return known if gamma == self.gamma else known.with_gamma(gamma)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sketch:
+    """Counts of positive values by their logarithm; the fields are those of `Distribution`."""
+
+    index: npt.NDArray[np.int64]
+    count: npt.NDArray[np.int64]
+    gamma: float
+    collapses: int = 0
+    open_below: bool = False
+    value_error: float = 0.0
+
+    @classmethod
+    def of(cls, logs: npt.NDArray[np.float64], gamma: float) -> _Sketch:
+        index = np.ceil(logs / math.log(gamma)).astype(np.int64)
+        return cls(index, np.ones(len(index), dtype="i8"), gamma)
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "bucket_index": self.index.astype("<i4"),
+            "bucket_count": self.count.astype("<i8"),
+            "collapses": self.collapses,
+            "open_below": self.open_below,
+            "gamma": self.gamma,
+            "value_error": self.value_error,
+        }
+
+    @classmethod
+    def merged(cls, sketches: Sequence[_Sketch]) -> _Sketch:
+        """Return all of one gamma as one, with buckets as wide as the widest."""
+        collapses = max(sketch.collapses for sketch in sketches)
+        parts = [sketch.collapsed(collapses) for sketch in sketches]
+        index = np.concatenate([part.index for part in parts])
+        # What is below the bound of an open bucket could as well be in it.
+        bounds = [int(part.index[0]) for part in parts if part.open_below and len(part.index)]
+        if bounds:
+            index = np.maximum(index, max(bounds))
+        return cls(
+            index,
+            np.concatenate([part.count for part in parts]),
+            gamma=parts[0].gamma,
+            collapses=collapses,
+            open_below=bool(bounds),
+            value_error=max(part.value_error for part in parts),
         )
 
-    def _merged_detail(
-        self, other: Distribution
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], bool]:
-        if self.moments_only or other.moments_only:
-            return (_empty("<f4"), *_no_buckets())
-        raw = not (self.has_sketch or other.has_sketch)
-        if raw and self.n + other.n <= MAX_SAMPLES:
-            return (np.concatenate([self.samples, other.samples]), *_no_buckets())
-        if self.has_sketch and other.has_sketch and self.gamma != other.gamma:
-            raise UsageError(
-                f"distributions with bucket ratios {self.gamma} and {other.gamma} cannot be merged"
-            )
-        gamma = self.gamma if self.has_sketch else other.gamma
-        parts = [part._sketch(gamma) for part in (self, other)]
-        index, count, collapsed = _limited(
-            np.concatenate([part[0] for part in parts]),
-            np.concatenate([part[1] for part in parts]),
-        )
-        samples = np.concatenate([self.samples, other.samples])[:MAX_SAMPLES]
-        return samples, index, count, collapsed or self.collapsed or other.collapsed
+    def collapsed(self, collapses: int) -> _Sketch:
+        """Return the sketch with buckets merged in pairs so often in all."""
+        often = collapses - self.collapses
+        # ceil(index / 2), so many times.
+        index = (self.index + ((1 << often) - 1)) >> often
+        return replace(self, index=index, collapses=collapses)
 
-    def _sketch(self, gamma: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        if self.has_sketch:
-            return self.bucket_index, self.bucket_count
-        positive = self.samples[self.samples > 0].astype(np.float64)
-        index, count, _ = _buckets(np.log(positive), gamma)
-        return index, count
+    def limited(self) -> _Sketch:
+        """Return the sketch with each bucket once, and no more than MAX_BUCKETS of them."""
+        index, inverse = np.unique(self.index, return_inverse=True)
+        collapses = self.collapses
+        while len(np.unique(index)) > MAX_BUCKETS:
+            index = (index + 1) >> 1
+            collapses += 1
+        distinct, places = np.unique(index, return_inverse=True)
+        count = np.zeros(len(distinct), dtype="i8")
+        np.add.at(count, places.reshape(-1)[inverse.reshape(-1)], self.count)
+        return replace(self, index=distinct, count=count, collapses=collapses)
+
+    def with_gamma(self, gamma: float) -> _Sketch:
+        """Return the middles of the buckets as values of other buckets."""
+        step = math.ldexp(math.log(self.gamma), self.collapses)
+        ratio = math.exp(step)
+        own = (ratio - 1.0) / (ratio + 1.0)
+        logs = self.index * step + math.log(2.0 / (ratio + 1.0))
+        if self.open_below:  # the bound itself, so that all of the bucket stays below it
+            logs[:1] = self.index[:1] * step
+        return replace(
+            _Sketch.of(logs, gamma),
+            count=self.count,
+            open_below=self.open_below,
+            value_error=(own + self.value_error) / (1.0 + own * self.value_error),
+        )
 
 
 def as_samples(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -192,26 +358,6 @@ def as_samples(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
         return np.asarray(values, dtype=np.float64).astype("<f4")
 
 
-def _no_buckets() -> tuple[npt.NDArray[Any], npt.NDArray[Any], bool]:
-    return _empty("<i4"), _empty("<i8"), False
-
-
-def _buckets(
-    logs: npt.NDArray[np.float64], gamma: float
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], bool]:
-    index = np.ceil(logs / math.log(gamma)).astype(np.int64)
-    return _limited(index, np.ones(len(index), dtype=np.int64))
-
-
-def _limited(
-    index: npt.NDArray[Any], count: npt.NDArray[Any]
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], bool]:
-    """Sum counts of equal buckets and collapse the lowest ones past the cap."""
-    distinct, inverse = np.unique(index, return_inverse=True)
-    counts = np.zeros(len(distinct), dtype="<i8")
-    np.add.at(counts, inverse, count)
-    excess = len(distinct) - MAX_BUCKETS
-    if excess > 0:
-        counts[excess] += counts[:excess].sum()
-        distinct, counts = distinct[excess:], counts[excess:]
-    return distinct.astype("<i4"), counts, excess > 0
+def _exp(powers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    found: npt.NDArray[np.float64] = np.exp(np.minimum(powers, 700.0))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,14 @@ import numpy.typing as npt
 from proton_bench.errors import ProfileFormatError
 from proton_bench.profile.distribution import SKETCH_GAMMA, Distribution
 
-__all__ = ["DistributionTable"]
+__all__ = ["DistributionTable", "check_buckets"]
 
-_SCALARS = ("n", "zero_count", "total", "minimum", "maximum", "sum_ln", "sum_ln2", "collapsed")
+_SCALARS = (
+    *("n", "zero_count", "total", "minimum", "maximum", "sum_ln", "sum_ln2"),
+    *("collapses", "open_below"),
+)
+# Wider buckets than from one value to a million times as much say nothing.
+_LARGEST_RATIO_LN = math.log(1e6)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,8 +44,10 @@ class DistributionTable:
     bucket_offsets: npt.NDArray[np.int32]
     bucket_index: npt.NDArray[np.int32]
     bucket_count: npt.NDArray[np.int64]
-    collapsed: npt.NDArray[np.uint8]
+    collapses: npt.NDArray[np.uint8]
+    open_below: npt.NDArray[np.uint8]
     gamma: float = SKETCH_GAMMA
+    value_error: float = 0.0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -74,6 +82,7 @@ class DistributionTable:
             bucket_index=self.bucket_index[of_bucket],
             bucket_count=self.bucket_count[of_bucket],
             gamma=self.gamma,
+            value_error=self.value_error,
             **scalars,
         )
 
@@ -91,8 +100,10 @@ class DistributionTable:
             samples=self.samples[samples],
             bucket_index=self.bucket_index[buckets],
             bucket_count=self.bucket_count[buckets],
-            collapsed=bool(self.collapsed[position]),
+            collapses=int(self.collapses[position]),
+            open_below=bool(self.open_below[position]),
             gamma=self.gamma,
+            value_error=self.value_error,
         )
 
     def self_check(self, rows: int) -> None:
@@ -110,14 +121,19 @@ class DistributionTable:
             raise ProfileFormatError("the buckets of the distributions differ in length")
         if bool((self.n < 0).any() | (self.zero_count < 0).any() | (self.bucket_count < 0).any()):
             raise ProfileFormatError("a distribution counts fewer than zero samples")
-        if not 1.0 < self.gamma < 1e6:
-            raise ProfileFormatError(f"distributions have the bucket ratio {self.gamma}")
+        falls = self.bucket_index[1:] <= self.bucket_index[:-1]
+        first = self.bucket_offsets[1:-1]
+        falls[first[(first > 0) & (first <= len(falls))] - 1] = False
+        if bool(falls.any()):
+            raise ProfileFormatError("the buckets of the distributions do not rise")
+        check_buckets(self.gamma, int(self.collapses.max(initial=0)), self.value_error)
 
     @classmethod
     def from_mapping(cls, entries: Mapping[int, Distribution]) -> DistributionTable:
-        """Build the table from distributions by row; all must have the same bucket ratio."""
-        ordered = [entries[row] for row in sorted(entries)]
-        with_sketch = [entry.gamma for entry in ordered if entry.has_sketch]
+        """Build the table from distributions by row; finer buckets are merged to the widest."""
+        known = [entries[row] for row in sorted(entries)]
+        gamma = max((entry.gamma for entry in known if entry.has_sketch), default=SKETCH_GAMMA)
+        ordered = [entry.with_gamma(gamma) for entry in known]
         return cls(
             rows=np.array(sorted(entries), dtype="<i4"),
             n=_column(ordered, "n", "<i8"),
@@ -132,9 +148,29 @@ class DistributionTable:
             bucket_offsets=_offsets([len(entry.bucket_index) for entry in ordered]),
             bucket_index=_joined([entry.bucket_index for entry in ordered], "<i4"),
             bucket_count=_joined([entry.bucket_count for entry in ordered], "<i8"),
-            collapsed=_column(ordered, "collapsed", "|u1"),
-            gamma=with_sketch[0] if with_sketch else SKETCH_GAMMA,
+            collapses=_column(ordered, "collapses", "|u1"),
+            open_below=_column(ordered, "open_below", "|u1"),
+            gamma=gamma,
+            value_error=max((entry.value_error for entry in ordered), default=0.0),
         )
+
+
+def check_buckets(gamma: float, collapses: int, value_error: float) -> None:
+    """Raise ProfileFormatError where buckets could not hold anything.
+
+    Args:
+        gamma: Ratio of bounds before any merging.
+        collapses: How often buckets were merged in pairs.
+        value_error: How far values may be off, relative to them.
+    """
+    if not 1.0 < gamma < 1e6 or not 0 <= collapses <= 32:
+        raise ProfileFormatError(
+            f"distributions have the bucket ratio {gamma}, squared {collapses} times"
+        )
+    if math.ldexp(math.log(gamma), collapses) > _LARGEST_RATIO_LN:
+        raise ProfileFormatError("the buckets of the distributions are too wide to say anything")
+    if not 0.0 <= value_error < 1.0:
+        raise ProfileFormatError(f"distributions have values that are {value_error} off")
 
 
 def _check_offsets(offsets: npt.NDArray[np.int32], entries: int, total: int) -> None:

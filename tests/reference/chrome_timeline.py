@@ -17,6 +17,10 @@ Path_ = tuple[str, ...]
 Sums = dict[Path_, tuple[int, int]]
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+# A tree measures time on the host by the processor's counter, at a rate that was found when the
+# session started; a timeline shows it by the clock of the host. The two are never apart by more than
+# this part of a time: a greater one is no drift (aggregate/tick_anchors.cpp).
+_RATE_SHARE = 1000
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,17 @@ class ChromeTimeline:
             else:
                 ends.append((mark["id"], slice_))
         return [(starts[number], end) for number, end in ends]
+
+
+def same_host_time(shown_ns: int, measured_ns: int, count: int) -> bool:
+    """Whether a timeline's slices last as long as a tree says.
+
+    Args:
+        shown_ns: Of all slices together, in a timeline.
+        measured_ns: The same in a tree.
+        count: How many slices; begin and end of each are cut to nanoseconds.
+    """
+    return abs(shown_ns - measured_ns) <= count + measured_ns // _RATE_SHARE
 
 
 def work_of(profile: Profile) -> Sums:

@@ -47,12 +47,13 @@ def golden_profile() -> Profile:
         )
         builder.set_distribution(row, "time (ns)", Distribution.from_samples([value / 2] * 2))
     op = builder.add(test, "aten::add", FrameKind.OP, device=Device("CPU", 0))
-    builder.set(op, "time (ns)", 2**53 + 1)
-    builder.set(op, "count", 1)
+    samples = [1000.0 + 7 * i for i in range(70)]
+    builder.set(op, "time (ns)", round(sum(samples)))
+    builder.set(op, "count", len(samples))
+    builder.set(op, "bytes", 2**53 + 1)  # no float64 holds it
     builder.set(op, "experts", [1, 2, 3])
     builder.set(op, "weights", [0.5, 0.25])
     builder.set(op, "layout", "nhwc")
-    samples = [1000.0 + 7 * i for i in range(70)]
     builder.set_distribution(op, "time (ns)", Distribution.from_samples(samples))
     builder.add(0, "/srv/model.py:12@forward", FrameKind.PYTHON)
     built = builder.build(

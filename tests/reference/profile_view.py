@@ -104,7 +104,8 @@ def distribution_view(entry: Distribution) -> dict[str, Any]:
         "logs": (entry.sum_ln, entry.sum_ln2),
         "samples": entry.samples.tolist(),
         "buckets": (entry.bucket_index.tolist(), entry.bucket_count.tolist()),
-        "collapsed": entry.collapsed,
+        "collapses": entry.collapses,
+        "open_below": entry.open_below,
         "gamma": entry.gamma,
     }
 

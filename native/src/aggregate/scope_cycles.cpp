@@ -14,6 +14,9 @@ constexpr const char *kNormalized = "normalized_cycles";
 constexpr const char *kInstances = "instances";
 // As coarse as the bins, so that a sketch holds all that 43 bits of clock can be.
 constexpr double kCycleGamma = 1.03;
+// Of the value of a bin: from 16 cycles on its bounds are as 16 to 17, and the value between them
+// that is nearest to both is 1/33 away from either.
+constexpr double kBinError = 1.0 / 33;
 
 class Scopes {
 public:
@@ -72,10 +75,11 @@ CountedSamples counted(const ScopeTotals &totals, std::vector<CountedSamples::Bi
       continue;
     auto low = static_cast<double>(cycle_bucket_floor(bucket));
     auto high = static_cast<double>(cycle_bucket_floor(bucket + 1) - 1);
-    double middle = std::clamp((low + high) / 2, std::min(min, max), max);
+    double middle = low + high > 0 ? 2 * low * high / (low + high) : 0;
+    middle = std::clamp(middle, std::min(min, max), max);
     bins.push_back({middle, totals.buckets[bucket]});
   }
-  return {totals.count, static_cast<double>(totals.cycles), min, max, bins, kCycleGamma};
+  return {totals.count, static_cast<double>(totals.cycles), min, max, bins, kBinError, kCycleGamma};
 }
 
 void Scopes::add(uint32_t scope, const ScopeTotals &totals) {

@@ -192,7 +192,9 @@ Distribution &MetricColumns::distribution(size_t position, NodeIndex node) {
 template <typename Samples>
 void MetricColumns::add_to(Distribution &distribution, const Samples &samples) {
   bool was_cold = distribution.moments_only;
-  distribution_bytes_ += distribution.add(samples, distribution_bytes_ < kDistributionBudgetBytes);
+  // Unsigned: where a distribution shrinks, the sum wraps to what is right.
+  distribution_bytes_ += static_cast<size_t>(
+      distribution.add(samples, distribution_bytes_ < kDistributionBudgetBytes));
   if (!was_cold && distribution.moments_only)
     ++cold_;
 }

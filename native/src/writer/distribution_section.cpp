@@ -20,20 +20,19 @@ struct Arrays {
   std::vector<int32_t> bucket_offsets{0};
   std::vector<int32_t> bucket_index;
   std::vector<int64_t> bucket_count;
-  std::vector<uint8_t> collapsed;
+  std::vector<uint8_t> collapses;
   double gamma = kSketchGamma; ///< the sketches of one metric have one
+  double value_error = 0;      ///< the largest
 
   void add(int32_t row, const Distribution &distribution);
   void add_sketch(const Sketch &sketch);
 };
 
 void Arrays::add_sketch(const Sketch &sketch) {
-  gamma = sketch.gamma;
-  for (size_t bucket = 0; bucket < sketch.counts.size(); ++bucket) {
-    if (sketch.counts[bucket] != 0) {
-      bucket_index.push_back(sketch.first_index + static_cast<int32_t>(bucket));
-      bucket_count.push_back(sketch.counts[bucket]);
-    }
+  gamma = sketch.gamma();
+  for (const Sketch::Bucket &bucket : sketch.buckets()) {
+    bucket_index.push_back(bucket.index);
+    bucket_count.push_back(static_cast<int64_t>(bucket.count));
   }
 }
 
@@ -46,14 +45,13 @@ void Arrays::add(int32_t row, const Distribution &distribution) {
   max.push_back(distribution.max);
   sum_ln.push_back(distribution.sum_ln);
   sum_ln2.push_back(distribution.sum_ln2);
-  // A sketch covers every sample, so the raw ones would say the same twice.
   if (distribution.sketch)
     add_sketch(*distribution.sketch);
-  else
-    samples.insert(samples.end(), distribution.samples.begin(), distribution.samples.end());
+  samples.insert(samples.end(), distribution.samples.begin(), distribution.samples.end());
   sample_offsets.push_back(static_cast<int32_t>(samples.size()));
   bucket_offsets.push_back(static_cast<int32_t>(bucket_index.size()));
-  collapsed.push_back(distribution.sketch && distribution.sketch->collapsed ? 1 : 0);
+  collapses.push_back(distribution.sketch ? distribution.sketch->collapses() : 0);
+  value_error = std::max(value_error, distribution.value_error);
 }
 
 Arrays collect(const MetricColumn &column, const std::vector<int32_t> &row_of) {
@@ -83,9 +81,9 @@ void pack(MsgpackBytes &out, const std::string &metric, const Arrays &arrays) {
       {"bucket_offsets", bytes_of(arrays.bucket_offsets)},
       {"bucket_index", bytes_of(arrays.bucket_index)},
       {"bucket_count", bytes_of(arrays.bucket_count)},
-      {"collapsed", bytes_of(arrays.collapsed)},
+      {"collapses", bytes_of(arrays.collapses)},
   };
-  out.map(std::size(entries) + 2);
+  out.map(std::size(entries) + 3);
   out.text("metric");
   out.text(valid_utf8(metric));
   for (const auto &[key, bytes] : entries) {
@@ -94,6 +92,8 @@ void pack(MsgpackBytes &out, const std::string &metric, const Arrays &arrays) {
   }
   out.text("gamma");
   out.real(arrays.gamma);
+  out.text("value_error");
+  out.real(arrays.value_error);
 }
 
 } // namespace

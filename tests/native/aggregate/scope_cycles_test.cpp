@@ -126,8 +126,8 @@ TEST(the_distribution_has_exact_moments_and_near_quantiles) {
   CHECK_EQ(found.max, 999.0);
   CHECK(found.sketch != nullptr);
   uint64_t in_sketch = 0;
-  for (uint32_t count : found.sketch->counts)
-    in_sketch += count;
+  for (const Sketch::Bucket &bucket : found.sketch->buckets())
+    in_sketch += bucket.count;
   CHECK_EQ(in_sketch, 999);
 }
 

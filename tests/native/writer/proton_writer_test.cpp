@@ -162,7 +162,8 @@ TEST(distributions_hold_samples_until_a_sketch_covers_them) {
   for (int64_t count : plain<int64_t>(wall["bucket_count"]))
     counted += count;
   CHECK_EQ(counted, 100);
-  CHECK_EQ(wall["collapsed"].text, std::string(2, '\0'));
+  CHECK_EQ(wall["collapses"].text, std::string(2, '\0'));
+  CHECK_EQ(wall["value_error"].real, 0.0);
   CHECK_EQ(wall["gamma"].real, kSketchGamma);
 }
 

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from fakes.earlier import open_below
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from proton_bench.gate.location import (
+    grouped_quantile,
     locate,
-    mid_quantile,
     spread_of,
     tick_variance,
     trimmed_mean,
@@ -21,26 +22,45 @@ from proton_bench.profile import Distribution
 VALUES = st.lists(st.integers(1, 40).map(float), min_size=1, max_size=60)
 
 
-def test_without_ties_the_mid_median_is_the_median() -> None:
+def test_without_ties_the_grouped_median_is_the_median() -> None:
     generator = np.random.default_rng(1)
     for size in (1, 2, 5, 8, 101):
         values = generator.normal(size=size)
-        assert mid_quantile(Sample.of_values(values), 0.5) == pytest.approx(np.median(values))
+        assert grouped_quantile(Sample.of_values(values), 0.5) == pytest.approx(np.median(values))
 
 
-def test_between_ticks_the_mid_median_is_interpolated() -> None:
-    # Shares 1/2, 1/4, 1/4 have mid-distribution 1/4, 5/8, 7/8: 1/2 is two thirds of the way.
-    sample = Sample.of_values([32.0, 32.0, 64.0, 96.0])
+def test_between_ticks_the_grouped_median_is_interpolated() -> None:
+    # Two of five lie in [16, 48), two in [48, 80): the middle one is a quarter of the way in there.
+    sample = Sample.of_values([32.0, 32.0, 64.0, 64.0, 96.0])
 
-    assert mid_quantile(sample, 0.5) == pytest.approx(32.0 + 32.0 * 2.0 / 3.0)
+    assert grouped_quantile(sample, 0.5, 32.0) == pytest.approx(48.0 + 32.0 / 4.0)
+
+
+@pytest.mark.parametrize("launches", [[20_000.0] * 99, [20_000.0, 20_032.0] * 50])
+def test_one_launch_far_away_does_not_move_a_median(launches: list[float]) -> None:
+    for sample in (
+        Sample.of_values([*launches, 2e8]),
+        Sample.of(Distribution.from_samples([*launches, 2e8])),
+    ):
+        assert sample is not None
+        for short in (False, True):
+            found = locate(sample, "median", tick=32.0, short=short)
+            assert found.value == pytest.approx(np.median(launches), rel=0.002)
+
+
+@pytest.mark.parametrize("count", [3, 4, 7, 9, 10])
+def test_one_slow_launch_of_few_does_not_move_a_short_median(count: int) -> None:
+    sample = Sample.of_values([*[1000.0] * (count - 1), 1e7])
+
+    assert locate(sample, "median", tick=1.0, short=True).value == 1000.0
 
 
 @given(VALUES)
-def test_the_mid_median_of_mirrored_values_is_mirrored(values: list[float]) -> None:
+def test_the_grouped_median_of_mirrored_values_is_mirrored(values: list[float]) -> None:
     mirrored = Sample.of_values([-value for value in values])
 
-    assert mid_quantile(mirrored, 0.5) == pytest.approx(
-        -mid_quantile(Sample.of_values(values), 0.5)
+    assert grouped_quantile(mirrored, 0.5) == pytest.approx(
+        -grouped_quantile(Sample.of_values(values), 0.5)
     )
 
 
@@ -48,7 +68,9 @@ def test_the_mid_median_of_mirrored_values_is_mirrored(values: list[float]) -> N
 def test_more_time_never_lowers_a_location(values: list[float], q: float) -> None:
     longer = [value + 1.0 for value in values]
 
-    assert mid_quantile(Sample.of_values(longer), q) >= mid_quantile(Sample.of_values(values), q)
+    assert grouped_quantile(Sample.of_values(longer), q) >= grouped_quantile(
+        Sample.of_values(values), q
+    )
     assert trimmed_mean(Sample.of_values(longer)) >= trimmed_mean(Sample.of_values(values))
 
 
@@ -62,8 +84,10 @@ def test_the_trimmed_mean_is_that_of_scipy(size: int) -> None:
 
 
 def test_the_trimmed_mean_cuts_parts_of_a_value() -> None:
-    # Half of a launch is cut off at either end: (0.5 * 0 + 3 * 1 + 0.5 * 9) / 4.
-    assert trimmed_mean(Sample.of_values([0, 1, 1, 1, 9]), 0.1) == pytest.approx(7.5 / 4)
+    # One launch and a half are cut off at either end of fifteen: (1.5 * 0 + 9 * 1 + 1.5 * 9) / 12.
+    values = [0.0] * 3 + [1.0] * 9 + [9.0] * 3
+
+    assert trimmed_mean(Sample.of_values(values), 0.1) == pytest.approx(22.5 / 12)
 
 
 def test_a_trimmed_mean_sees_what_lies_between_ticks_and_a_median_jumps() -> None:
@@ -84,7 +108,8 @@ def test_spreads_are_those_of_numpy_and_scipy() -> None:
 
     assert spread_of(sample, "stddev") == pytest.approx(np.std(values, ddof=1))
     assert spread_of(sample, "mad") == pytest.approx(stats.median_abs_deviation(values))
-    assert spread_of(sample, "iqr") == pytest.approx(stats.iqr(values, interpolation="hazen"))
+    quarters = np.quantile(values, [0.25, 0.75], method="averaged_inverted_cdf")
+    assert spread_of(sample, "iqr") == pytest.approx(quarters[1] - quarters[0])
     assert math.isnan(spread_of(Sample.of_values([1.0]), "stddev"))
 
 
@@ -118,8 +143,37 @@ def test_a_sketch_has_the_median_of_its_samples_within_its_accuracy() -> None:
 
     assert sample is not None
     assert sample.size == 5000
-    assert mid_quantile(sample, 0.5) == pytest.approx(np.median(values), rel=0.001)
-    assert sample.relative_tick == pytest.approx(0.002, rel=0.01)
+    assert grouped_quantile(sample, 0.5) == pytest.approx(np.median(values), rel=0.001)
+    assert locate(sample, "median", tick=0.0, short=False).error == pytest.approx(0.002, rel=0.01)
+    assert locate(sample, "mean", tick=0.0, short=False).value == pytest.approx(values.mean())
+    assert locate(sample, "min", tick=0.0, short=False).value == values.min()
+    assert locate(sample, "max", tick=0.0, short=False).value == values.max()
+
+
+@pytest.mark.parametrize("name", ["median", "p25", "p90", "stddev", "iqr", "mad"])
+@pytest.mark.parametrize("short", [False, True])
+def test_a_statistic_of_a_sketch_is_as_far_off_as_it_says_at_most(name: str, short: bool) -> None:
+    values = np.exp(np.random.default_rng(4).normal(9.0, 2.0, 20_000))
+    sketch = Distribution.from_samples(values).with_gamma(1.05)
+
+    sample = Sample.of(sketch)
+
+    assert sample is not None
+    found = locate(sample, name, tick=0.0, short=short)
+    exact = locate(Sample.of_values(values), name, tick=0.0, short=short)
+    assert exact.error == 0.0
+    assert 0.01 < found.error < 1.0
+    assert found.value == pytest.approx(exact.value, rel=found.error)
+
+
+def test_what_lies_in_a_bucket_that_is_open_below_has_no_known_error() -> None:
+    sample = Sample.of(open_below(np.exp(np.linspace(9.0, 10.0, 1000)), 300))
+
+    assert sample is not None
+    assert math.isinf(locate(sample, "p10", tick=0, short=False).error)
+    assert math.isinf(locate(sample, "stddev", tick=0, short=False).error)
+    assert locate(sample, "p90", tick=0, short=False).error < 0.003
+    assert locate(sample, "mean", tick=0, short=False).error == 0.0
 
 
 def test_a_sample_of_nothing_or_of_moments_alone() -> None:
@@ -127,5 +181,5 @@ def test_a_sample_of_nothing_or_of_moments_alone() -> None:
 
     assert Sample.of(merged) is None
     assert Sample.of(Distribution.from_samples([])) is None
-    assert math.isnan(mid_quantile(Sample.of_values([]), 0.5))
+    assert math.isnan(grouped_quantile(Sample.of_values([]), 0.5))
     assert math.isnan(trimmed_mean(Sample.of_values([math.nan])))

@@ -54,6 +54,11 @@ def test_empty_table_fits_any_profile() -> None:
         ("bucket_count", np.array([], "<i8")),
         ("gamma", float("nan")),
         ("gamma", 1.0),
+        ("value_error", 1.0),
+        ("value_error", float("nan")),
+        ("collapses", np.array([40, 0, 0], "|u1")),
+        ("collapses", np.array([0], "|u1")),
+        ("bucket_index", np.full(len(ENTRIES[2].bucket_index), 7, "<i4")),
     ],
 )
 def test_self_check_refuses_what_does_not_fit(field: str, value: Any) -> None:
@@ -61,3 +66,15 @@ def test_self_check_refuses_what_does_not_fit(field: str, value: Any) -> None:
 
     with pytest.raises(ProfileFormatError):
         broken.self_check(10)
+
+
+def test_buckets_of_different_width_become_those_of_the_widest() -> None:
+    coarse = Distribution.from_samples(range(1, 100)).with_gamma(1.06)
+
+    table = DistributionTable.from_mapping({1: coarse, 2: ENTRIES[2], 3: ENTRIES[7]})
+
+    assert table.gamma == 1.06
+    for row, middle in ((1, 50), (2, 50), (3, 1.5)):
+        found = table.get(row)
+        assert found is not None
+        assert found.quantile(0.5) == pytest.approx(middle, rel=found.relative_error)

@@ -1,0 +1,44 @@
+"""Whether the numbers of profiles can be true, for ``proton doctor FILE``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
+from proton_bench.formats import read_profile
+from proton_bench.profile import Profile
+from proton_bench.profile.invariants import Violation, violations
+
+__all__ = ["examine_files"]
+
+_MOST = 20
+
+
+def examine_files(files: Sequence[str]) -> Diagnosis:
+    """Return a section for each profile.
+
+    Raises:
+        UsageError: A file cannot be opened.
+        ProfileFormatError: A file is no profile.
+    """
+    return Diagnosis(tuple(Section(file, tuple(_findings(read_profile(file)))) for file in files))
+
+
+def _findings(profile: Profile) -> Iterator[Finding]:
+    found = violations(profile)
+    samples = sum(len(table) for table in profile.distributions.values())
+    if not found:
+        yield Finding(
+            "numbers",
+            Status.OK,
+            f"{len(profile)} rows and {samples} distributions contradict each other nowhere",
+        )
+    for each in found[:_MOST]:
+        yield Finding(f"row {each.row}", Status.PROBLEM, _sentence(profile, each))
+    if len(found) > _MOST:
+        yield Finding("more", Status.PROBLEM, f"{len(found) - _MOST} more are not shown")
+
+
+def _sentence(profile: Profile, found: Violation) -> str:
+    path = " > ".join(profile.path(found.row)) or "the root"
+    return f"{found.metric}: {found.rule} does not hold: {found.numbers}; {path}"

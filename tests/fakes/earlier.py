@@ -1,0 +1,16 @@
+"""Distributions as earlier versions wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from proton_bench.profile import Distribution
+
+
+def open_below(values: Iterable[float], kept: int) -> Distribution:
+    """Return the samples with all but the highest buckets merged into the lowest one kept."""
+    whole = Distribution.from_samples(values)
+    index, count = whole.bucket_index[-kept:], whole.bucket_count[-kept:].copy()
+    count[0] += whole.bucket_count[:-kept].sum()
+    return replace(whole, bucket_index=index, bucket_count=count, open_below=True)
