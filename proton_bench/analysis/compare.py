@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.benchmark_calls import BenchmarkCalls, with_equal_calls
 from proton_bench.analysis.breakdown import By, break_down
 from proton_bench.analysis.derive import derive
 from proton_bench.analysis.measure import Measure, find_measure
@@ -100,6 +101,8 @@ class Comparison:
         base_runs: Inclusive values, one line per base run.
         new_runs: The same of the new runs.
         interval: Bounds of the inclusive change; None with one run on each side.
+        scaled: Benchmarks that runs called differently often; values of what ran in them are for
+            the calls that each says.
     """
 
     measure: Measure
@@ -112,13 +115,14 @@ class Comparison:
     base_runs: Values
     new_runs: Values
     interval: Interval | None
+    scaled: tuple[BenchmarkCalls, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tree)
 
 
 def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) -> Comparison:
-    """Compare new runs with base runs.
+    """Compare new runs with base runs, benchmarks for equally many calls.
 
     Raises:
         MetricError: A run lacks the metric, or it is no number.
@@ -126,11 +130,14 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
     """
     if not (base and new):
         raise UsageError("a comparison needs a run on each side")
-    runs = [replace(run, profile=_prepared(run.profile, options)) for run in (*base, *new)]
+    prepared = [_prepared(run.profile, options) for run in (*base, *new)]
+    profiles, scaled = with_equal_calls(prepared[: len(base)], prepared[len(base) :])
+    runs = [
+        replace(run, profile=profile) for run, profile in zip((*base, *new), profiles, strict=True)
+    ]
     if not options.ignore_devices:
         check_devices(runs)
     measure = find_measure(runs, _metric(runs, options))
-    profiles = [run.profile for run in runs]
     identity = Identity(options.raw_names, options.ignore_devices)
     first_new = len(base)
     tree = pair(
@@ -142,7 +149,8 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
         follow=options.by in (By.PATH, By.KERNEL, By.LINE),
     )
     sides = _Sides(tuple(base), tuple(new), profiles, tree, measure)
-    return _added(sides, options.by) if measure.is_additive else _rated(sides, options.by)
+    found = _added(sides, options.by) if measure.is_additive else _rated(sides, options.by)
+    return replace(found, scaled=scaled)
 
 
 def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
