@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.table import printable
 from proton_bench.report.bars import bar_text
-from proton_bench.report.units import count_text, duration_text
+from proton_bench.report.units import Unit, count_text
 
 __all__ = ["histograms"]
 
@@ -29,24 +29,26 @@ def histograms(records: Iterable[BenchmarkRecord], *, ascii_only: bool = False) 
     lines: list[str] = []
     for record in records:
         times = sorted(record.gated_ns)
-        lines.append(f"{printable(record.id)}: {count_text(len(times), 'round')}")
-        lines += _drawn(times, ascii_only=ascii_only)
+        unit = Unit.of_times(times)
+        lines.append(f"{printable(record.id)}: {count_text(len(times), 'round')} ({unit.name})")
+        lines += _drawn(times, unit, ascii_only=ascii_only)
     return lines
 
 
-def _drawn(times: Sequence[float], *, ascii_only: bool) -> list[str]:
+def _drawn(times: Sequence[float], unit: Unit, *, ascii_only: bool) -> list[str]:
     near = [each for each in times if each <= _edge(times)]
     edges = _edges(near)
     counts = [0] * (len(edges) - 1)
     for each in near:
         place = sum(each >= edge for edge in edges[1:-1])
         counts[place] += 1
+    texts = unit.texts(edges)
     rows = [
-        (f"{duration_text(low)} .. {duration_text(high)}", count)
-        for low, high, count in zip(edges, edges[1:], counts, strict=False)
+        (f"{low} .. {high}", count)
+        for low, high, count in zip(texts, texts[1:], counts, strict=False)
     ]
     if len(near) < len(times):
-        rows.append((f"up to {duration_text(times[-1])}", len(times) - len(near)))
+        rows.append((f"up to {unit.texts(times[-1:])[0]}", len(times) - len(near)))
     width = max(len(text) for text, _ in rows)
     most = max(count for _, count in rows)
     return [

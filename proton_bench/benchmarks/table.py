@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.settings import UNITS, Settings
+from proton_bench.report.units import Unit
 
 __all__ = ["printable", "tables"]
 
@@ -52,19 +53,19 @@ def _table(records: Sequence[BenchmarkRecord], settings: Settings) -> list[str]:
     if unit == "auto":
         shortest = min(min(record.gated_ns) for record in records)
         unit = max((each for each in UNITS if UNITS[each] <= shortest), key=UNITS.get, default="ns")  # type: ignore[arg-type]
-    rows = [[_cell(record, name, UNITS[unit]) for name in settings.columns] for record in records]
+    rows = [[_cell(record, name, unit) for name in settings.columns] for record in records]
     titles = [name if name in _COUNTS else f"{name} ({unit})" for name in settings.columns]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     named = [[*row, printable(record.id)] for row, record in zip(rows, records, strict=True)]
     return [_line(cells, widths) for cells in [[*titles, "benchmark"], *named]]
 
 
-def _cell(record: BenchmarkRecord, name: str, scale: float) -> str:
+def _cell(record: BenchmarkRecord, name: str, unit: str) -> str:
     count = _COUNTS.get(name)
     if count is not None:
         return count(record)
-    value = record.statistics()[name] / scale
-    return f"{value:.4g}" if value < 1000.0 else f"{value:.0f}"
+    # The unit is in the heading.
+    return Unit(UNITS[unit]).text(record.statistics()[name])
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

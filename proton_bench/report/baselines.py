@@ -15,7 +15,7 @@ from proton_bench.gate.fingerprint import Tier
 from proton_bench.profile.frame import escape_surrogates
 from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
-from proton_bench.report.units import bytes_text, count_text
+from proton_bench.report.units import Unit, count_text
 
 __all__ = ["BaselineListing", "ListedEntry", "baselines_document"]
 
@@ -86,8 +86,9 @@ def _device(entry: Entry) -> list[str]:
 def _details(entry: Entry) -> Iterator[Segment]:
     for tier, fact, value in entry.key.facts:
         yield Segment(f"    {str(tier).ljust(4)}  {visible(fact)}: {visible(value)}\n", DIM)
+    unit = Unit.of_sizes(run.size for run in entry.runs)
     for run in entry.runs:
-        size = bytes_text(run.size)
+        size = unit.text(run.size)
         yield Segment(f"    {visible(run.file)}  {size}, was {visible(run.source)}\n", DIM)
 
 

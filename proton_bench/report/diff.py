@@ -17,6 +17,7 @@ from proton_bench.errors import MetricError
 from proton_bench.report.columns import LEAST_NAME, Column, cut, fitting
 from proton_bench.report.diff_rows import columns, footer, meanings, names, notes
 from proton_bench.report.diff_summary import (
+    calls_line,
     cost_lines,
     cost_warning,
     headline,
@@ -61,7 +62,7 @@ class DiffReport:
         every = columns(self.comparison, self.ranking)
         shown = every if edge is None else fitting(every, edge)
         for column in shown:
-            yield Segment(f"{column.title.rjust(column.width)}  ", HEADING)
+            yield Segment(f"{column.heading.rjust(column.width)}  ", HEADING)
         yield Segment("name\n", HEADING)
         yield from self._rows(shown, edge)
         yield from self._legend(shown, hidden=len(every) - len(shown))
@@ -72,6 +73,9 @@ class DiffReport:
             yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
         for word, text in cost_lines(self.comparison):
             yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
+        scaled = calls_line(self.comparison)
+        if scaled is not None:
+            yield from prose(console, scaled, None, edge=edge)
         warning = cost_warning(self.comparison)
         if warning is not None:
             yield Segment(f"{warning}\n", WARNING)

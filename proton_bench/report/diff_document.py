@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from proton_bench.analysis.compare import Changes, Comparison
@@ -26,7 +27,9 @@ def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
 
     ``rows`` stand below the row above them, the largest change of siblings first; ``parent`` is a
     position in ``rows``, None for the total. ``inclusive`` values hold those of all rows below,
-    ``own`` ones add up to the total. Values are in ``unit``, None where a side has none.
+    ``own`` ones add up to the total. Values are in ``unit``, None where a side has none. Where
+    ``at_base_calls`` is true, ``benchmarks_scaled`` says of which benchmarks values are for
+    ``calls`` calls, whatever each run of ``base`` and ``new`` made.
 
     Args:
         comparison: What to print.
@@ -48,6 +51,8 @@ def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "base": _side(comparison.base, comparison.base_runs[:, 0].tolist(), scale),
         "new": _side(comparison.new, comparison.new_runs[:, 0].tolist(), scale),
         "cost_warning": cost_warning(comparison),
+        "at_base_calls": bool(comparison.scaled),
+        "benchmarks_scaled": [asdict(each) for each in comparison.scaled],
         "causes": [_cause(comparison, each) for each in explanation.causes] if explanation else [],
         "rows": [_row(comparison, row, positions) for row in ranking.rows],
         "rows_below_threshold": ranking.small,

@@ -6,6 +6,7 @@ from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.ranking import Ranking
 from proton_bench.report.diff_rows import columns, footer, meanings, names, notes
 from proton_bench.report.diff_summary import (
+    calls_line,
     cost_lines,
     cost_warning,
     headline,
@@ -32,11 +33,13 @@ def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat)
     lines = [f"**{escaped(headline(comparison))}**", ""]
     lines += [f"- {word}: {escaped(text)}" for word, text in side_lines(comparison)]
     lines += [f"- {word}: {escaped(text)}" for word, text in cost_lines(comparison)]
+    scaled = calls_line(comparison)
+    lines += [f"- {escaped(scaled)}"] if scaled is not None else []
     warning = cost_warning(comparison)
     if warning is not None:
         lines.append(f"- {escaped(warning)}")
     lines += [f"- {escaped(loss)}" for loss in loss_lines(comparison)]
-    titles = [escaped(column.title) for column in shown]
+    titles = [escaped(column.heading) for column in shown]
     lines += ["", f"| {' | '.join([*titles, 'name', 'notes'])} |"]
     lines.append(f"|{' --: |' * len(titles)} :-- | :-- |")
     labels = names(comparison, ranking, frames)

@@ -15,10 +15,13 @@ from proton_bench.analysis.source_lines import parse_line
 from proton_bench.profile import FrameKind, Variant
 from proton_bench.report.columns import Column
 from proton_bench.report.names import FrameFormat, format_name, visible
-from proton_bench.report.quantity import Quantity, percent_text
-from proton_bench.report.units import count_text, number_texts
+from proton_bench.report.quantity import measured_unit, percent_text
+from proton_bench.report.units import Unit, count_text
 
-__all__ = ["columns", "footer", "meanings", "names", "notes"]
+__all__ = ["SCALED", "columns", "footer", "meanings", "names", "notes"]
+
+# What the new values of benchmarks are where runs called them differently often.
+SCALED = "what ran in rounds of benchmarks is for as many calls as in the base"
 
 
 def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
@@ -26,44 +29,43 @@ def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
     rows = np.array(ranking.rows)
     values = comparison.inclusive
     base, new = _known(values.base, values.base_valid), _known(values.new, values.new_valid)
-    sizes = [abs(each) for each in (*base[rows], *new[rows]) if each is not None]
-    largest = max(sizes, default=0)
-    quantity = Quantity.of(comparison.measure, largest)
-    unit = f" ({quantity.unit})" if quantity.unit else ""
+    unit = measured_unit(comparison.measure, [*base[rows], *new[rows]])
     changes = _changes(comparison)[rows].tolist()
     found = [
-        Column(f"base{unit}", tuple(quantity.texts(base[rows])), 2),
-        Column("new", tuple(quantity.texts(new[rows])), 1),
-        Column("change", tuple(quantity.signed_texts(changes))),
+        Column("base", tuple(unit.texts(base[rows])), 2, unit.name),
+        Column("new", tuple(unit.texts(new[rows])), 1, unit.name),
+        Column("change", tuple(unit.texts(changes, signed=True)), 0, unit.name),
         Column("%", tuple(_growth(comparison, row) for row in ranking.rows), 1),
     ]
     if comparison.interval is not None:
         reach = (comparison.interval.high - comparison.interval.low) / 2.0
         known = _known(reach, np.isfinite(reach))
-        found.insert(3, Column("+-", tuple(quantity.texts(known[rows])), 3))
+        found.insert(3, Column("+-", tuple(unit.texts(known[rows])), 3, unit.name))
     if comparison.measure.is_additive and values.base[0] > 0:
         shares = values.change[rows] / float(values.base[0])
         found.append(Column("of total", tuple(percent_text(each) for each in shares.tolist()), 5))
-    return found + _parts(comparison, ranking, quantity)
+    return found + _parts(comparison, ranking, unit)
 
 
-def _parts(comparison: Comparison, ranking: Ranking, quantity: Quantity) -> list[Column]:
+def _parts(comparison: Comparison, ranking: Ranking, unit: Unit) -> list[Column]:
     values, rows = comparison.inclusive, np.array(ranking.rows)
     if values.split is None:
         return []
     launches = (values.new_count - values.base_count)[rows].tolist()
-    extra = number_texts([int(each) if each == int(each) else each for each in launches])
-    signed = [f"+{t}" if each > 0 else t for each, t in zip(launches, extra, strict=True)]
-    by_launches = quantity.signed_texts(values.split.launches[rows].tolist())
-    by_latency = quantity.signed_texts(values.split.latency[rows].tolist())
+    whole = [int(each) if each == int(each) else each for each in launches]
+    extra = Unit.of_numbers(whole).texts(whole, signed=True)
+
+    def part(title: str, amounts: npt.NDArray[Any], worth: int) -> Column:
+        texts = unit.texts(amounts[rows].tolist(), signed=True)
+        return Column(title, tuple(texts), worth, unit.name)
+
     found = [
-        Column("by launches", tuple(by_launches), 4),
-        Column("by latency", tuple(by_latency), 4),
-        Column("launches", tuple(signed), 6),
+        part("by launches", values.split.launches, 4),
+        part("by latency", values.split.latency, 4),
+        Column("launches", tuple(extra), 6),
     ]
     if values.split.rest.any():
-        rest = quantity.signed_texts(values.split.rest[rows].tolist())
-        found.insert(2, Column("unlaunched", tuple(rest), 6))
+        found.insert(2, part("unlaunched", values.split.rest, 6))
     return found
 
 
@@ -175,12 +177,14 @@ def footer(comparison: Comparison, ranking: Ranking) -> Iterator[str]:
 def _changed(comparison: Comparison, change: float) -> str:
     if comparison.own is None:
         return ""
-    quantity = Quantity.of(comparison.measure, change)
-    return f" and changed by {quantity.text(change, signed=True)} in all"
+    unit = measured_unit(comparison.measure, [change])
+    return f" and changed by {unit.text(change, signed=True)} in all"
 
 
 def meanings(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the columns that need a word, each with it."""
+    if comparison.scaled:
+        yield "new", SCALED
     if not comparison.measure.is_additive:
         yield "change", "new minus base; rates, averages and shares of rows do not add up"
         return

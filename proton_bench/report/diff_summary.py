@@ -11,15 +11,16 @@ import numpy.typing as npt
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.explanation import Cause, Explanation, Kind, explain
-from proton_bench.analysis.own_cost import costs_differ, own_cost
+from proton_bench.analysis.own_cost import OwnCost, costs_differ, own_cost
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.run import Run
-from proton_bench.report.header import cost_text, losses
+from proton_bench.report.header import losses
 from proton_bench.report.names import visible
-from proton_bench.report.quantity import Quantity, percent_text
-from proton_bench.report.units import count_text, duration_text
+from proton_bench.report.quantity import measured_unit, percent_text
+from proton_bench.report.units import Unit, count_text, duration_text
 
 __all__ = [
+    "calls_line",
     "certain_headline",
     "cost_lines",
     "cost_warning",
@@ -36,6 +37,7 @@ _MAX_OTHERS = 1000
 _SLOWER = 0.005
 # Percentages in sentences have no decimals from here on.
 _WHOLE = 10.0
+_AT_CALLS = " at the base's number of calls"
 
 
 def headline(comparison: Comparison) -> str:
@@ -47,9 +49,7 @@ def headline(comparison: Comparison) -> str:
     explanation = explain(comparison)
     if explanation is None:
         return _rate_headline(comparison)
-    return (
-        _total(comparison, explanation) + _interval(comparison) + _causes(comparison, explanation)
-    )
+    return _total(comparison, explanation) + _causes(comparison, explanation)
 
 
 def certain_headline(comparison: Comparison) -> str:
@@ -57,41 +57,43 @@ def certain_headline(comparison: Comparison) -> str:
     explanation, interval = explain(comparison), comparison.interval
     if explanation is None or interval is None or not interval.low[0] <= 0 <= interval.high[0]:
         return headline(comparison)
-    return _total(comparison, explanation) + _interval(comparison)
+    return _total(comparison, explanation)
 
 
 def _total(comparison: Comparison, explanation: Explanation) -> str:
+    """Return the change of the whole, and between which bounds it lies."""
+    change, bounds = explanation.new - explanation.base, _bounds(comparison)
+    unit = measured_unit(comparison.measure, [change, *bounds])
+    scaled = _AT_CALLS if comparison.scaled else ""
     if not explanation.causes:
-        return f"no change of {visible(comparison.measure.name)}"
-    change = explanation.new - explanation.base
-    amount = Quantity.of(comparison.measure, change).text(change, signed=True)
-    if explanation.base <= 0:
-        return amount
-    return f"{percent_text(change / explanation.base)} ({amount})"
+        text = f"no change of {visible(comparison.measure.name)}{scaled}"
+    else:
+        text = unit.text(change, signed=True)
+        if explanation.base > 0:
+            text = f"{percent_text(change / explanation.base)} ({text})"
+        text += scaled
+    if not bounds:
+        return text
+    doubt = ", which may be no change at all" if bounds[0] <= 0 <= bounds[1] else ""
+    ends = " to ".join(unit.text(each, signed=True) for each in bounds)
+    return f"{text}, 95 % interval {ends}{doubt}"
 
 
-def _interval(comparison: Comparison) -> str:
+def _bounds(comparison: Comparison) -> list[float]:
     interval = comparison.interval
-    if interval is None:
-        return ""
-    low, high = float(interval.low[0]), float(interval.high[0])
-    if not np.isfinite([low, high]).all():
-        return ""
-    quantity = Quantity.of(comparison.measure, max(abs(low), abs(high)))
-    bounds = " to ".join(quantity.text(each, signed=True) for each in (low, high))
-    doubt = ", which may be no change at all" if low <= 0 <= high else ""
-    return f", 95 % interval {bounds}{doubt}"
+    ends = [] if interval is None else [float(interval.low[0]), float(interval.high[0])]
+    return ends if np.isfinite(ends).all() else []
 
 
 def _causes(comparison: Comparison, explanation: Explanation) -> str:
     if not explanation.causes:
         return ""
     if explanation.cancels:
-        parts = []
-        for cause in explanation.causes:
-            amount = Quantity.of(comparison.measure, cause.change).text(cause.change, signed=True)
-            parts.append(f"{amount} {_cause(comparison, cause)}")
-        return ": " + "; ".join(parts)
+        unit = measured_unit(comparison.measure, [cause.change for cause in explanation.causes])
+        return ": " + "; ".join(
+            f"{unit.text(cause.change, signed=True)} {_cause(comparison, cause)}"
+            for cause in explanation.causes
+        )
     (cause,) = explanation.causes
     share = _rounded(cause.share)
     verb = "happened" if cause.kind is Kind.BELOW else "is"
@@ -164,7 +166,8 @@ def _is_launched(comparison: Comparison, cause: Cause) -> bool:
 
 
 def _rate_headline(comparison: Comparison) -> str:
-    values, name = comparison.inclusive, visible(comparison.measure.name)
+    values = comparison.inclusive
+    name = visible(comparison.measure.name) + (_AT_CALLS if comparison.scaled else "")
     both = values.base_valid & values.new_valid
     if both[0] and values.base[0] != values.new[0]:
         return f"{name} {_from_to(comparison, 0)}"
@@ -181,35 +184,50 @@ def _rate_headline(comparison: Comparison) -> str:
 
 def _from_to(comparison: Comparison, row: int) -> str:
     base, new = float(comparison.inclusive.base[row]), float(comparison.inclusive.new[row])
-    quantity = Quantity.of(comparison.measure, max(abs(base), abs(new)))
-    text = f"{quantity.text(base)} -> {quantity.text(new)}"
+    unit = measured_unit(comparison.measure, [base, new])
+    text = f"{unit.text(base)} -> {unit.text(new)}"
     return f"{text} ({percent_text(new / base - 1.0)})" if base > 0 else text
 
 
 def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield for each side its word and its runs, with the median and range of several totals."""
-    for word, runs, totals in (
-        ("base", comparison.base, comparison.base_runs[:, 0]),
-        ("new", comparison.new, comparison.new_runs[:, 0]),
+    sides = [_known(values[:, 0]) for values in (comparison.base_runs, comparison.new_runs)]
+    unit = measured_unit(comparison.measure, [total for totals in sides for total in totals])
+    for word, runs, totals in zip(
+        ("base", "new"), (comparison.base, comparison.new), sides, strict=True
     ):
-        yield word, f"{_sources(runs)}{_spread(comparison, totals)}"
+        yield word, f"{_sources(runs)}{_spread(totals, unit, runs=len(runs))}"
 
 
 def _sources(runs: Sequence[Run]) -> str:
     return ", ".join(visible(run.source) for run in runs)
 
 
-def _spread(comparison: Comparison, totals: npt.NDArray[Any]) -> str:
-    known = totals[np.isfinite(totals.astype(np.float64))]
-    if not len(known):
+def _known(totals: npt.NDArray[Any]) -> list[float]:
+    known: list[float] = totals[np.isfinite(totals.astype(np.float64))].tolist()
+    return known
+
+
+def _spread(totals: Sequence[float], unit: Unit, *, runs: int) -> str:
+    if not totals:
         return ""
-    middle = float(np.median(known))
-    quantity = Quantity.of(comparison.measure, middle)
-    if len(totals) == 1:
-        return f": {quantity.text(middle)}"
-    low, high = quantity.text(float(known.min())), quantity.text(float(known.max()))
-    runs = count_text(len(totals), "run")
-    return f": median {quantity.text(middle)} of {runs}, {low} to {high}"
+    middle = unit.text(float(np.median(totals)))
+    if runs == 1:
+        return f": {middle}"
+    low, high = unit.text(min(totals)), unit.text(max(totals))
+    return f": median {middle} of {count_text(runs, 'run')}, {low} to {high}"
+
+
+def calls_line(comparison: Comparison) -> str | None:
+    """Return a sentence where benchmarks were called differently often; None elsewhere."""
+    count = len(comparison.scaled)
+    if not count:
+        return None
+    what = "1 benchmark was" if count == 1 else f"{count} benchmarks were"
+    return (
+        f"{what} called differently often: all values of what ran in the rounds are for as many "
+        f"calls as in {'the base' if len(comparison.base) == 1 else 'the first run of the base'}"
+    )
 
 
 def loss_lines(comparison: Comparison) -> Iterator[str]:
@@ -221,28 +239,41 @@ def loss_lines(comparison: Comparison) -> Iterator[str]:
 
 def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield for each side its word and what recording cost it, as the profiler estimated it."""
-    runs = (*comparison.base, *comparison.new)
-    if all(own_cost(run.profile) is None for run in runs):
+    sides = [[own_cost(run.profile) for run in runs] for runs in (comparison.base, comparison.new)]
+    known = [cost for side in sides for cost in side if cost is not None]
+    if not known:
         yield "both", "own cost of the profiler: not known, the files do not say"
         return
-    for word, side in (("base", comparison.base), ("new", comparison.new)):
-        yield word, f"own cost of the profiler: {_cost(side)}"
+    units = (
+        Unit.of_times(cost.cost_ns for cost in known),
+        Unit.of_times(cost.run_ns for cost in known),
+    )
+    for word, side in zip(("base", "new"), sides, strict=True):
+        text = _cost(side[0], units) if len(side) == 1 else _costs(side, units[0])
+        yield word, f"own cost of the profiler: {text}"
 
 
-def _cost(runs: Sequence[Run]) -> str:
-    if len(runs) == 1:
-        return cost_text(runs[0].profile)
-    known = [cost for cost in (own_cost(run.profile) for run in runs) if cost is not None]
+def _cost(cost: OwnCost | None, units: tuple[Unit, Unit]) -> str:
+    if cost is None:
+        return "not known, the file does not say"
+    text = f"about {units[0].text(cost.cost_ns)} (its estimate)"
+    if cost.run_ns is not None and cost.share is not None:
+        text += f", {100.0 * cost.share:.2g} % of {units[1].text(cost.run_ns)}"
+    return text
+
+
+def _costs(costs: Sequence[OwnCost | None], unit: Unit) -> str:
+    known = [cost for cost in costs if cost is not None]
     if not known:
         return "not known, the files do not say"
-    low, high = (duration_text(pick(cost.cost_ns for cost in known)) for pick in (min, max))
+    low, high = (unit.text(pick(cost.cost_ns for cost in known)) for pick in (min, max))
     text = f"about {low} (its estimate)" if low == high else f"about {low} to {high} (its estimate)"
     shares = [100.0 * cost.share for cost in known if cost.share is not None]
     if shares:
         least, most = (f"{pick(shares):.2g}" for pick in (min, max))
         text += f", {least} %" if least == most else f", {least} to {most} %"
         text += " of a run"
-    missing = len(runs) - len(known)
+    missing = len(costs) - len(known)
     return f"{text}; not known of {count_text(missing, 'run')}" if missing else text
 
 

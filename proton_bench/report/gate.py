@@ -89,7 +89,7 @@ def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Itera
     shown = every if edge is None else fitting(every, edge)
     yield Segment("\n")
     for column in shown:
-        yield Segment(f"{_placed(column, column.title)}  ", HEADING)
+        yield Segment(f"{_placed(column, column.heading)}  ", HEADING)
     yield Segment("path\n", HEADING)
     width = sum(column.width + 2 for column in shown)
     for place, row in enumerate(rows):

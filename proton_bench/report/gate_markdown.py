@@ -107,7 +107,7 @@ def _table(rows: Sequence[GateRow], outcome: Outcome) -> list[str]:
     if not rows:
         return []
     shown = columns(rows, outcome)
-    titles = [escaped(column.title) for column in shown]
+    titles = [escaped(column.heading) for column in shown]
     lines = ["", f"| {' | '.join([*titles, 'path', 'why'])} |"]
     lines.append(f"| :-- |{' --: |' * (len(titles) - 1)} :-- | :-- |")
     for place, row in enumerate(rows):

@@ -14,7 +14,7 @@ from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.gate_reasons import MEANINGS, part_text, runs_text, why
 from proton_bench.report.names import visible
 from proton_bench.report.quantity import percent_text
-from proton_bench.report.units import count_text, duration_text
+from proton_bench.report.units import Unit, count_text
 
 __all__ = [
     "MEANINGS_OF_COLUMNS",
@@ -31,6 +31,7 @@ __all__ = [
 _MAX_NAME = 120
 _MAX_PATH = 400
 _MAX_NOTE = 600
+_MAX_UNIT = 20
 _MAX_SOURCES = 3
 # Notes that decide nothing by themselves.
 _TOLD = frozenset(
@@ -137,9 +138,11 @@ def row_text(row: GateRow, outcome: Outcome) -> str:
     """Return a row as a sentence: ``softmax under fwd: median 5.1 % slower (4.2 % to 6 %)``."""
     word = _direction(row)
     bounds = f" ({percent_text(row.low)} to {percent_text(row.high)})" if _known(row.low) else ""
-    sides = f", {_value(row, row.base, outcome)} -> {_value(row, row.new, outcome)}"
+    unit = _unit(_dimension(row, outcome), [row.base, row.new])
+    base, new = (unit.text(each) if _known(each) else "-" for each in (row.base, row.new))
     change = f"{part_text(row.change)} {word}" if _known(row.change) else "unknown"
-    return f"{path_text(row.path)}: {row.metric} {change}{bounds}{sides if word else ''}"
+    sides = f", {base} -> {new}" if word else ""
+    return f"{path_text(row.path)}: {row.metric} {change}{bounds}{sides}"
 
 
 def _direction(row: GateRow) -> str:
@@ -164,19 +167,16 @@ def _known(value: float) -> bool:
     return math.isfinite(value)
 
 
-def _value(row: GateRow, value: float, outcome: Outcome) -> str:
-    if not _known(value):
-        return "-"
-    if row.metric in _RATES:
-        return f"{value:.4g} {_RATES[row.metric]}"
-    if row.metric in _OTHER:
-        return f"{value:.4g} {_OTHER[row.metric]}".rstrip()
-    return _amount(value, outcome)
+def _dimension(row: GateRow, outcome: Outcome) -> str:
+    """Return the unit that the row's values are recorded in."""
+    of_metric = {**_RATES, **_OTHER}
+    return of_metric.get(row.metric, outcome.result.unit)
 
 
-def _amount(value: float, outcome: Outcome) -> str:
-    unit = outcome.result.unit
-    return duration_text(value) if unit == "ns" else f"{value:.4g} {visible(unit)}".rstrip()
+def _unit(dimension: str, values: Sequence[float]) -> Unit:
+    if dimension == "ns":
+        return Unit.of_times(values)
+    return Unit.of_numbers(values, name=visible(dimension, _MAX_UNIT))
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -192,10 +192,23 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
         Column("90 % interval", intervals, 2),
         Column("would see", tuple(part_text(row.detectable) for row in rows), 1),
         Column("share", tuple(part_text(row.share) for row in rows), 4),
-        Column("base", tuple(_value(row, row.base, outcome) for row in rows), 5),
-        Column("new", tuple(_value(row, row.new, outcome) for row in rows), 5),
+        *_sides(rows, outcome),
         Column("threshold", tuple(visible(row.threshold, 60) for row in rows), 3),
     ]
+
+
+def _sides(rows: Sequence[GateRow], outcome: Outcome) -> Iterator[Column]:
+    """Yield the values of both sides: times in one pair of columns, each other unit in its own."""
+    dimensions = [_dimension(row, outcome) for row in rows]
+    for dimension in dict.fromkeys(dimensions):
+        own = [row for row, each in zip(rows, dimensions, strict=True) if each == dimension]
+        unit = _unit(dimension, [each for row in own for each in (row.base, row.new)])
+        for title in ("base", "new"):
+            values = [
+                getattr(row, title) if each == dimension else None
+                for row, each in zip(rows, dimensions, strict=True)
+            ]
+            yield Column(title, tuple(unit.texts(values)), 5, unit.name)
 
 
 # -- around it -----------------------------------------------------------------------------------
@@ -208,8 +221,8 @@ def structure_text(change: StructuralChange, outcome: Outcome) -> str:
     if before != after:
         parts.append(f"{before} -> {after} launches")
     if change.change:
-        sign = "+" if change.change > 0 else ""
-        parts.append(f"{sign}{_amount(change.change, outcome)}")
+        unit = _unit(outcome.result.unit, [change.change])
+        parts.append(unit.text(change.change, signed=True))
     parts.append(f"{part_text(change.share)} of a run")
     parts += [MEANINGS.get(each, each.value) for each in change.reasons]
     return ", ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from proton_bench.report.edge import edge_of, prose
 from proton_bench.report.names import visible
 from proton_bench.report.ranks import gap_sentences
 from proton_bench.report.theme import DIM, HEADING, WARNING
-from proton_bench.report.units import count_text, duration_text
+from proton_bench.report.units import Unit, count_text
 
 __all__ = ["StragglerReport", "straggler_document"]
 
@@ -45,7 +45,7 @@ class StragglerReport:
         every = _columns(self.stragglers, scopes)
         columns = every if edge is None else fitting(every, edge)
         for column in columns:
-            yield Segment(f"{column.title.rjust(column.width)}  ", HEADING)
+            yield Segment(f"{column.heading.rjust(column.width)}  ", HEADING)
         yield Segment("scope\n", HEADING)
         width = sum(column.width + 2 for column in columns)
         for place, scope in enumerate(scopes):
@@ -106,27 +106,26 @@ def _shown(scopes: Sequence[ScopeTimes]) -> list[ScopeTimes]:
 
 def _columns(stragglers: Stragglers, scopes: Sequence[ScopeTimes]) -> list[Column]:
     ranks = stragglers.ranks
+    waits = [max((w for w in s.waiting_ns if w is not None), default=None) for s in scopes]
+    unit = Unit.of_times([*(work for scope in scopes for work in scope.work_ns), *waits])
+
+    def times(title: str, values: Iterable[float | None], worth: int) -> Column:
+        return Column(title, tuple(unit.texts(values, missing=_NOTHING)), worth, unit.name)
+
     slowest = [_NOTHING if s.slowest is None else f"rank {ranks[s.slowest]}" for s in scopes]
     spread = [_NOTHING if s.spread_pct is None else f"{s.spread_pct:.1f}" for s in scopes]
     found = [Column("slowest", tuple(slowest)), Column("spread %", tuple(spread))]
     if len(ranks) <= _MOST_RANKS:
         for place, rank in enumerate(ranks):
-            texts = tuple(_time(scope.work_ns[place]) for scope in scopes)
-            found.append(Column(f"rank {rank}", texts, worth=1))
+            found.append(times(f"rank {rank}", [scope.work_ns[place] for scope in scopes], 1))
     else:
         for title, pick in (("least", np.min), ("median", np.median), ("most", np.max)):
             known = [[work for work in scope.work_ns if work is not None] for scope in scopes]
-            texts = tuple(_time(float(pick(each)) if each else None) for each in known)
-            found.append(Column(title, texts, worth=1))
+            found.append(times(title, [float(pick(each)) if each else None for each in known], 1))
     if _has_waiting(scopes):
-        waits = [max((w for w in s.waiting_ns if w is not None), default=None) for s in scopes]
-        found.append(Column("waiting", tuple(map(_time, waits)), worth=2))
+        found.append(times("waiting", waits, 2))
     return found
 
 
 def _has_waiting(scopes: Sequence[ScopeTimes]) -> bool:
     return any(waits for scope in scopes for waits in scope.waiting_ns)
-
-
-def _time(nanoseconds: float | None) -> str:
-    return _NOTHING if nanoseconds is None else duration_text(nanoseconds)

@@ -1,30 +1,113 @@
-"""Numbers as text. Needs nothing but the standard library."""
+"""Numbers as text: one unit for all of a column. Needs nothing but the standard library."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-__all__ = ["bytes_text", "count_text", "duration_text", "number_texts"]
+__all__ = ["Unit", "count_text", "duration_text", "number_texts"]
 
-_DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
-_BYTES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_Steps = Sequence[tuple[float, str]]
+
+_TIMES: _Steps = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+_SIZES: _Steps = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1, "B"))
 _LARGE = 1e9
 _SMALL = 1e-6
 _DECIMALS = 3
+# Digits that a value has at least which is much smaller than the largest of its column.
+_LEAST_DIGITS = 2
+# Beyond so many more decimals a value is what rounding left of 0.
+_MOST_MORE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How values that are compared with each other are written: chosen once, for all of them.
+
+    Attributes:
+        scale: Size of the unit in that of the values.
+        name: What stands in the heading or behind a value, "" for none.
+        decimals: Decimals of a column; 0 for whole numbers, None for so large or small numbers that
+            they are written with an exponent.
+    """
+
+    scale: float = 1.0
+    name: str = ""
+    decimals: int | None = 0
+
+    @classmethod
+    def of_times(cls, nanoseconds: Iterable[float | None]) -> Unit:
+        """Return the unit that fits the largest of these times in ns."""
+        return cls._fitting(nanoseconds, _TIMES)
+
+    @classmethod
+    def of_sizes(cls, sizes: Iterable[float | None]) -> Unit:
+        """Return the unit that fits the largest of these sizes in bytes."""
+        return cls._fitting(sizes, _SIZES)
+
+    @classmethod
+    def of_numbers(cls, values: Iterable[float | None], scale: float = 1.0, name: str = "") -> Unit:
+        """Return a given unit with as many decimals as these values need.
+
+        Args:
+            values: What is to be written.
+            scale: Size of the unit in that of the values.
+            name: Name of the unit.
+        """
+        return cls._fitting(values, [(scale, name)])
+
+    @classmethod
+    def _fitting(cls, values: Iterable[float | None], steps: _Steps) -> Unit:
+        numbers = [value for value in values if value is not None and math.isfinite(value)]
+        largest = max(map(abs, numbers), default=0.0)
+        scale, name = next((step for step in steps if largest >= step[0]), steps[-1])
+        is_whole = scale == 1.0 and all(isinstance(number, int) for number in numbers)
+        return cls(scale, name, 0 if is_whole else _decimals(largest / scale))
+
+    def texts(
+        self, values: Iterable[float | None], *, signed: bool = False, missing: str = "-"
+    ) -> list[str]:
+        """Return the values of a column, without the unit, which stands in the heading.
+
+        Integers stay whole where all values are; others have as many decimals each, and the small
+        ones among them more, so that they show two digits.
+
+        Args:
+            values: Numbers; None and NaN have no value.
+            signed: Whether they are changes, of which growth has a plus.
+            missing: Text for no value.
+        """
+        return [
+            missing if value is None or math.isnan(value) else self._cell(value, signed=signed)
+            for value in values
+        ]
+
+    def text(self, value: float, *, signed: bool = False) -> str:
+        """Return one value of a sentence with four digits and the unit: ``1.234 ms``."""
+        number = value / self.scale
+        sign = "+" if signed and value > 0 else ""
+        return f"{sign}{_digits(number)} {self.name}".rstrip()
+
+    def _cell(self, value: float, *, signed: bool) -> str:
+        number = value if self.scale == 1.0 else value / self.scale
+        sign = "+" if signed and value > 0 else ""
+        if not math.isfinite(number) or (self.decimals == 0 and isinstance(number, int)):
+            return f"{sign}{number}"
+        if self.decimals is None:
+            return f"{sign}{number:.4g}"
+        decimals = self.decimals or _DECIMALS
+        needed = _LEAST_DIGITS - _magnitude(number)
+        if decimals < needed <= decimals + _MOST_MORE:
+            text = f"{number:.{needed}f}"
+            spare = min(needed - decimals, len(text) - len(text.rstrip("0")))
+            return f"{sign}{text[: len(text) - spare]}"
+        return f"{sign}{number:.{decimals}f}"
 
 
 def duration_text(nanoseconds: float) -> str:
     """Return a time in ns with four digits and the unit that fits: ``1.234 ms``."""
-    size = abs(nanoseconds)
-    factor, unit = next((step for step in _DURATIONS if size >= step[0]), _DURATIONS[-1])
-    return f"{_digits(nanoseconds / factor)} {unit}"
-
-
-def bytes_text(size: float) -> str:
-    """Return a size in bytes with four digits and the unit that fits: ``64 MiB``."""
-    factor, unit = next((step for step in _BYTES if abs(size) >= step[0]), _BYTES[-1])
-    return f"{_digits(size / factor)} {unit}"
+    return Unit.of_times([nanoseconds]).text(nanoseconds)
 
 
 def count_text(count: int, one: str, many: str | None = None) -> str:
@@ -34,34 +117,27 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
 
 
 def number_texts(values: Iterable[float | None], missing: str = "-") -> list[str]:
-    """Return numbers of one column as text: integers whole, others with as many decimals each.
-
-    Args:
-        values: Numbers; None and NaN have no value.
-        missing: Text for no value.
-    """
+    """Return numbers of one column as text, whose unit is known: see `Unit.texts`."""
     column = list(values)
-    numbers = [v for v in column if v is not None and math.isfinite(v)]
-    write = _writer(numbers)
-    return [missing if v is None or math.isnan(v) else write(v) for v in column]
+    return Unit.of_numbers(column).texts(column, missing=missing)
 
 
-def _writer(numbers: list[float]) -> Callable[[float], str]:
-    if all(isinstance(number, int) for number in numbers):
-        return str
-    largest = max(map(abs, numbers), default=0.0)
+def _decimals(largest: float) -> int | None:
+    """Return the decimals that show four digits of the largest value, three of them at least."""
     if largest and not _SMALL <= largest < _LARGE:
-        return "{:.4g}".format
-    # Four digits of the largest value at least.
-    decimals = _DECIMALS
-    if largest:
-        decimals = max(_DECIMALS, _DECIMALS - math.floor(math.log10(largest)))
-    return f"{{:.{decimals}f}}".format
+        return None
+    return max(_DECIMALS, _DECIMALS + 1 - _magnitude(largest))
+
+
+def _magnitude(number: float) -> int:
+    """Return the digits before the point, less the zeros behind it: 2 for 12, -1 for 0.012."""
+    return math.floor(math.log10(abs(number))) + 1 if number else 1
 
 
 def _digits(value: float) -> str:
     if not math.isfinite(value):
         return str(value)
-    digits = 4 - len(str(int(abs(value))))
-    text = f"{value:.{max(digits, 0)}f}"
+    if 0.0 < abs(value) < _SMALL:
+        return f"{value:.4g}"
+    text = f"{value:.{max(4 - _magnitude(value), 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

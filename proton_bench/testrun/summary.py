@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+from proton_bench.report.units import Unit
 from proton_bench.testrun.nodes import SESSION
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def hottest_paths(profile: Profile, limit: int = _SUMMARY_ROWS) -> list[str]:
         limit: Lines at most.
 
     Returns:
-        One line per path: time, share of the total, calls, path; a sentence when there is none.
+        A heading and one line per path: time, share of the total, calls, path; a sentence when
+        there is none.
     """
     folded = profile.fold_variants()
     times, counts = _own_values(folded, _TIME), _own_values(folded, _COUNT)
@@ -35,11 +37,16 @@ def hottest_paths(profile: Profile, limit: int = _SUMMARY_ROWS) -> list[str]:
     if not total:
         return ["no operator, kernel or copy was recorded"]
     hottest = heapq.nlargest(limit, range(len(times)), key=times.__getitem__)
+    hottest = [row for row in hottest if times[row]]
+    unit = Unit.of_times(times[row] for row in hottest)
+    texts = unit.texts(times[row] for row in hottest)
     return [
-        f"{times[row] / 1e6:>11.3f} ms {times[row] / total:>6.1%} {counts[row]:>7} x  "
-        + _SEPARATOR.join(_shown_path(folded, row))
-        for row in hottest
-        if times[row]
+        f"{f'time ({unit.name})':>11}  share   calls    path",
+        *(
+            f"{text:>11} {times[row] / total:>6.1%} {counts[row]:>7} x  "
+            + _SEPARATOR.join(_shown_path(folded, row))
+            for row, text in zip(hottest, texts, strict=True)
+        ),
     ]
 
 

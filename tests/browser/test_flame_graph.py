@@ -159,7 +159,7 @@ def test_comparison_shows_what_is_new_and_gone(open_page: Any) -> None:
         opened.page.keyboard.press(key)
         said.append(opened.page.locator("#flame-details").inner_text())
 
-    assert "change +500 ns" in said[1]
+    assert "change +0.500 us" in said[1]
     assert "REMOVED" in said[2]
     assert "NEW" in said[3]
 

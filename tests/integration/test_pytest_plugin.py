@@ -352,7 +352,11 @@ def test_the_summary_shows_operators_of_torch(
 
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["*proton: hottest paths*", "* ms *% * x  test_ops.py > test_product > call > aten::*"]
+        [
+            "*proton: hottest paths*",
+            "  time (*s)  share   calls    path",
+            "*% * x  test_ops.py > test_product > call > aten::*",
+        ]
     )
     result.stdout.fnmatch_lines([f"wrote {pytester.path / 'proton.proton'}"])
 
@@ -368,16 +372,17 @@ def profile_of(times: dict[str, int]) -> Profile:
 def test_hottest_paths_come_first_and_are_limited() -> None:
     profile = profile_of({"cold": 1_000_000, "hot": 3_000_000, "none": 0})
 
-    lines = hottest_paths(profile, limit=2)
+    heading, *lines = hottest_paths(profile, limit=2)
 
+    assert heading.split() == ["time", "(ms)", "share", "calls", "path"]
     assert [line.split() for line in lines] == [
-        ["3.000", "ms", "75.0%", "2", "x", "test_a", ">", "hot"],
-        ["1.000", "ms", "25.0%", "2", "x", "test_a", ">", "cold"],
+        ["3.000", "75.0%", "2", "x", "test_a", ">", "hot"],
+        ["1.000", "25.0%", "2", "x", "test_a", ">", "cold"],
     ]
 
 
 def test_hottest_paths_escape_hostile_names() -> None:
-    (line,) = hottest_paths(profile_of({"a\nb\x1b[31m" + "x" * 1000: 10}))
+    _, line = hottest_paths(profile_of({"a\nb\x1b[31m" + "x" * 1000: 10}))
 
     assert "a\\nb\\x1b[31mxxx" in line
     assert len(line) < 300

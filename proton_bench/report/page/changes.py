@@ -10,6 +10,7 @@ import numpy.typing as npt
 from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.formula import SECONDS
 from proton_bench.analysis.measure import Measure
+from proton_bench.report.diff_rows import SCALED
 from proton_bench.report.names import visible
 from proton_bench.report.page.column import Column, Form, metric_form, rounded
 
@@ -19,6 +20,8 @@ Rows = npt.NDArray[np.int64]
 Values = npt.NDArray[Any]
 
 _MAX_TITLE = 80
+# Values, changes and their parts stand beside each other.
+_AMOUNTS = "amounts"
 
 
 def measure_form(measure: Measure) -> tuple[str, Form, float]:
@@ -39,10 +42,11 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[Column]:
     title, form, scale = measure_form(comparison.measure)
 
     def column(name: str, cells: Values, meaning: str, *, signed: bool = False) -> Column:
-        return Column(name, form, rounded(cells[rows].tolist(), scale), meaning, signed)
+        return Column(name, form, rounded(cells[rows].tolist(), scale), meaning, signed, _AMOUNTS)
 
+    said = f"{title} of the new runs" + (f"; {SCALED}" if comparison.scaled else "")
     found = [
-        column("new", _known(values.new, values.new_valid), f"{title} of the new runs"),
+        column("new", _known(values.new, values.new_valid), said),
         column("base", _known(values.base, values.base_valid), f"{title} of the base"),
         column("change", values.change, "new minus base", signed=True),
         Column("growth", Form.PERCENT, _growth(comparison, rows), "share of the base", signed=True),

@@ -13,8 +13,9 @@ from proton_bench.analysis.values import MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.profile import Aggregation, MetricSpec
 from proton_bench.report.names import visible
+from proton_bench.report.units import Unit
 
-__all__ = ["Column", "Form", "metric_column", "metric_form", "rounded"]
+__all__ = ["Column", "Form", "form_unit", "metric_column", "metric_form", "rounded"]
 
 _MAX_TITLE = 80
 _MAX_TEXT = 200
@@ -46,6 +47,7 @@ class Column:
         values: Numbers or texts, None where a row has none.
         meaning: One sentence about a value, or "".
         signed: Whether values are changes, so that growth is written with a plus.
+        group: Columns of one group are compared with each other and share a unit; "" for none.
     """
 
     title: str
@@ -53,6 +55,7 @@ class Column:
     values: list[Any]
     meaning: str = ""
     signed: bool = False
+    group: str = ""
 
     def plain(self) -> dict[str, Any]:
         """Return what the page's script reads."""
@@ -62,7 +65,15 @@ class Column:
             "values": self.values,
             "meaning": self.meaning,
             "signed": self.signed,
+            "group": self.group,
         }
+
+
+def form_unit(form: Form, values: Iterable[float | None]) -> Unit:
+    """Return the unit in which these values of a form are written."""
+    if form is Form.TIME:
+        return Unit.of_times(values)
+    return Unit.of_numbers(values, name="%" if form is Form.PERCENT else "")
 
 
 def metric_form(name: str) -> tuple[str, Form, float]:
@@ -120,7 +131,8 @@ def _rounded(value: float | None, scale: float) -> float | None:
         return None
     if float(scaled).is_integer() and abs(scaled) < 2**53:
         return int(scaled)
-    return float(f"{scaled:.7g}")
+    number = float(f"{scaled:.7g}")
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
 def _text(value: object) -> str:

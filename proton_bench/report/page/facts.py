@@ -9,7 +9,7 @@ from typing import Any
 
 from proton_bench.profile import Device, Profile
 from proton_bench.report.names import visible
-from proton_bench.report.units import count_text, duration_text
+from proton_bench.report.units import Unit, count_text
 
 __all__ = ["FactLine", "fact_lines"]
 
@@ -42,7 +42,7 @@ def fact_lines(profiles: Sequence[Profile]) -> tuple[FactLine, ...]:
     names = list(dict.fromkeys(name for facts in found for name in facts))
     lines = []
     for name in names[:_MAX_LINES]:
-        texts = tuple(facts.get(name, "") for facts in found)
+        texts = tuple(_texts(name, [facts.get(name, "") for facts in found]))
         lines.append(FactLine(name, texts, len(set(texts)) > 1))
     if len(names) > _MAX_LINES:
         rest = count_text(len(names) - _MAX_LINES, "further fact is", "further facts are")
@@ -51,7 +51,7 @@ def fact_lines(profiles: Sequence[Profile]) -> tuple[FactLine, ...]:
     return tuple(lines)
 
 
-def _facts(profile: Profile) -> Iterator[tuple[str, str]]:
+def _facts(profile: Profile) -> Iterator[tuple[str, Any]]:
     for device in profile.devices:
         yield visible(f"device {device.kind}:{device.index}", _MAX_KEY), _device_text(device)
     for key, value in profile.provenance.items():
@@ -70,7 +70,7 @@ def _device_text(device: Device) -> str:
     return visible(", ".join(facts), _MAX_TEXT)
 
 
-def _flat(key: str, value: Any, depth: int = 1) -> Iterator[tuple[str, str]]:
+def _flat(key: str, value: Any, depth: int = 1) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping) and value and depth < _MAX_DEPTH:
         for inner, below in value.items():
             yield from _flat(f"{key}.{inner}", below, depth + 1)
@@ -78,18 +78,28 @@ def _flat(key: str, value: Any, depth: int = 1) -> Iterator[tuple[str, str]]:
         for place, each in enumerate(value):
             yield from _flat(f"{key}[{place}]", each, depth + 1)
     elif value is not None and value not in ("", ()):
-        yield visible(key, _MAX_KEY), visible(_text(key, value), _MAX_TEXT)
+        yield visible(key, _MAX_KEY), value
+
+
+def _texts(key: str, values: Sequence[Any]) -> Iterator[str]:
+    """Yield what each run says of one fact; costs of all runs are in one unit."""
+    unit = Unit.of_times(value for value in values if _is_number(value))
+    for value in values:
+        if key.endswith("_cost_ns") and _is_number(value):
+            yield unit.text(value)
+        else:
+            yield visible(_text(key, value), _MAX_TEXT)
 
 
 def _text(key: str, value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value))
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not abs(value) < _MOST_NS:
-        return str(value)
-    if key in _TIMES:
+    if key in _TIMES and _is_number(value):
         # Within 2**63 ns every moment has a date: from 1677 to 2262.
         return f"{datetime.fromtimestamp(value / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    if key.endswith("_cost_ns"):
-        return duration_text(value)
     return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < _MOST_NS

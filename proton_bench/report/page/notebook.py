@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.profile import Profile
 from proton_bench.report.names import FrameFormat, visible
-from proton_bench.report.page.column import Column
+from proton_bench.report.page.column import Column, Form, form_unit
 from proton_bench.report.page.flame import FlameGraph, flame_of_tree, is_amount
-from proton_bench.report.page.summary import Summary, profile_summary, shown_metrics, value_text
+from proton_bench.report.page.summary import Summary, profile_summary, shown_metrics
 from proton_bench.report.page.template import environment
 from proton_bench.report.units import count_text
 
@@ -43,31 +43,35 @@ def profile_html(profile: Profile) -> str:
 
 def _render(summary: Summary, flame: FlameGraph | None) -> str:
     hidden = flame.hidden if flame is not None else 0
+    shown = [_written(column) for column in flame.columns] if flame is not None else []
     return (
         environment()
         .get_template("notebook.html")
         .render(
             summary=summary,
-            titles=[column.title for column in flame.columns] if flame is not None else [],
-            rows=list(_rows(flame)) if flame is not None else [],
+            titles=[heading for heading, _ in shown],
+            rows=list(_rows(flame, [texts for _, texts in shown])) if flame is not None else [],
             hidden=count_text(hidden, "smaller row is", "smaller rows are") if hidden else "",
         )
     )
 
 
-def _rows(flame: FlameGraph) -> Iterator[_Row]:
+def _written(column: Column) -> tuple[str, list[str]]:
+    """Return the heading of a column with its unit, and one text per row."""
+    if column.form is Form.TEXT:
+        return column.title, ["-" if value is None else str(value) for value in column.values]
+    unit = form_unit(column.form, column.values)
+    has_unit = not unit.name or column.title.endswith(f" {unit.name}")
+    heading = column.title if has_unit else f"{column.title} ({unit.name})"
+    return heading, unit.texts(column.values)
+
+
+def _rows(flame: FlameGraph, columns: Sequence[Sequence[str]]) -> Iterator[_Row]:
     depths: list[int] = []
     widths = [width or 0.0 for width in flame.widths[0][1]]
     for row, (above, name) in enumerate(zip(flame.parents, flame.names, strict=True)):
         depths.append(depths[above] + 1 if above >= 0 else 0)
         share = f"{100.0 * widths[row] / widths[0]:.1f} %" if widths[0] > 0 else "-"
-        texts = tuple(_text(column, row) for column in flame.columns)
+        texts = tuple(column[row] for column in columns)
         shown = visible(flame.strings[name], _MAX_NAME)
         yield _Row(texts, share, min(depths[row], _MAX_INDENT), shown)
-
-
-def _text(column: Column, row: int) -> str:
-    value = column.values[row]
-    if value is None:
-        return "-"
-    return value_text(float(value), column.form) if isinstance(value, int | float) else str(value)

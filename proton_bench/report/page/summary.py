@@ -13,6 +13,7 @@ from proton_bench.analysis.device_use import device_verdicts
 from proton_bench.analysis.tree import MetricTree
 from proton_bench.profile import Profile
 from proton_bench.report.diff_summary import (
+    calls_line,
     cost_lines,
     cost_warning,
     headline,
@@ -20,9 +21,9 @@ from proton_bench.report.diff_summary import (
     side_lines,
 )
 from proton_bench.report.header import cost_line, device_line, losses
-from proton_bench.report.page.column import Form, metric_form
+from proton_bench.report.page.column import form_unit, metric_form
 from proton_bench.report.page.kernels import KernelTable
-from proton_bench.report.units import count_text, duration_text
+from proton_bench.report.units import count_text
 
 __all__ = [
     "Summary",
@@ -30,7 +31,6 @@ __all__ = [
     "comparison_summary",
     "profile_summary",
     "shown_metrics",
-    "value_text",
 ]
 
 _TOP = 5
@@ -101,13 +101,17 @@ def profile_summary(
 def comparison_summary(comparison: Comparison) -> Summary:
     """Return the summary of a comparison."""
     told = [*side_lines(comparison), *cost_lines(comparison)]
+    scaled = calls_line(comparison)
     warnings = [*loss_lines(comparison)]
     costly = cost_warning(comparison)
     if costly is not None:
         warnings.append(costly)
     return Summary(
         headline=headline(comparison),
-        lines=tuple(f"{word}: {text}" for word, text in told),
+        lines=(
+            *(f"{word}: {text}" for word, text in told),
+            *([scaled] if scaled is not None else []),
+        ),
         warnings=tuple(warnings),
         top=(),
     )
@@ -121,15 +125,8 @@ def _total(tree: MetricTree) -> str:
         return f"no {title}"
     # Where values are those of rows alone, what is largest stands for the whole.
     value = metric.values[0] if metric.valid[0] else np.abs(known.astype(np.float64)).max()
-    return f"{title} {value_text(float(value) * scale, form)}"
-
-
-def value_text(value: float, form: Form) -> str:
-    """Return one value of a column with the unit that fits it."""
-    if form is Form.TIME:
-        return duration_text(value)
-    text = f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
-    return f"{text} %" if form is Form.PERCENT else text
+    amount = float(value) * scale
+    return f"{title} {form_unit(form, [amount]).text(amount)}"
 
 
 def _warnings(profile: Profile, tree: MetricTree | None) -> Iterator[str]:
@@ -146,11 +143,12 @@ def _warnings(profile: Profile, tree: MetricTree | None) -> Iterator[str]:
 def _top(kernels: KernelTable) -> Iterator[TopKernel]:
     shares = _values(kernels, "share")
     first = kernels.columns[0]
-    for name, value, share in zip(kernels.names[:_TOP], first.values, shares, strict=False):
-        if value is None or not isinstance(value, int | float):
-            continue
+    top = list(zip(kernels.names[:_TOP], first.values, shares, strict=False))
+    top = [each for each in top if isinstance(each[1], int | float)]
+    unit = form_unit(first.form, [value for _, value, _ in top])
+    for name, value, share in top:
         percent = min(max(float(share or 0.0), 0.0), 100.0)
-        text = value_text(float(value), first.form)
+        text = unit.text(float(value))
         yield TopKernel(name, f"{text}, {percent:.1f} %" if share else text, round(percent, 2))
 
 

@@ -11,10 +11,10 @@ def test_rounds_are_counted_by_how_long_they_took() -> None:
     lines = histograms([record_of(cpu_ns=times)])
 
     assert lines == [
-        "test_x.py::test_a: 9 rounds",
-        "    100 us .. 106.7 us  ████████████████████████████████████████  4",
-        "  106.7 us .. 113.3 us  ████████████████████                      2",
-        "    113.3 us .. 120 us  ██████████████████████████████            3",
+        "test_x.py::test_a: 9 rounds (us)",
+        "  100.000 .. 106.667  ████████████████████████████████████████  4",
+        "  106.667 .. 113.333  ████████████████████                      2",
+        "  113.333 .. 120.000  ██████████████████████████████            3",
     ]
 
 
@@ -23,20 +23,20 @@ def test_what_is_far_off_shares_a_line() -> None:
 
     lines = histograms([record_of(cpu_ns=times)])
 
-    assert lines[-1].split()[:4] == ["up", "to", "900", "us"]
+    assert lines[-1].split()[:3] == ["up", "to", "900.000"]
     assert sum(int(line.split()[-1]) for line in lines[1:]) == 17
 
 
 def test_rounds_alike_are_one_bar() -> None:
     lines = histograms([record_of(cpu_ns=(5.0, 5.0))], ascii_only=True)
 
-    assert lines[1:] == [f"  5 ns .. 5 ns  {'#' * 40}  2"]
+    assert lines[1:] == [f"  5.000 .. 5.000  {'#' * 40}  2"]
 
 
 def test_each_benchmark_is_drawn_and_hostile_names_stay_on_their_line() -> None:
     lines = histograms([record_of("a\n::b"), record_of("c")])
 
     assert [line for line in lines if not line.startswith(" ")] == [
-        r"a\n::b: 3 rounds",
-        "c: 3 rounds",
+        r"a\n::b: 3 rounds (us)",
+        "c: 3 rounds (us)",
     ]

@@ -51,6 +51,16 @@ def test_facts_and_files_are_text(entry: Entry) -> None:
     assert not any(line.startswith("::") for line in text.splitlines())
 
 
+def test_sizes_of_the_runs_of_an_entry_have_one_unit(entry: Entry) -> None:
+    (run,) = entry.runs
+    entry = replace(entry, runs=tuple(replace(run, size=size) for size in (900, 2048)))
+
+    text = printed(BaselineListing([ListedEntry(entry, is_promoted=True)], {}, with_facts=True))
+
+    assert "  0.8789 KiB, was" in text
+    assert "  2 KiB, was" in text
+
+
 def test_a_device_without_a_name_is_known_by_its_kind(entry: Entry) -> None:
     bare = replace(
         entry, key=replace(entry.key, facts=tuple(f for f in entry.key.facts if "GPU" not in f[1]))

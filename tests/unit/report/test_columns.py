@@ -26,6 +26,15 @@ def test_columns_go_by_their_worth_until_a_name_has_room(room: int, titles: list
     assert [column.title for column in fitting(COLUMNS, room)] == titles
 
 
+def test_units_go_from_headings_before_columns_do() -> None:
+    times = [Column(title, ("1.000",), 1, "us") for title in ("base", "new", "change")]
+    wide = sum(column.width + 2 for column in times) + LEAST_NAME
+
+    shown = [[column.heading for column in fitting(times, room)] for room in (wide, wide - 1)]
+
+    assert shown == [["base (us)", "new (us)", "change (us)"], ["base (us)", "new", "change"]]
+
+
 @pytest.mark.parametrize(
     ("room", "shown"), [(6, "kernel"), (4, "ker…"), (2, "k…"), (1, ""), (-3, "")]
 )

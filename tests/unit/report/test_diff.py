@@ -4,6 +4,7 @@ import io
 
 import pytest
 from fakes.runs import Launched, profile_of, run_of
+from fakes.suites import suite
 from rich.console import Console
 
 from proton_bench.analysis.breakdown import By
@@ -75,21 +76,26 @@ def test_report_has_a_headline_the_sides_rows_and_a_legend() -> None:
         " new  new.proton: 1.26 us",
         "both  own cost of the profiler: not known, the files do not say",
         "",
-        "base (us)    new  change        %  of total  by launches  by latency  launches  name",
-        "    1.157  1.260  +0.103   +8.9 %    +8.9 %       +0.060      +0.043        +4  ROOT",
-        "    1.100  1.201  +0.101   +9.2 %    +8.7 %       +0.058      +0.043        +2    f",
-        "    0.100  0.200  +0.100   +100 %    +8.6 %       +0.058      +0.042        +2      soft"
-        "  other code",
-        "    1.000  1.001  +0.001   +0.1 %    +0.1 %        0.000      +0.001         0      mm_v2"
-        "  RENAMED from mm",
-        "    0.007  0.009  +0.002  +28.6 %    +0.2 %       +0.002       0.000        +2    g",
-        "        -  0.009  +0.009        -    +0.8 %       +0.009       0.000        +3      fresh"
-        "  NEW",
-        "    0.007      -  -0.007        -    -0.6 %       -0.007       0.000        -1      old"
-        "  REMOVED",
-        "    0.050  0.050   0.000      0 %       0 %        0.000       0.000         0    h  NEW",
-        "    0.050  0.050   0.000      0 %       0 %        0.000       0.000         0      add"
-        "  MOVED from g",
+        "base (us)  new (us)  change (us)        %  of total  by launches (us)  by latency (us)"
+        "  launches  name",
+        "    1.157     1.260       +0.103   +8.9 %    +8.9 %            +0.060           +0.043"
+        "        +4  ROOT",
+        "    1.100     1.201       +0.101   +9.2 %    +8.7 %            +0.058           +0.043"
+        "        +2    f",
+        "    0.100     0.200       +0.100   +100 %    +8.6 %            +0.058           +0.042"
+        "        +2      soft  other code",
+        "    1.000     1.001       +0.001   +0.1 %    +0.1 %             0.000           +0.001"
+        "         0      mm_v2  RENAMED from mm",
+        "    0.007     0.009       +0.002  +28.6 %    +0.2 %            +0.002            0.000"
+        "        +2    g",
+        "        -     0.009       +0.009        -    +0.8 %            +0.009            0.000"
+        "        +3      fresh  NEW",
+        "    0.007         -       -0.007        -    -0.6 %            -0.007            0.000"
+        "        -1      old  REMOVED",
+        "    0.050     0.050        0.000      0 %       0 %             0.000            0.000"
+        "         0    h  NEW",
+        "    0.050     0.050        0.000      0 %       0 %             0.000            0.000"
+        "         0      add  MOVED from g",
         "",
         "Legend",
         "  time (ns), by path",
@@ -126,7 +132,7 @@ def test_several_runs_show_their_spread() -> None:
 
     assert lines[0].startswith("+100 % (+1.1 us), 95 % interval ")
     assert lines[1] == "base  a1000, a1200: median 1.1 us of 2 runs, 1 us to 1.2 us"
-    assert lines[5].split()[:5] == ["base", "(us)", "new", "change", "+-"]
+    assert lines[5].split("  ")[:4] == ["base (us)", "new (us)", "change (us)", "+- (us)"]
 
 
 def test_an_interval_around_nothing_is_said_to_be_doubtful() -> None:
@@ -148,12 +154,22 @@ def test_a_narrow_terminal_costs_columns_but_neither_change_nor_name() -> None:
     assert "columns do not fit; a pipe or file gets them all" in narrow[-1]
 
 
+def test_benchmarks_that_were_called_differently_often_are_told() -> None:
+    comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
+
+    lines = printed(report(comparison))
+
+    assert lines[0] == "no change of time (ns) at the base's number of calls"
+    assert lines[4].startswith("2 benchmarks were called differently often")
+    assert any(line.startswith("  new: what ran in rounds of benchmarks ") for line in lines)
+
+
 def test_a_very_narrow_terminal_keeps_the_change_and_cuts_names() -> None:
     long = "k" * 200
 
     lines = on_terminal(report(compared(((long, 5, 1, ""),), ((long, 9, 1, ""),))), 30)
 
-    assert lines[5].split() == ["change", "name"]
+    assert lines[5].split() == ["change", "(ns)", "name"]
     assert lines[7].endswith("…")
 
 
@@ -193,8 +209,8 @@ def test_worse_is_red_and_better_green() -> None:
 
     print_report(console, report(compared(base, new)))
 
-    assert "\x1b[1;31m+0.300" in file.getvalue()
-    assert "\x1b[1;32m-0.200" in file.getvalue()
+    assert "\x1b[1;31m     +0.300" in file.getvalue()
+    assert "\x1b[1;32m     -0.200" in file.getvalue()
 
 
 def test_more_of_a_rate_is_green() -> None:

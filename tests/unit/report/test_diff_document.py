@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 from fakes.runs import run_of
+from fakes.suites import TESTS, suite
 
 from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.ranking import Threshold, rank
+from proton_bench.analysis.run import Run
 from proton_bench.report.diff_document import diff_document
 from proton_bench.report.document import encode_document
 
@@ -73,6 +75,18 @@ def test_rates_have_no_own_values_and_none_instead_of_nan() -> None:
     assert (found["adds_up"], found["causes"]) == (False, [])
     assert "own" not in rows["a"]
     assert rows["fresh"]["inclusive"] == {"base": None, "new": 4.5, "change": None}
+
+
+def test_it_is_told_that_values_are_for_the_calls_of_the_base() -> None:
+    comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
+
+    found = diff_document(comparison, rank(comparison, Threshold(0.0), 100))
+
+    assert found["at_base_calls"]
+    assert found["benchmarks_scaled"] == [
+        {"id": test, "calls": 40, "base": (40,), "new": (320,)} for test in TESTS
+    ]
+    assert (document()["at_base_calls"], document()["benchmarks_scaled"]) == (False, [])
 
 
 def test_several_runs_have_an_interval() -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from fakes.runs import Launched, run_of
+from fakes.suites import suite
 
 from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.ranking import rank
+from proton_bench.analysis.run import Run
 from proton_bench.report.diff_markdown import diff_markdown
 from proton_bench.report.names import FrameFormat
 
@@ -25,12 +27,21 @@ def test_table_has_one_line_per_row() -> None:
         "- new: b.proton: 150 ns",
         "- both: own cost of the profiler: not known, the files do not say",
         "",
-        "| base (ns) | new | change | % | of total | by launches | by latency | launches | name "
-        "| notes |",
+        "| base (ns) | new (ns) | change (ns) | % | of total | by launches (ns) | by latency (ns) "
+        "| launches | name | notes |",
         "| --: | --: | --: | --: | --: | --: | --: | --: | :-- | :-- |",
         "| 100 | 150 | +50 | +50.0 % | +50.0 % | 0 | +50 | 0 | ROOT |  |",
         "| 100 | 150 | +50 | +50.0 % | +50.0 % | 0 | +50 | 0 | &nbsp;&nbsp;s |  |",
     ]
+
+
+def test_benchmarks_that_were_called_differently_often_are_told() -> None:
+    comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
+
+    lines = diff_markdown(comparison, rank(comparison, None, 100), FrameFormat.FULL).splitlines()
+
+    assert any(line.startswith("- 2 benchmarks were called differently often") for line in lines)
+    assert any(line.startswith("- new: what ran in rounds of benchmarks ") for line in lines)
 
 
 def test_names_are_text_whatever_they_hold() -> None:

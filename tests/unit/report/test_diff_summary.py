@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 from fakes.runs import Launched, run_of
+from fakes.suites import suite
 
 from proton_bench.analysis.breakdown import By
 from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.run import Run
 from proton_bench.profile import ProfileBuilder
-from proton_bench.report.diff_summary import certain_headline, headline
+from proton_bench.report.diff_summary import calls_line, certain_headline, headline, side_lines
 
 
 def said(base: list[Launched], new: list[Launched], metric: str = "time", by: By = By.PATH) -> str:
@@ -49,7 +50,7 @@ LAYERS = [(f"layer{i}/k{i}", 10 + i, 1, f"c{i}") for i in range(3)]
         (
             [("a", 1000, 1, "a"), ("b", 2000, 1, "b")],
             [("a", 2000, 1, "a"), ("b", 1010, 1, "b")],
-            "+0.3 % (+10 ns): +1 us a, slower per launch by 100 %; -990 ns b, faster per launch "
+            "+0.3 % (+10 ns): +1 us a, slower per launch by 100 %; -0.99 us b, faster per launch "
             "by 50 %",
         ),
         (
@@ -69,6 +70,29 @@ def test_one_line_says_what_explains_the_change(
     base: list[Launched], new: list[Launched], line: str
 ) -> None:
     assert line in said(base, new)
+
+
+def test_benchmarks_that_were_called_differently_often_are_told() -> None:
+    base, slow = suite(10, 4), suite(40, 8, launch_ns={"test_x.py::test_b": 150})
+    comparison = compare([Run(base, "a")], [Run(slow, "b")], CompareOptions())
+
+    assert headline(comparison).startswith("+14.1 % (+4.9 us) at the base's number of calls: ")
+    assert "slower per launch by 50 %" in headline(comparison)
+    assert "launches more" not in headline(comparison)
+    told = calls_line(comparison)
+    assert told is not None
+    assert told.startswith("2 benchmarks were called differently often")
+    assert calls_line(compare([Run(base, "a")], [Run(base, "b")], CompareOptions())) is None
+
+
+def test_totals_of_both_sides_have_one_unit() -> None:
+    comparison = compare(
+        [run_of(("a", 900, 1, ""), source="a")],
+        [run_of(("a", 1200, 1, ""), source="b")],
+        CompareOptions(),
+    )
+
+    assert dict(side_lines(comparison)) == {"base": "a: 0.9 us", "new": "b: 1.2 us"}
 
 
 def test_scopes_have_no_latency() -> None:

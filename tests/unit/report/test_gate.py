@@ -38,10 +38,10 @@ def test_report_down_to_its_table() -> None:
         "",
     ]
     assert [" ".join(line.split()) for line in lines[6:10]] == [
-        "verdict change 90 % interval would see share base new threshold path",
-        "REGRESSED +5.0 % +4.0 % .. +6.0 % 2.9 % 10.0 % 100 us 105 us median:3% step > softmax",
-        "INCONCLUSIVE +5.0 % -2.0 % .. +12.0 % 7.1 % 10.0 % 100 us 105 us median:3% step > noisy "
-        "too noisy for so few runs; cannot see 3.0 % here, the floor is 7.1 %; "
+        "verdict change 90 % interval would see share base (us) new (us) threshold path",
+        "REGRESSED +5.0 % +4.0 % .. +6.0 % 2.9 % 10.0 % 100.000 105.000 median:3% step > softmax",
+        "INCONCLUSIVE +5.0 % -2.0 % .. +12.0 % 7.1 % 10.0 % 100.000 105.000 median:3% "
+        "step > noisy too noisy for so few runs; cannot see 3.0 % here, the floor is 7.1 %; "
         "needs 14 pairs in all",
         "UNMEASURED - - - 10.0 % - - median:3% step > unknown not recorded, ask for another metric",
     ]
@@ -96,4 +96,4 @@ def test_a_terminal_costs_columns_before_names(width: int, monkeypatch: pytest.M
 
     (line,) = [each for each in file.getvalue().splitlines() if "REGRESSED" in each]
     assert "step" in line
-    assert ("100 us" in line) == (width == 120)
+    assert ("100.000" in line) == (width == 120)

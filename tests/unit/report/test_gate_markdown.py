@@ -18,12 +18,12 @@ def test_page_as_a_whole() -> None:
         "- base: 6 runs: base/0.proton, base/1.proton, base/2.proton and 3 more",
         "- new: 6 runs: new/0.proton, new/1.proton, new/2.proton and 3 more",
         "",
-        "| verdict | change | 90 % interval | would see | share | base | new | threshold | path "
-        "| why |",
+        "| verdict | change | 90 % interval | would see | share | base (us) | new (us) | threshold "
+        "| path | why |",
         "| :-- | --: | --: | --: | --: | --: | --: | --: | :-- | :-- |",
-        "| REGRESSED | +5.0 % | +4.0 % .. +6.0 % | 2.9 % | 10.0 % | 100 us | 105 us | median:3% "
+        "| REGRESSED | +5.0 % | +4.0 % .. +6.0 % | 2.9 % | 10.0 % | 100.000 | 105.000 | median:3% "
         "| step &gt; softmax |  |",
-        "| INCONCLUSIVE | +5.0 % | -2.0 % .. +12.0 % | 7.1 % | 10.0 % | 100 us | 105 us "
+        "| INCONCLUSIVE | +5.0 % | -2.0 % .. +12.0 % | 7.1 % | 10.0 % | 100.000 | 105.000 "
         "| median:3% | step &gt; noisy | too noisy for so few runs; cannot see 3.0 % here, the "
         "floor is 7.1 %; needs 14 pairs in all |",
         "| UNMEASURED | - | - | - | 10.0 % | - | - | median:3% | step &gt; unknown "
@@ -36,10 +36,10 @@ def test_page_as_a_whole() -> None:
         "",
         "<details><summary>1 check is the same</summary>",
         "",
-        "| verdict | change | 90 % interval | would see | share | base | new | threshold | path "
-        "| why |",
+        "| verdict | change | 90 % interval | would see | share | base (us) | new (us) | threshold "
+        "| path | why |",
         "| :-- | --: | --: | --: | --: | --: | --: | --: | :-- | :-- |",
-        "| SAME | +5.0 % | +4.0 % .. +6.0 % | 2.9 % | 10.0 % | 100 us | 105 us | median:3% "
+        "| SAME | +5.0 % | +4.0 % .. +6.0 % | 2.9 % | 10.0 % | 100.000 | 105.000 | median:3% "
         "| step &gt; calm |  |",
         "",
         "</details>",

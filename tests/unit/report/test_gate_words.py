@@ -55,8 +55,9 @@ def test_headline_says_the_verdict_and_what_it_is_about(name: str, text: str) ->
     [
         ({}, "step > kernel: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us"),
         ({"metric": "mem"}, "median 5.0 %"),
+        ({"base": 900e3, "new": 1.1e6}, ", 0.9 ms -> 1.1 ms"),
         ({"metric": "gbps", "change": -0.1, "base": 900.0, "new": 810.0}, "900 GB/s -> 810 GB/s"),
-        ({"metric": "cycles", "base": 1e6, "new": 2e6}, "1e+06 cycles -> 2e+06 cycles"),
+        ({"metric": "cycles", "base": 1e6, "new": 2e6}, "1000000 cycles -> 2000000 cycles"),
     ],
 )
 def test_row_is_a_sentence(facts: dict[str, object], text: str) -> None:
@@ -131,6 +132,27 @@ def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
 )
 def test_structural_change_is_one_line(change: object, text: str) -> None:
     assert text in structure_text(change, FAIL)  # type: ignore[arg-type]
+
+
+def test_times_of_all_rows_have_one_unit_and_each_other_unit_has_its_columns() -> None:
+    rows = (
+        row(name="a", base=2_000_000.0, new=2_100_000.0),
+        row(name="b", base=1_234.0, new=1_300.0),
+        row(name="c", metric="gbps", base=900.0, new=810.0),
+    )
+
+    found = {
+        column.heading: column.texts
+        for column in columns(rows, outcome(SuiteVerdict.PASS, *rows))
+        if column.title in {"base", "new"}
+    }
+
+    assert found == {
+        "base (ms)": ("2.000", "0.0012", "-"),
+        "new (ms)": ("2.100", "0.0013", "-"),
+        "base (GB/s)": ("-", "-", "900.000"),
+        "new (GB/s)": ("-", "-", "810.000"),
+    }
 
 
 def test_power_is_that_of_the_best_and_the_worst_path() -> None:

@@ -26,8 +26,9 @@ class FlameDetails {
   facts(row) {
     const { rows } = this;
     const { columns } = rows.flame;
+    const units = unitsOf(columns, row);
     const found = columns.map(
-      (column) => `${column.title} ${valueText(column, column.values[row])}`,
+      (column, place) => `${column.title} ${valueText(column, column.values[row], units[place])}`,
     );
     const isComparison = rows.flame.tints !== null;
     if (rows.widths[0] > 0) {
@@ -40,7 +41,7 @@ class FlameDetails {
     }
     const own = rows.own(row);
     if (!isComparison && rows.firstChild(row) >= 0 && own > 0) {
-      found.push(`${valueText(columns[0], own)} of its own`);
+      found.push(`${valueText(columns[0], own, units[0])} of its own`);
     }
     if (rows.kind(row) !== "unknown") found.push(rows.kind(row));
     return found;

@@ -29,7 +29,7 @@ class KernelTable {
     line.append(this.heading("name", "", NAME_COLUMN));
     this.columns.forEach((column, place) => {
       const unit = this.units[place].name;
-      const hasUnit = !unit || column.title.endsWith(unit);
+      const hasUnit = !unit || column.title.endsWith(` ${unit}`);
       const title = hasUnit ? column.title : `${column.title} (${unit})`;
       const cell = this.heading(title, column.meaning, place);
       if (column.form !== "text") cell.className = "figure";

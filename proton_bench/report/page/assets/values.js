@@ -4,28 +4,39 @@ const TIME_UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]];
 const MISSING = "-";
 const GROUPS = /\B(?=(\d{3})+(?!\d))/g;
 
-/** The unit in which all of a column is written, and how many decimals: what fits `largest`. */
-function unitOf(column, largest) {
-  if (column.form !== "time") {
-    return { scale: 1, name: column.form === "percent" ? "%" : "", decimals: decimalsOf(largest) };
+/**
+ * The unit of each column, for one row or for all; those of a group are compared with each other and
+ * share it.
+ */
+function unitsOf(columns, row) {
+  const keyOf = (column) => column.group || column;
+  const found = new Map();
+  for (const column of columns) {
+    const key = keyOf(column);
+    if (found.has(key)) continue;
+    const alike = columns.filter((each) => keyOf(each) === key);
+    found.set(key, unitOf(column.form, alike.map((each) => valuesOf(each, row))));
   }
-  const [scale, name] = TIME_UNITS.find(([size]) => largest >= size) ?? TIME_UNITS.at(-1);
-  return { scale, name, decimals: scale === 1 ? 0 : decimalsOf(largest / scale) };
+  return columns.map((column) => found.get(keyOf(column)));
 }
 
-/** The unit of each column; changes are written in that of the values that changed. */
-function unitsOf(columns) {
-  const found = [];
-  for (const column of columns) {
-    const values = column.signed ? columns.find(({ form }) => form === column.form) : column;
-    const unit = unitOf(column, largestOf(values.values));
-    const isWhole = column.values.every((value) => value === null || Number.isInteger(value));
-    if (isWhole && unit.scale === 1) {
-      unit.decimals = 0;
-    }
-    found.push(unit);
-  }
-  return found;
+function valuesOf(column, row) {
+  return row === undefined ? column.values : [column.values[row]];
+}
+
+/** The unit that fits the largest of some columns' values, and how many decimals it needs. */
+function unitOf(form, columns) {
+  const largest = Math.max(...columns.map(largestOf));
+  const [scale, name] =
+    form === "time"
+      ? (TIME_UNITS.find(([size]) => largest >= size) ?? TIME_UNITS.at(-1))
+      : [1, form === "percent" ? "%" : ""];
+  const isWhole = scale === 1 && columns.every((values) => values.every(isMissingOrWhole));
+  return { scale, name, decimals: isWhole ? 0 : decimalsOf(largest / scale) };
+}
+
+function isMissingOrWhole(value) {
+  return typeof value !== "number" || Number.isInteger(value);
 }
 
 function largestOf(values) {
@@ -50,11 +61,12 @@ function grouped(text) {
 function digits(number) {
   if (Number.isInteger(number)) return grouped(String(number));
   const size = Math.abs(number);
-  if (size >= 1e9 || size < 1e-3) return number.toPrecision(4);
+  if (size >= 1e9) return number.toPrecision(4);
+  if (size < 0.1) return String(Number(number.toPrecision(4)));
   return number.toFixed(decimalsOf(size));
 }
 
-/** One cell of a column, without the name of the column's unit. */
+/** One cell of a column, without the name of the column's unit; small values show two digits. */
 function cellText(column, value, unit) {
   if (value === null || value === undefined) return column.form === "text" ? "" : MISSING;
   if (typeof value !== "number") return value;
@@ -62,15 +74,16 @@ function cellText(column, value, unit) {
   const number = value / unit.scale;
   const size = Math.abs(number);
   if (number === 0) return "0";
-  if (size >= 1e12 || size < 0.5 * 10 ** -unit.decimals) return sign + number.toPrecision(2);
-  return sign + (unit.decimals ? number.toFixed(unit.decimals) : grouped(number.toFixed(0)));
+  const fixed = number.toFixed(unit.decimals);
+  const isSmall = size < 10 ** (1 - unit.decimals) && Number(fixed) !== number;
+  if (size >= 1e12 || isSmall) return sign + number.toPrecision(2);
+  return sign + (unit.decimals ? fixed : grouped(fixed));
 }
 
-/** One value alone, with the unit that fits it. */
-function valueText(column, value) {
+/** One value of a sentence with its unit. */
+function valueText(column, value, unit) {
   if (value === null || value === undefined) return MISSING;
   if (typeof value !== "number") return value;
-  const unit = unitOf(column, Math.abs(value));
   const sign = column.signed && value > 0 ? "+" : "";
   return `${sign}${digits(value / unit.scale)} ${unit.name}`.trimEnd();
 }

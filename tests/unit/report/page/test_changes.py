@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fakes.runs import profiles, run_of
+from fakes.suites import suite
 from hypothesis import given
 
 from proton_bench.analysis.compare import CompareOptions, Comparison, compare
@@ -33,6 +34,24 @@ def test_values_are_written_in_the_unit_of_the_source(
     measure: Measure, expected: tuple[str, Form, float]
 ) -> None:
     assert measure_form(measure) == expected
+
+
+def test_all_amounts_of_a_comparison_share_a_unit() -> None:
+    runs = [run_of(("a", time, 5, "c")) for time in (900, 1000, 1200)]
+    comparison = compare(runs[:2], runs[2:], CompareOptions())
+
+    columns = change_columns(comparison, np.arange(len(comparison)))
+
+    alike = {column.title for column in columns if column.group == columns[0].group}
+    assert alike == {"new", "base", "change", "+-", "by launches", "by latency"}
+
+
+def test_values_for_the_calls_of_the_base_say_so() -> None:
+    comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
+
+    new, *_ = change_columns(comparison, np.arange(len(comparison)))
+
+    assert new.meaning.endswith("for as many calls as in the base")
 
 
 def test_new_and_gone_rows_have_one_value_and_no_growth() -> None:

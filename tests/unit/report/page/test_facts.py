@@ -49,6 +49,12 @@ def test_times_and_costs_can_be_read() -> None:
     }
 
 
+def test_costs_of_several_runs_have_one_unit() -> None:
+    runs = [profile_with(estimated_cost_ns=cost) for cost in (900_000, 1_200_000, None)]
+
+    assert [line.texts for line in fact_lines(runs)] == [("0.9 ms", "1.2 ms", "")]
+
+
 @pytest.mark.parametrize("value", [10**40, -(10**40), 10**400, math.inf, math.nan, True, "soon"])
 def test_impossible_times_are_shown_as_they_are(value: Any) -> None:
     facts = {"start_time_ns": value, "estimated_cost_ns": value}

@@ -13,13 +13,13 @@ GOLDEN = """\
 <p>4 rows<br>own cost of the profiler: not known, the file does not say</p>
 <table>
 <thead>
-<tr><th>time</th><th>count</th><th>share</th><th style="text-align: left">name</th></tr>
+<tr><th>time (ns)</th><th>count</th><th>share</th><th style="text-align: left">name</th></tr>
 </thead>
 <tbody>
-<tr><td>400 ns</td><td>4</td><td>100.0 %</td><td style="text-align: left">ROOT</td></tr>
-<tr><td>400 ns</td><td>4</td><td>100.0 %</td><td style="text-align: left">___s</td></tr>
-<tr><td>300 ns</td><td>1</td><td>75.0 %</td><td style="text-align: left">______&lt;b&gt;</td></tr>
-<tr><td>100 ns</td><td>3</td><td>25.0 %</td><td style="text-align: left">______a</td></tr>
+<tr><td>400</td><td>4</td><td>100.0 %</td><td style="text-align: left">ROOT</td></tr>
+<tr><td>400</td><td>4</td><td>100.0 %</td><td style="text-align: left">___s</td></tr>
+<tr><td>300</td><td>1</td><td>75.0 %</td><td style="text-align: left">______&lt;b&gt;</td></tr>
+<tr><td>100</td><td>3</td><td>25.0 %</td><td style="text-align: left">______a</td></tr>
 </tbody>
 </table>
 </div>

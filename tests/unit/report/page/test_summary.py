@@ -4,9 +4,11 @@ from dataclasses import replace
 
 from fakes.profiles import training_profile
 from fakes.runs import run_of
+from fakes.suites import suite
 
 from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.derive import default_metrics
+from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.profile import FrameKind, Profile, ProfileBuilder, Provenance
 from proton_bench.profile.device_use import DeviceUse
@@ -31,6 +33,18 @@ def test_total_rows_and_top_kernels_are_told() -> None:
         ("kernel_1", "1 ms, 25.0 %", 25.0),
     ]
     assert summary.warnings == ()
+
+
+def test_top_kernels_have_one_unit() -> None:
+    profile = run_of(("a", 2_000_000, 1, ""), ("b", 900_000, 1, "")).profile
+
+    assert [each.text.partition(",")[0] for each in summary_of(profile).top] == ["2 ms", "0.9 ms"]
+
+
+def test_what_benchmarks_are_scaled_to_is_told() -> None:
+    comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
+
+    assert "called differently often" in comparison_summary(comparison).lines[-1]
 
 
 def test_busy_devices_and_the_profilers_own_cost_are_told() -> None:
