@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.calls import CALLS, call_values, per_call
 from proton_bench.analysis.device_use import DEVICE_WALL, is_device_time, with_device_use
 from proton_bench.analysis.formula import (
     SECONDS,
@@ -184,6 +185,9 @@ def _derive_one(profile: Profile, name: str) -> MetricValues:
     recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
     full = find_metric(name, recorded)
     if full is not None:
+        # Asked for as "count (inc)", it is the sum over the subtree.
+        if full == CALLS and name.strip().lower() == CALLS and profile.columns[full].kind.is_number:
+            return call_values(profile)
         return _recorded_values(full, profile.columns[full], profile)
     own = _plugin_metrics().get(name.strip())
     if own is not None:
@@ -259,11 +263,10 @@ def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> Metri
         if unit not in SECONDS:
             raise MetricError(f"metric {source.name!r} is not a time, so it has no {formula.name}")
         scale = formula.scale / SECONDS[unit]
-    values, valid = source.values / scale, source.valid
     if formula.divisor is Divisor.COUNT:
-        count = _source(profile, "count")
-        values, valid = _ratio(values, valid, by=count)
-    elif formula.divisor is Divisor.SECONDS:
+        return per_call(profile, source.name, formula.name, scale=scale)
+    values, valid = source.values / scale, source.valid
+    if formula.divisor is Divisor.SECONDS:
         values, valid = _ratio(values, valid, by=_time_seconds(profile))
     return MetricValues(formula.name, source.aggregation, values, valid)
 

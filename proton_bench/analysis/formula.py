@@ -53,7 +53,8 @@ class Formula:
     Attributes:
         name: The name as the user wrote it, in lower case.
         source: Base name of the recorded metric, "" for ``util``.
-        divisor: What to divide by; ``SECONDS`` is inclusive time, ``COUNT`` inclusive count.
+        divisor: What to divide by; ``SECONDS`` is inclusive time, ``COUNT`` the calls that the
+            source was recorded for: see `calls`.
         scale: Size of one unit of the result; for times in seconds.
         timed: Whether the source is a time that has to be converted to seconds first.
     """

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from proton_bench.analysis.recorded import run_ns
 from proton_bench.analysis.run import Run
 from proton_bench.profile import Profile
 
@@ -41,10 +42,7 @@ def own_cost(profile: Profile) -> OwnCost | None:
     cost = facts.get("estimated_cost_ns")
     if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < _MOST_NS:
         return None
-    started, ended = (facts.get(f"{what}_time_ns") for what in ("start", "end"))
-    if isinstance(started, int) and isinstance(ended, int) and 0 < ended - started < _MOST_NS:
-        return OwnCost(cost, ended - started)
-    return OwnCost(cost)
+    return OwnCost(cost, run_ns(profile))
 
 
 def costs_differ(base: Sequence[Run], new: Sequence[Run]) -> tuple[float, float] | None:

@@ -1,17 +1,19 @@
 """Statistics of single launches: median, p95, min, max and cv of a row's own samples.
 
 They come from the distributions of a `.proton` file. Samples of different rows are different
-things, so they are not merged into the rows above.
+things, so a row that was called itself shows its own alone. A row without calls shows those of all
+launches below it, as its count and its mean do.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from proton_bench.analysis.calls import has_own_calls
 from proton_bench.analysis.formula import SECONDS
 from proton_bench.analysis.scope_cycles import CYCLES
 from proton_bench.analysis.values import MetricValues
@@ -73,7 +75,7 @@ STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
     "max": lambda samples: samples.maximum if samples.n else None,
     "cv": coefficient_of_variation,
 }
-_MEANING = "over the launches of the row alone"
+_MEANING = "over the calls of the row alone; of a row without any, over the launches below it"
 _MEANING_INSIDE = "over the passes of the scope in all warps"
 _NAME = re.compile(rf"(?P<what>{'|'.join(STATISTICS)})_(?P<source>[^/]+)(?:/(?P<unit>\w+))?")
 
@@ -111,12 +113,36 @@ def sample_values(profile: Profile, name: str) -> MetricValues:
     scale = _scale(name, MetricSpec(source).unit, what=match["what"], unit=match["unit"])
     statistic = STATISTICS[match["what"]]
     values = np.full(len(profile), np.nan)
-    for row, samples in profile.distributions[source]:
+    for row, samples in _by_row(profile, source):
         value = statistic(samples)
         if value is not None:
             values[row] = value * scale
     meaning = _MEANING_INSIDE if source == CYCLES else _MEANING
     return MetricValues(match[0], Aggregation.EXCLUSIVE, values, np.isfinite(values), meaning)
+
+
+def _by_row(profile: Profile, source: str) -> Iterator[tuple[int, Distribution]]:
+    """Yield the samples that each row shows, from the last row to the first."""
+    own = dict(profile.distributions[source])
+    column = profile.columns.get(source)
+    if column is None or column.spec.aggregation is not Aggregation.INCLUSIVE:
+        yield from own.items()  # what is above holds the same time again
+        return
+    is_called = has_own_calls(profile)
+    below: dict[int, list[Distribution]] = {}
+    for row in range(len(profile) - 1, -1, -1):
+        samples, parts = own.get(row), below.pop(row, [])
+        everything = [*parts, samples] if samples is not None else parts
+        if not everything:
+            continue
+        if samples is not None and is_called[row]:
+            yield row, samples
+        # Of one part nothing is merged, which most rows of deep trees have.
+        whole = everything[0] if len(everything) == 1 else Distribution.merged(everything)
+        if not is_called[row]:
+            yield row, whole
+        if row:
+            below.setdefault(int(profile.parents[row]), []).append(whole)
 
 
 def _source(profile: Profile, name: str, base: str) -> str:

@@ -24,7 +24,7 @@ from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
 from proton_bench.report.counters import CounterReport, counter_document
 from proton_bench.report.document import encode_document, list_document, view_document
-from proton_bench.report.header import HeaderReport
+from proton_bench.report.header import HeaderReport, root_note
 from proton_bench.report.listing import ListReport
 from proton_bench.report.names import FrameFormat
 from proton_bench.report.source import DEFAULT_THRESHOLD, SourceReport
@@ -159,7 +159,8 @@ def show(request: ViewRequest) -> None:
     if join is not None:
         reports.append(CounterReport(join, str(request.counters)))
     flat = request.selection.flat
-    reports.append(TreeReport(tree, request.frames, bars=request.bars, flat=flat))
+    note = root_note(profile) if request.minus is None else ""
+    reports.append(TreeReport(tree, request.frames, bars=request.bars, flat=flat, root_note=note))
     if request.is_sorted:
         reports.append(SortedReport(tree, request.frames))
     print_report(open_console(), *reports)

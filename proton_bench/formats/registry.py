@@ -166,7 +166,7 @@ def _check(profile: Profile, source: str) -> None:
         name = ascii(profile.name(first.row)[:80])
         raise ProfileFormatError(
             f"{source}: {len(found)} numbers cannot be true; row {first.row} ({name}), "
-            f"{ascii(first.metric[:80])}: {first.rule} does not hold: {first.numbers}"
+            f"{first.metric[:80]!a}: {first.rule} does not hold: {first.numbers}"
         )
 
 

@@ -106,7 +106,7 @@ def _outside(table: DistributionTable) -> Mask:
     owners = np.repeat(np.arange(len(table)), np.diff(table.sample_offsets))
     values = table.samples.astype("f8")
     low, high = table.minimum[owners], table.maximum[owners]
-    slack = _FLOAT32 * np.maximum(np.abs(low), np.abs(high))
+    slack = _FLOAT32 * np.maximum(np.abs(low), np.abs(high)) + float(np.finfo("f4").tiny)
     wrong = owners[(values < low - slack) | (values > high + slack)]
     owners = np.repeat(np.arange(len(table)), np.diff(table.bucket_offsets))
     steps = np.ldexp(np.log(table.gamma), table.collapses[owners].astype("i8"))

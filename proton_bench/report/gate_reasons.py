@@ -27,7 +27,7 @@ MEANINGS = {
     Reason.MISSING_IN_RUNS: "some runs do not have it",
     Reason.NOT_POSITIVE: "a value is 0 or less, which has no ratio",
     Reason.NO_VALUES: "not recorded, ask for another metric",
-    Reason.QUANTILE_UNKNOWN: "the file does not tell this quantile, record again or gate mean or min",
+    Reason.QUANTILE_UNKNOWN: "the file does not tell this quantile, record again or gate the mean",
     Reason.MEAN_ONLY: "a mean, since single launches were not kept closely enough",
     Reason.CODE_CHANGED: "other compiled code",
     Reason.CODES_VARY: "several compiled codes on one side",

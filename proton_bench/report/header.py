@@ -11,6 +11,7 @@ from rich.segment import Segment
 
 from proton_bench.analysis.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.own_cost import own_cost
+from proton_bench.analysis.recorded import recorded_of
 from proton_bench.profile import Profile
 from proton_bench.report.edge import edge_of, prose
 from proton_bench.report.inside_kernels import inside_notes
@@ -21,7 +22,15 @@ from proton_bench.report.sampling import sampling_line, sampling_losses
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text, duration_text
 
-__all__ = ["HeaderReport", "cost_line", "cost_text", "device_line", "losses"]
+__all__ = [
+    "HeaderReport",
+    "cost_line",
+    "cost_text",
+    "device_line",
+    "losses",
+    "recorded_line",
+    "root_note",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +58,9 @@ class HeaderReport:
             yield from prose(console, f"  {facts}", DIM, edge=edge)
         for verdict in device_verdicts(self.profile):
             yield from prose(console, device_line(verdict), None, edge=edge)
+        recorded = recorded_line(self.profile)
+        if recorded:
+            yield from prose(console, recorded, None, edge=edge)
         yield from prose(console, cost_line(self.profile), DIM, edge=edge)
         sampled = sampling_line(self.profile)
         if sampled:
@@ -75,7 +87,35 @@ def device_line(verdict: DeviceVerdict) -> str:
     return visible(f"{verdict.device} {', '.join(parts)}{reason}")
 
 
-def _share(part: int, whole: int) -> str:
+def recorded_line(profile: Profile) -> str:
+    """Return how much of the run the rows account for, "" where the file does not say."""
+    recorded = recorded_of(profile)
+    if recorded is None:
+        return ""
+    run = duration_text(recorded.run_ns)
+    if recorded.work_ns <= 0:
+        text = f"recorded: no launches and no operators in a run of {run}"
+    elif recorded.share > 1:
+        text = f"recorded: {duration_text(recorded.work_ns)} of work in a run of {run}"
+    else:
+        share = _share(recorded.work_ns, recorded.run_ns)
+        work = duration_text(recorded.work_ns)
+        text = f"recorded: {work} of work, {share} of a run of {run}; the rest has no row"
+    if recorded.scopes_ns is not None:
+        text += f"; outermost scopes lasted {duration_text(recorded.scopes_ns)}"
+    return text
+
+
+def root_note(profile: Profile) -> str:
+    """Return what to say behind the root's name: how much of the run its total is."""
+    recorded = recorded_of(profile)
+    if recorded is None or not 0 < recorded.share <= 1:
+        return ""
+    share = _share(recorded.work_ns, recorded.run_ns)
+    return f"{share} of a run of {duration_text(recorded.run_ns)}"
+
+
+def _share(part: float, whole: float) -> str:
     percent = 100.0 * part / whole
     return f"{percent:.0f} %" if percent >= 1 or part == 0 else "<1 %"
 

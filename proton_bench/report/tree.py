@@ -63,12 +63,14 @@ class TreeReport:
         frames: Form of Python frames' names.
         bars: Also draw the first metric of each row, where the terminal is wide enough.
         flat: The rows below the root are a table, and the root is their total.
+        root_note: What to say behind the root's name.
     """
 
     tree: MetricTree
     frames: FrameFormat = FrameFormat.FULL
     bars: bool = False
     flat: bool = False
+    root_note: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the lines; only a terminal's edge costs columns, bars and ends of names."""
@@ -83,12 +85,15 @@ class TreeReport:
             cells, width = [*cells, bars], width + BAR_WIDTH + 2
             yield Segment(" " * (BAR_WIDTH + 2))
         yield Segment("name\n", HEADING)
-        cut = 0
+        cut, note = 0, f"  {self.root_note}" if self.root_note else ""
         for band, values, prefix, name in self._lines(
             cells, guides, room=_room(self.tree, edge, width)
         ):
             shown = name if edge is None else fitting_name(name, edge - width - len(prefix))
             cut += shown is not name
+            if note and (edge is None or width + len(shown) + len(note) <= edge):
+                shown += note
+            note = ""
             # As few segments as possible: each costs more than the rest of its line.
             if values:
                 yield Segment(values[0], BANDS[band].style)

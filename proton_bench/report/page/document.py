@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from proton_bench.analysis.breakdown import By
+from proton_bench.analysis.calls import CALLS
 from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.demangling import Demangling, with_demangled_names
 from proton_bench.analysis.run import Run
@@ -63,6 +64,8 @@ def profile_page(run: Run, options: PageOptions) -> str:
     title = options.title or f"{file_name(run.source)} - proton report"
     selection = _selection(options)
     metrics = options.metrics or shown_metrics(profile)
+    if metrics and metrics[0].strip().lower() == CALLS:
+        metrics = (f"{CALLS} (inc)", *metrics[1:])  # a flame's widths add up
     if len(profile) == 1 or not metrics:
         summary = profile_summary(profile, None, None)
         page = Page(title, summary, None, None, fact_lines([profile]), (run.source,))

@@ -100,6 +100,6 @@ def test_hints_at_root_name_every_inclusive_metric() -> None:
 
     hinted = set(tree["metrics"])
 
-    assert hinted == {"time (ns)", "count", "flops16"}
+    assert hinted == {"time (ns)", "count", "flops16", "bytes"}
     assert set(tree["metrics"].values()) == {0}
     assert tree["aggregations"] == {"registers": "pty"}

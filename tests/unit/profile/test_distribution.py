@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from fakes.earlier import open_below
-from fakes.earlier import open_below
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

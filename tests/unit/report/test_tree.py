@@ -28,21 +28,21 @@ def test_tree_has_columns_guides_and_a_legend() -> None:
     lines = printed(TreeReport(tree_of(training_profile()), FrameFormat.FILE_FUNCTION))
 
     assert lines == [
-        "time/ms (inc)  count (inc)  name",
-        "        4.000            8  ROOT",
-        "        4.000            8  └─ test_step",
-        "        1.000            4     ├─ forward",
-        "        1.000            4     │  └─ model.py@forward",
-        "        0.250            1     │     ├─ kernel_1",
-        "        0.750            3     │     └─ kernel_3",
-        "        3.000            4     └─ backward",
-        "        3.000            4        └─ model.py@backward",
-        "        0.750            1           ├─ kernel_1",
-        "        2.250            3           └─ kernel_3",
+        "time/ms (inc)  count  name",
+        "        4.000      8  ROOT",
+        "        4.000      8  └─ test_step",
+        "        1.000      4     ├─ forward",
+        "        1.000      4     │  └─ model.py@forward",
+        "        0.250      1     │     ├─ kernel_1",
+        "        0.750      3     │     └─ kernel_3",
+        "        3.000      4     └─ backward",
+        "        3.000      4        └─ model.py@backward",
+        "        0.750      1           ├─ kernel_1",
+        "        2.250      3           └─ kernel_3",
         "",
         "Legend",
         "  time/ms (inc): of the row and all rows below it",
-        "  count (inc): of the row and all rows below it",
+        "  count: calls of the row alone; of a row without any, launches below it",
     ]
 
 

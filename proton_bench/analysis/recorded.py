@@ -1,0 +1,75 @@
+"""How much of a run the rows of its profile account for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton_bench.analysis.formula import SECONDS, find_metric
+from proton_bench.profile import Profile
+
+__all__ = ["Recorded", "recorded_of", "run_ns"]
+
+_MOST_NS = 2**63
+_WALL = "wall"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Recorded time beside the time that the run took.
+
+    Attributes:
+        run_ns: From the start of the recording to its end.
+        work_ns: Time of all launches and operators, summed over devices, streams and threads: it
+            may be more than the run took.
+        scopes_ns: Time in outermost scopes, summed over threads; None where none was timed.
+    """
+
+    run_ns: int
+    work_ns: float
+    scopes_ns: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The work as a part of the run."""
+        return self.work_ns / self.run_ns
+
+
+def recorded_of(profile: Profile) -> Recorded | None:
+    """Return what a profile holds of its run, None where the file does not say how long it was."""
+    length = run_ns(profile)
+    if length is None:
+        return None
+    work = 0.0
+    full = find_metric("time", profile.columns)
+    if full is not None and profile.columns[full].kind.is_number:
+        unit = SECONDS.get(profile.columns[full].spec.unit, 0.0) / SECONDS["ns"]
+        work = float(profile.inclusive(full)[0]) * unit
+    return Recorded(length, work, _outermost_ns(profile))
+
+
+def run_ns(profile: Profile) -> int | None:
+    """Return the time from the start of a recording to its end, None where it is not known."""
+    started, ended = (profile.provenance.get(f"{what}_time_ns") for what in ("start", "end"))
+    if not isinstance(started, int) or not isinstance(ended, int):
+        return None
+    return ended - started if 0 < ended - started < _MOST_NS else None
+
+
+def _outermost_ns(profile: Profile) -> float | None:
+    """Return the sum of the wall times that no other row with a wall time encloses."""
+    full = find_metric(_WALL, profile.columns)
+    if full is None or profile.columns[full].spec.unit not in SECONDS:
+        return None
+    column = profile.columns[full]
+    if not column.kind.is_number or not column.valid.any():
+        return None
+    total, row = 0.0, 0
+    timed = np.flatnonzero(column.valid & np.isfinite(column.values))
+    while True:
+        place = int(np.searchsorted(timed, row))
+        if place == len(timed):
+            return total * SECONDS[column.spec.unit] / SECONDS["ns"]
+        total += float(column.values[timed[place]])
+        row = int(profile.subtree_end[timed[place]])

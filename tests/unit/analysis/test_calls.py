@@ -1,0 +1,72 @@
+"""A row's count, mean and quantiles speak of its own calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from proton_bench.analysis.derive import derive
+from proton_bench.profile import Aggregation, Distribution, Profile, ProfileBuilder
+
+
+def operators() -> Profile:
+    """Return scope > linear (2 calls) > addmm (2 calls) and scope > relu (1 call)."""
+    builder = ProfileBuilder()
+    builder.declare("time (ns)", Aggregation.INCLUSIVE)
+    builder.declare("count", Aggregation.INCLUSIVE)
+    scope = builder.add(0, "forward")
+    rows = {"linear": scope, "addmm": 0, "relu": scope}
+    for name, samples in (
+        ("linear", [100.0, 300.0]),
+        ("addmm", [5000.0, 7000.0]),
+        ("relu", [50.0]),
+    ):
+        metrics = {"time (ns)": int(sum(samples)), "count": len(samples)}
+        above = rows["linear"] if name == "addmm" else scope
+        rows[name] = builder.add(above, name, metrics=metrics)
+        builder.set_distribution(rows[name], "time (ns)", Distribution.from_samples(samples))
+    return builder.build()
+
+
+def shown(profile: Profile, name: str) -> dict[str, float | None]:
+    (found,) = derive(profile, [name])
+    return dict(zip(profile.strings, found.to_list(), strict=True))
+
+
+def test_counts_are_those_of_the_row_and_of_scopes_the_launches_below() -> None:
+    assert shown(operators(), "count") == {
+        "ROOT": 5, "forward": 5, "linear": 2, "addmm": 2, "relu": 1,
+    }  # fmt: skip
+    assert shown(operators(), "count (inc)")["linear"] == 4
+
+
+def test_means_lie_between_the_extremes_of_the_same_calls() -> None:
+    profile = operators()
+    low, mean, median, high = (
+        shown(profile, f"{name}_time/us") for name in ("min", "avg", "median", "max")
+    )
+
+    assert mean["linear"] == pytest.approx(0.2)
+    assert mean["forward"] == pytest.approx(12.45 / 5)
+    assert (low["forward"], median["forward"], high["forward"]) == (0.05, 0.3, 7.0)
+    for name in profile.strings:
+        assert low[name] <= mean[name] <= high[name]  # type: ignore[operator]
+        assert low[name] <= median[name] <= high[name]  # type: ignore[operator]
+
+
+def test_only_columns_of_sums_are_labelled_as_such() -> None:
+    found = derive(operators(), ["time/us", "count", "avg_time/us", "median_time/us"])
+
+    assert [each.title for each in found] == [
+        "time/us (inc)", "count", "avg_time/us", "median_time/us",
+    ]  # fmt: skip
+
+
+def test_scopes_that_were_timed_show_their_own_passes_alone() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    outer = builder.add(0, "outer", metrics={"wall (ns)": 30.0})
+    inner = builder.add(outer, "inner", metrics={"wall (ns)": 20.0})
+    builder.set_distribution(outer, "wall (ns)", Distribution.from_samples([30.0]))
+    builder.set_distribution(inner, "wall (ns)", Distribution.from_samples([5.0, 15.0]))
+
+    assert shown(builder.build(), "median_wall") == {"ROOT": None, "outer": 30.0, "inner": 10.0}
