@@ -24,6 +24,7 @@ from proton_bench.benchmarks.registration import (
     add_to_worker,
     check_devices,
     no_profile,
+    note_choice,
 )
 from proton_bench.benchmarks.settings import Settings, add_options
 from proton_bench.errors import ProtonError
@@ -106,7 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"proton: {error}") from None
     if any(config.getoption(name, None) for name in _NO_TESTS):
         if not is_controller(config):
-            add_to_run(config, settings, None)
+            add_to_run(config, settings, None, recorded=no_profile)
         return
     for notice in config.stash.get(_notices, []):
         sys.stderr.write(f"proton: {notice}\n")
@@ -165,23 +166,30 @@ def _record(config: pytest.Config, settings: Settings) -> None:
     wanted = (settings.gates and not settings.runs) or (distributes and settings.asks)
     run = _session_of(config, wanted=wanted)
     is_inner = run is None or bool(_recorded and run.formats is None)
-    if not distributes:
-        add_to_run(config, settings, None if run is None else run.session)
-    elif is_inner:
-        add_to_controller(config, settings, no_profile)
     if run is None or is_inner:
+        if distributes:
+            add_to_controller(config, settings, no_profile)
+            return
+        session = None if run is None else run.session
+        recorded = no_profile if run is None else ProfileReport(run, list).recorded
+        add_to_run(config, settings, session, recorded=recorded)
         # The nodes of an inner run stand below the test that started it.
-        if _recorded and not distributes:
+        if _recorded:
             _add_nodes(config)
-    elif distributes:
+        return
+    note_choice(config, run.session)
+    if distributes:
         may_prepare = not (_under_command_line() or config.getoption("proton_no_interpret"))
         parts = WorkerParts(run.session, interpret=may_prepare, devices=devices)
-        add_to_controller(config, settings, parts.profile)
+        report = ProfileReport(run, parts.gather, parts.profile)
+        add_to_controller(config, settings, report.recorded)
         _register(config, "workers", parts)
-        _register(config, "report", ProfileReport(run, parts.gather))
     else:
-        nodes = _add_nodes(config)
-        _register(config, "report", ProfileReport(run, nodes.gather))
+        nodes = TestNodes()
+        report = ProfileReport(run, nodes.gather)
+        add_to_run(config, settings, run.session, recorded=report.recorded)
+        _add_nodes(config, nodes)
+    _register(config, "report", report)
 
 
 def _record_worker(config: pytest.Config, settings: Settings) -> None:
@@ -192,12 +200,10 @@ def _record_worker(config: pytest.Config, settings: Settings) -> None:
         _register(config, "part", WorkerEnd(run))
 
 
-def _add_nodes(config: pytest.Config) -> TestNodes:
-    nodes = TestNodes()
-    _register(config, "nodes", nodes)
+def _add_nodes(config: pytest.Config, nodes: TestNodes | None = None) -> None:
+    _register(config, "nodes", nodes or TestNodes())
     _recorded.append(config)
     config.add_cleanup(lambda: _recorded.remove(config))
-    return nodes
 
 
 def _register(config: pytest.Config, what: str, plugin: object) -> None:

@@ -45,6 +45,7 @@ class CompareOptions:
         trials: Also compare what autotuners launched to try configurations.
         raw_names: Names have to agree to the letter.
         ignore_devices: Compare what ran on different devices, whichever they are.
+        follow: What moved to another scope is one row with both values.
     """
 
     metric: str | None = None
@@ -52,6 +53,7 @@ class CompareOptions:
     trials: bool = False
     raw_names: bool = False
     ignore_devices: bool = False
+    follow: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +148,7 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
         identity,
         weight=_weight(measure, runs),
         # What moved from one scope to another changed both of them.
-        follow=options.by in (By.PATH, By.KERNEL, By.LINE),
+        follow=options.follow and options.by in (By.PATH, By.KERNEL, By.LINE),
     )
     sides = _Sides(tuple(base), tuple(new), profiles, tree, measure)
     found = _added(sides, options.by) if measure.is_additive else _rated(sides, options.by)

@@ -11,7 +11,7 @@ from proton_bench.errors import UsageError
 from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import PARTIAL, read_profile
 
-__all__ = ["read_runs"]
+__all__ = ["best_of", "read_runs"]
 
 # What recorders write, best first: a run that left several of them is one run.
 _SUFFIXES = (".proton", ".hatchet_msgpack", ".hatchet", ".pftrace", ".chrome_trace")
@@ -36,6 +36,11 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     return [_read(file) for file in files]
 
 
+def best_of(files: Sequence[Path]) -> Path:
+    """Return the file that says most of the one run that left these; of several, the last."""
+    return max(reversed(files), key=lambda file: -_rank(file))
+
+
 def _files_of(folder: Path) -> list[Path]:
     """Return one file for each run: the best of several formats, whole ones before partial ones."""
     best: dict[str, tuple[int, Path]] = {}
@@ -44,10 +49,14 @@ def _files_of(folder: Path) -> list[Path]:
             continue
         is_partial = PurePath(file.stem).suffix == PARTIAL
         run = PurePath(file.stem).stem if is_partial else file.stem
-        rank = _SUFFIXES.index(file.suffix) + len(_SUFFIXES) * is_partial
+        rank = _rank(file) + len(_SUFFIXES) * is_partial
         if run not in best or rank < best[run][0]:
             best[run] = (rank, file)
     return [file for _, file in best.values()]
+
+
+def _rank(file: Path) -> int:
+    return _SUFFIXES.index(file.suffix) if file.suffix in _SUFFIXES else len(_SUFFIXES)
 
 
 def _read(file: Path) -> Run:

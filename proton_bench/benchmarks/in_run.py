@@ -14,8 +14,8 @@ from proton_bench.benchmarks.table import tables
 from proton_bench.errors import InterruptedExperimentError, ProtonError
 
 if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
     from proton_bench.benchmarks.judging import Judging
-    from proton_bench.profile.profile import Profile
 
 __all__ = ["BenchmarksOfRun"]
 
@@ -29,11 +29,11 @@ class BenchmarksOfRun:
     Args:
         config: Of the run.
         settings: What the options say.
-        recorded: Returns the profile of the run, also of its workers.
+        recorded: Returns the run with what its workers recorded.
     """
 
     def __init__(
-        self, config: pytest.Config, settings: Settings, recorded: Callable[[], Profile]
+        self, config: pytest.Config, settings: Settings, recorded: Callable[[], Run]
     ) -> None:
         self._config = config
         self._settings = settings

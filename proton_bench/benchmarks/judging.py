@@ -9,26 +9,23 @@ from typing import Any
 import pytest
 
 from proton_bench.analysis.run import Run
-from proton_bench.baseline import BaselineStore, read_noise
+from proton_bench.baseline import BaselineStore, Side, read_noise
 from proton_bench.baseline.reference import read_base
 from proton_bench.benchmarks.files import write_file
-from proton_bench.benchmarks.in_profile import gated_profile
-from proton_bench.benchmarks.policy import chosen_policy
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.replicates import record_replicates
 from proton_bench.benchmarks.settings import Settings
 from proton_bench.errors import InterruptedExperimentError, ProtonError
-from proton_bench.gate import Context, GateResult, SuiteVerdict, judge
+from proton_bench.experiment.judged import compared, judged
+from proton_bench.gate import GateResult, Policy, SuiteVerdict
+from proton_bench.gate.policy_words import PolicyWords
 from proton_bench.gate.verdict import EXIT_CODES
-from proton_bench.profile import Profile
 from proton_bench.report.gate import GateReport
 from proton_bench.report.gate_document import gate_document
 from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.gate_words import row_text, structure_text
 
 __all__ = ["Judging"]
-
-_THIS_RUN = "this run"
 
 
 class Judging:
@@ -49,15 +46,15 @@ class Judging:
         self._store = BaselineStore(settings.storage)
         self._outcome: Outcome | None = None
         self._runs: Sequence[Run] = []
-        self._sides: tuple[Sequence[Run], Sequence[Run]] = ([], [])
+        self._base = Side(())
         self._saved: list[str] = []
         self._problems: list[str] = []
 
-    def run(self, recorded: Callable[[], Profile]) -> None:
+    def run(self, recorded: Callable[[], Run]) -> None:
         """Measure, compare and save; errors become what is shown.
 
         Args:
-            recorded: Returns the profile of the test run.
+            recorded: Returns what the test run recorded.
 
         Raises:
             InterruptedExperimentError: A signal came while fresh processes measured.
@@ -135,32 +132,31 @@ class Judging:
             lines += gate_annotations(outcome)
         return lines
 
-    def _decide(self, recorded: Callable[[], Profile]) -> None:
+    def _decide(self, recorded: Callable[[], Run]) -> None:
         settings = self._settings
         if not self._records:
-            self._outcome = self._without_base(
-                "no test is a benchmark: use the fixture or the marker proton_bench"
-            )
+            self._outcome = self._without_benchmarks()
             return
         self._runs = self._measured(recorded)
         if not settings.compare:
             return
-        base = read_base(settings.compare, self._runs, self._store)
-        if base.missing:
-            self._outcome = self._without_base(base.missing)
-            return
-        policy = chosen_policy(settings, self._records)
+        self._base = read_base(settings.compare, self._runs, self._store)
         noise = None if settings.noise is None else read_noise(settings.noise)
-        sides = [_gated(run) for run in base.runs], [_gated(run) for run in self._runs]
-        asked = [record.id for record in self._records] if _is_narrowed(self._config) else None
-        self._outcome = Outcome(judge(*sides, policy, context=Context(noise=noise, asked=asked)))
-        self._sides = sides
+        new = Side(tuple(self._runs))
+        self._outcome = judged(self._base, new, self._policy(), noise=noise, store=settings.storage)
 
-    def _measured(self, recorded: Callable[[], Profile]) -> Sequence[Run]:
+    def _policy(self) -> Policy:
+        settings = self._settings
+        words = PolicyWords(
+            settings.policy, settings.compare_fail, inconclusive=settings.inconclusive
+        )
+        return words.policy(settings.policy_file)
+
+    def _measured(self, recorded: Callable[[], Run]) -> Sequence[Run]:
         tests = [record.node_id for record in self._records]
         if self._settings.runs:
             return record_replicates(self._config, tests, self._settings.runs)
-        return [Run(recorded(), _THIS_RUN)]
+        return [recorded()]
 
     def _save(self) -> None:
         for name in self._settings.save if self._runs else ():
@@ -176,13 +172,15 @@ class Judging:
             from proton_bench.report.gate_junit import gate_junit
 
             write_file(settings.junit, gate_junit(outcome).decode())
-        base, new = self._sides
-        if settings.html is not None and base:
+        if settings.html is not None and outcome is not None and outcome.result.metric:
             from proton_bench.report.page.document import PageOptions, comparison_page
 
-            write_file(settings.html, comparison_page(base, new, PageOptions(ignore_devices=True)))
+            seen = compared(self._base, Side(tuple(self._runs)), self._policy()).arrangement
+            options = PageOptions(ignore_devices=True)
+            write_file(settings.html, comparison_page(seen.base, seen.new, options))
 
-    def _without_base(self, problem: str) -> Outcome:
+    def _without_benchmarks(self) -> Outcome:
+        problem = "no test is a benchmark: use the fixture or the marker proton_bench"
         if not self._settings.compare:
             return Outcome.failed(problem)
         return Outcome(GateResult(SuiteVerdict.NO_BASELINE), problem=problem)
@@ -199,20 +197,8 @@ class Judging:
         return []
 
 
-def _gated(run: Run) -> Run:
-    return Run(gated_profile(run.profile, run.source), run.source)
-
-
 def _printable(line: str) -> str:
     return line if line.isprintable() else ascii(line)[1:-1]
-
-
-def _is_narrowed(config: pytest.Config) -> bool:
-    """Tell whether somebody chose some of the tests, so that others are not missed."""
-    chosen = ("keyword", "markexpr", "deselect", "lf")
-    if any(config.getoption(each, None) for each in chosen):
-        return True
-    return any("::" in each or each.endswith(".py") for each in config.args)
 
 
 def _failure_text(lines: Sequence[str]) -> str:

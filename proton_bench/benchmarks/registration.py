@@ -12,10 +12,11 @@ from proton_bench.benchmarks.in_run import BenchmarksOfRun
 from proton_bench.benchmarks.in_test import BenchmarksInTests
 from proton_bench.benchmarks.settings import Settings
 from proton_bench.errors import UsageError
+from proton_bench.rounds.columns import CHOSEN_TESTS
 
 if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
     from proton_bench.capture.session import Session
-    from proton_bench.profile.profile import Profile
 
 __all__ = [
     "add_to_controller",
@@ -23,17 +24,24 @@ __all__ = [
     "add_to_worker",
     "check_devices",
     "no_profile",
+    "note_choice",
     "visible_gpus",
 ]
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
-def add_to_run(config: pytest.Config, settings: Settings, session: Session | None) -> None:
+def add_to_run(
+    config: pytest.Config,
+    settings: Settings,
+    session: Session | None,
+    *,
+    recorded: Callable[[], Run],
+) -> None:
     """Let a process that runs its tests itself measure and judge."""
     in_tests = BenchmarksInTests(settings, session, measures=not settings.disable)
     config.pluginmanager.register(in_tests, "proton_bench_benchmarks")
-    add_to_controller(config, settings, _profile_of(session))
+    add_to_controller(config, settings, recorded)
 
 
 def add_to_worker(config: pytest.Config, settings: Settings, session: Session | None) -> None:
@@ -47,11 +55,19 @@ def add_to_worker(config: pytest.Config, settings: Settings, session: Session | 
 
 
 def add_to_controller(
-    config: pytest.Config, settings: Settings, recorded: Callable[[], Profile]
+    config: pytest.Config, settings: Settings, recorded: Callable[[], Run]
 ) -> None:
     """Let the process that pytest was started as gather and judge."""
     of_run = BenchmarksOfRun(config, settings, recorded)
     config.pluginmanager.register(of_run, "proton_bench_verdict")
+
+
+def note_choice(config: pytest.Config, session: Session) -> None:
+    """Let the profile say that somebody chose some of the tests, so that others are not missed."""
+    chosen = ("keyword", "markexpr", "deselect", "lf")
+    named = any("::" in each or each.endswith(".py") for each in config.args)
+    if named or any(config.getoption(each, None) for each in chosen):
+        session.add_facts({CHOSEN_TESTS: True})
 
 
 def check_devices(settings: Settings, workers: Sequence[str]) -> tuple[str, ...]:
@@ -91,14 +107,10 @@ def _number(workers: str) -> int:
     return int(times) if mark and times.isdecimal() else 1
 
 
-def no_profile() -> Profile:
-    """Stand for the profile of a run that is not recorded.
+def no_profile() -> Run:
+    """Stand for a run that is not recorded.
 
     Raises:
         UsageError: Always.
     """
     raise UsageError("nothing was recorded to compare or save: profiling is disabled")
-
-
-def _profile_of(session: Session | None) -> Callable[[], Profile]:
-    return no_profile if session is None else session.profile

@@ -15,6 +15,7 @@ from proton_bench.capture.run_options import RunOptions
 from proton_bench.capture.target import PYTEST_AS_MODULE, TargetKind
 from proton_bench.errors import OutputError
 from proton_bench.experiment.command import Command
+from proton_bench.experiment.project import store_of_project
 from proton_bench.experiment.replicates import record_runs
 from proton_bench.experiment.store import new_folder
 
@@ -36,7 +37,7 @@ def record_replicates(config: pytest.Config, tests: Sequence[str], count: int) -
         InterruptedExperimentError: A signal came; what had ended is kept.
         OutputError: Something cannot be written.
     """
-    folder = new_folder("pytest", config.rootpath / ".proton")
+    folder = new_folder("pytest", store_of_project(config.rootpath))
     file = folder / _TESTS
     try:
         file.write_text(json.dumps(list(tests)), encoding="ascii")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from proton_bench.errors import UsageError
+from proton_bench.experiment.project import policy_of_project, store_of_project
 
 __all__ = [
     "COLUMNS",
@@ -64,7 +65,7 @@ def add_options(group: Any) -> None:
     )
     add("--proton-save", metavar="NAME", help="save the run as a candidate of a baseline")
     add("--proton-autosave", action="store_true", help="save it as a candidate of `pytest`")
-    add("--proton-storage", metavar="DIR", help="where baselines are; default ROOTDIR/.proton")
+    add("--proton-storage", metavar="DIR", help="where baselines are instead of .proton")
     add("--proton-json", metavar="FILE", help="write times and verdict as JSON")
     add("--proton-markdown", metavar="FILE", help="write the verdict as a comment")
     add("--proton-junit", metavar="FILE", help="write the verdict as JUnit XML")
@@ -100,7 +101,8 @@ class Settings:
         project: Top folder of the tests.
         noise: File of the machine's noise, None for none.
         runs: Fresh processes to measure in; 0 measures in this one.
-        inconclusive_passes: What an undecided gate does; None leaves it to the policy.
+        inconclusive: What an undecided gate does, ``fail`` or ``pass``; None leaves it to the
+            policy.
         missing_passes: Whether a gate without a baseline passes.
         save: Baselines to save a candidate of.
         storage: Folder of the baselines.
@@ -128,7 +130,7 @@ class Settings:
     project: Path
     noise: Path | None
     runs: int
-    inconclusive_passes: bool | None
+    inconclusive: str | None
     missing_passes: bool
     save: tuple[str, ...]
     storage: Path
@@ -153,9 +155,8 @@ class Settings:
 
     @property
     def policy_file(self) -> Path | None:
-        """File that the policy is in, None for that of no file."""
-        of_project = self.project / "pyproject.toml"
-        return self.policy or (of_project if of_project.is_file() else None)
+        """File that the policy is in, as for `proton gate`; None for that of no file."""
+        return self.policy or policy_of_project(self.project)
 
     @property
     def asks(self) -> bool:
@@ -180,7 +181,6 @@ class Settings:
 
         save = [option("proton_save")] if option("proton_save") is not None else []
         save += ["pytest"] if option("proton_autosave") else []
-        inconclusive = option("proton_inconclusive")
         found = cls(
             only=option("proton_only"),
             skip=option("proton_skip"),
@@ -191,10 +191,10 @@ class Settings:
             project=config.rootpath,
             noise=file("proton_noise"),
             runs=0 if is_replicate else _runs(option("proton_runs")),
-            inconclusive_passes=None if inconclusive is None else inconclusive == "pass",
+            inconclusive=option("proton_inconclusive"),
             missing_passes=option("proton_missing_baseline") == "pass",
             save=() if is_replicate else tuple(dict.fromkeys(save)),
-            storage=file("proton_storage") or config.rootpath / ".proton",
+            storage=file("proton_storage") or store_of_project(config.rootpath),
             json=None if is_replicate else file("proton_json"),
             markdown=None if is_replicate else file("proton_markdown"),
             junit=None if is_replicate else file("proton_junit"),
@@ -236,7 +236,7 @@ def _check(settings: Settings) -> None:
         "--proton-compare-fail": settings.compare_fail,
         "--proton-policy": settings.policy,
         "--proton-noise": settings.noise,
-        "--proton-inconclusive": settings.inconclusive_passes is not None,
+        "--proton-inconclusive": settings.inconclusive,
         "--proton-markdown": settings.markdown,
         "--proton-junit": settings.junit,
         "--proton-html": settings.html,

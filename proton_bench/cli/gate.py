@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.baseline import BaselineStore, Side, read_noise
 from proton_bench.capture.runner import report_error
 from proton_bench.cli.gate_options import (
@@ -39,11 +38,9 @@ from proton_bench.cli.measured import Recording
 from proton_bench.cli.options import BackendOption, ContextOption, HookOption, ModeOption
 from proton_bench.cli.project import default_store
 from proton_bench.errors import InterruptedExperimentError, OutputError, ProtonError, UsageError
-from proton_bench.experiment.noise_store import noise_of_runs
-from proton_bench.gate import Context, GateResult, Policy, SuiteVerdict, judge
+from proton_bench.experiment.judged import judged
 from proton_bench.gate.noise import Noise
 from proton_bench.report.chart_files import read_chart_files
-from proton_bench.report.diff_summary import certain_headline
 from proton_bench.report.gate_outcome import Outcome
 
 __all__ = ["command"]
@@ -117,7 +114,7 @@ def command(
     baselines = BaselineStore(folder)
     try:
         wanted = _Wanted(read_words(asked), words, _Known(noise, folder, is_refused=no_noise))
-        outcome, after = _judged(wanted, baselines)
+        outcome, after = _answered(wanted, baselines)
     except InterruptedExperimentError:
         raise
     except ProtonError as error:
@@ -158,11 +155,10 @@ class _Known:
             raise UsageError("--noise FILE and --no-noise exclude each other: give one of them")
         return None if self.file is None else read_noise(self.file)
 
-    def kept(self, sides: tuple[Side, Side]) -> Noise | None:
-        """Return what is kept of the machine of both sides."""
-        if self.is_refused:
-            return None
-        return noise_of_runs([*sides[0].runs, *sides[1].runs], self.folder)
+    @property
+    def store(self) -> Path | None:
+        """Folder below which noise is looked for, None for nowhere."""
+        return None if self.is_refused else self.folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,21 +168,8 @@ class _Wanted:
     known: _Known
 
 
-def _judged(wanted: _Wanted, store: BaselineStore) -> tuple[Outcome, Side]:
+def _answered(wanted: _Wanted, store: BaselineStore) -> tuple[Outcome, Side]:
     policy = chosen_policy(wanted.policy)
     noise = wanted.known.named()
-    before, after = sides = wanted.sides.read(store, wanted.known.folder)
-    if not after.runs:  # nothing was run, because there is nothing to compare with
-        shell = GateResult(SuiteVerdict.NO_BASELINE, level=policy.level)
-        return Outcome(shell, problem=before.missing), after
-    context = Context(noise=noise or wanted.known.kept(sides))
-    result = judge(before.runs, after.runs, policy, context=context)
-    return Outcome(result, _explanation(result, sides, policy), before.missing), after
-
-
-def _explanation(result: GateResult, sides: tuple[Side, Side], policy: Policy) -> str:
-    """Return what explains the change of the whole, where sides were compared at all."""
-    if not result.metric or result.verdict is SuiteVerdict.NO_BASELINE:
-        return ""
-    options = CompareOptions(raw_names=policy.raw_names, ignore_devices=policy.ignore_devices)
-    return certain_headline(compare(sides[0].runs, sides[1].runs, options))
+    before, after = wanted.sides.read(store, wanted.known.folder)
+    return judged(before, after, policy, noise=noise, store=wanted.known.store), after

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from proton_bench.cli.project import policy_file
-from proton_bench.errors import UsageError
-from proton_bench.gate.policy import Policy, policy_from_table, read_policy
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.policy_words import PolicyWords
 
 __all__ = [
     "BaseOption",
@@ -149,50 +146,10 @@ GithubOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyWords:
-    """What the command line says of the policy.
-
-    Attributes:
-        file: A TOML file instead of the project's.
-        thresholds: Expressions, which win over those of the file.
-        settings: ``KEY=VALUE``, the values as in TOML.
-        quarantine: Globs beside those of the file.
-        flags: Keys of the policy that options of their own turn on.
-        inconclusive: What an undecided gate exits with, None for what the file says.
-    """
-
-    file: Path | None
-    thresholds: Sequence[str] = ()
-    settings: Sequence[str] = ()
-    quarantine: Sequence[str] = ()
-    flags: Sequence[str] = ()
-    inconclusive: Inconclusive | None = None
-
-
 def chosen_policy(words: PolicyWords) -> Policy:
     """Return the policy of the file with what the command line says on top.
 
     Raises:
         UsageError: Something cannot be read; the message says where.
     """
-    file = words.file or policy_file()
-    policy = read_policy(file) if file is not None else Policy()
-    table: dict[str, Any] = dict.fromkeys(words.flags, True)
-    if words.inconclusive is not None:
-        table["inconclusive"] = str(words.inconclusive)
-    if words.quarantine:
-        table["quarantine"] = [*policy.quarantine, *words.quarantine]
-    table |= dict(_setting(text) for text in words.settings)
-    return policy_from_table(table, "command line", policy).with_thresholds(words.thresholds)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """Read ``KEY=VALUE``; a value that is none in TOML is a text."""
-    key, mark, value = text.partition("=")
-    if not mark or not key.strip():
-        raise UsageError(f"--set {text!a} is not KEY=VALUE, such as share=1%")
-    try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()
+    return words.policy(policy_file())

@@ -21,6 +21,7 @@ from proton_bench.experiment.sides import TREE, at_home, sides
 from proton_bench.experiment.slot import BASE, Slot, Stage, pairs
 from proton_bench.gate import Context, GateResult, Reason, SuiteVerdict, judge
 from proton_bench.gate.arrangement import Arrangement, paired_as
+from proton_bench.gate.benchmarks import subject_of
 from proton_bench.gate.escalation import Plan, screen
 from proton_bench.gate.noise import Noise
 from proton_bench.gate.result import Note
@@ -93,7 +94,7 @@ class _Experiment:
         scrutiny = self._scrutinize()
         if scrutiny.fatal:
             return self._incomparable(scrutiny)
-        told = _with_flips(result, judged)
+        told = _with_flips(result, subject_of(judged, self.request.policy).arrangement)
         return replace(told, notes=(*told.notes, *scrutiny.notes))
 
     def _hopeless(self, base: Run, new: Run) -> GateResult | None:

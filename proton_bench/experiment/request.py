@@ -14,6 +14,8 @@ from proton_bench.gate.threshold import parse_threshold
 
 __all__ = ["Request"]
 
+_THRESHOLDS = ("thresholds", "overriding")
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -38,7 +40,8 @@ class Request:
     def to_document(self) -> dict[str, Any]:
         """Return what JSON can hold."""
         policy = asdict(self.policy)
-        policy["thresholds"] = [str(each) for each in self.policy.thresholds]
+        for name in _THRESHOLDS:
+            policy[name] = [str(each) for each in getattr(self.policy, name)]
         policy["dependence"] = self.policy.dependence.value
         return {
             "doing": "ab",
@@ -54,7 +57,8 @@ class Request:
     def from_document(cls, document: Mapping[str, Any]) -> Request:
         """Return what `to_document` wrote."""
         policy = dict(document["policy"])
-        policy["thresholds"] = tuple(parse_threshold(text) for text in policy["thresholds"])
+        for name in _THRESHOLDS:
+            policy[name] = tuple(parse_threshold(text) for text in policy.get(name, ()))
         policy["dependence"] = Dependence(policy["dependence"])
         policy["quarantine"] = tuple(policy["quarantine"])
         policy["rules"] = tuple(policy.get("rules", ()))

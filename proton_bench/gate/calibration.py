@@ -11,11 +11,12 @@ import numpy.typing as npt
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.arrangement import paired_as
+from proton_bench.gate.benchmarks import measure_subject, subject_of
 from proton_bench.gate.check import Check, choose_checks, lasting_key, limits_of
 from proton_bench.gate.contrast import Contrast, paired
 from proton_bench.gate.evidence import Background, weigh
 from proton_bench.gate.fingerprint import Tier, examine_runs, machine_of
-from proton_bench.gate.measured import Measured, measure
+from proton_bench.gate.measured import Measured
 from proton_bench.gate.noise import MetricNoise, Noise, PathNoise, Spread
 from proton_bench.gate.observations import Observations, observe_checks
 from proton_bench.gate.policy import Policy
@@ -148,9 +149,7 @@ def _as_pairs(
     turns = [pair % 2 == 0 for pair in range(pairs)]
     base = [one if turn else two for one, two, turn in zip(firsts, seconds, turns, strict=True)]
     new = [two if turn else one for one, two, turn in zip(firsts, seconds, turns, strict=True)]
-    arrangement = paired_as(base, new, turns)
-    measured = measure(
-        arrangement, raw_names=policy.raw_names, ignore_devices=policy.ignore_devices
-    )
-    checks = choose_checks(measured, policy)
-    return measured, checks, observe_checks(measured, checks), np.array(arrangement.order)
+    subject = subject_of(paired_as(base, new, turns), policy)
+    measured = measure_subject(subject)
+    checks = choose_checks(measured, subject.policy)
+    return measured, checks, observe_checks(measured, checks), np.array(subject.arrangement.order)

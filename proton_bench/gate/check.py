@@ -1,4 +1,4 @@
-"""What is asked of which path: the thresholds of a policy, laid over the rows of a comparison."""
+"""What is asked of which path: the thresholds of a settled policy, laid over rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.names import steady_name
+from proton_bench.gate.benchmarks import whole_benchmarks
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.policy import MARGIN_PART, Policy
 from proton_bench.gate.selector import selects
@@ -29,40 +30,36 @@ class Check:
         row: Row of the comparison.
         threshold: What is asked.
         named: Whether a selector of the policy chose the path.
-        written: Whether somebody wrote the threshold, so that the default floors do not hold.
         occurrence: Which of several rows with this path it is, from 0 in the order of the tree.
     """
 
     row: int
     threshold: Threshold
     named: bool
-    written: bool
     occurrence: int = 0
 
 
 def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
     """Return the questions about measured paths of both sides, before anybody looks at changes.
 
-    A path is asked about if a selector names it or if it holds ``policy.share`` of the time.
+    A path is asked about if a selector names it, if it holds ``policy.share`` of the time, or if it
+    stands for a whole benchmark.
     """
     tree = measured.comparison.tree
     base, new = measured.sides(measured.present)
     rows = np.flatnonzero(base.any(axis=0) & new.any(axis=0) & ~measured.canary)
-    shares = measured.shares()
-    written = bool(policy.thresholds)
-    thresholds = policy.thresholds if written else (policy.default_threshold(),)
-    timed = [each for each in thresholds if not each.is_structural]
+    large = (measured.shares() >= policy.share) | whole_benchmarks(measured)
+    timed = [each for each in policy.thresholds if not each.is_structural]
     if not any(each.selector for each in timed):
-        rows = rows[shares[rows] >= policy.share]
+        rows = rows[large[rows]]
     occurrences = _occurrences(measured)
     checks = []
     for row in rows.tolist():
-        is_large = bool(shares[row] >= policy.share)
         asked = governing(timed, tree.path(row)).values()
         checks += [
-            Check(row, each, bool(each.selector), written, occurrences[row])
+            Check(row, each, bool(each.selector), occurrences[row])
             for each in asked
-            if is_large or each.selector
+            if large[row] or each.selector
         ]
     return tuple(checks)
 

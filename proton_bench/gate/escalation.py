@@ -21,7 +21,7 @@ import numpy as np
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.arrangement import arrange
-from proton_bench.gate.measured import measure
+from proton_bench.gate.benchmarks import measure_subject, subject_of
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.power import RECOMMENDED_PAIRS
 from proton_bench.gate.session import Context, Session
@@ -75,12 +75,10 @@ def screen(
         UsageError: A side has no run, a run is empty, or units differ.
     """
     plan, context = plan or Plan(), context or Context()
-    arrangement = context.arrangement or arrange(base_runs, new_runs)
-    measured = measure(
-        arrangement, raw_names=policy.raw_names, ignore_devices=policy.ignore_devices
-    )
+    subject = subject_of(context.arrangement or arrange(base_runs, new_runs), policy)
+    measured, policy = measure_subject(subject), subject.policy
     looser = replace(policy, runs=min(policy.runs, plan.screening_pairs))
-    judged, _ = Session(measured, arrangement, looser, context).judged()
+    judged, _ = Session(measured, subject.arrangement, looser, context).judged()
     least = np.fmin(judged.decisions.p_more, judged.decisions.p_less)
     odd = ~(least >= plan.flag_below) | ~judged.evidence.tested
     tree = measured.comparison.tree

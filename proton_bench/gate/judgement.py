@@ -9,11 +9,11 @@ from dataclasses import replace
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.arrangement import arrange
+from proton_bench.gate.benchmarks import Subject, measure_subject, one_sided, subject_of
 from proton_bench.gate.canary import Canaries
 from proton_bench.gate.common_shift import common_shift
 from proton_bench.gate.controls import Controls
 from proton_bench.gate.fingerprint import examine_runs
-from proton_bench.gate.measured import measure
 from proton_bench.gate.noise import UsedNoise
 from proton_bench.gate.notes import note_of, notes_on, unmatched
 from proton_bench.gate.policy import Policy
@@ -75,24 +75,26 @@ def judge(
     if any(note.reason is Reason.OTHER_DEVICE for note in notes):
         verdict = SuiteVerdict.INCOMPARABLE
         return replace(shell, verdict=verdict, notes=notes, findings=findings)
-    arrangement = context.arrangement or arrange(base_runs, new_runs)
-    measured = measure(
-        arrangement, raw_names=policy.raw_names, ignore_devices=policy.ignore_devices
-    )
-    session = Session(measured, arrangement, policy, context)
-    return _concluded(session, replace(shell, findings=findings), notes)
+    shell = replace(shell, findings=findings)
+    lone = one_sided(base_runs, new_runs)
+    if lone:
+        return replace(shell, notes=(Note(Reason.NOTHING_MATCHED, lone), *notes))
+    subject = subject_of(context.arrangement or arrange(base_runs, new_runs), policy)
+    return _concluded(subject, context, replace(shell, notes=notes))
 
 
-def _concluded(session: Session, shell: GateResult, notes: tuple[Note, ...]) -> GateResult:
-    policy, measured = session.policy, session.measured
+def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateResult:
+    measured = measure_subject(subject)
+    session = Session(measured, subject.arrangement, subject.policy, context)
+    policy = subject.policy
     structure = find_structural_changes(measured, policy)
     judged, controls = session.judged()
     canaries = session.canaries()
     noise = session.noise()
     missing = unmatched(measured, policy, judged.checks)
     if not any(note.reason is Reason.NOTHING_MATCHED for note in missing):
-        missing += uncompared(measured, policy, asked=session.context.asked)
-    notes += missing
+        missing += uncompared(measured, policy, asked=subject.asked)
+    notes = (*shell.notes, *missing)
     notes += tuple(_session_notes(session, judged, controls, canaries=canaries))
     blocking = {*_BLOCKING, *(() if session.arrangement.is_paired else (Reason.OTHER_UNIT,))}
     blockers = tuple(note.reason for note in notes if note.reason in blocking)

@@ -102,14 +102,22 @@ class Measured:
         return total
 
 
-def measure(arrangement: Arrangement, *, raw_names: bool, ignore_devices: bool) -> Measured:
+def measure(
+    arrangement: Arrangement, *, raw_names: bool, ignore_devices: bool, follow: bool = True
+) -> Measured:
     """Lay runs over each other by what says most about them: a time, or what comes closest.
+
+    Args:
+        arrangement: The runs.
+        raw_names: Names have to agree to the letter.
+        ignore_devices: Lay runs of different devices over each other too.
+        follow: What moved to another scope is looked for there.
 
     Raises:
         MetricError: A run lacks the metric, or it is no number.
         UsageError: A run is empty, units differ, or nothing adds up.
     """
-    options = CompareOptions(raw_names=raw_names, ignore_devices=ignore_devices)
+    options = CompareOptions(raw_names=raw_names, ignore_devices=ignore_devices, follow=follow)
     # Absurd times overflow in the intervals of the comparison, which are not used here.
     with np.errstate(over="ignore", invalid="ignore"):
         comparison = compare(arrangement.base, arrangement.new, options)

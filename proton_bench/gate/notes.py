@@ -73,9 +73,7 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     notes = []
     if not bool((base & new & ~measured.canary).any()):
         notes.append(note_of(Reason.NOTHING_MATCHED))
-    elif not checks and (
-        not policy.thresholds or any(not each.is_structural for each in policy.thresholds)
-    ):
+    elif not checks and any(not each.is_structural for each in policy.thresholds):
         notes.append(note_of(Reason.NOTHING_GATED))
     named = [each for each in policy.thresholds if each.selector]
     rows = np.flatnonzero((base | new) & ~measured.canary).tolist() if named else []

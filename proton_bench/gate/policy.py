@@ -31,6 +31,7 @@ class Policy:
     Attributes:
         thresholds: What may change by how much; later ones win over earlier ones for the same path
             and metric. Without any, the median of every path may grow by less than ``threshold``.
+        overriding: Thresholds of a command line, which win over those of a file and of markers.
         threshold: Part by which the median may grow where no threshold says anything.
         margin: Part up to which a change is no matter; at most two thirds of a threshold.
         level: False discovery rate.
@@ -51,6 +52,7 @@ class Policy:
     """
 
     thresholds: tuple[Threshold, ...] = ()
+    overriding: tuple[Threshold, ...] = ()
     threshold: float = 0.03
     margin: float = 0.02
     level: float = 0.05
@@ -70,18 +72,30 @@ class Policy:
     rules: tuple[str, ...] = field(default=())
 
     def with_thresholds(self, texts: Sequence[str]) -> Policy:
-        """Return the policy with more thresholds, which win over those it has.
+        """Return the policy with thresholds of a command line, which win over all others.
 
         Raises:
             UsageError: One cannot be read.
         """
         more = tuple(parse_threshold(text) for text in texts)
-        return replace(self, thresholds=(*self.thresholds, *more))
+        return replace(self, overriding=(*self.overriding, *more))
+
+    def with_marked(self, marked: Sequence[Threshold]) -> Policy:
+        """Return the policy with all its thresholds in one list.
+
+        Args:
+            marked: Thresholds of markers: each is about one benchmark, and others are asked
+                what they are asked without it.
+        """
+        general = self.thresholds
+        if not (self.thresholds or self.overriding):
+            general = (self.default_threshold(),)
+        return replace(self, thresholds=(*general, *marked, *self.overriding), overriding=())
 
     def default_threshold(self) -> Threshold:
         """Return what holds where no threshold was written."""
         percent = round(self.threshold * 100.0, 9)
-        return Threshold("median", (Amount(percent, "%"),))
+        return Threshold("median", (Amount(percent, "%"),), is_written=False)
 
     def margin_of(self, threshold: float) -> float:
         """Return the margin below a threshold, both as parts."""
@@ -146,7 +160,8 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
     general = any(each.metric == "median" and not each.selector for each in policy.thresholds)
     if {"threshold", "thresholds"} <= found.keys() and not general:
         # Both were asked for: one of every path, the others of what they name.
-        return replace(policy, thresholds=(policy.default_threshold(), *policy.thresholds))
+        every = replace(policy.default_threshold(), is_written=True)
+        return replace(policy, thresholds=(every, *policy.thresholds))
     return policy
 
 

@@ -150,7 +150,7 @@ class _Floors:
         asked = check.threshold.absolute
         if asked is not None:
             return size >= asked * (1.0 - 1e-12)
-        if check.written or self._judged.measured.unit != "ns":
+        if check.threshold.is_written or self._judged.measured.unit != "ns":
             return True
         of_all = size * float(self._calls[check.row])
         return size >= self._policy.floor_ns or of_all >= self._policy.total_floor * self._total
@@ -189,6 +189,8 @@ def _undecided(judged: Judged, floors: _Floors, at: int) -> list[Reason]:
 
 def _untested(judged: Judged, policy: Policy, at: int) -> tuple[Verdict, list[Reason]]:
     notes = judged.observations.notes[at]
+    if Reason.QUANTILE_UNKNOWN in notes:
+        return Verdict.INCONCLUSIVE, [Reason.QUANTILE_UNKNOWN]
     if Reason.NO_VALUES in notes:
         return Verdict.UNMEASURED, [Reason.NO_VALUES]
     if Reason.NOT_POSITIVE in notes:

@@ -37,14 +37,11 @@ class Context:
         noise: What is stored of this machine's noise.
         arrangement: How the same runs pair, where somebody knows it better than their times.
         confirm: Paths that screening flagged; the others were found the same by it. None gates all.
-        asked: Top-level names that the new runs were asked to measure; what a base has below
-            others is not missed. None misses everything.
     """
 
     noise: Noise | None = None
     arrangement: Arrangement | None = None
     confirm: Collection[tuple[str, ...]] | None = None
-    asked: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.pairing import Fate
+from proton_bench.gate.benchmarks import launch_slack
 from proton_bench.gate.check import governing
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.policy import Policy
@@ -57,11 +58,16 @@ class StructuralChange:
 
 def find_structural_changes(measured: Measured, policy: Policy) -> tuple[StructuralChange, ...]:
     """Return the structural changes of measured paths, in the order of the tree."""
-    shares = measured.shares()
+    shares, slack = measured.shares(), launch_slack(measured)
     return tuple(
         change
         for row in np.flatnonzero(_candidates(measured)).tolist()
-        if (change := _change_of(measured, row, policy, share=float(shares[row]))) is not None
+        if (
+            change := _change_of(
+                measured, row, policy, share=float(shares[row]), slack=slack[:, row]
+            )
+        )
+        is not None
     )
 
 
@@ -75,22 +81,27 @@ def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
 
 
 def _change_of(
-    measured: Measured, row: int, policy: Policy, *, share: float
+    measured: Measured, row: int, policy: Policy, *, share: float, slack: Numbers
 ) -> StructuralChange | None:
     tree = measured.comparison.tree
-    base, new = (_range(each[:, row]) for each in measured.sides(measured.calls))
+    calls = measured.calls[:, row]
+    base, new = (_range(each) for each in measured.sides(calls))
+    lowest, highest = measured.sides(calls - slack), measured.sides(calls + slack)
+    known = [
+        (float(low.min()), float(high.max())) for low, high in zip(lowest, highest, strict=True)
+    ]
     fate = _fate(measured, row)
     verdict = _FATES.get(fate)
     varies = base[0] != base[1] or new[0] != new[1]
     if verdict in {None, Verdict.MOVED}:
-        counted = _counted(base, new)
+        counted = _counted(known[0], known[1]) if base[1] and new[1] else None
         # One line a path: launches matter more than the place.
         verdict = counted or verdict
     if verdict is None:
         return None
     path = tree.path(row)
     allowed = governing([each for each in policy.thresholds if each.is_structural], path)
-    exceeds = any(_exceeds(each, base, new) for each in allowed.values())
+    exceeds = any(_exceeds(each, known[0], known[1]) for each in allowed.values())
     is_lone = verdict in {Verdict.NEW, Verdict.REMOVED}
     quarantined = any(selects(glob, path) for glob in policy.quarantine)
     reasons = [Reason.CALLS_VARY] if varies else []
@@ -134,8 +145,6 @@ def _range(calls: Numbers) -> tuple[float, float]:
 
 def _counted(base: tuple[float, float], new: tuple[float, float]) -> Verdict | None:
     """Tell launches apart where no run of one side has as many as any run of the other."""
-    if not (base[1] and new[1]):
-        return None
     if new[0] > base[1]:
         return Verdict.CALLS_MORE
     return Verdict.CALLS_FEWER if new[1] < base[0] else None

@@ -14,7 +14,7 @@ anything but calls; a bare number for a time is seconds there and here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from proton_bench.errors import UsageError
@@ -94,12 +94,14 @@ class Threshold:
         amounts: All of them have to be reached.
         sign: Which way counts.
         selector: Glob of call paths, "" for all that are large enough.
+        is_written: Whether somebody wrote it, so that the default floors do not hold.
     """
 
     metric: str
     amounts: tuple[Amount, ...]
     sign: Sign = Sign.WORSE
     selector: str = ""
+    is_written: bool = field(default=True, compare=False)
 
     @property
     def is_structural(self) -> bool:

@@ -34,16 +34,15 @@ def uncompared(
     Args:
         measured: The runs.
         policy: What is asked.
-        asked: See `Context.asked`.
+        asked: See `Subject.asked`.
     """
     return (*_times(measured, policy, asked), *_launches(measured, policy))
 
 
 def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) -> list[Note]:
     timed = [each for each in policy.thresholds if not each.is_structural]
-    if policy.thresholds and not timed:
+    if not timed:
         return []
-    timed = timed or [policy.default_threshold()]
     base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
     before, after = measured.side_shares()
     notes = []

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proton_bench.errors import ProtonError
+from proton_bench.errors import OutputError, ProtonError
 from proton_bench.testrun.summary import hottest_paths, shortened
 
 if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
     from proton_bench.capture.session import Session
+    from proton_bench.profile.profile import Profile
 
 __all__ = ["ProfileReport", "RunSession", "reported"]
 
@@ -40,14 +42,22 @@ class ProfileReport:
     Args:
         run: The session of the run.
         gather: Called first, after all tests; returns lines on what is missing.
+        profile: Returns what was recorded so far, where that is not all in the session.
     """
 
-    def __init__(self, run: RunSession, gather: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        run: RunSession,
+        gather: Callable[[], Sequence[str]],
+        profile: Callable[[], Profile] | None = None,
+    ) -> None:
         self._run = run
         self._gather = gather
+        self._profile = profile or run.session.profile
         self._is_over = False
         self._paths: list[str] = []
         self._notes: list[str] = []
+        self._files: Sequence[Path] = ()
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self) -> Iterator[None]:
@@ -79,6 +89,29 @@ class ProfileReport:
             sys.stderr.write(f"proton: {line}\n")
         self._notes = []
 
+    def recorded(self) -> Run:
+        """End the recording and return what its file holds, so that all who read it say the same.
+
+        Where the file is another's to write, or there is none, it is what was recorded so far.
+
+        Raises:
+            OutputError: The file was not written.
+            ProtonError: It cannot be read, or the session was finalized.
+        """
+        from proton_bench.analysis.run import Run
+        from proton_bench.baseline.run_files import best_of, read_runs
+        from proton_bench.capture.options import STDOUT
+
+        if self._run.formats is None or self._run.session.path == STDOUT:
+            return Run(self._profile(), "this run")
+        self._end()
+        if not self._files:
+            raise OutputError(
+                "the profile of this run was not written, so there is nothing to compare or save"
+            )
+        (run,) = read_runs([best_of(self._files)])
+        return run
+
     def _end(self) -> None:
         if self._is_over:
             return
@@ -95,7 +128,7 @@ class ProfileReport:
     def _write(self) -> list[str]:
         if self._run.formats is None:
             return []
-        paths: Sequence[Path] = self._run.session.finalize(formats=self._run.formats)
+        self._files = paths = self._run.session.finalize(formats=self._run.formats)
         remarks = [f"warning: {remark}" for remark in self._run.session.remarks]
         return [*remarks, *(f"wrote {path}" for path in paths)]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from proton_bench.analysis.run import Run
 from proton_bench.benchmarks.in_profile import profile_of
 from proton_bench.benchmarks.record import BenchmarkRecord
+from proton_bench.benchmarks.settings import Settings
 from proton_bench.profile import FrameKind, Profile
 
 ROUNDS = 5
@@ -43,22 +45,67 @@ def record_of(test: str = "test_x.py::test_a", **changes: object) -> BenchmarkRe
     return replace(record, **changes)  # type: ignore[arg-type]
 
 
-def profile_with(records: Sequence[BenchmarkRecord], run: int) -> Profile:
+def profile_with(records: Sequence[BenchmarkRecord], run: int, **more: object) -> Profile:
     """Return a profile of one process on one machine."""
-    facts = {"host": "host", "start_time_ns": run * 1000, "end_time_ns": run * 1000 + 10}
+    times = {"start_time_ns": run * 1000, "end_time_ns": run * 1000 + 10}
+    facts = {"host": "host", "parts": None, **times, **more}
     profile = profile_of(records)
-    return replace(profile, provenance=profile.provenance.updated(parts=None, **facts))
+    return replace(profile, provenance=profile.provenance.updated(**facts))
 
 
-def runs_of(means_us: dict[str, float], *, runs: int, seed: int, first: int = 0) -> list[Run]:
+def runs_of(
+    means_us: Mapping[str, float],
+    *,
+    runs: int,
+    seed: int,
+    first: int = 0,
+    thresholds: Mapping[str, str] | None = None,
+    rounds: int = ROUNDS,
+    calls: int = 4,
+    **facts: object,
+) -> list[Run]:
     """Return runs in which each benchmark takes so long, give or take half a per cent."""
     noise = random.Random(seed)
     found = []
-    for number in range(runs):
+    for number in range(first, first + runs):
         records = []
         for test, mean in means_us.items():
             typical = mean * 1e3 * noise.gauss(1.0, 0.005)
-            times = tuple(typical * noise.gauss(1.0, 0.002) for _ in range(ROUNDS))
-            records.append(record_of(test, cpu_ns=times))
-        found.append(Run(profile_with(records, first + number), f"run-{first + number}.proton"))
+            times = tuple(typical * noise.gauss(1.0, 0.002) for _ in range(rounds))
+            marked = (thresholds or {}).get(test, "")
+            records.append(record_of(test, cpu_ns=times, calls=calls, threshold=marked))
+        found.append(Run(profile_with(records, number, **facts), f"run-{number}.proton"))
     return found
+
+
+def settings_of(folder: Path, **changes: object) -> Settings:
+    """Return what the options of a test run say that holds six processes against ``main``."""
+    settings = Settings(
+        only=False,
+        skip=False,
+        disable=False,
+        compare=("main",),
+        compare_fail=(),
+        policy=None,
+        project=folder,
+        noise=None,
+        runs=6,
+        inconclusive=None,
+        missing_passes=False,
+        save=(),
+        storage=folder / "store",
+        json=None,
+        markdown=None,
+        junit=None,
+        html=None,
+        written=(),
+        github=False,
+        clock=lambda: 0,
+        group_by="group",
+        sort="none",
+        columns=("median",),
+        time_unit="auto",
+        histogram=False,
+        replicate=None,
+    )
+    return replace(settings, **changes)  # type: ignore[arg-type]

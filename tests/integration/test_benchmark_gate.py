@@ -83,7 +83,7 @@ def test_rounds_are_drawn_and_the_verdict_is_written_as_junit(
     result = run_pytest(*GATE, "--proton-histogram", "--proton-junit=gate.xml")
 
     assert result.ret == 1
-    assert f"{A}: 3 rounds" in result.outlines
+    assert f"{A}: 3 rounds (us)" in result.outlines
     suite = Xml.parse(pytester.path / "gate.xml").getroot()
     failed = [
         case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None

@@ -28,7 +28,7 @@ def test_without_options_nothing_is_asked(read, pytester: pytest.Pytester) -> No
     assert found.clock is time.perf_counter_ns
     assert found.columns == ("median", "iqr", "min", "rounds", "calls", "clock")
     assert (found.runs, found.group_by, found.sort, found.time_unit) == (0, "group", "none", "auto")
-    assert found.inconclusive_passes is None
+    assert found.inconclusive is None
     assert not found.missing_passes
 
 
@@ -61,7 +61,7 @@ def test_options_are_read(read, pytester: pytest.Pytester) -> None:
         here / "n.json",
         here / "store",
     )
-    assert (found.inconclusive_passes, found.missing_passes, found.github) == (True, True, True)
+    assert (found.inconclusive, found.missing_passes, found.github) == ("pass", True, True)
     assert (found.columns, found.sort) == (("mean", "rounds"), "mean")
     assert (found.group_by, found.time_unit, found.clock) == ("param", "ms", time.time_ns)
     assert found.gates

@@ -48,7 +48,8 @@ def test_the_command_line_wins_over_the_file(folder: Path) -> None:
         )
     )
 
-    assert [str(each) for each in policy.thresholds] == ["median:9%", "k@median:1%"]
+    assert [str(each) for each in policy.thresholds] == ["median:9%"]
+    assert [str(each) for each in policy.overriding] == ["k@median:1%"]
     assert (policy.share, policy.runs, policy.total_floor) == (0.01, 6, 0.01)
     assert policy.quarantine == ("a", "b")
     assert policy.raw_names

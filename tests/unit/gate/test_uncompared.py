@@ -9,7 +9,6 @@ from proton_bench.analysis.run import Run
 from proton_bench.gate.judgement import judge
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.result import GateResult
-from proton_bench.gate.session import Context
 from proton_bench.gate.verdict import Reason, SuiteVerdict
 from proton_bench.profile import ProfileBuilder
 
@@ -69,17 +68,6 @@ def test_what_is_quarantined_or_not_asked_about_may_go() -> None:
     assert judged(QUIET, QUIET[:11], quarantine=("k11",)).verdict is SuiteVerdict.PASS
     assert judged(QUIET, QUIET[:6], "k1@median:3%").verdict is SuiteVerdict.PASS
     assert judged(QUIET, QUIET[:6], "k1@calls:0").verdict is SuiteVerdict.PASS
-
-
-def test_what_nobody_asked_the_new_runs_to_measure_is_not_missed() -> None:
-    others = [Kernel(f"g/k{number}", between=0.003) for number in range(12)]
-    base, new = session([*QUIET, *others])[0], session(QUIET)[1]
-
-    narrowed = judge(base, new, Policy(), context=Context(asked=["f"]))
-    lacking = judge(base, new, Policy(), context=Context(asked=["f", "g"]))
-
-    assert narrowed.verdict is SuiteVerdict.PASS
-    assert reasons_of(lacking) == {Reason.REMOVED_PATHS}
 
 
 def without_counts(runs: list[Run]) -> list[Run]:

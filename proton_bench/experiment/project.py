@@ -1,0 +1,30 @@
+"""Where a project keeps its baselines and its policy, looked for upwards from a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["policy_of_project", "store_of_project"]
+
+_STORE = ".proton"
+_POLICY = "pyproject.toml"
+_MARKS = (_POLICY, ".git")
+
+
+def store_of_project(folder: Path) -> Path:
+    """Return the store of the project around a folder: beside its pyproject.toml or .git."""
+    return _project(folder) / _STORE
+
+
+def policy_of_project(folder: Path) -> Path | None:
+    """Return the pyproject.toml of the project around a folder, None where it has none."""
+    file = _project(folder) / _POLICY
+    return file if file.is_file() else None
+
+
+def _project(folder: Path) -> Path:
+    """Return the nearest folder upwards that is a project, the folder itself where none is."""
+    for each in (folder, *folder.parents):
+        if any((each / mark).exists() for mark in _MARKS):
+            return each
+    return folder

@@ -1,0 +1,30 @@
+"""Under which names profiles hold benchmarks: who writes them and who reads them say the same."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BENCHMARK",
+    "CALLS",
+    "CHOSEN_TESTS",
+    "CLOCK",
+    "CPU_ROUND",
+    "GPU_ROUND",
+    "REPLICATE",
+    "ROUNDS",
+    "THRESHOLD",
+]
+
+# Metrics of the node in which the rounds of a benchmark ran: its id, what counts as a repetition,
+# which clock is gated, what its marker allows, rounds and calls in all of them, and times for one
+# call.
+BENCHMARK = "benchmark"
+REPLICATE = "replicate"
+CLOCK = "clock"
+THRESHOLD = "gate_threshold"
+ROUNDS = "rounds"
+CALLS = "calls"
+CPU_ROUND = "cpu_round (ns)"
+GPU_ROUND = "gpu_round (ns)"
+
+# Of the provenance: true where somebody chose some of the tests, so that others are not missed.
+CHOSEN_TESTS = "chosen_tests"
