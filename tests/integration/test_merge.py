@@ -168,9 +168,9 @@ def test_the_slowest_rank_is_named(tmp_path: Path, proton_here: Run) -> None:
     lines = [" ".join(line.split()) for line in text.stdout.splitlines()]
     assert lines[:2] == [
         "INCOMPLETE: rank 3 of 4 is missing",
-        "slowest spread % rank 0 rank 1 rank 2 scope",
+        "slowest spread % rank 0 (us) rank 1 (us) rank 2 (us) scope",
     ]
-    assert lines[3] == "rank 2 100.0 1 us 2 us 3 us step"
+    assert lines[3] == "rank 2 100.0 1.000 2.000 3.000 step"
     document = json.loads(done.stdout)
     assert document["schema"] == "proton_bench.stragglers"
     assert [scope["slowest_rank"] for scope in document["scopes"]] == [2, 2]
