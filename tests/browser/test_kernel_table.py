@@ -93,3 +93,18 @@ def test_changes_are_sorted_by_size_and_have_a_sign(open_page: Any) -> None:
         "figure better",
         "figure worse",
     ]
+
+
+def test_both_sides_and_the_change_are_in_one_unit(open_page: Any) -> None:
+    base = run_of(("s/a", 900_000, 1, ""), ("s/b", 1_200, 1, ""), source="base.proton")
+    new = run_of(("s/a", 1_100_000, 1, ""), ("s/b", 1_234, 1, ""), source="new.proton")
+    opened = open_page(comparison_page([base], [new], PageOptions()))
+
+    headings = opened.page.locator("#kernels thead button").all_inner_texts()
+    rows = [row.inner_text().split() for row in opened.page.locator("#kernels tbody tr").all()]
+
+    assert headings[1:4] == ["new (ms)", "base (ms)", "change (ms)"]
+    assert [row[1:4] for row in rows] == [
+        ["1.100", "0.900", "+0.200"],
+        ["0.0012", "0.0012", "+0.000034"],
+    ]
