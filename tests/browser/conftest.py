@@ -14,20 +14,55 @@ from typing import Any
 import pytest
 from browser.trace_engine import TraceEngine, engine_folder, served_engine
 
+Violation = tuple[str, str, str]
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+# What a browser would otherwise take from the machine that it runs on.
+SETTINGS = {
+    "color_scheme": "light",
+    "device_scale_factor": 1,
+    "forced_colors": "none",
+    "locale": "en-US",
+    "reduced_motion": "no-preference",
+    "timezone_id": "UTC",
+    "viewport": {"width": 1200, "height": 900},
+}
+PATIENCE_MS = 120_000  # far above what any step takes; only a hang meets it
+_NOTE_VIOLATIONS = """
+window.policyViolations = [];
+document.addEventListener('securitypolicyviolation', event => window.policyViolations.push(
+    [event.effectiveDirective, event.blockedURI, event.disposition]));
+"""
 
 
 @dataclass
 class Opened:
-    """A page that is open, and what it did that it must not do."""
+    """A page that is open, and what it did that it must not do.
+
+    Attributes:
+        page: Playwright's page.
+        address: Of its file.
+        requests: Addresses that it asked for.
+        complaints: Errors of its scripts, what they wrote to the console, and dialogs.
+        allowed: Violations of its policy that a test provoked.
+    """
 
     page: Any
     address: str
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+    allowed: list[Violation] = field(default_factory=list)
+
+    def violations(self) -> list[Violation]:
+        """Return what the page's policy forbade: directive, address or ``inline``, disposition."""
+        return sorted(tuple(each) for each in self.page.evaluate("window.policyViolations"))
+
+    def note_message(self, message: Any) -> None:
+        """Note what a script wrote; remarks of the browser itself come without arguments."""
+        if message.args:
+            self.complaints.append(message.text)
 
     def flame(self, what: str) -> int:
         """Return what the flame graph says of itself, once it has drawn what was asked."""
@@ -62,7 +97,9 @@ def chromium(browser_path: str) -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=browser_path, args=[*ARGUMENTS])
+        browser = driver.chromium.launch(
+            executable_path=browser_path, args=[*ARGUMENTS], headless=True, timeout=PATIENCE_MS
+        )
         yield browser
         browser.close()
 
@@ -76,21 +113,25 @@ def open_page(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     def open_html(html: str, **options: Any) -> Opened:
         file = tmp_path / f"page{len(opened)}.html"
         file.write_text(html, encoding="utf-8")
-        context = chromium.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        context = chromium.new_context(**{**SETTINGS, **options})
         contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        context.add_init_script(_NOTE_VIOLATIONS)
         found = Opened(context.new_page(), file.as_uri())
         opened.append(found)
         found.page.on("request", lambda request: found.requests.append(request.url))
         found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
-        found.page.on("console", lambda message: found.complaints.append(message.text))
+        found.page.on("console", found.note_message)
         found.page.on("dialog", lambda dialog: found.complaints.append(dialog.message))
         found.page.goto(found.address)
         found.page.wait_for_selector("html[data-ready=yes]")
         return found
 
     yield open_html
+    violations = [each.violations() for each in opened]
     for context in contexts:
         context.close()
+    assert violations == [sorted(each.allowed) for each in opened]
     for each in opened:
         assert each.complaints == []
         assert each.requests == [each.address]
@@ -103,6 +144,7 @@ def engine_page(chromium: Any) -> Iterator[TraceEngine]:
     assert folder is not None
     with served_engine(folder) as address:
         page = chromium.new_page()
+        page.set_default_timeout(PATIENCE_MS)
         page.goto(address)
         yield TraceEngine(page)
         page.close()

@@ -26,6 +26,7 @@ HOSTILE = (
     "__proto__",
     "constructor",
 )
+NOWHERE = "http://127.0.0.1:9/"
 SHOWN = tuple(name.replace("\u2028", "\\u2028") for name in HOSTILE)
 
 
@@ -67,7 +68,7 @@ def test_policy_forbids_other_scripts_and_the_network(open_page: Any) -> None:
     opened = open_page(profile_page(hostile_run("x.proton"), PageOptions()))
 
     reached = opened.page.evaluate(
-        """async () => {
+        """async nowhere => {
             const made = document.createElement('script');
             made.textContent = 'window.ran = true';
             document.body.append(made);
@@ -75,14 +76,31 @@ def test_policy_forbids_other_scripts_and_the_network(open_page: Any) -> None:
             image.innerHTML = '<img src="data:," onerror="window.ran = true">';
             document.body.append(image);
             let fetched = true;
-            try { await fetch('http://127.0.0.1:9/'); } catch { fetched = false; }
+            try { await fetch(nowhere); } catch { fetched = false; }
             return [window.ran === true, fetched];
-        }"""
+        }""",
+        NOWHERE,
     )
 
     assert reached == [False, False]
-    assert all("Content Security Policy" in text for text in opened.complaints)
-    # What this test provoked is no fault of the page.
+    # What this test provokes is no fault of the page.
+    opened.allowed = [
+        ("connect-src", NOWHERE, "enforce"),
+        ("script-src-attr", "inline", "enforce"),
+        ("script-src-elem", "inline", "enforce"),
+    ]
+    opened.page.wait_for_function(
+        "count => window.policyViolations.length >= count", arg=len(opened.allowed)
+    )
+    assert opened.violations() == opened.allowed
+
+
+def test_what_a_page_writes_to_the_console_is_noticed(open_page: Any) -> None:
+    opened = open_page(profile_page(hostile_run("x.proton"), PageOptions()))
+    with opened.page.expect_console_message():
+        opened.page.evaluate("console.debug('written')")
+
+    assert opened.complaints == ["written"]
     opened.complaints.clear()
 
 
