@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,22 +16,57 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("patient"), max_examples=500)
 settings.load_profile("patient")
 
-_PREFIXES = ("PROTON_", "TRITON_PROTON_")
-_NAMES = ("TRITON_INTERPRET", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
+# What this package and the programs that tests start read of the environment. What leads to
+# devices, compilers and packages stays.
+_PREFIXES = (
+    *("PROTON_", "TRITON_PROTON_", "GITHUB_", "GIT_", "LC_", "CLICOLOR", "TTY_", "RICH_", "TYPER_"),
+    *("OMPI_COMM_", "MV2_COMM_", "PALS_", "JSM_", "PMI_", "PMIX_", "SLURM_", "TORCHELASTIC_"),
+)
+_NAMES = (
+    *("TRITON_INTERPRET", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"),
+    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
+    *("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "COLORTERM", "TERM", "COLUMNS", "LINES"),
+    *("LANG", "LANGUAGE", "CI", "BUILD_NUMBER", "PAGER", "BROWSER", "SOURCE_DATE_EPOCH"),
+    *("PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_THEME", "PYTEST_DEBUG"),
+    *("PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONINSPECT"),
+    *("PYTHONIOENCODING", "PYTHONOPTIMIZE", "PYTHONSAFEPATH", "PYTHONSTARTUP", "PYTHONUNBUFFERED"),
+    *("PYTHONUTF8", "PYTHONVERBOSE", "PYTHONWARNINGS", "PYTHONCOERCECLOCALE", "PYTHONFAULTHANDLER"),
+    *("PYTHONTRACEMALLOC", "PYTHONASYNCIODEBUG", "PYTHONBREAKPOINT", "PYTHONPROFILEIMPORTTIME"),
+    *("DEBUG", "PWDEBUG"),
+)
+_CHILD_OPTIONS = "-p no:hypothesispytest -p no:syrupy"
 
 
 @pytest.fixture(scope="session")
 def child_options() -> str:
     """Options that keep a pytest process from loading what takes most of its time."""
-    return "-p no:hypothesispytest -p no:syrupy"
+    return _CHILD_OPTIONS
+
+
+def _clean(patch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(_PREFIXES) or name in _NAMES:
+            patch.delenv(name)
+    patch.setenv("LC_ALL", "C.UTF-8")  # other programs speak English
+    patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    patch.setenv("PROTON_BENCH_CHECK", "1")  # no file that any test reads may contradict itself
+    patch.setenv("PYTEST_ADDOPTS", _CHILD_OPTIONS)
+    # The choice that every release made so far; Triton 3.9 warns where it is left open.
+    patch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_environment_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Unset what could change a result, before fixtures of many tests start programs."""
+    with pytest.MonkeyPatch.context() as patch:
+        _clean(patch)
+        # Measurements take turns by a file there, and tests of other runs are none of ours.
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, child_options: str) -> None:
-    """Unset what this package, Triton's interpreter and terminal output read."""
-    for name in list(os.environ):
-        if name.startswith(_PREFIXES) or name in _NAMES:
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PYTEST_ADDOPTS", child_options)
-    # The choice that every release made so far; Triton 3.9 warns where it is left open.
-    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unset it again for each test, whatever the one before left."""
+    _clean(monkeypatch)
