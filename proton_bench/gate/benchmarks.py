@@ -210,8 +210,8 @@ def _add_round(profile: Profile, builder: ProfileBuilder, row: int, *, place: in
     metric = GPU_ROUND if _texts(profile, CLOCK).get(row) == "gpu" else CPU_ROUND
     table = profile.distributions.get(metric)
     times = None if table is None else table.get(row)
-    # Formats without distributions have the median all the same.
-    typical = _number(profile, metric, row) if times is None else times.mean
+    # Formats without distributions have the median too, so that like is held against like.
+    typical = _number(profile, metric, row)
     if typical is None:
         return
     calls = _calls(profile, row)

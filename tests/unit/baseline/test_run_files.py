@@ -7,6 +7,7 @@ from fakes.session_chrome import step, trace
 from fakes.stored import put, stored_profile, stored_run
 
 from proton_bench.baseline import read_runs
+from proton_bench.baseline.run_files import best_of
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.registry import write_profile
 from proton_bench.profile import FrameKind, ProfileBuilder
@@ -20,6 +21,13 @@ def test_files_and_folders_give_their_runs_in_order(tmp_path: Path) -> None:
 
     names = [Path(run.source).name for run in runs]
     assert names == ["x.proton", "0.proton", "1.proton"]
+
+
+def test_of_what_one_run_left_the_last_file_of_the_best_format_counts() -> None:
+    names = ["x.hatchet", "x.part_0.proton", "x.part_1.proton", "x.html"]
+
+    assert best_of([Path(name) for name in names]) == Path("x.part_1.proton")
+    assert best_of([Path("x.chrome_trace"), Path("x.hatchet")]) == Path("x.hatchet")
 
 
 def test_a_run_in_two_formats_is_one_run(tmp_path: Path) -> None:

@@ -32,6 +32,22 @@ def test_without_options_nothing_is_asked(read, pytester: pytest.Pytester) -> No
     assert not found.missing_passes
 
 
+def test_store_and_policy_are_those_of_the_project_around(
+    read, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above = pytester.path
+    (above / "pyproject.toml").write_text('[tool.proton.gate]\nthreshold = "7%"\n')
+    below = pytester.mkdir("tests")
+    (below / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.chdir(below)
+
+    found = read("--rootdir=.")
+
+    assert found.project == below
+    assert found.storage == above / ".proton"
+    assert found.policy_file == above / "pyproject.toml"
+
+
 def test_options_are_read(read, pytester: pytest.Pytester) -> None:
     (pytester.path / "p.toml").write_text("level = 0.01")
 
