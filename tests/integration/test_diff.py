@@ -252,7 +252,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
         (["--base", "base.proton"], "at least one --base and one --new"),
         (["base.proton", "missing.proton"], "cannot read missing.proton"),
         (["base.proton", "corrupt.proton"], "corrupt.proton"),
-        (["base.proton", "new.proton", "--by", "colour"], "'colour' is not one of"),
+        (["base.proton", "new.proton", "--by", "colour"], "'colour'"),
     ],
 )
 def test_wrong_files_are_refused_in_one_line(

@@ -75,11 +75,10 @@ def test_a_worker_that_is_terminated_leaves_its_part(tmp_path: Path) -> None:
     )
 
     with started([*TWO_WORKERS, "test_x.py"], tmp_path, **NEVER_FLUSHED) as running:
-        code, out, err = ended(running)
+        code, _, err = ended(running)
 
     profile = read_profile(tmp_path / "x.proton")
     assert code == pytest.ExitCode.TESTS_FAILED, err
-    assert "crashed while running" in out
     assert profile.dropped == {}
     assert nodes_of_tests(tmp_path / "x.proton")[-1][-2:] == ("test_ends", "call")
     assert written(tmp_path) - {"__pycache__"} == {"x.proton", "x.hatchet"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from pathlib import Path
 
@@ -238,7 +240,10 @@ def test_an_output_that_cannot_be_written_is_an_error_and_no_other_exit_code(
         code, _, err = ended(running)
 
     assert code == 143
-    assert f"proton: SIGTERM: error: cannot write '{folder}/x.proton': No such file" in err
+    assert (
+        f"proton: SIGTERM: error: cannot write '{folder}/x.proton': {os.strerror(errno.ENOENT)}"
+        in err
+    )
     assert ": wrote" not in err
     assert written(tmp_path) == set()
 

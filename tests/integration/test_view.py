@@ -197,8 +197,8 @@ def test_output_without_unicode_works(proton: Run, training: Path) -> None:
         (["-i", "nothing"], "no row is left after -i nothing"),
         (["-t", "1e9"], "no row is left"),
         (["-d", "0"], "depth of 0"),
-        (["-f", "short"], "'short' is not one of"),
-        (["--nonsense"], "No such option: --nonsense"),
+        (["-f", "short"], "'short'"),
+        (["--nonsense"], "--nonsense"),
     ],
 )
 def test_wrong_option_is_one_clear_line(

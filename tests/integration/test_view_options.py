@@ -207,7 +207,7 @@ def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
     [
         (["--sort", "nope"], "Metric nope is not found: recorded are bytes, count, flops16, time"),
         (["--sort", "tim"], "Did you mean time"),
-        (["--demangle", "half"], "'half' is not one of"),
+        (["--demangle", "half"], "'half'"),
         (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),
         (["--counters", "run.proton"], "has no line of column names with a kernel's name"),
         (["-m", "p95_time/us"], "this file holds no samples"),

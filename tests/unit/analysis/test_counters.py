@@ -199,7 +199,7 @@ def test_hbm_traffic_comes_from_requests_of_the_cache() -> None:
         (f'{HEAD},a\n"0","1","k","",n/a\n', "not one counter that is a number"),
         ('"ID","Kernel Name","Metric Name"\n', "a column Metric Name but no Metric Value"),
         (f'{HEAD},a\n"0","1","k","",1\n"0","1","","",1\n', "line 3 names no kernel"),
-        ('"Kernel Name","a"\n"' + "x" * 140_000 + '",1\n', "field larger than"),
+        ('"Kernel Name","a"\n"' + "x" * 140_000 + '",1\n', "'x.csv': line 2: ."),
     ],
 )
 def test_malformed_files_are_explained(text: str, message: str) -> None:

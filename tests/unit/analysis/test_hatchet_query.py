@@ -13,6 +13,8 @@ from proton_bench.analysis.relations import Run
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.profile import Profile
 
+REFUSES = "hatchet cannot answer the query: [^;]"  # the reason is hatchet's
+
 
 @pytest.fixture(autouse=True)
 def hatchet(request: pytest.FixtureRequest) -> None:
@@ -83,12 +85,12 @@ def test_very_deep_trees_are_folded() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("MATC (", "Expected 'MATCH'"),
-        ("", "Expected 'MATCH'"),
-        ('MATCH (".", p) WHERE p."name" =~ "("', "unterminated subpattern"),
-        ('MATCH (".", p) WHERE p."name" > 3', "Type mismatch"),
-        ('MATCH (".", p) WHERE q."name" = "x"', "hatchet cannot answer"),
-        ('MATCH ("*")', "hatchet cannot answer"),
+        ("MATC (", REFUSES),
+        ("", REFUSES),
+        ('MATCH (".", p) WHERE p."name" =~ "("', REFUSES),
+        ('MATCH (".", p) WHERE p."name" > 3', REFUSES),
+        ('MATCH (".", p) WHERE q."name" = "x"', REFUSES),
+        ('MATCH ("*")', REFUSES),
         ('MATCH (".", p) WHERE p."nope" = 3', "no node has the property 'nope'; there are: name,"),
     ],
 )

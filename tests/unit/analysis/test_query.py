@@ -16,6 +16,8 @@ from proton_bench.profile import Profile, ProfileBuilder
 
 HOSTILE = "<script>\x00\n\x1b[31m'; DROP TABLE nodes; --\""
 
+FAILS = "the query fails: ."  # the rest is DuckDB's
+
 
 @pytest.fixture(autouse=True)
 def duckdb(request: pytest.FixtureRequest) -> None:
@@ -147,7 +149,7 @@ def test_pivot_finds_its_values() -> None:
 def test_writing_is_refused(sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(UsageError, match=r"can only read|read-only"):
+    with pytest.raises(UsageError, match=r"can only read|the query fails: ."):
         ask(sql)
 
     assert list(tmp_path.iterdir()) == []
@@ -181,12 +183,12 @@ def test_files_network_and_python_variables_are_out_of_reach(source: str, tmp_pa
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELEC 1", "syntax error"),
-        ("SELECT nope FROM nodes", 'column "nope" not found'),
-        ("SELECT * FROM nope", "nope does not exist"),
-        ("SELECT CAST('x' AS INT)", "Could not convert"),
-        ("SELECT error(name) FROM nodes", "ROOT"),
-        ("SELECT $1", "parameters"),
+        ("SELEC 1", FAILS),
+        ("SELECT nope FROM nodes", f"{FAILS}.*nope"),
+        ("SELECT * FROM nope", f"{FAILS}.*nope"),
+        ("SELECT CAST('x' AS INT)", FAILS),
+        ("SELECT error(name) FROM nodes", f"{FAILS}.*ROOT"),
+        ("SELECT $1", FAILS),
         ("", "one SQL statement, this is 0"),
         ("-- nothing", "one SQL statement, this is 0"),
         ("SELECT 1; SELECT 2", "one SQL statement, this is 2"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -25,10 +26,15 @@ def test_options_survive_the_way_through_the_environment() -> None:
     assert ChildOptions.from_json(text) == OPTIONS
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"formats": [], "unheard_of": 1}'])
+@pytest.mark.parametrize("text", ["[]", "{}", '{"formats": [], "unheard_of": 1}'])
 def test_options_of_another_release_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"unknown options|Expecting"):
+    with pytest.raises(ValueError, match="unknown options"):
         ChildOptions.from_json(text)
+
+
+def test_options_that_were_cut_off_are_refused() -> None:
+    with pytest.raises(json.JSONDecodeError):
+        ChildOptions.from_json("{")
 
 
 def test_following_puts_one_folder_in_front_and_forgetting_takes_it_away() -> None:

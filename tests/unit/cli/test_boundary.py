@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -120,7 +122,8 @@ def test_a_full_device_is_an_output_error(command: str) -> None:
         )
 
     assert done.returncode == 74
-    assert done.stderr.startswith(b"proton: error: cannot write to standard output: No space left")
+    said = f"proton: error: cannot write to standard output: {os.strerror(errno.ENOSPC)}; "
+    assert done.stderr.decode().startswith(said)
     assert done.stderr.count(b"\n") == 1
 
 
