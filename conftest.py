@@ -59,8 +59,20 @@ def _missing_gpu() -> str:
     return "" if count else "the GPU driver reports no device"
 
 
+@functools.cache
 def _browser() -> str | None:
-    return next(filter(None, map(shutil.which, _BROWSERS)), None)
+    """Return the path of the first browser there is, Playwright's own after those on the path."""
+    return next(filter(None, map(shutil.which, _BROWSERS)), None) or _browser_of_playwright()
+
+
+def _browser_of_playwright() -> str | None:
+    if importlib.util.find_spec("playwright") is None:
+        return None
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        path = driver.chromium.executable_path
+    return path if os.access(path, os.X_OK) else None
 
 
 @pytest.fixture(scope="session")
@@ -72,11 +84,9 @@ def browser_path() -> str:
 @functools.cache
 def _missing_browser() -> str:
     """Return why no browser can be driven, or an empty string."""
-    if _browser() is None:
-        return "chromium is not installed"
     if importlib.util.find_spec("playwright") is None:
         return "playwright is not installed; the extra test has it"
-    return ""
+    return "" if _browser() is not None else "chromium is not installed"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
