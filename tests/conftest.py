@@ -8,12 +8,20 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# On a busy machine generated examples take longer than hypothesis allows by default.
+# On a busy machine generated examples take longer than hypothesis allows by default. They are the
+# same in every run, so that a run says what changed and not what was drawn.
 settings.register_profile(
-    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50
+    "patient",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=50,
 )
-# With `--hypothesis-profile=thorough`, before a release or after a change of what is generated.
-settings.register_profile("thorough", settings.get_profile("patient"), max_examples=500)
+# With `--hypothesis-profile=thorough`, before a release or after a change of what is generated:
+# other examples in every run.
+settings.register_profile(
+    "thorough", settings.get_profile("patient"), derandomize=False, max_examples=500
+)
 settings.load_profile("patient")
 
 # What this package and the programs that tests start read of the environment. What leads to
