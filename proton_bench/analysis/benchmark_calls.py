@@ -18,15 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.profile import Aggregation, MetricColumn, Profile, ValueKind
+from proton_bench.rounds.columns import BENCHMARK, CALLS, ROUNDS, WARM_UP
 from proton_bench.rounds.cuda import FLUSH
 
 __all__ = ["BenchmarkCalls", "with_equal_calls"]
 
-# What `benchmarks` records on the row of the rounds, beside which warm-up and flushes stand.
-_ID, _ROUNDS, _CALLS = "benchmark", "rounds", "calls"
-_WARM_UP = "warm-up"
 # Says how often something was done, and is no part of it.
-_KEPT = frozenset({_ROUNDS, _CALLS})
+_KEPT = frozenset({ROUNDS, CALLS})
 # Holds the time of the rows below too, although it is not summed over them.
 _NESTED = "wall (ns)"
 # Whole numbers above have no exact quotient.
@@ -78,15 +76,15 @@ def with_equal_calls(
     scaled = [_scaled(profile, own, wanted) for profile, own in zip(profiles, found, strict=True)]
     told = []
     for key in dict.fromkeys(key for each in found for key in each):
-        calls = [each[key].times[_ROUNDS] if key in each else None for each in found]
+        calls = [each[key].times[ROUNDS] if key in each else None for each in found]
         if len({each for each in calls if each is not None}) > 1:
             sides = tuple(calls[: len(base)]), tuple(calls[len(base) :])
-            told.append(BenchmarkCalls(key[0], wanted[key].times[_ROUNDS], *sides))
+            told.append(BenchmarkCalls(key[0], wanted[key].times[ROUNDS], *sides))
     return scaled, tuple(told)
 
 
 def _benchmarks(profile: Profile) -> dict[_Key, _Parts]:
-    ids, calls = profile.columns.get(_ID), profile.columns.get(_CALLS)
+    ids, calls = profile.columns.get(BENCHMARK), profile.columns.get(CALLS)
     if ids is None or calls is None or ids.kind is not ValueKind.STR or not calls.kind.is_number:
         return {}
     found: dict[_Key, _Parts] = {}
@@ -103,15 +101,15 @@ def _benchmarks(profile: Profile) -> dict[_Key, _Parts]:
 
 
 def _parts(profile: Profile, row: int) -> _Parts:
-    rows, times = {_ROUNDS: row}, {_ROUNDS: _number(profile, _CALLS, row)}
+    rows, times = {ROUNDS: row}, {ROUNDS: _number(profile, CALLS, row)}
     above = int(profile.parents[row])
     for beside in profile.children(above) if above >= 0 else ():
         name = profile.name(beside)
-        if name not in {_WARM_UP, FLUSH} or beside == row:
+        if name not in {WARM_UP, FLUSH} or beside == row:
             continue
         # One flush before each round, and one before the trial that tells how many rounds fit.
-        flushes = _number(profile, _ROUNDS, row) + 1 if name == FLUSH else 0
-        done = _number(profile, _CALLS, beside) or flushes
+        flushes = _number(profile, ROUNDS, row) + 1 if name == FLUSH else 0
+        done = _number(profile, CALLS, beside) or flushes
         if done > 0:
             rows[name], times[name] = beside, done
     return _Parts(rows, times)

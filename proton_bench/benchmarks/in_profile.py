@@ -17,6 +17,7 @@ from proton_bench.rounds.columns import (
     REPLICATE,
     ROUNDS,
     THRESHOLD,
+    WARM_UP,
 )
 
 __all__ = ["profile_of"]
@@ -40,6 +41,15 @@ def profile_of(records: Sequence[BenchmarkRecord]) -> Profile:
                 name, kind = place[-1]
                 rows[place] = builder.add(rows[place[:-1]], name, FrameKind(kind))
         _set(builder, rows[record.path], record)
+        if record.warmup:
+            # Beside the rounds, where `measure` opened it; how much it did depends on calibration.
+            above, kind = record.path[:-1], record.path[-1][1]
+            warm_up = rows.get((*above, (WARM_UP, kind)))
+            if warm_up is None:
+                warm_up = rows[*above, (WARM_UP, kind)] = builder.add(
+                    rows[above], WARM_UP, FrameKind(kind)
+                )
+            builder.set(warm_up, CALLS, record.warmup)
     # No part of its own: what it holds was measured by the process that adopts it.
     return builder.build(provenance={"parts": []})
 

@@ -170,7 +170,7 @@ class BenchmarksInTests:
             calls=measurement.calls,
             cpu_ns=measurement.cpu_ns,
             gpu_ns=measurement.gpu_ns,
-            warmup=asked.plan.warmup,
+            warmup=measurement.warmup_calls,
             flush_l2=asked.plan.flush_l2 and measurement.device is Device.CUDA,
             cudagraph=asked.plan.cudagraph,
             threshold=asked.threshold,

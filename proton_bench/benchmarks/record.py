@@ -27,7 +27,7 @@ class BenchmarkRecord:
         calls: Calls in each round.
         cpu_ns: Time of one call on the CPU, of each round.
         gpu_ns: Time of one call on the GPU, of each round; empty without a GPU's timer.
-        warmup: Calls before the first round.
+        warmup: Calls before the first round, those of calibration among them.
         flush_l2: Whether the L2 cache of the GPU was emptied before each round.
         cudagraph: Whether a CUDA graph was timed.
         threshold: What the test's marker says may grow by how much, "" for nothing.

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.gate.sample import Sample
-from proton_bench.profile import Intervals
+from proton_bench.profile.distribution import Intervals
 
 __all__ = [
     "SHORT_NS",

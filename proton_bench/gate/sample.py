@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.profile import Distribution, Intervals
+from proton_bench.profile import Distribution
+from proton_bench.profile.distribution import Intervals
 
 __all__ = ["Sample"]
 

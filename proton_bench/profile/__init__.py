@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from proton_bench.profile.builder import ProfileBuilder
 from proton_bench.profile.device import Device, Variant
-from proton_bench.profile.distribution import Distribution, Intervals
+from proton_bench.profile.distribution import Distribution
 from proton_bench.profile.distribution_table import DistributionTable
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
@@ -20,7 +20,6 @@ __all__ = [
     "Distribution",
     "DistributionTable",
     "FrameKind",
-    "Intervals",
     "MetricColumn",
     "MetricSpec",
     "Profile",

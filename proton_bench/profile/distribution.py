@@ -284,7 +284,7 @@ class _Sketch:
     value_error: float = 0.0
 
     @classmethod
-    def of(cls, logs: npt.NDArray[np.float64], gamma: float) -> _Sketch:
+    def of(cls, logs: npt.NDArray[Any], gamma: float) -> _Sketch:
         index = np.ceil(logs / math.log(gamma)).astype(np.int64)
         return cls(index, np.ones(len(index), dtype="i8"), gamma)
 

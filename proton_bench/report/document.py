@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from proton_bench.analysis.derive import AvailableMetrics, MetricValues
 from proton_bench.analysis.device_use import device_verdicts
 from proton_bench.analysis.own_cost import own_cost
+from proton_bench.analysis.recorded import recorded_of
 from proton_bench.analysis.select import MetricTree
 from proton_bench.profile import FrameKind, Profile
 from proton_bench.report.names import FrameFormat, format_name
@@ -102,7 +104,7 @@ def _device_use(profile: Profile) -> list[dict[str, Any]]:
 
 
 def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
-    cost = own_cost(profile)
+    cost, recorded = own_cost(profile), recorded_of(profile)
     return {
         "schema": schema,
         "version": _VERSION,
@@ -112,6 +114,7 @@ def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
         "devices": [f"{device.kind}:{device.index}" for device in profile.devices],
         "device_use": _device_use(profile),
         "estimated_cost_ns": cost.cost_ns if cost is not None else None,
+        "recorded": asdict(recorded) if recorded is not None else None,
     }
 
 

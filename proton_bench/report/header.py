@@ -20,12 +20,11 @@ from proton_bench.report.ranks import gap_sentences, gaps_of, rank_text
 from proton_bench.report.record_costs import record_cost_notes
 from proton_bench.report.sampling import sampling_line, sampling_losses
 from proton_bench.report.theme import DIM, HEADING, WARNING
-from proton_bench.report.units import count_text, duration_text
+from proton_bench.report.units import Unit, count_text, duration_text
 
 __all__ = [
     "HeaderReport",
     "cost_line",
-    "cost_text",
     "device_line",
     "losses",
     "recorded_line",
@@ -79,7 +78,8 @@ def device_line(verdict: DeviceVerdict) -> str:
     parts.append(f"idle {_share(use.idle_ns, use.wall_ns)} of {duration_text(use.wall_ns)}")
     if verdict.latency_ns is not None:
         mean_ns = use.latency_sum_ns / use.launches
-        median, mean = duration_text(verdict.latency_ns), duration_text(mean_ns)
+        unit = Unit.of_times([verdict.latency_ns, mean_ns])
+        median, mean = unit.text(verdict.latency_ns), unit.text(mean_ns)
         parts.append(f"launch latency {median} (median), {mean} (mean)")
     if use.uncertain_ns:
         parts.append(f"up to {duration_text(use.uncertain_ns)} more was busy")
@@ -92,17 +92,17 @@ def recorded_line(profile: Profile) -> str:
     recorded = recorded_of(profile)
     if recorded is None:
         return ""
-    run = duration_text(recorded.run_ns)
+    unit = Unit.of_times([recorded.run_ns, recorded.work_ns])
+    run, work = unit.text(recorded.run_ns), unit.text(recorded.work_ns)
     if recorded.work_ns <= 0:
         text = f"recorded: no launches and no operators in a run of {run}"
     elif recorded.share > 1:
-        text = f"recorded: {duration_text(recorded.work_ns)} of work in a run of {run}"
+        text = f"recorded: {work} of work in a run of {run}"
     else:
         share = _share(recorded.work_ns, recorded.run_ns)
-        work = duration_text(recorded.work_ns)
         text = f"recorded: {work} of work, {share} of a run of {run}; the rest has no row"
     if recorded.scopes_ns is not None:
-        text += f"; outermost scopes lasted {duration_text(recorded.scopes_ns)}"
+        text += f"; outermost scopes lasted {unit.text(recorded.scopes_ns)}"
     return text
 
 
@@ -122,17 +122,12 @@ def _share(part: float, whole: float) -> str:
 
 def cost_line(profile: Profile) -> str:
     """Return what recording took of the run, as the profiler itself estimated it."""
-    return f"own cost of the profiler: {cost_text(profile)}"
-
-
-def cost_text(profile: Profile) -> str:
-    """Return the profiler's own cost: ``about 1.2 ms (its estimate), 0.1 % of 1.2 s``."""
     cost = own_cost(profile)
     if cost is None:
-        return "not known, the file does not say"
-    text = f"about {duration_text(cost.cost_ns)} (its estimate)"
-    if cost.run_ns is not None and cost.share is not None:
-        text += f", {100.0 * cost.share:.2g} % of {duration_text(cost.run_ns)}"
+        return "own cost of the profiler: not known, the file does not say"
+    text = f"own cost of the profiler: about {duration_text(cost.cost_ns)} (its estimate)"
+    if cost.share is not None:
+        text += f", {100.0 * cost.share:.2g} % of the run"
     return text
 
 

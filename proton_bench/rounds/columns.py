@@ -12,6 +12,7 @@ __all__ = [
     "REPLICATE",
     "ROUNDS",
     "THRESHOLD",
+    "WARM_UP",
 ]
 
 # Metrics of the node in which the rounds of a benchmark ran: its id, what counts as a repetition,
@@ -25,6 +26,9 @@ ROUNDS = "rounds"
 CALLS = "calls"
 CPU_ROUND = "cpu_round (ns)"
 GPU_ROUND = "gpu_round (ns)"
+
+# Name of the node beside that of the rounds in which calls came before them.
+WARM_UP = "warm-up"
 
 # Of the provenance: true where somebody chose some of the tests, so that others are not missed.
 CHOSEN_TESTS = "chosen_tests"

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from itertools import repeat
 
+from proton_bench.rounds.columns import WARM_UP
 from proton_bench.rounds.plan import Device, Plan
 from proton_bench.rounds.timer import Around, RoundTime, Timer
 
@@ -30,12 +31,14 @@ class Measurement:
         calls: Calls in each round.
         cpu_ns: Time of one call on the CPU, of each round.
         gpu_ns: Time of one call on the GPU, of each round; empty without a GPU's timer.
+        warmup_calls: Calls to warm up and to find out how many make a round.
     """
 
     device: Device
     calls: int
     cpu_ns: tuple[float, ...]
     gpu_ns: tuple[float, ...] = ()
+    warmup_calls: int = 0
 
     @property
     def decisive_ns(self) -> tuple[float, ...]:
@@ -59,7 +62,7 @@ def measure(
         around: Returns what to hold open while a trial (``"warm-up"``) or a round (``"rounds"``)
             runs.
     """
-    with around("warm-up"):
+    with around(WARM_UP):
         for _ in repeat(None, _further_calls(plan)):
             call()
 
@@ -77,9 +80,9 @@ def measure(
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
 
-    calls, first = drive(_calibrate(timer.device, plan), "warm-up")
+    calls, first = drive(_calibrate(timer.device, plan), WARM_UP)
     _, times = drive(_rounds(calls, plan, first), "rounds")
-    return _measured(timer.device, calls, times)
+    return _measured(timer.device, plan, calls=calls, times=times)
 
 
 async def measure_coroutine(
@@ -90,7 +93,7 @@ async def measure_coroutine(
     around: Around,
 ) -> Measurement:
     """Time a function whose calls are awaited; otherwise as `measure`."""
-    with around("warm-up"):
+    with around(WARM_UP):
         for _ in repeat(None, _further_calls(plan)):
             await call()
 
@@ -108,9 +111,9 @@ async def measure_coroutine(
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
 
-    calls, first = await drive(_calibrate(timer.device, plan), "warm-up")
+    calls, first = await drive(_calibrate(timer.device, plan), WARM_UP)
     _, times = await drive(_rounds(calls, plan, first), "rounds")
-    return _measured(timer.device, calls, times)
+    return _measured(timer.device, plan, calls=calls, times=times)
 
 
 def _further_calls(plan: Plan) -> int:
@@ -141,6 +144,10 @@ def _rounds_that_fit(round_ns: float, plan: Plan) -> int:
     return int(min(max(fitting, _LEAST_ROUNDS), _MOST_ROUNDS))
 
 
-def _measured(device: Device, calls: int, times: tuple[RoundTime, ...]) -> Measurement:
+def _measured(
+    device: Device, plan: Plan, *, calls: int, times: tuple[RoundTime, ...]
+) -> Measurement:
     on_gpu = tuple(each.gpu_ns / calls for each in times if each.gpu_ns is not None)
-    return Measurement(device, calls, tuple(each.cpu_ns / calls for each in times), on_gpu)
+    # Calibration made 1, 2, 4, ... calls, up to those of a round.
+    warmup = _further_calls(plan) + 2 * calls - 1
+    return Measurement(device, calls, tuple(each.cpu_ns / calls for each in times), on_gpu, warmup)

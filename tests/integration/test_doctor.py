@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 Run = Callable[..., "CompletedProcess[str]"]
+DATA = Path(__file__).parents[1] / "data"
 
 
 def test_json_is_the_only_thing_on_stdout(proton: Run) -> None:
@@ -36,4 +38,33 @@ def test_a_missing_requirement_is_69_with_one_line(proton: Run, name: str) -> No
 
     assert done.returncode == 69
     assert done.stderr.startswith(f"proton: error: --require: {name}: nothing has this name")
+    assert "Traceback" not in done.stderr
+
+
+def test_profiles_whose_numbers_can_be_true_are_fine(proton: Run) -> None:
+    done = proton("doctor", "--json", DATA / "golden" / "profile.proton")
+
+    document = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert document["problems"] == 0
+
+
+def test_numbers_that_contradict_each_other_exit_with_2(proton: Run) -> None:
+    file = DATA / "earlier" / "profile.json"
+
+    done = proton("doctor", "--json", file, PROTON_BENCH_CHECK="")
+
+    document = json.loads(done.stdout)
+    assert done.returncode == 2
+    (section,) = document["sections"]
+    assert section["name"] == str(file)
+    assert [finding["name"] for finding in section["findings"]] == ["row 5"]
+
+
+def test_a_file_that_is_no_profile_exits_with_2(proton: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.proton").write_text("nothing")
+
+    done = proton("doctor", tmp_path / "x.proton")
+
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr

@@ -98,7 +98,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 def test_default_view_has_time_share_and_count(show: Show, run_file: Path) -> None:
     lines = shown(show(run_file))
 
-    assert lines[3].split() == ["time/us", "(inc)", "time/%", "(inc)", "count", "(inc)", "name"]
+    assert lines[3].split() == ["time/us", "(inc)", "time/%", "(inc)", "count", "name"]
     assert table(lines)[0] == ["130.000", "100.0", "4", "ROOT"]
     assert table(lines)[1] == ["50.000", "38.5", "2", "├─", "b"]
     assert lines[-3:][1].startswith("  time/% (inc): share of the whole profile")

@@ -20,7 +20,7 @@ from proton_bench.report.diff_summary import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.header import cost_line, device_line, losses
+from proton_bench.report.header import cost_line, device_line, losses, recorded_line
 from proton_bench.report.page.column import form_unit, metric_form
 from proton_bench.report.page.kernels import KernelTable
 from proton_bench.report.units import count_text
@@ -89,6 +89,7 @@ def profile_summary(
     if kernels is not None:
         lines[0] += f", {count_text(len(kernels.names), *_KERNELS)}"
     lines += [device_line(verdict) for verdict in device_verdicts(profile)]
+    lines += filter(None, [recorded_line(profile)])
     lines.append(cost_line(profile))
     return Summary(
         headline=total,

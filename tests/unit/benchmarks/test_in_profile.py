@@ -41,6 +41,13 @@ def test_tests_of_one_file_share_its_node() -> None:
     assert len(profile) == 1 + 2 + 2 * 3
 
 
+def test_the_warm_up_beside_the_rounds_says_its_calls() -> None:
+    profile = profile_of([record_of(warmup=9)])
+
+    assert value(profile, (*TEST, "call", "warm-up"), "calls") == 9
+    assert value(profile, (*TEST, "call", "rounds"), "calls") == 12
+
+
 def test_what_the_marker_allows_is_recorded() -> None:
     place = (*TEST, "call", "rounds")
 

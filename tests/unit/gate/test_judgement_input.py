@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from fakes.earlier import as_open_below
 from fakes.gated import Kernel, profile_of_times, reasons_of, row_of, session
 
 from proton_bench.analysis.run import Run
@@ -15,7 +17,13 @@ from proton_bench.gate.judgement import judge
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.session import Context
 from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.profile import Device, FrameKind, ProfileBuilder
+from proton_bench.profile import (
+    Device,
+    Distribution,
+    DistributionTable,
+    FrameKind,
+    ProfileBuilder,
+)
 
 QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
 
@@ -144,6 +152,47 @@ def test_runs_that_keep_no_launches_are_judged_by_means() -> None:
 
     assert row.verdict is Verdict.REGRESSED
     assert Reason.MEAN_ONLY in row.reasons
+    assert row_of(p95, "k").verdict is Verdict.UNMEASURED
+
+
+def with_samples(run: Run, change: Callable[[Distribution], Distribution]) -> Run:
+    ((name, table),) = run.profile.distributions.items()
+    changed = DistributionTable.from_mapping({row: change(entry) for row, entry in table})
+    return Run(replace(run.profile, distributions={name: changed}), run.source)
+
+
+def test_a_quantile_that_the_file_does_not_tell_is_no_ground_for_a_verdict() -> None:
+    kernel = Kernel("k", slower=np.log(1.5), launches=2000, within=0.3)
+    base, new = session([kernel])
+    open_base = [
+        with_samples(run, lambda known: as_open_below(known, len(known.bucket_index) // 4))
+        for run in base
+    ]
+
+    median = judge(open_base, new, Policy())
+    tail = judge(open_base, new, Policy().with_thresholds(["p95:5%"]))
+
+    assert row_of(judge(base, new, Policy()), "k").verdict is Verdict.REGRESSED
+    assert row_of(median, "k").verdict is Verdict.INCONCLUSIVE
+    assert row_of(median, "k").reasons[0] is Reason.QUANTILE_UNKNOWN
+    assert median.verdict is SuiteVerdict.INCONCLUSIVE
+    assert row_of(tail, "k").verdict is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("threshold", "is_mean"), [("median:3%", True), ("median:90%", False), ("median:1us", True)]
+)
+def test_a_median_that_is_not_known_closely_enough_gives_way_to_the_mean(
+    threshold: str, is_mean: bool
+) -> None:
+    base, new = session([Kernel("k", slower=np.log(2.0), launches=200)])
+    coarse = [with_samples(run, lambda known: known.with_gamma(1.08)) for run in new]
+
+    row = row_of(judge(base, coarse, Policy().with_thresholds([threshold])), "k")
+    p95 = judge(base, coarse, Policy().with_thresholds(["p95:3%"]))
+
+    assert (Reason.MEAN_ONLY in row.reasons) == is_mean
+    assert row.verdict is Verdict.REGRESSED
     assert row_of(p95, "k").verdict is Verdict.UNMEASURED
 
 

@@ -6,9 +6,16 @@ from dataclasses import replace
 from fakes.profiles import training_profile
 
 from proton_bench.analysis.device_use import device_verdicts
-from proton_bench.profile import Provenance
+from proton_bench.analysis.recorded import Recorded, recorded_of
+from proton_bench.profile import Aggregation, Profile, ProfileBuilder, Provenance
 from proton_bench.profile.device_use import DeviceUse
-from proton_bench.report.header import HeaderReport, device_line, losses
+from proton_bench.report.header import (
+    HeaderReport,
+    device_line,
+    losses,
+    recorded_line,
+    root_note,
+)
 from proton_bench.report.theme import open_console
 
 
@@ -58,3 +65,40 @@ def test_header_says_how_busy_each_device_was() -> None:
         "launch latency 8.704 us (median), 9 us (mean), up to 500 us more was busy: launch-bound"
     )
     assert f"\n{line[:60]}" in printed(HeaderReport(profile, "x"))
+
+
+def a_run_of(run_ns: int, **columns: int) -> Profile:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    metrics = {f"{name} (ns)": value for name, value in columns.items()}
+    outer = builder.add(0, "step", metrics=metrics)
+    builder.add(outer, "inner", metrics={name: value // 2 for name, value in metrics.items()})
+    return builder.build(provenance={"start_time_ns": 5, "end_time_ns": 5 + run_ns})
+
+
+def test_header_and_root_say_how_much_of_the_run_was_recorded() -> None:
+    profile = a_run_of(10**9, time=10**8, wall=4 * 10**8)
+
+    recorded = recorded_of(profile)
+    assert recorded == Recorded(10**9, 1.5e8, 4e8)
+    assert recorded_line(profile)[:60] in printed(HeaderReport(profile, "x"))
+    assert "15 %" in recorded_line(profile)
+    assert "15 %" in root_note(profile)
+
+
+def test_a_run_of_which_nothing_was_recorded_says_so() -> None:
+    profile = a_run_of(10**9)
+
+    assert recorded_of(profile) == Recorded(10**9, 0.0, None)
+    assert recorded_line(profile) != ""
+    assert root_note(profile) == ""
+
+
+def test_work_of_several_devices_is_no_part_of_the_run() -> None:
+    assert "%" not in recorded_line(a_run_of(10**9, time=3 * 10**9))
+    assert root_note(a_run_of(10**9, time=3 * 10**9)) == ""
+
+
+def test_files_that_do_not_tell_how_long_the_run_was_say_nothing_of_it() -> None:
+    assert recorded_of(training_profile()) is None
+    assert recorded_line(training_profile()) == root_note(training_profile()) == ""
