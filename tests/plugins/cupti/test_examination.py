@@ -47,7 +47,7 @@ def trial(doubles: Doubles, **variables: str) -> Finding:
             capture_output=True,
             check=False,
             text=True,
-            timeout=60,
+            timeout=300,
         )
 
     return trial_finding([(str(doubles.cupti), "test", False)], None, run)

@@ -35,7 +35,7 @@ class Timelines:
 
     def wait_for(self, count: int) -> None:
         for _ in range(count):
-            assert self.came.acquire(timeout=60)
+            assert self.came.acquire(timeout=300)
 
 
 class Gpus:
@@ -232,6 +232,6 @@ counters.start_counters(1, 1000.0)
 
 
 def test_a_program_ends_with_its_sampler_running() -> None:
-    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=300)
 
     assert (done.returncode, done.stderr) == (0, "")
