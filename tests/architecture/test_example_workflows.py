@@ -100,7 +100,7 @@ def recorded(tmp_path: Path, script: str, **codes: int) -> tuple[int, list[str]]
     log = tmp_path / "calls"
     cases = "".join(f"{word}) exit {code};; " for word, code in codes.items())
     fake = tmp_path / "bin" / "proton"
-    fake.write_text(f'#!/bin/sh\necho "$@" >> {log}\ncase "$1" in {cases} esac\n')
+    fake.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(log))}\ncase "$1" in {cases} esac\n')
     fake.chmod(0o755)
     done = subprocess.run(
         ["bash", "-e", "-c", script],

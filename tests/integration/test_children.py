@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -83,8 +84,8 @@ def test_workers_of_multiprocessing_write_profiles_of_their_own(
     [
         "subprocess.run(python(SCOPE), check=True)",
         "os.waitpid(os.posix_spawn(sys.executable, python(SCOPE), os.environ), 0)",
-        "os.system(f'{sys.executable} -c \"{SCOPE}\"')",
-        "subprocess.run(['sh', '-c', f'{sys.executable} -c \"{SCOPE}\"'], check=True)",
+        'os.system(f\'"{sys.executable}" -c "{SCOPE}"\')',
+        "subprocess.run(['sh', '-c', f'\"{sys.executable}\" -c \"{SCOPE}\"'], check=True)",
     ],
     ids=["subprocess", "posix_spawn", "system", "through a shell"],
 )
@@ -372,7 +373,8 @@ def scripts(tmp_path: Path) -> Path:
 
 
 def test_a_program_is_run_and_the_python_in_it_recorded(scripts: Path, proton: Run) -> None:
-    line = f"{sys.executable} a.py; {sys.executable} b.py; echo $0 $1; exit 5"
+    python = shlex.quote(sys.executable)
+    line = f"{python} a.py; {python} b.py; echo $0 $1; exit 5"
 
     done = proton("-n", "n", "sh", "-c", line, "zero", "-n")
 
@@ -462,7 +464,8 @@ def test_a_signal_to_the_program_reaches_its_python_and_writes_its_profile(
         signal.pause()
         """,
     )
-    words = ["-m", "proton_bench", "-n", "n", "sh", "-c", f"exec {sys.executable} x.py"]
+    line = f"exec {shlex.quote(sys.executable)} x.py"
+    words = ["-m", "proton_bench", "-n", "n", "sh", "-c", line]
 
     with started(words, tmp_path) as running:
         wait_for_line(running)
