@@ -17,12 +17,13 @@ from proton_bench.analysis.pairing import PairedTree, pair
 from proton_bench.analysis.row_sums import SubtreeSums, grouped
 from proton_bench.analysis.run import Run, check_devices
 from proton_bench.analysis.run_rows import Identity
+from proton_bench.analysis.samples import is_sample_statistic
 from proton_bench.analysis.select import drop_metadata, drop_trials
 from proton_bench.analysis.split import Split, split
 from proton_bench.analysis.stalls import ALL, has_samples
 from proton_bench.analysis.statistics import Interval, mean_difference
 from proton_bench.errors import UsageError
-from proton_bench.profile import MetricColumn, Profile
+from proton_bench.profile import Distribution, DistributionTable, MetricColumn, Profile
 from proton_bench.profile.regroup import sum_column
 
 __all__ = ["Changes", "CompareOptions", "Comparison", "compare"]
@@ -133,7 +134,10 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
     if not (base and new):
         raise UsageError("a comparison needs a run on each side")
     prepared = [_prepared(run.profile, options) for run in (*base, *new)]
-    profiles, scaled = with_equal_calls(prepared[: len(base)], prepared[len(base) :])
+    profiles: list[Profile] = prepared
+    scaled: tuple[BenchmarkCalls, ...] = ()
+    if options.metric is None or not is_sample_statistic(options.metric):
+        profiles, scaled = with_equal_calls(prepared[: len(base)], prepared[len(base) :])
     runs = [
         replace(run, profile=profile) for run, profile in zip((*base, *new), profiles, strict=True)
     ]
@@ -309,8 +313,9 @@ def _rated(sides: _Sides, by: By) -> Comparison:
         for column in profile.columns.values():
             measured[places[column.valid]] = True
     tree = break_down(sides.tree, by, measured).tree
+    sampled = is_sample_statistic(sides.measure.name)
     found = [
-        derive(_laid_out(profile, tree, places), [sides.measure.name])[0]
+        derive(_laid_out(profile, tree, places, with_samples=sampled), [sides.measure.name])[0]
         for profile, places in zip(sides.profiles, tree.places, strict=True)
     ]
     valid = np.stack([each.valid for each in found])
@@ -343,7 +348,9 @@ def _valid_mean(values: Values, valid: Mask) -> Values:
     return mean
 
 
-def _laid_out(profile: Profile, tree: PairedTree, places: npt.NDArray[np.int32]) -> Profile:
+def _laid_out(
+    profile: Profile, tree: PairedTree, places: npt.NDArray[np.int32], *, with_samples: bool
+) -> Profile:
     """Return a run with the rows of the union, summed where several became one."""
     total = len(tree)
     devices = np.full(total, -1, dtype="<i4")
@@ -363,5 +370,19 @@ def _laid_out(profile: Profile, tree: PairedTree, places: npt.NDArray[np.int32])
         variant_rows=np.full(total, -1, dtype="<i4"),
         variants=(),
         columns=columns,
-        distributions={},
+        distributions=_placed_samples(profile, places) if with_samples else {},
     )
+
+
+def _placed_samples(
+    profile: Profile, places: npt.NDArray[np.int32]
+) -> dict[str, DistributionTable]:
+    """Return the samples of the rows of the union."""
+    found = {}
+    for name, table in profile.distributions.items():
+        parts: dict[int, list[Distribution]] = {}
+        for row, samples in table:
+            parts.setdefault(int(places[row]), []).append(samples)
+        merged = {place: Distribution.merged(each) for place, each in parts.items()}
+        found[name] = DistributionTable.from_mapping(merged)
+    return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proton_bench.analysis.derive import AvailableMetrics, available_metrics, derive
 from proton_bench.analysis.formula import SECONDS, Divisor, find_metric, parse_formula
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.samples import is_sample_statistic
 from proton_bench.analysis.stalls import is_sample_count
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.profile import MetricSpec
@@ -72,6 +73,8 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
     if not name.strip() or "," in name:
         raise UsageError(f"-m {name!r} is not one metric: a comparison shows one, such as time/ms")
     full = find_metric(name, offers[0].recorded)
+    if full is None and is_sample_statistic(name):
+        return _derived(runs, name)
     formula = None if full is not None else parse_formula(name)
     if full is not None:
         return _recorded(runs, offers, full, name=full)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,7 @@ class Recorded:
     """Recorded time beside the time that the run took.
 
     Attributes:
-        run_ns: From the start of the recording to its end.
+        run_ns: From the start of the recording to its end, of all processes together.
         work_ns: Time of all launches and operators, summed over devices, streams and threads: it
             may be more than the run took.
         scopes_ns: Time in outermost scopes, summed over threads; None where none was timed.
@@ -50,11 +52,25 @@ def recorded_of(profile: Profile) -> Recorded | None:
 
 
 def run_ns(profile: Profile) -> int | None:
-    """Return the time from the start of a recording to its end, None where it is not known."""
-    started, ended = (profile.provenance.get(f"{what}_time_ns") for what in ("start", "end"))
-    if not isinstance(started, int) or not isinstance(ended, int):
+    """Return the time from the start of a recording to its end, None where it is not known.
+
+    Where several processes are merged, theirs are added up.
+    """
+    parts = profile.provenance.get("parts")
+    lengths = [_length(part) for part in (parts if isinstance(parts, tuple) else ())]
+    if not lengths:
+        return _length(profile.provenance)
+    return sum(filter(None, lengths)) if all(lengths) else None
+
+
+def _length(facts: Any) -> int | None:
+    if not isinstance(facts, Mapping):
         return None
-    return ended - started if 0 < ended - started < _MOST_NS else None
+    started, ended = (facts.get(f"{what}_time_ns") for what in ("start", "end"))
+    if type(started) is not int or type(ended) is not int:  # a flag is an int too
+        return None
+    length = ended - started
+    return length if 0 < length < _MOST_NS else None
 
 
 def _outermost_ns(profile: Profile) -> float | None:

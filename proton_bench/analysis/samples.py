@@ -123,20 +123,24 @@ def sample_values(profile: Profile, name: str) -> MetricValues:
 
 def _by_row(profile: Profile, source: str) -> Iterator[tuple[int, Distribution]]:
     """Yield the samples that each row shows, from the last row to the first."""
-    own = dict(profile.distributions[source])
+    own = dict(profile.samples(source) or ())
     column = profile.columns.get(source)
     if column is None or column.spec.aggregation is not Aggregation.INCLUSIVE:
         yield from own.items()  # what is above holds the same time again
         return
     is_called = has_own_calls(profile)
+    lost = is_called.copy()  # rows with calls here or below of which no samples were kept
+    lost[list(own)] = False
+    lost = np.add.accumulate(np.append(0, lost))
+    is_whole = lost[profile.subtree_end] == lost[:-1]
     below: dict[int, list[Distribution]] = {}
     for row in range(len(profile) - 1, -1, -1):
         samples, parts = own.get(row), below.pop(row, [])
         everything = [*parts, samples] if samples is not None else parts
-        if not everything:
-            continue
         if samples is not None and is_called[row]:
             yield row, samples
+        if not (everything and is_whole[row]):
+            continue
         # Of one part nothing is merged, which most rows of deep trees have.
         whole = everything[0] if len(everything) == 1 else Distribution.merged(everything)
         if not is_called[row]:

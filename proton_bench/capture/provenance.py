@@ -58,7 +58,9 @@ def end_facts(started: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str
         started: What ``start_facts`` returned.
         counts: The session's counts of records; they give the profiler's own estimated cost.
     """
-    facts = {**started, "end_time_ns": time.time_ns(), **_library_versions()}
+    # By the clock that is never set, so that a run is as long as it took.
+    ended_ns = time.monotonic_ns() + int(started["realtime_base_ns"])
+    facts = {**started, "end_time_ns": ended_ns, **_library_versions()}
     facts["estimated_cost_ns"] = estimated_cost_ns(counts)
     if "gpus_at_start" in started:
         facts["gpus_at_end"] = gpu_facts()

@@ -29,6 +29,9 @@ SKETCH_ACCURACY = 0.001
 SKETCH_GAMMA = (1 + SKETCH_ACCURACY) / (1 - SKETCH_ACCURACY)
 MAX_SAMPLES = 64
 MAX_BUCKETS = 2048
+# What float32 holds to its full precision.
+_LEAST_RAW, _MOST_RAW = float(np.finfo("f4").tiny), float(np.finfo("f4").max)
+_RAW_ERROR = float(np.finfo("f4").eps) / 2.0
 
 Numbers = npt.NDArray[Any]
 
@@ -61,7 +64,8 @@ class Intervals(NamedTuple):
     def middles(self) -> npt.NDArray[np.float64]:
         """Return the values with the smallest relative distance to both ends of each interval."""
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            middles = 2.0 / (1.0 / self.lows + 1.0 / self.highs)
+            # 2 / (1 / low + 1 / high), which neither overflows nor underflows.
+            middles = self.lows * (2.0 / (1.0 + self.lows / self.highs))
         inside = np.where((self.lows > 0) & np.isfinite(middles), middles, self.lows)
         return np.clip(inside, self.lows, self.highs)
 
@@ -129,12 +133,12 @@ class Distribution:
     def relative_error(self) -> float:
         """How far a quantile can be from the sample that it stands for, relative to that.
 
-        0 for raw samples, infinite where no quantile is known.
+        That of float32 for raw samples, infinite where no quantile is known.
         """
         if self.moments_only:
             return math.inf
         if not self.has_sketch:
-            return 0.0
+            return _RAW_ERROR
         # Of the middle of bounds that are as g to 1, after "DDSketch", Masson et al., VLDB 2019;
         # errors of values widen the bounds.
         ratio = self.bucket_ratio * (1.0 + self.value_error) / (1.0 - self.value_error)
@@ -206,7 +210,9 @@ class Distribution:
         if not bool(np.isfinite(data).all()):
             raise MetricError("a distribution takes finite samples only")
         logs = np.log(data[data > 0])
-        is_raw = len(data) <= MAX_SAMPLES
+        sizes = np.abs(data[data != 0])
+        fits = not len(sizes) or (sizes.min() >= _LEAST_RAW and sizes.max() <= _MOST_RAW)
+        is_raw = len(data) <= MAX_SAMPLES and bool(fits)
         return cls(
             n=len(data),
             zero_count=int((data <= 0).sum()),
@@ -359,5 +365,6 @@ def as_samples(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
 
 
 def _exp(powers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    found: npt.NDArray[np.float64] = np.exp(np.minimum(powers, 700.0))
+    with np.errstate(over="ignore"):
+        found: npt.NDArray[np.float64] = np.exp(powers)  # infinite bounds are cut at the extremes
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,14 @@ import numpy.typing as npt
 from proton_bench.errors import ProfileFormatError
 from proton_bench.profile.distribution import SKETCH_GAMMA, Distribution
 
-__all__ = ["DistributionTable", "check_buckets"]
+__all__ = ["SUM_ERROR", "DistributionTable", "check_buckets"]
 
 _SCALARS = (
     *("n", "zero_count", "total", "minimum", "maximum", "sum_ln", "sum_ln2"),
     *("collapses", "open_below"),
 )
+# Sums of floating-point numbers in another order differ by so much of them.
+SUM_ERROR = 1e-9
 # Wider buckets than from one value to a million times as much say nothing.
 _LARGEST_RATIO_LN = math.log(1e6)
 
@@ -69,13 +71,22 @@ class DistributionTable:
         Args:
             keep: One flag per row of the profile.
         """
+        places = (np.cumsum(keep) - 1).astype("<i4")
+        found = self.of_rows(keep)
+        return replace(found, rows=places[found.rows])
+
+    def of_rows(self, keep: npt.NDArray[np.bool_]) -> DistributionTable:
+        """Return the entries of these rows, numbered as before.
+
+        Args:
+            keep: One flag per row of the profile.
+        """
         kept = keep[self.rows]
-        places = np.cumsum(keep) - 1
         scalars = {name: getattr(self, name)[kept] for name in _SCALARS}
         sample_counts, bucket_counts = np.diff(self.sample_offsets), np.diff(self.bucket_offsets)
         of_sample, of_bucket = np.repeat(kept, sample_counts), np.repeat(kept, bucket_counts)
         return DistributionTable(
-            rows=places[self.rows[kept]].astype("<i4"),
+            rows=self.rows[kept],
             sample_offsets=_offsets(sample_counts[kept].tolist()),
             samples=self.samples[of_sample],
             bucket_offsets=_offsets(bucket_counts[kept].tolist()),
@@ -119,6 +130,8 @@ class DistributionTable:
         _check_offsets(self.bucket_offsets, entries, len(self.bucket_index))
         if len(self.bucket_index) != len(self.bucket_count):
             raise ProfileFormatError("the buckets of the distributions differ in length")
+        if not bool(np.isfinite(self.samples).all()):
+            raise ProfileFormatError("a distribution has a sample that is not finite")
         if bool((self.n < 0).any() | (self.zero_count < 0).any() | (self.bucket_count < 0).any()):
             raise ProfileFormatError("a distribution counts fewer than zero samples")
         falls = self.bucket_index[1:] <= self.bucket_index[:-1]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.profile.distribution_table import DistributionTable
+from proton_bench.profile.distribution_table import SUM_ERROR, DistributionTable
 from proton_bench.profile.metric import Aggregation, MetricColumn
 from proton_bench.profile.profile import Profile
 
@@ -22,8 +22,7 @@ __all__ = ["Violation", "violations"]
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
 
-# Sums of floating-point numbers in another order; float32 of raw samples.
-_ROUNDING = 1e-9
+# Rounding to float32, with some room.
 _FLOAT32 = 1e-6
 
 _CALLS = "count"
@@ -51,16 +50,17 @@ class Violation:
 def violations(profile: Profile) -> tuple[Violation, ...]:
     """Return every row whose numbers contradict each other, in the order of the rows."""
     found: list[Violation] = []
+    calls = profile.columns.get(_CALLS)
+    if calls is not None and not calls.kind.is_number:
+        calls = None
     for name, table in profile.distributions.items():
         found += _broken_samples(name, table)
         column = profile.columns.get(name)
         if column is not None and column.kind.is_number:
-            found += _broken_sums(table, column)
-        calls = profile.columns.get(_CALLS)
-        if name == _CALL_TIME and calls is not None and calls.kind.is_number:
+            found += _broken_sums(table, column, calls)
+        if name == _CALL_TIME and calls is not None:
             found += _broken_calls(table, calls)
-    calls = profile.columns.get(_CALLS)
-    if calls is not None and calls.kind.is_number:
+    if calls is not None:
         rows = np.flatnonzero(calls.valid & (calls.values < 0))
         found += [
             Violation(row, _CALLS, "count >= 0", f"count {calls.values[row]}")
@@ -71,77 +71,133 @@ def violations(profile: Profile) -> tuple[Violation, ...]:
 
 def _broken_samples(name: str, table: DistributionTable) -> Iterator[Violation]:
     """Yield what is wrong within the samples of a row."""
-    n = table.n.astype("f8")
-    low, high, total = table.minimum, table.maximum, table.total
-    slack = _ROUNDING * (np.abs(total) + n * np.maximum(np.abs(low), np.abs(high)))
-    some = table.n > 0
-    counted = _summed(table.bucket_count.astype("f8"), table.bucket_offsets) + table.zero_count
-    has_buckets = np.diff(table.bucket_offsets) > 0
-    kept = np.diff(table.sample_offsets)
-    outside = _outside(table)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        positive = np.maximum(n - table.zero_count, 0)
-        spread = table.sum_ln2 - table.sum_ln**2 / np.maximum(positive, 1)
-    rules = {
-        "minimum <= maximum": ~some | (low <= high),
-        "n x minimum <= sum": ~some | (n * low <= total + slack),
-        "sum <= n x maximum": ~some | (total <= n * high + slack),
-        "non-positive samples <= n": table.zero_count <= table.n,
-        "buckets hold n samples": ~has_buckets | (counted == n),
-        "no more samples kept than there were": kept <= table.n,
-        "kept samples and buckets lie between minimum and maximum": ~outside,
-        "sum of squares >= square of sum / n": spread >= -_ROUNDING * (1.0 + table.sum_ln2),
-    }
+    with np.errstate(all="ignore"):
+        rules = _sample_rules(table)
     for rule, holds in rules.items():
         for place in np.flatnonzero(~holds).tolist():
             numbers = (
-                f"n {table.n[place]}, sum {total[place]:.17g}, minimum {low[place]:.17g}, "
-                f"maximum {high[place]:.17g}"
+                f"n {table.n[place]}, sum {table.total[place]:.17g}, "
+                f"minimum {table.minimum[place]:.17g}, maximum {table.maximum[place]:.17g}"
             )
             yield Violation(int(table.rows[place]), name, rule, numbers)
 
 
-def _outside(table: DistributionTable) -> Mask:
-    """Tell which rows have a raw sample or a bucket beyond their extremes."""
-    owners = np.repeat(np.arange(len(table)), np.diff(table.sample_offsets))
+def _sample_rules(table: DistributionTable) -> dict[str, Mask]:
+    """Return for each rule which distributions keep it."""
+    n, low, high, total = table.n.astype("f8"), table.minimum, table.maximum, table.total
+    some = table.n > 0
+    # Errors of naive sums grow with what is summed up.
+    rounding = SUM_ERROR + 2.0 * np.finfo("f8").eps * n
+    slack = rounding * (np.abs(total) + n * np.maximum(np.abs(low), np.abs(high)))
+    positive = np.maximum(n - table.zero_count, 0)
+    squares = table.sum_ln2
+    square_slack = rounding * (1.0 + squares)
+    largest_ln = np.maximum(np.log(low) ** 2, np.log(high) ** 2)
+    least, most, counted, outer = _bounds(table)
+    has_buckets = np.diff(table.bucket_offsets) > 0
+    is_whole = some & (has_buckets | (np.diff(table.sample_offsets) == table.n))
+    return {
+        "minimum <= maximum": ~some | (low <= high),
+        "n x minimum <= sum": ~some | (n * low <= total + slack),
+        "sum <= n x maximum": ~some | (total <= n * high + slack),
+        "non-positive samples <= n": table.zero_count <= table.n,
+        "buckets hold n samples": ~has_buckets | (counted + table.zero_count == n),
+        "no more samples kept than there were": np.diff(table.sample_offsets) <= table.n,
+        "the outermost samples are minimum and maximum": ~is_whole | outer,
+        "the sum is that of kept samples or buckets": ~is_whole
+        | ((least <= total + slack) & (total <= most + slack)),
+        "sum of squares >= square of sum / n": squares - table.sum_ln**2 / np.maximum(positive, 1)
+        >= -square_slack,
+        "sum of squares <= n x the largest": ~(some & (low > 0))
+        | (squares <= positive * largest_ln + square_slack),
+    }
+
+
+def _bounds(table: DistributionTable) -> tuple[Numbers, Numbers, Numbers, Mask]:
+    """Return the least and greatest sums, the samples in buckets, and whether ends fit extremes."""
+    size = len(table)
+    least, most, counted = np.zeros(size), np.zeros(size), np.zeros(size)
+    outer = np.ones(size, dtype=np.bool_)
+    kept = np.repeat(np.arange(size), np.diff(table.sample_offsets))
     values = table.samples.astype("f8")
-    low, high = table.minimum[owners], table.maximum[owners]
-    slack = _FLOAT32 * np.maximum(np.abs(low), np.abs(high)) + float(np.finfo("f4").tiny)
-    wrong = owners[(values < low - slack) | (values > high + slack)]
+    slack = _FLOAT32 * np.abs(values) + float(np.finfo("f4").tiny)
+    is_raw = np.diff(table.bucket_offsets) == 0
+    np.add.at(least, kept, np.where(is_raw[kept], values - slack, 0.0))
+    np.add.at(most, kept, np.where(is_raw[kept], values + slack, 0.0))
+    ends = np.full(size, np.inf), np.full(size, -np.inf)
+    np.minimum.at(ends[0], kept, values - slack)
+    np.maximum.at(ends[1], kept, values + slack)
+    room = 2.0 * _FLOAT32 * np.maximum(np.abs(table.minimum), np.abs(table.maximum))
+    room += 2.0 * float(np.finfo("f4").tiny)
+    for end, extreme in zip(ends, (table.minimum, table.maximum), strict=True):
+        outer &= ~is_raw | ~np.isfinite(end) | (np.abs(end - extreme) <= room)
+    _add_buckets(table, least, most, counted=counted)
+    return least, most, counted, outer & _buckets_fit(table)
+
+
+def _add_buckets(
+    table: DistributionTable, least: Numbers, most: Numbers, *, counted: Numbers
+) -> None:
+    """Add what samples in buckets can be, and how many there are."""
     owners = np.repeat(np.arange(len(table)), np.diff(table.bucket_offsets))
+    lows, highs = _edges(table, owners)
+    counts = table.bucket_count.astype("f8")
+    np.add.at(counted, owners, counts)
+    for sums, edges in ((least, lows), (most, highs)):
+        inside = np.clip(edges, table.minimum[owners], table.maximum[owners])
+        np.add.at(sums, owners, counts * inside)
+    has_buckets = np.diff(table.bucket_offsets) > 0
+    least += np.where(has_buckets, table.zero_count * np.minimum(table.minimum, 0.0), 0.0)
+
+
+def _buckets_fit(table: DistributionTable) -> Mask:
+    """Tell whether the extremes lie in the outermost buckets."""
+    firsts, ends = table.bucket_offsets[:-1], table.bucket_offsets[1:]
+    some = np.flatnonzero(ends > firsts)
+    found = np.ones(len(table), dtype=np.bool_)
+    owners = np.repeat(np.arange(len(table)), np.diff(table.bucket_offsets))
+    lows, highs = _edges(table, owners)
+    low, high = table.minimum[some], table.maximum[some]
+    first, last = firsts[some], ends[some] - 1
+    # Where there are samples that are not positive, one of them is the least.
+    below = (table.zero_count[some] > 0) | ((low <= highs[first]) & (low >= lows[first]))
+    found[some] = below & (high <= highs[last]) & (high >= lows[last])
+    return found
+
+
+def _edges(table: DistributionTable, owners: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
     steps = np.ldexp(np.log(table.gamma), table.collapses[owners].astype("i8"))
-    slack = np.log1p(table.value_error / (1.0 - table.value_error)) + _FLOAT32
     upper = table.bucket_index * steps
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low, high = np.log(table.minimum[owners]), np.log(table.maximum[owners])
-    # Non-positive minima have no logarithm, and bound no bucket.
-    wrong = np.append(wrong, owners[(upper + slack < low) | (upper - steps - slack > high)])
-    found = np.zeros(len(table), dtype=np.bool_)
-    found[wrong] = True
-    return found
+    lows = np.exp(upper - steps) * (1.0 - _FLOAT32) / (1.0 + table.value_error)
+    is_open = (table.open_below != 0) & (np.diff(table.bucket_offsets) > 0)
+    lows[table.bucket_offsets[:-1][is_open]] = -np.inf
+    return lows, np.exp(upper) * (1.0 + _FLOAT32) / (1.0 - table.value_error)
 
 
-def _summed(values: Numbers, offsets: npt.NDArray[np.int32]) -> Numbers:
-    running = np.concatenate([[0.0], np.cumsum(values)])
-    found: Numbers = running[offsets[1:]] - running[offsets[:-1]]
-    return found
+def _broken_sums(
+    table: DistributionTable, column: MetricColumn, calls: MetricColumn | None
+) -> Iterator[Violation]:
+    """Yield rows whose samples add up to more than the row holds of the metric, or to less.
 
-
-def _broken_sums(table: DistributionTable, column: MetricColumn) -> Iterator[Violation]:
-    """Yield rows whose samples add up to more than the row holds of the metric.
-
-    They may add up to less: where files are merged, some tell no samples.
+    Less is right where fewer calls left samples than there were: where files are merged, some may
+    tell none.
     """
     if column.spec.aggregation is Aggregation.PROPERTY:
         return
     rows = table.rows
     own = np.where(column.valid[rows], column.values[rows].astype("f8"), 0.0)
-    slack = _ROUNDING * (np.abs(own) + np.abs(table.total))
+    slack = SUM_ERROR * (np.abs(own) + np.abs(table.total))
+    counted = np.zeros(len(table), dtype=np.bool_)
+    if calls is not None and column.spec.aggregation is Aggregation.INCLUSIVE:
+        counted = calls.valid[rows] & (calls.values[rows] == table.n)
     # What can be negative adds up to anything.
     broken = (table.minimum >= 0) & (table.total > own + slack)
+    broken |= counted & (np.abs(table.total - own) > slack)
     for place in np.flatnonzero(broken).tolist():
         numbers = f"samples add up to {table.total[place]:.17g}, the row has {own[place]:.17g}"
-        yield Violation(int(rows[place]), column.spec.name, "sum of samples <= value", numbers)
+        yield Violation(
+            int(rows[place]), column.spec.name, "the samples add up to the value", numbers
+        )
 
 
 def _broken_calls(table: DistributionTable, calls: MetricColumn) -> Iterator[Violation]:

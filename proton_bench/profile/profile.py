@@ -14,7 +14,7 @@ from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.profile import preorder
 from proton_bench.profile.device import Device, Variant
 from proton_bench.profile.device_use import DeviceUse
-from proton_bench.profile.distribution_table import DistributionTable
+from proton_bench.profile.distribution_table import SUM_ERROR, DistributionTable
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.profile.provenance import Provenance
@@ -174,6 +174,22 @@ class Profile:
             return preorder.sums(self.parents, values)
         return self._subtree_total(values)
 
+    def samples(self, metric: str) -> DistributionTable | None:
+        """Return the distributions of the rows of which every call left a sample.
+
+        Where files are merged, some may have kept samples and some not: quantiles of a part of the
+        calls would stand beside counts and sums of all.
+
+        Args:
+            metric: Full name; None is returned where no samples of it were kept.
+        """
+        table = self.distributions.get(metric)
+        if table is None:
+            return None
+        whole = np.zeros(len(self), dtype=np.bool_)
+        whole[table.rows] = _is_whole(table, self.columns.get(metric), self.columns.get("count"))
+        return table if bool(whole[table.rows].all()) else table.of_rows(whole)
+
     def covered(self, metric: str) -> npt.NDArray[np.bool_]:
         """Return for each row whether it or a row below has a value of the metric.
 
@@ -285,3 +301,20 @@ def _check_range(name: str, array: npt.NDArray[Any], allowed: range) -> None:
         raise ProfileFormatError(
             f"{name} holds {low} to {high}, outside {allowed.start} to {allowed.stop - 1}"
         )
+
+
+def _is_whole(
+    table: DistributionTable, column: MetricColumn | None, calls: MetricColumn | None
+) -> npt.NDArray[np.bool_]:
+    """Tell for each distribution whether it holds all that its row does of the metric."""
+    whole = np.ones(len(table), dtype=np.bool_)
+    if column is None or not column.kind.is_number:
+        return whole
+    aggregation = column.spec.aggregation
+    if aggregation is not Aggregation.PROPERTY:
+        own = np.where(column.valid[table.rows], column.values[table.rows].astype("f8"), 0.0)
+        whole &= np.abs(own - table.total) <= SUM_ERROR * (np.abs(own) + np.abs(table.total))
+    if aggregation is Aggregation.INCLUSIVE and calls is not None and calls.kind.is_number:
+        counted = calls.valid[table.rows]
+        whole &= ~counted | (calls.values[table.rows] == table.n)
+    return whole

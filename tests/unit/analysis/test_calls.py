@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from proton_bench.analysis.breakdown import By
+from proton_bench.analysis.compare import CompareOptions, compare
 from proton_bench.analysis.derive import derive
+from proton_bench.analysis.run import Run
 from proton_bench.profile import Aggregation, Distribution, Profile, ProfileBuilder
 
 
@@ -70,3 +75,48 @@ def test_scopes_that_were_timed_show_their_own_passes_alone() -> None:
     builder.set_distribution(inner, "wall (ns)", Distribution.from_samples([5.0, 15.0]))
 
     assert shown(builder.build(), "median_wall") == {"ROOT": None, "outer": 30.0, "inner": 10.0}
+
+
+def without_samples(profile: Profile) -> Profile:
+    return replace(profile, distributions={})
+
+
+def test_samples_of_a_part_of_the_calls_say_nothing_of_all() -> None:
+    merged = Profile.merge([operators(), without_samples(operators())])
+
+    assert shown(merged, "count")["linear"] == 4
+    for name in ("min_time", "median_time", "max_time", "cv_time"):
+        assert set(shown(merged, name).values()) == {None}
+    kept = merged.samples("time (ns)")
+    assert kept is not None
+    assert len(kept) == 0
+
+
+def test_rows_above_calls_without_samples_do_not_know_theirs() -> None:
+    builder = ProfileBuilder()
+    builder.declare("time (ns)", Aggregation.INCLUSIVE)
+    builder.add(builder.add(0, "forward"), "relu", metrics={"time (ns)": 9000, "count": 1})
+    merged = Profile.merge([operators(), without_samples(builder.build())])
+
+    medians = shown(merged, "median_time")
+    assert (medians["linear"], medians["relu"], medians["forward"], medians["ROOT"]) == (
+        200.0, None, None, None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("by", [By.PATH, By.KERNEL])
+def test_quantiles_of_two_runs_are_compared(by: By) -> None:
+    runs = [Run(operators(), name) for name in ("base", "new")]
+
+    comparison = compare(runs[:1], runs[1:], CompareOptions("median_time/us", by))
+
+    values = dict(
+        zip(
+            map(comparison.tree.name, range(len(comparison))),
+            comparison.inclusive.base,
+            strict=True,
+        )
+    )
+    assert values["addmm"] == 6.0
+    assert values["ROOT"] == 0.3
+    assert not comparison.inclusive.change.any()

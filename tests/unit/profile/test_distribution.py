@@ -116,6 +116,23 @@ def test_quantiles_of_raw_samples_lie_between_the_extremes() -> None:
     assert entry.quantile(0.5) == entry.minimum == entry.maximum == 123456789.0
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e300, *[1e308] * 99],
+        [1e39, 1.1e39, 1.2e39, 2e300],
+        [1e-50, 2e-50, 3e-50],
+        [5e-324, 1e-310, 1e-300],
+        [16777217.0, 16777219.0, 16777221.0],
+    ],
+)
+def test_values_beyond_float32_keep_their_error_too(values: list[float]) -> None:
+    entry = Distribution.from_samples(values)
+
+    assert_within_error(entry, np.array(values))
+    assert entry.relative_error <= 0.001
+
+
 @settings(deadline=None)
 @given(
     st.lists(st.integers(1, 3000), min_size=2, max_size=12),

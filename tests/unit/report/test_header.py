@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from fakes.profiles import training_profile
 
 from proton_bench.analysis.device_use import device_verdicts
@@ -102,3 +103,25 @@ def test_work_of_several_devices_is_no_part_of_the_run() -> None:
 def test_files_that_do_not_tell_how_long_the_run_was_say_nothing_of_it() -> None:
     assert recorded_of(training_profile()) is None
     assert recorded_line(training_profile()) == root_note(training_profile()) == ""
+
+
+def test_a_merged_run_took_what_its_processes_took_together() -> None:
+    one = a_run_of(10**9, time=10**8)
+    later = replace(
+        one, provenance=Provenance({"start_time_ns": 10**12, "end_time_ns": 3 * 10**9 + 10**12})
+    )
+
+    assert recorded_of(Profile.merge([one, later])) == Recorded(4 * 10**9, 3e8, None)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"start_time_ns": False, "end_time_ns": True},
+        {"start_time_ns": 9, "end_time_ns": 5},
+        {"start_time_ns": 1.5, "end_time_ns": 3.5},
+        {"start_time_ns": 1, "end_time_ns": 9, "parts": [{"start_time_ns": 1}, 7]},
+    ],
+)
+def test_times_that_cannot_be_leave_the_run_unknown(facts: dict[str, object]) -> None:
+    assert recorded_of(replace(training_profile(), provenance=Provenance(facts))) is None
