@@ -91,7 +91,11 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
     runs = (*arrangement.base, *arrangement.new)
     holding = [bool(_ids(run.profile)) for run in runs]
     if not any(holding):
-        return Subject(arrangement, policy.with_marked(()))
+        base, new = (
+            tuple(Run(_with_whole_samples(run.profile), run.source) for run in side)
+            for side in (arrangement.base, arrangement.new)
+        )
+        return Subject(replace(arrangement, base=base, new=new), policy.with_marked(()))
     if not all(holding):
         with_some, without = runs[holding.index(True)], runs[holding.index(False)]
         raise UsageError(
@@ -182,6 +186,13 @@ def _escaped(name: str) -> str:
 
 
 # -- what is compared ----------------------------------------------------------------------------
+def _with_whole_samples(profile: Profile) -> Profile:
+    """Return the profile with the samples of rows alone of which every call left one."""
+    found = {name: profile.samples(name) for name in profile.distributions}
+    whole = {name: table for name, table in found.items() if table is not None}
+    return replace(profile, distributions=whole)
+
+
 def _gated(profile: Profile) -> Profile:
     builder = ProfileBuilder()
     for device in profile.devices:
@@ -231,6 +242,11 @@ def _copy_below(profile: Profile, builder: ProfileBuilder, root: int, *, place: 
         for metric, column in profile.columns.items()
         if column.kind.is_number and metric not in _LEFT_OUT
     ]
+    samples = {
+        metric: profile.samples(metric)
+        for metric in profile.distributions
+        if metric not in _LEFT_OUT
+    }
     places = {root: place}
     for row in range(root + 1, int(profile.subtree_end[root])):
         metrics = dict(_values(columns, row, calls))
@@ -244,8 +260,8 @@ def _copy_below(profile: Profile, builder: ProfileBuilder, root: int, *, place: 
             device=profile.device(row),
             variant=profile.variant(row),
         )
-        for metric, table in profile.distributions.items():
-            found = None if metric in _LEFT_OUT else table.get(row)
+        for metric, table in samples.items():
+            found = None if table is None else table.get(row)
             if found is not None:
                 builder.set_distribution(places[row], metric, found)
 

@@ -179,7 +179,7 @@ def _distributions(
     profile: Profile, metric: str, places: npt.NDArray[Any], *, wanted: dict[int, int]
 ) -> dict[int, Distribution]:
     """Return the distributions of the wanted rows by their place, variants as one."""
-    table = profile.samples(metric)
+    table = profile.distributions.get(metric)
     if table is None:
         return {}
     targets = np.full(len(profile), -1, dtype=np.int64)

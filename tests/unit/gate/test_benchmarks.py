@@ -24,6 +24,7 @@ from proton_bench.profile import (
     FrameKind,
     Profile,
     ProfileBuilder,
+    Provenance,
     Variant,
 )
 from proton_bench.rounds.columns import CHOSEN_TESTS
@@ -75,6 +76,19 @@ def with_kernels(threshold: str = "") -> Profile:
     return Profile.merge(
         [own, profile_of([record_of(gpu_ns=(50e3,) * 3, metric="cuda", threshold=threshold)])]
     )
+
+
+def test_launches_below_a_benchmark_and_its_rounds_are_judged_by_their_medians() -> None:
+    runs = [
+        Run(replace(with_kernels(), provenance=facts), f"{number}.proton")
+        for number in range(8)
+        for facts in [Provenance({"host": "h", "pid": number, "start_time_ns": number})]
+    ]
+
+    result = judge(runs[:4], runs[4:], Policy().with_thresholds(["**@median:3%"]))
+
+    assert {row.path[-1] for row in result.rows} == {"mm", ROUND}
+    assert not any(Reason.MEAN_ONLY in row.reasons for row in result.rows)
 
 
 def test_the_gate_sees_rounds_and_what_ran_in_them_for_one_call() -> None:

@@ -22,6 +22,7 @@ from proton_bench.profile import (
     Distribution,
     DistributionTable,
     FrameKind,
+    Profile,
     ProfileBuilder,
 )
 
@@ -177,6 +178,22 @@ def test_a_quantile_that_the_file_does_not_tell_is_no_ground_for_a_verdict() -> 
     assert row_of(median, "k").reasons[0] is Reason.QUANTILE_UNKNOWN
     assert median.verdict is SuiteVerdict.INCONCLUSIVE
     assert row_of(tail, "k").verdict is Verdict.REGRESSED
+
+
+def test_samples_of_a_part_of_the_launches_are_no_ground_for_a_verdict() -> None:
+    kernel = Kernel("k", slower=np.log(1.5))
+    base, new = session([kernel])
+    bare = [replace(run.profile, distributions={}) for run in new]
+    parts = [
+        replace(run, profile=Profile.merge([run.profile, each]))
+        for run, each in zip(new, bare, strict=True)
+    ]
+
+    row = row_of(judge(base, parts, Policy()), "k")
+    maximum = judge(base, parts, Policy().with_thresholds(["max:3%"]))
+
+    assert Reason.MEAN_ONLY in row.reasons
+    assert row_of(maximum, "k").verdict is Verdict.UNMEASURED
 
 
 @pytest.mark.parametrize(
