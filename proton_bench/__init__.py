@@ -108,6 +108,10 @@ class _Package(types.ModuleType):
             return
         super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled and copied by name, as cloudpickle does it for plain modules alone."""
+        return importlib.import_module, (self.__name__,)
+
 
 def __getattr__(name: str) -> Any:
     """Look up a public name on first use and keep it."""

@@ -93,7 +93,7 @@ std::string metric_text(const MetricValue &value) {
 
 void InstanceValues::add(const OpenInstance &instance, int64_t at_ns,
                          const std::vector<UserMetric> &metrics) {
-  std::vector<Given> &given = given_[key(instance.thread, instance.at)];
+  std::deque<Given> &given = given_[key(instance.thread, instance.at)];
   if (given.empty() || given.back().scope_id != instance.scope_id)
     given.push_back({instance.scope_id, instance.epoch, at_ns, {}});
   for (const UserMetric &metric : metrics)
@@ -105,7 +105,7 @@ std::optional<EventValues> InstanceValues::take(uint32_t thread, ContextId at, i
   auto found = given_.find(key(thread, at));
   if (found == given_.end())
     return std::nullopt;
-  std::vector<Given> &given = found->second;
+  std::deque<Given> &given = found->second;
   auto after = to_ns == 0 ? given.begin() + 1
                           : std::find_if(given.begin(), given.end(),
                                          [&](const Given &each) { return each.at_ns > to_ns; });

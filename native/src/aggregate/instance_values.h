@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -51,7 +52,8 @@ private:
   };
   static uint64_t key(uint32_t thread, ContextId at) { return (uint64_t{thread} << 32) | at; }
 
-  std::unordered_map<uint64_t, std::vector<Given>> given_; ///< each in order of time
+  /// Each in order of time. What is taken stands in front, whatever is pending behind it.
+  std::unordered_map<uint64_t, std::deque<Given>> given_;
 };
 
 /// As upstream writes values: six digits after the point, lists as `[1,2]`. A number that this

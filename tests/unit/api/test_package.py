@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -29,6 +31,12 @@ def test_import_loads_only_the_errors() -> None:
     )
 
     assert loaded == "['proton_bench', 'proton_bench.errors']"
+
+
+def test_functions_that_use_the_package_can_be_sent_to_other_processes() -> None:
+    # cloudpickle sends what a function refers to, modules among it.
+    assert pickle.loads(pickle.dumps(proton)) is proton
+    assert copy.deepcopy(proton) is copy.copy(proton) is proton
 
 
 def test_capture_loads_no_heavy_library() -> None:
