@@ -45,7 +45,7 @@ def quantiles(table: DistributionTable) -> npt.NDArray[np.float64]:
     for place in np.flatnonzero(~is_raw).tolist():
         entry = table.get(int(table.rows[place]))
         if entry is not None and not entry.moments_only and entry.n:
-            known = [entry.quantile(q) for q in wanted]
+            known = entry.quantiles(wanted)
             found[place] = [np.nan if value is None else value for value in known]
     return found
 

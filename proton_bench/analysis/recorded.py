@@ -81,11 +81,8 @@ def _outermost_ns(profile: Profile) -> float | None:
     column = profile.columns[full]
     if not column.kind.is_number or not column.valid.any():
         return None
-    total, row = 0.0, 0
     timed = np.flatnonzero(column.valid & np.isfinite(column.values))
-    while True:
-        place = int(np.searchsorted(timed, row))
-        if place == len(timed):
-            return total * SECONDS[column.spec.unit] / SECONDS["ns"]
-        total += float(column.values[timed[place]])
-        row = int(profile.subtree_end[timed[place]])
+    ends = np.maximum.accumulate(np.append(0, profile.subtree_end[timed]))[:-1]
+    outermost = timed[timed >= ends]
+    total = float(column.values[outermost].astype(np.float64).sum())
+    return total * SECONDS[column.spec.unit] / SECONDS["ns"]

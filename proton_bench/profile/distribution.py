@@ -182,18 +182,28 @@ class Distribution:
         Raises:
             UsageError: ``q`` is not between 0 and 1.
         """
-        if not 0.0 <= q <= 1.0:
-            raise UsageError(f"quantile {q!r} is not between 0 and 1")
-        known = self.intervals()
-        if self.n == 0 or known is None:
-            return None
+        return self.quantiles([q])[0]
+
+    def quantiles(self, points: Sequence[float]) -> list[float | None]:
+        """Return several quantiles at once; otherwise as `quantile`."""
+        for q in points:
+            if not 0.0 <= q <= 1.0:
+                raise UsageError(f"quantile {q!r} is not between 0 and 1")
+        known = self.intervals() if self.n else None
+        if known is None:
+            return [None] * len(points)
         if not self.has_sketch:
-            return float(np.quantile(self._raw(), q))
-        rank = math.floor(q * (self.n - 1))
-        if rank in (0, self.n - 1):
-            return self.minimum if rank == 0 else self.maximum
-        place = int(np.searchsorted(np.cumsum(known.counts), rank, side="right"))
-        return None if known.unknown[place] else float(known.middles()[place])
+            raw: list[float | None] = np.quantile(self._raw(), points).tolist()
+            return raw
+        upto = np.cumsum(known.counts)
+        ranks = [math.floor(q * (self.n - 1)) for q in points]
+        places = np.searchsorted(upto, ranks, side="right").tolist()
+        middles = known.middles()
+        ends = {self.n - 1: self.maximum, 0: self.minimum}
+        return [
+            ends[rank] if rank in ends else None if known.unknown[place] else float(middles[place])
+            for rank, place in zip(ranks, places, strict=True)
+        ]
 
     @classmethod
     def from_samples(cls, values: Iterable[float]) -> Distribution:
