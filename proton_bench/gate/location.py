@@ -101,6 +101,11 @@ def trimmed_mean(sample: Sample, trimmed: float = TRIMMED) -> float:
     """
     if not len(sample.values):
         return math.nan
+    return float(np.average(sample.values, weights=_kept(sample, trimmed)))
+
+
+def _kept(sample: Sample, trimmed: float) -> Numbers:
+    """Return how many launches of each value a trimmed mean takes."""
     total = sample.size
     if total >= 3:
         trimmed = max(trimmed, 1.0 / total)
@@ -108,8 +113,8 @@ def trimmed_mean(sample: Sample, trimmed: float = TRIMMED) -> float:
     kept = np.minimum(upto, total * (1.0 - trimmed)) - np.maximum(
         upto - sample.counts, total * trimmed
     )
-    weights = np.maximum(kept, 0.0)
-    return float(np.average(sample.values, weights=weights))
+    found: Numbers = np.maximum(kept, 0.0)
+    return found
 
 
 def spread_of(sample: Sample, name: str) -> float:
@@ -145,9 +150,11 @@ def locate(sample: Sample, name: str, *, tick: float, short: bool) -> Location:
         error = _spread_error(sample, value, name)
     else:
         q = 0.5 if name == "median" else float(name[1:]) / 100.0
-        is_mean = name == "median" and short
-        value = trimmed_mean(sample) if is_mean else grouped_quantile(sample, q, tick)
-        error = _error(sample, value, trimmed_mean if is_mean else lambda s: _rank_value(s, q))
+        if name == "median" and short:
+            value, error = trimmed_mean(sample), _error_of_mean(sample)
+        else:
+            value, error = grouped_quantile(sample, q, tick), _error_of_rank(sample, q)
+        error = error / abs(value) if value else math.inf if error else 0.0
     averaged = sample.size if name in {"median", "mean"} and len(sample.values) > 1 else 1.0
     step = max(tick, 0.0 if math.isinf(error) else error * abs(value))
     return Location(value, tick_variance(value, step, averaged), error)
@@ -161,17 +168,18 @@ _EXACT: dict[str, Callable[[Sample], float]] = {
 }
 
 
-def _error(sample: Sample, value: float, statistic: Callable[[Sample], float]) -> float:
-    """Return how far a statistic that grows with each value can be off, as a part of it."""
-    known = sample.known
-    if not (known.highs > known.lows).any():
-        return 0.0
-    low, high = (statistic(_at(known, ends)) for ends in (known.lows, known.highs))
-    lowered = _at(known, np.where(known.unknown, known.lows, known.highs))
-    if statistic(lowered) != high:
+def _error_of_mean(sample: Sample) -> float:
+    """Return how far a trimmed mean can be off for want of single launches."""
+    known, weights = sample.known, _kept(sample, TRIMMED)
+    if bool((weights[known.unknown] > 0.0).any()):
         return math.inf
-    width = high - low
-    return width / abs(value) if value else math.inf if width else 0.0
+    return float(np.average(known.highs - known.lows, weights=weights))
+
+
+def _error_of_rank(sample: Sample, q: float) -> float:
+    """Return how far a quantile can be off: it lies in the interval that has its rank."""
+    place, known = _place(sample, q), sample.known
+    return math.inf if known.unknown[place] else float(known.highs[place] - known.lows[place])
 
 
 def _at(known: Intervals, values: Numbers, order: npt.NDArray[np.int64] | None = None) -> Sample:
@@ -181,9 +189,14 @@ def _at(known: Intervals, values: Numbers, order: npt.NDArray[np.int64] | None =
     return Sample(Intervals(found, found, known.counts[places], np.zeros(len(found), dtype="?")))
 
 
-def _rank_value(sample: Sample, q: float) -> float:
+def _place(sample: Sample, q: float) -> int:
+    """Return which value holds the launch of this rank."""
     upto = np.cumsum(sample.counts)
-    return float(sample.values[min(int(np.searchsorted(upto, q * upto[-1])), len(upto) - 1)])
+    return min(int(np.searchsorted(upto, q * upto[-1])), len(upto) - 1)
+
+
+def _rank_value(sample: Sample, q: float) -> float:
+    return float(sample.values[_place(sample, q)])
 
 
 def _spread_error(sample: Sample, value: float, name: str) -> float:
