@@ -18,9 +18,10 @@ struct Arrays {
   std::vector<int32_t> sample_offsets{0};
   std::vector<float> samples;
   std::vector<int32_t> bucket_offsets{0};
-  std::vector<int32_t> bucket_index;
+  std::vector<int32_t> bucket_steps; ///< from the index before, which compresses better
   std::vector<int64_t> bucket_count;
   std::vector<uint8_t> collapses;
+  int32_t last_index = 0;
   double gamma = kSketchGamma; ///< the sketches of one metric have one
   double value_error = 0;      ///< the largest
 
@@ -31,7 +32,8 @@ struct Arrays {
 void Arrays::add_sketch(const Sketch &sketch) {
   gamma = sketch.gamma();
   for (const Sketch::Bucket &bucket : sketch.buckets()) {
-    bucket_index.push_back(bucket.index);
+    bucket_steps.push_back(bucket.index - last_index);
+    last_index = bucket.index;
     bucket_count.push_back(static_cast<int64_t>(bucket.count));
   }
 }
@@ -49,7 +51,7 @@ void Arrays::add(int32_t row, const Distribution &distribution) {
     add_sketch(*distribution.sketch);
   samples.insert(samples.end(), distribution.samples.begin(), distribution.samples.end());
   sample_offsets.push_back(static_cast<int32_t>(samples.size()));
-  bucket_offsets.push_back(static_cast<int32_t>(bucket_index.size()));
+  bucket_offsets.push_back(static_cast<int32_t>(bucket_steps.size()));
   collapses.push_back(distribution.sketch ? distribution.sketch->collapses() : 0);
   value_error = std::max(value_error, distribution.value_error);
 }
@@ -79,7 +81,7 @@ void pack(MsgpackBytes &out, const std::string &metric, const Arrays &arrays) {
       {"sample_offsets", bytes_of(arrays.sample_offsets)},
       {"samples", bytes_of(arrays.samples)},
       {"bucket_offsets", bytes_of(arrays.bucket_offsets)},
-      {"bucket_index", bytes_of(arrays.bucket_index)},
+      {"bucket_steps", bytes_of(arrays.bucket_steps)},
       {"bucket_count", bytes_of(arrays.bucket_count)},
       {"collapses", bytes_of(arrays.collapses)},
   };

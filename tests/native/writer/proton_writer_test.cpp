@@ -1,5 +1,6 @@
 #include "writer/proton_writer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "check.h"
@@ -158,6 +159,9 @@ TEST(distributions_hold_samples_until_a_sketch_covers_them) {
   CHECK((plain<int32_t>(wall["sample_offsets"]) == std::vector<int32_t>{0, 2, 2}));
   CHECK((plain<float>(wall["samples"]) == std::vector<float>{2, 0}));
   CHECK_EQ(plain<int32_t>(wall["bucket_offsets"])[1], 0);
+  std::vector<int32_t> steps = plain<int32_t>(wall["bucket_steps"]);
+  CHECK_EQ(steps.front(), 3455); // ln 1001 / ln 1.002002, rounded up
+  CHECK(std::all_of(steps.begin() + 1, steps.end(), [](int32_t step) { return step == 1; }));
   int64_t counted = 0;
   for (int64_t count : plain<int64_t>(wall["bucket_count"]))
     counted += count;
