@@ -63,7 +63,7 @@ def add_to_controller(
 
 
 def note_choice(config: pytest.Config, session: Session) -> None:
-    """Let the profile say that somebody chose some of the tests, so that others are not missed."""
+    """Let the profile say that only some of the tests were chosen: others are not missed then."""
     chosen = ("keyword", "markexpr", "deselect", "lf")
     named = any("::" in each or each.endswith(".py") for each in config.args)
     if named or any(config.getoption(each, None) for each in chosen):

@@ -26,7 +26,7 @@ def judged(
         base: Runs to compare with.
         new: Runs to judge; none where they were not made for want of a base.
         policy: What is asked.
-        noise: Noise of the machine that somebody named.
+        noise: Noise of the machine that the caller named.
         store: Folder below which noise of machines is kept, for where none was named; None leaves
             it alone.
 

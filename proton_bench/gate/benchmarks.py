@@ -5,7 +5,7 @@ Below each benchmark, which is known by its id, stand ``round`` with the times o
 what was recorded while they ran, all for one call. The numbers of rounds and of calls in a round
 are a matter of calibration and change nothing. Set-up, warm-up, flushes of the cache and whatever
 is no benchmark are left out; canaries stay. What only the test run knew stands in its profiles:
-thresholds of markers, and whether somebody chose some of the tests.
+thresholds of markers, and whether only some of the tests were chosen.
 """
 
 from __future__ import annotations

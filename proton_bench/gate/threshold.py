@@ -94,7 +94,7 @@ class Threshold:
         amounts: All of them have to be reached.
         sign: Which way counts.
         selector: Glob of call paths, "" for all that are large enough.
-        is_written: Whether somebody wrote it, so that the default floors do not hold.
+        is_written: Whether a user wrote it; the default floors do not hold then.
     """
 
     metric: str

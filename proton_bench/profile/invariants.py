@@ -1,4 +1,4 @@
-"""What must be true of the numbers of any profile, whoever recorded or merged it.
+"""What must be true of the numbers of any profile, recorded or merged.
 
 A file can be well-formed and still hold numbers that cannot be: a mean below the smallest sample,
 more samples than calls. `proton doctor FILE` names such rows. With PROTON_BENCH_CHECK=1 reading a

@@ -30,5 +30,5 @@ GPU_ROUND = "gpu_round (ns)"
 # Name of the node beside that of the rounds in which calls came before them.
 WARM_UP = "warm-up"
 
-# Of the provenance: true where somebody chose some of the tests, so that others are not missed.
+# Of the provenance: true where only some of the tests were chosen; others are not missed then.
 CHOSEN_TESTS = "chosen_tests"
