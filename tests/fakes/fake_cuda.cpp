@@ -144,13 +144,29 @@ bool launches_are_seen() {
 }
 
 bool break_open_captures();
+bool break_unsafe_captures(int mode);
 void wait_for_streams(const void *only);
+
+thread_local int capture_mode = 0; ///< of the calling thread
+
+/// Whether the driver refuses a potentially unsafe call, which ends captures then.
+bool is_refused() {
+  int is_refused = 0;
+  control("fake_cupti_unsafe_call", capture_mode, &is_refused);
+  return break_unsafe_captures(capture_mode) || is_refused != 0;
+}
 
 } // namespace
 
 #define FAULT(name)                                                                                \
   if (const int code = fault(#name); code != 0)                                                    \
   return code
+
+/// At the head of calls that CUDA names potentially unsafe while graphs are captured.
+#define UNSAFE(name)                                                                               \
+  FAULT(name);                                                                                     \
+  if (is_refused())                                                                                \
+  return kErrorStreamCaptureUnsupported
 
 // Control.
 EXPORT uint64_t fake_cuda_calls(const char *name) {
@@ -317,8 +333,7 @@ EXPORT int cuGraphNodeGetType(void *, int *type) {
 
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {
   FAULT(cuThreadExchangeStreamCaptureMode);
-  static thread_local int present = 0;
-  std::swap(present, *mode);
+  std::swap(capture_mode, *mode);
   return cuda::kSuccess;
 }
 EXPORT int cuLaunchKernelEx(const cuda::LaunchConfig *, void *, void **, void **) {

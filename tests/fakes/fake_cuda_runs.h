@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "emulated_kernels.h"
@@ -17,6 +18,7 @@ struct FakeCapture {
   unsigned long long id = 0; ///< of the open capture; 0: none
   unsigned long long newest_id = 0;
   bool is_broken = false;
+  std::thread::id thread; ///< that began it, in mode global
   std::map<unsigned long long, std::vector<std::function<void()>>> graphs;
 };
 FakeCapture &capture() {
@@ -30,6 +32,14 @@ bool break_open_captures() {
   std::lock_guard lock(work_mutex);
   capture().is_broken |= capture().id != 0;
   return capture().id != 0;
+}
+
+bool break_unsafe_captures(int mode) {
+  std::lock_guard lock(work_mutex);
+  bool is_own = capture().thread == std::this_thread::get_id();
+  bool is_unsafe = capture().id != 0 && mode != cuda::kCaptureModeRelaxed && (is_own || mode == 0);
+  capture().is_broken |= is_unsafe;
+  return is_unsafe;
 }
 
 /// Runs the work when what is before it on the stream is over, or keeps it for the graph.
@@ -146,6 +156,7 @@ EXPORT uint64_t fake_cuda_timer_at(int64_t monotonic_ns) {
 EXPORT unsigned long long fake_cuda_begin_capture(void *stream) {
   std::lock_guard lock(work_mutex);
   capture().stream = stream;
+  capture().thread = std::this_thread::get_id();
   capture().is_broken = false;
   return capture().id = ++capture().newest_id;
 }

@@ -21,26 +21,30 @@ EXPORT int cuStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long lo
 }
 EXPORT int cuStreamGetId(void *stream, unsigned long long *id) {
   FAULT(cuStreamGetId);
+  if (is_captured(stream)) {
+    break_open_captures();
+    return kErrorStreamCaptureUnsupported;
+  }
   *id = reinterpret_cast<uintptr_t>(stream) + 1;
   return cuda::kSuccess;
 }
 
 // Memory of the device is memory of the host.
 EXPORT int cuMemAlloc_v2(void **memory, size_t bytes) {
-  FAULT(cuMemAlloc_v2);
+  UNSAFE(cuMemAlloc_v2);
   return allocate(memory, bytes);
 }
 EXPORT int cuMemFree_v2(void *memory) {
-  FAULT(cuMemFree_v2);
+  UNSAFE(cuMemFree_v2);
   return release(memory);
 }
 EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) { return allocate(memory, bytes); }
 EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-  FAULT(cuMemHostAlloc);
+  UNSAFE(cuMemHostAlloc);
   return allocate(memory, bytes);
 }
 EXPORT int cuMemFreeHost(void *memory) {
-  FAULT(cuMemFreeHost);
+  UNSAFE(cuMemFreeHost);
   return release(memory);
 }
 EXPORT int cuMemHostGetDevicePointer_v2(void **device, void *host, unsigned) {
@@ -64,12 +68,12 @@ EXPORT int cuMemsetD32Async(void *target, unsigned value, size_t count, void *) 
 }
 
 EXPORT int cuModuleLoadData(void **module, const void *image) {
-  FAULT(cuModuleLoadData);
+  UNSAFE(cuModuleLoadData);
   *module = const_cast<void *>(image);
   return cuda::kSuccess;
 }
 EXPORT int cuModuleUnload(void *) {
-  FAULT(cuModuleUnload);
+  UNSAFE(cuModuleUnload);
   return cuda::kSuccess;
 }
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name) {

@@ -15,10 +15,13 @@ namespace proton {
 /// A user metric as it came from Python: a value, or where a device leaves one for each launch of
 /// the graph that is captured.
 struct UserMetric {
-  std::string name;
-  Aggregation aggregation = Aggregation::kInclusive;
+  UserMetric(const MetricName &metric_, MetricValue value_,
+             std::shared_ptr<DeviceValues> on_device_ = nullptr)
+      : metric(&metric_), value(std::move(value_)), on_device(std::move(on_device_)) {}
+
+  const MetricName *metric;
   MetricValue value;
-  std::shared_ptr<DeviceValues> on_device = nullptr; ///< null: `value`
+  std::shared_ptr<DeviceValues> on_device; ///< null: `value`
 };
 
 /// One place of capture, or the values that were added at one.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "driver/capture_mode.h"
 #include "support/error.h"
 
 namespace proton {
@@ -42,8 +43,8 @@ CudaDriver CudaDriver::open() {
   library.resolve("cuDevicePrimaryCtxRelease_v2", driver.primary_ctx_release_);
   library.resolve("cuCtxGetCurrent", driver.ctx_get_current_);
   library.resolve("cuCtxGetDevice", driver.ctx_get_device_);
+  library.resolve("cuStreamGetCaptureInfo_v2", driver.stream_get_capture_info_);
   library.resolve("cuMemHostAlloc", driver.mem_host_alloc_);
-  library.resolve("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode_);
   bool has_contexts = library.resolve("cuCtxPushCurrent_v2", driver.ctx_push_current_);
   has_contexts &= library.resolve("cuCtxPopCurrent_v2", driver.ctx_pop_current_);
   has_contexts &= library.resolve("cuCtxSynchronize", driver.ctx_synchronize_);
@@ -132,6 +133,15 @@ std::vector<void *> CudaDriver::contexts() const {
   return found;
 }
 
+bool CudaDriver::is_captured(void *stream, void *&graph) const noexcept {
+  int status = cuda::kCaptureNone;
+  graph = nullptr;
+  return stream_get_capture_info_ &&
+         stream_get_capture_info_(stream, &status, nullptr, &graph, nullptr, nullptr) ==
+             cuda::kSuccess &&
+         status != cuda::kCaptureNone;
+}
+
 int CudaDriver::device_of(void *context) const noexcept {
   if (!ctx_get_device_ || ctx_push_current_(context) != cuda::kSuccess)
     return -1;
@@ -145,7 +155,7 @@ int CudaDriver::device_of(void *context) const noexcept {
 void *CudaDriver::allocate_host(size_t bytes) const noexcept {
   if (!mem_host_alloc_)
     return nullptr;
-  int mode = exchange_capture_mode(cuda::kCaptureModeRelaxed);
+  int mode = exchange_capture_mode(kCaptureModeRelaxed);
   void *memory = nullptr;
   cuda::Result result =
       mem_host_alloc_(&memory, bytes, cuda::kHostAllocPortable | cuda::kHostAllocDeviceMap);
@@ -154,12 +164,6 @@ void *CudaDriver::allocate_host(size_t bytes) const noexcept {
   if (result != cuda::kSuccess || !memory)
     return nullptr;
   return std::memset(memory, 0, bytes);
-}
-
-int CudaDriver::exchange_capture_mode(int mode) const noexcept {
-  if (!exchange_capture_mode_ || exchange_capture_mode_(&mode) != cuda::kSuccess)
-    return -1;
-  return mode;
 }
 
 } // namespace proton

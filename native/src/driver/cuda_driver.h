@@ -35,19 +35,20 @@ public:
   void synchronize_current() const noexcept;
   /// The calling thread's current context and those that devices share, as far as there are some.
   std::vector<void *> contexts() const;
+  /// Whether a stream of the calling thread's current context is captured, and into which graph:
+  /// null where the driver does not tell.
+  bool is_captured(void *stream, void *&graph) const noexcept;
   /// Ordinal of the context's device; -1 where the driver does not answer.
   int device_of(void *context) const noexcept;
   /// Zeroed host memory that every device can write, for the life of the process; null when there
   /// is none. Also while the thread captures a graph. The calling thread has a context.
   void *allocate_host(size_t bytes) const noexcept;
-  /// Whether the calling thread may do what might disturb a capture; returns what was before, or
-  /// a negative number when the driver does not answer.
-  int exchange_capture_mode(int mode) const noexcept;
 
 private:
   SharedLibrary library_;
   cuda::function::DriverGetVersion driver_get_version_ = nullptr;
   cuda::function::DeviceGet device_get_ = nullptr;
+  cuda::function::StreamGetCaptureInfo stream_get_capture_info_ = nullptr;
   cuda::function::DeviceGetName device_get_name_ = nullptr;
   cuda::function::DeviceGetUuid device_get_uuid_ = nullptr;
   cuda::function::DeviceGetAttribute device_get_attribute_ = nullptr;
@@ -61,7 +62,6 @@ private:
   cuda::function::CtxPopCurrent ctx_pop_current_ = nullptr;
   cuda::function::CtxSynchronize ctx_synchronize_ = nullptr;
   cuda::function::MemHostAlloc mem_host_alloc_ = nullptr;
-  cuda::function::ThreadExchangeStreamCaptureMode exchange_capture_mode_ = nullptr;
 };
 
 } // namespace proton

@@ -42,10 +42,15 @@ void fake_cupti_nvtx_pop();
 
 // Graphs and executable graphs, by the ids that cuptiGetGraphId and cuptiGetGraphExecId answer.
 // Between capture_begin and capture_end launches on the stream become nodes instead of records.
-void fake_cupti_capture_begin(uint32_t stream);
+void fake_cupti_capture_begin(uint32_t stream); ///< in mode global
+void fake_cupti_capture_begin_as(uint32_t stream, int mode);
 uint32_t fake_cupti_capture_end(uint32_t stream);
 /// Somebody waited for the context: open captures, if there were some, come to nothing (graph 0).
 void fake_cupti_break_captures(int *were_open);
+/// A thread in this mode made a call that is potentially unsafe: the same for captures that it may
+/// not be made beside.
+void fake_cupti_unsafe_call(int mode, int *is_refused);
+uint64_t fake_cupti_broken_captures(); ///< how many came to nothing
 /// `joining` takes part in the capture of `captured`, as after waiting for an event of it.
 void fake_cupti_capture_join(uint32_t captured, uint32_t joining);
 uint32_t fake_cupti_graph_create();

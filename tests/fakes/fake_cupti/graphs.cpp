@@ -1,7 +1,11 @@
 // CUDA graphs: capture, instantiation, replay, update, clones and child graphs. Callbacks and ids
 // are those that libcupti 12.8.1 was recorded with on an H200 (tests/data/cupti: graph,
-// graph_changes): see native/src/collector/cupti/graph_source.h.
+// graph_changes): see native/src/collector/cupti/graph_source.h. Which calls end a capture was
+// tried with driver 13.0 on an H100: waiting for a context does in any mode, from any thread; the
+// calls that CUDA names potentially unsafe do where the modes of the capture and of their thread
+// say so. No call of libcupti does.
 #include <set>
+#include <thread>
 
 #include "library.h"
 
@@ -21,13 +25,20 @@ struct Graph {
   uint32_t next_node = 0;
 };
 
+struct Capturing {
+  uint32_t graph = 0; ///< 0: it was broken
+  int mode = 0;       ///< 0 global, 1 thread_local, 2 relaxed
+  std::thread::id thread;
+};
+
 struct Graphs {
   std::mutex mutex;
   std::atomic<uint32_t> capturing{0}; ///< streams
   std::map<uint32_t, Graph> graphs;   ///< also those of executable graphs, by the same ids
   std::set<uint32_t> traced; ///< executable graphs that were made while launches are recorded whole
   std::map<uint32_t, uint32_t> inner; ///< executable graph -> a second copy, which the driver keeps
-  std::map<uint32_t, uint32_t> captures; ///< graph by stream
+  std::map<uint32_t, Capturing> captures; ///< by stream
+  uint64_t broken = 0;                    ///< captures so far
   uint32_t next_graph = 1;
 };
 
@@ -177,6 +188,20 @@ void emit_trace(uint32_t executable, uint32_t stream, uint32_t correlation) {
   record.emit();
 }
 
+/// Whether there are captures that the condition holds for; they come to nothing.
+template <typename Condition> bool break_captures(Condition is_broken) {
+  std::lock_guard lock(graphs().mutex);
+  bool has_any = false;
+  for (auto &[stream, capture] : graphs().captures) {
+    if (!is_broken(capture))
+      continue;
+    graphs().broken += capture.graph == 0 ? 0 : 1;
+    capture.graph = 0;
+    has_any = true;
+  }
+  return has_any;
+}
+
 } // namespace
 
 bool capture(const Kernel &kernel) {
@@ -188,7 +213,7 @@ bool capture(const Kernel &kernel) {
     const auto found = graphs().captures.find(kernel.stream);
     if (found == graphs().captures.end())
       return false;
-    graph = found->second;
+    graph = found->second.graph;
   }
   add(graph, {0, 0, kernel});
   return true;
@@ -201,20 +226,33 @@ using namespace fake;
 FAKE_EXPORT uint32_t fake_cupti_graph_create() { return create(); }
 
 FAKE_EXPORT void fake_cupti_capture_begin(uint32_t stream) {
+  fake_cupti_capture_begin_as(stream, 0);
+}
+
+FAKE_EXPORT void fake_cupti_capture_begin_as(uint32_t stream, int mode) {
   cuda::StreamBeginCaptureParams parameters{handle(kStreamHandle, stream)};
   DriverCall call(cupti::kCuStreamBeginCaptureV2, "cuStreamBeginCapture_v2", &parameters, 1);
   call.enter();
   const uint32_t graph = create();
   std::lock_guard lock(graphs().mutex);
-  graphs().captures[stream] = graph;
+  graphs().captures[stream] = {graph, mode, std::this_thread::get_id()};
   graphs().capturing = static_cast<uint32_t>(graphs().captures.size());
 }
 
 FAKE_EXPORT void fake_cupti_break_captures(int *were_open) {
+  *were_open = break_captures([](const Capturing &) { return true; }) ? 1 : 0;
+}
+
+FAKE_EXPORT void fake_cupti_unsafe_call(int mode, int *is_refused) {
+  *is_refused = break_captures([mode](const Capturing &capture) {
+    bool is_own = capture.thread == std::this_thread::get_id();
+    return mode != 2 && capture.mode != 2 && (is_own || (mode == 0 && capture.mode == 0));
+  });
+}
+
+FAKE_EXPORT uint64_t fake_cupti_broken_captures() {
   std::lock_guard lock(graphs().mutex);
-  for (auto &[stream, graph] : graphs().captures)
-    graph = 0;
-  *were_open = graphs().captures.empty() ? 0 : 1;
+  return graphs().broken;
 }
 
 FAKE_EXPORT void fake_cupti_capture_join(uint32_t captured, uint32_t joining) {
@@ -229,10 +267,10 @@ FAKE_EXPORT uint32_t fake_cupti_capture_end(uint32_t stream) {
   DriverCall call(cupti::kCuStreamEndCapture, "cuStreamEndCapture", &parameters, 1);
   call.enter();
   std::lock_guard lock(graphs().mutex);
-  const uint32_t graph = graphs().captures[stream];
+  const uint32_t graph = graphs().captures[stream].graph;
   // Captures that were broken have no graph in common, and end one by one.
   std::erase_if(graphs().captures, [graph, stream](const auto &capture) {
-    return capture.first == stream || (graph != 0 && capture.second == graph);
+    return capture.first == stream || (graph != 0 && capture.second.graph == graph);
   });
   graphs().capturing = static_cast<uint32_t>(graphs().captures.size());
   answer = handle(kGraphHandle, graph);

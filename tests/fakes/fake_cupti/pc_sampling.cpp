@@ -277,8 +277,14 @@ FAKE_EXPORT uint64_t fake_cupti_pc_made(int not_issued) {
   if (const int code = entry_point.called(); code != 0)                                            \
   return code
 
+static void break_captures() {
+  int were_open = 0;
+  fake_cupti_break_captures(&were_open);
+}
+
 FAKE_EXPORT int cuptiPCSamplingEnable(cupti::PcContextParameters *parameters) {
   FAULT(cuptiPCSamplingEnable);
+  break_captures(); // it waits for the device
   std::lock_guard lock(sampling().mutex);
   note_collision();
   if (find(parameters->context))
@@ -289,6 +295,7 @@ FAKE_EXPORT int cuptiPCSamplingEnable(cupti::PcContextParameters *parameters) {
 
 FAKE_EXPORT int cuptiPCSamplingDisable(cupti::PcContextParameters *parameters) {
   FAULT(cuptiPCSamplingDisable);
+  break_captures(); // it waits for the device
   std::lock_guard lock(sampling().mutex);
   note_collision();
   Context *context = find(parameters->context);
@@ -312,11 +319,13 @@ static int control(cupti::PcContextParameters *parameters, bool starts) {
 
 FAKE_EXPORT int cuptiPCSamplingStart(cupti::PcContextParameters *parameters) {
   FAULT(cuptiPCSamplingStart);
+  break_captures(); // it waits for the device
   return control(parameters, true);
 }
 
 FAKE_EXPORT int cuptiPCSamplingStop(cupti::PcContextParameters *parameters) {
   FAULT(cuptiPCSamplingStop);
+  break_captures(); // it waits for the device
   return control(parameters, false);
 }
 

@@ -167,6 +167,8 @@ void set_ops_enabled(bool enabled) noexcept { g_enabled.store(enabled, std::memo
       return;
     const char *text = name_of(token);
     std::string_view name = text ? text : "<unnamed operator>";
+    if (name.starts_with("proton_bench::")) // opens or closes a scope of a compiled graph
+      return;
     op.range = enter_range(name, FrameKind::kOp);
     op.counts = op.range.is_open() && kind == OpKind::kOperator && !is_autograd_evaluation(name);
     stack->depth += op.counts ? 1 : 0;

@@ -36,7 +36,7 @@ struct Engine {
         copy_source(launches), resource_source(launches), module_source(KernelCodes::instance()),
         graphs(to.graphs()), graph_calls(launches, graphs), graph_changes(to.graphs(), graphs),
         stream(to, launches), kernel_reader(context()), copy_reader(context()),
-        graph_reader(context()), sampler(to, launches.contexts(), graphs),
+        graph_reader(context()), sampler(to, launches.contexts()),
         sampled_resources(sampler, resource_source, module_source),
         sampled_launches(sampler, launch_source, graph_calls) {}
   ReadingContext context() { return {ids, launches, stream.timebase(), devices}; }
@@ -76,6 +76,7 @@ Engine &engine(RecordSink &sink) {
     pthread_atfork(nullptr, nullptr, [] {
       g_is_forked.store(true);
       set_open_capture(nullptr); // its locks are the parent's
+      forget_captures_after_fork();
       set_scope_border(nullptr); // same
       PcSampler::forget_after_fork();
     });
@@ -126,8 +127,8 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
     subscription->enable_hardware_trace();
   // Callbacks before activities: a kernel that is recorded was seen being launched.
   if (self.sink.graphs().has_device_values()) {
-    // Launches of the pause have to be over for that; but waiting would end an open capture.
-    if (!self.graphs.is_capturing())
+    DeviceWait wait; // launches of the pause have to be over for that
+    if (wait.is_allowed())
       self.driver->synchronize_current();
     self.sink.graphs().skip_device_values();
   }
@@ -176,14 +177,15 @@ private:
 
 Delivered deliver(Engine &self, uint32_t flags) {
   CuptiRecords records(self, flags);
-  return deliver(self.sink, self.graphs, records);
+  return deliver(self.sink, records);
 }
 
 /// CUPTI never learns of modules that are loaded while it records nothing, and samples of their
 /// kernels have no PC then. It looks at all modules again after it was detached. Throws
 /// Error(kUnavailable) where another profiler subscribed since: it would be detached as well.
 void forget_earlier_use(Engine &self) {
-  if (!self.was_used || !self.library->functions().finalize || self.graphs.is_capturing())
+  DeviceWait wait;
+  if (!self.was_used || !self.library->functions().finalize || !wait.is_allowed())
     return;
   Subscription(*self.library).subscribe(self.callbacks); // and off again
   for (void *context : self.driver->contexts())
@@ -214,7 +216,7 @@ CuptiCollector::~CuptiCollector() {
     self.graphs.forget_all();
 }
 
-void CuptiCollector::start() {
+void CuptiCollector::start(void *stream) {
   if (g_is_forked.load())
     throw Error(ErrorCode::kUnavailable,
                 "CUPTI does not work in a child that was forked while its parent was profiled; "
@@ -224,6 +226,8 @@ void CuptiCollector::start() {
   if (self.subscription)
     throw Error(ErrorCode::kUnavailable, "the cupti collector runs already; stop it first");
   load(self, options_);
+  if (void *graph = nullptr; stream && self.driver->is_captured(stream, graph))
+    self.graph_calls.note_capture(stream, graph);
   TickClock::calibrate(); // launches are stamped with it
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
     forget_earlier_use(self);

@@ -36,7 +36,9 @@ public:
   CuptiCollector(const CuptiCollector &) = delete;
   CuptiCollector &operator=(const CuptiCollector &) = delete;
 
-  void start() override;
+  void start() override { start(nullptr); }
+  /// Same; `stream`: one of the calling thread, which may be captured since before. Null: none.
+  void start(void *stream);
   /// Waits for the work of every context that something was launched in. [any thread]
   void flush() override;
   void stop() override;

@@ -8,6 +8,13 @@
 namespace proton {
 namespace {
 
+bool begins_capture(uint32_t cbid) noexcept {
+  return cbid == cupti::kCuStreamBeginCapture || cbid == cupti::kCuStreamBeginCapturePtsz ||
+         cbid == cupti::kCuStreamBeginCaptureV2 || cbid == cupti::kCuStreamBeginCaptureV2Ptsz ||
+         cbid == cupti::kCuStreamBeginCaptureToGraph ||
+         cbid == cupti::kCuStreamBeginCaptureToGraphPtsz;
+}
+
 bool is_ptsz(uint32_t capture_cbid) noexcept {
   return capture_cbid == cupti::kCuStreamBeginCapturePtsz ||
          capture_cbid == cupti::kCuStreamBeginCaptureV2Ptsz ||
@@ -47,10 +54,12 @@ void GraphCallSource::handle(uint32_t cbid, const void *data) noexcept {
     launch(call);
     return;
   }
-  if (call.site != cupti::kExit || !call.function_params)
+  if (!call.function_params)
     return;
   try {
-    if (cbid == cupti::kCuGraphExecUpdate || cbid == cupti::kCuGraphExecUpdateV2)
+    if (call.site != cupti::kExit)
+      enter(cbid);
+    else if (cbid == cupti::kCuGraphExecUpdate || cbid == cupti::kCuGraphExecUpdateV2)
       update(call);
     else
       capture(cbid, call);
@@ -90,24 +99,29 @@ LayoutId GraphCallSource::layout_of(void *executable) {
   return layout;
 }
 
+void GraphCallSource::enter(uint32_t cbid) {
+  if (begins_capture(cbid))
+    table_.capture_starting();
+}
+
 void GraphCallSource::capture(uint32_t cbid, const cupti::CallbackData &call) {
   LaunchThread *thread = this_launch_thread();
-  if (!thread)
+  if (!thread || (begins_capture(cbid) && has_failed(call))) {
+    if (begins_capture(cbid))
+      table_.capture_refused();
     return;
+  }
   const void *stream =
       static_cast<const cuda::StreamBeginCaptureParams *>(call.function_params)->stream;
   bool is_of_thread = reinterpret_cast<uintptr_t>(stream) == cuda::kStreamPerThread ||
                       (stream == nullptr && is_ptsz(cbid));
   if (is_of_thread)
     stream = thread;
-  bool is_end = cbid == cupti::kCuStreamEndCapture || cbid == cupti::kCuStreamEndCapturePtsz;
-  if (is_end) {
+  if (!begins_capture(cbid)) {
     table_.capture_ended(stream);
     set_open_capture(thread->captures.is_open() ? &thread->captures : nullptr);
     return;
   }
-  if (has_failed(call))
-    return;
   bool is_given = cbid == cupti::kCuStreamBeginCaptureToGraph ||
                   cbid == cupti::kCuStreamBeginCaptureToGraphPtsz;
   uint32_t graph = is_given ? graph_id(static_cast<const cuda::StreamBeginCaptureToGraphParams *>(
@@ -115,6 +129,14 @@ void GraphCallSource::capture(uint32_t cbid, const cupti::CallbackData &call) {
                                            ->graph)
                             : table_.newest_of_thread();
   table_.capture_begun(thread->captures, stream, graph);
+  set_open_capture(&thread->captures);
+}
+
+void GraphCallSource::note_capture(const void *stream, void *graph) {
+  LaunchThread *thread = this_launch_thread();
+  if (!thread)
+    return;
+  table_.capture_found(thread->captures, stream, graph_id(graph));
   set_open_capture(&thread->captures);
 }
 

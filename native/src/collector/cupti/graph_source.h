@@ -33,11 +33,14 @@ public:
   void handle(uint32_t cbid, const void *data) noexcept override;
 
   void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
+  /// A stream of the calling thread that is captured since before anybody listened.
+  void note_capture(const void *stream, void *graph);
   /// Has graphs that were captured before told of once more, on stderr.
   void warn_again() noexcept { late_graph_.warn_again(); }
 
 private:
   void launch(const cupti::CallbackData &call) noexcept;
+  void enter(uint32_t cbid);
   void capture(uint32_t cbid, const cupti::CallbackData &call);
   void update(const cupti::CallbackData &call);
   LayoutId layout_of(void *executable);

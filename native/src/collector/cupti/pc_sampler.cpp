@@ -8,6 +8,7 @@
 #include "collector/cupti/pc_period.h"
 #include "collector/cupti/sampled_functions.h"
 #include "collector/gpu/launch_hold.h"
+#include "context/graph_capture.h"
 #include "support/error.h"
 
 namespace proton {
@@ -115,6 +116,7 @@ void PcSampler::adopt_all() {
 void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
                       const PcSamplingOptions &options, std::function<void()> deliver) {
   std::lock_guard ranges(range_mutex_);
+  DeviceWait wait; // switching sampling waits for the device
   LaunchHold hold(kStartHoldMs);
   // Calls that began before the callbacks were enabled are not known of.
   nanosleep(&kUnseenCalls, nullptr);
@@ -135,9 +137,10 @@ void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
     failed_ = 0;
     tries_ = pauses_ = 0;
     ++range_serial_;
+    is_range_over_ = false;
     open_scopes_ = 0;
     try {
-      if (hold.is_complete()) // else the drain thread does it
+      if (wait.is_allowed() && hold.is_complete()) // else the drain thread does it
         adopt_all();
     } catch (...) { // also no memory
       disable_all();
@@ -236,10 +239,13 @@ std::vector<void *> PcSampler::newcomers() const {
 void PcSampler::tend() {
   if (pauses_ != 0 && --pauses_ != 0)
     return;
+  if (std::unique_lock ranges(range_mutex_, std::try_to_lock); ranges && is_range_over_)
+    close_range();
+  DeviceWait wait;
   {
     Lock lock(mutex_);
     bool is_needed = !overrun_.empty() || (is_continuous() && !newcomers().empty());
-    if (!is_running_ || !is_needed || graphs_.is_capturing())
+    if (!is_running_ || !is_needed || !wait.is_allowed())
       return;
   }
   LaunchHold hold(kTendHoldMs);
@@ -344,8 +350,8 @@ void PcSampler::disable_all() noexcept {
 void PcSampler::abandon_all() noexcept {
   failed_ += contexts_.size();
   if (!contexts_.empty())
-    sink_.dropped(
-        {"PC sampling of a context left on: a launch did not end", contexts_.size(), true});
+    sink_.dropped({"PC sampling of a context left on: a launch or a capture did not end",
+                   contexts_.size(), true});
   while (!contexts_.empty())
     abandoned_.insert(contexts_.extract(contexts_.begin()));
 }
@@ -358,15 +364,16 @@ uint64_t PcSampler::stop() noexcept {
   thread_.stop();
   drain();
   {
+    DeviceWait wait;
     LaunchHold hold(kStopHoldMs);
     Lock lock(mutex_);
     if (!is_running_)
       return 0;
     is_running_ = false;
-    is_range_open_ = false;
+    is_range_open_ = is_range_over_ = false;
     open_scopes_ = 0;
     CpuTime time(facts_.drain_ns);
-    if (hold.is_complete())
+    if (wait.is_allowed() && hold.is_complete())
       disable_all();
     else
       abandon_all();

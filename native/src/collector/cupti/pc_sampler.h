@@ -16,7 +16,6 @@
 #include "collector/cupti/pc_context.h"
 #include "collector/cupti/pc_sampling_facts.h"
 #include "collector/gpu/context_list.h"
-#include "collector/gpu/graph_table.h"
 #include "collector/gpu/periodic_thread.h"
 #include "driver/cuda_driver.h"
 #include "record/record_sink.h"
@@ -30,8 +29,7 @@ class LaunchHold;
 class PcSampler : public NewContextListener {
 public:
   /// `contexts`: where something was launched.
-  PcSampler(RecordSink &sink, ContextList &contexts, GraphTable &graphs)
-      : sink_(sink), launching_(contexts), graphs_(graphs) {}
+  PcSampler(RecordSink &sink, ContextList &contexts) : sink_(sink), launching_(contexts) {}
   PcSampler(const PcSampler &) = delete;
   PcSampler &operator=(const PcSampler &) = delete;
 
@@ -101,7 +99,7 @@ private:
   std::vector<void *> newcomers() const;
 
   void drain() noexcept;
-  /// Adopts contexts and doubles periods, where that has to be. [drain thread]
+  /// Adopts contexts, doubles periods and ends a range, where that has to be. [drain thread]
   void tend();
   void drain_and_tend() noexcept;
   void abandon_all() noexcept;
@@ -113,11 +111,12 @@ private:
   void end_ranges() noexcept;
   void begin_range();
   void end_range();
+  /// Ends the range that is open, unless that has to wait. [ranges held]
+  void close_range();
 
   inline static std::atomic<bool> is_forked_{false};
   RecordSink &sink_;
   ContextList &launching_;
-  GraphTable &graphs_;
   PcSamplingOptions options_;
   const CuptiLibrary *library_ = nullptr;
   const CudaDriver *driver_ = nullptr;
@@ -130,7 +129,8 @@ private:
 
   std::mutex range_mutex_; ///< ranges: of what follows; in mode launch held during a launch
   uint64_t open_scopes_ = 0;
-  uint64_t range_serial_ = 0; ///< of the newest start
+  uint64_t range_serial_ = 0;  ///< of the newest start
+  bool is_range_over_ = false; ///< the open one: its end came while a graph was captured
 
   std::mutex publish_mutex_; ///< publishing: of what follows
   LineTable lines_;

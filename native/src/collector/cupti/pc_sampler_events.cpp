@@ -1,11 +1,13 @@
 // What the sampler does when the target makes contexts, loads modules, launches and enters scopes.
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "collector/cupti/pc_sampler.h"
 #include "collector/gpu/launch_hold.h"
 #include "collector/gpu/launch_thread.h"
 #include "context/current.h"
+#include "context/graph_capture.h"
 #include "context/host_range.h"
 #include "context/python_lock.h"
 #include "driver/own_work.h"
@@ -21,6 +23,7 @@ constexpr uint32_t kEndHoldMs = 1000;
 struct SampledLaunch {
   bool is_open = false;
   Capture at;
+  std::optional<DeviceWait> wait; ///< its end waits for the device
 };
 thread_local SampledLaunch t_launch;
 
@@ -55,11 +58,10 @@ void PcSampler::context_created(void *context) noexcept {
 // The first launch of a context is where it can be switched on: nothing of it is sampled late, and
 // the thread has no lock of the driver yet.
 void PcSampler::launching_in(void *context) noexcept {
-  if (graphs_.is_capturing() || is_own_work())
-    return; // the drain thread does it afterwards
+  DeviceWait wait;
   LaunchThread *thread = this_launch_thread();
-  if (!thread)
-    return;
+  if (!wait.is_allowed() || !thread || is_own_work())
+    return;        // the drain thread does it afterwards
   thread->leave(); // it waits as those that are held; else two of them wait for each other
   guarded([&] {
     LaunchHold hold(kEventHoldMs);
@@ -150,11 +152,15 @@ void PcSampler::stop_context(void *context) noexcept {
 }
 
 void PcSampler::launch_begins(void *context) noexcept {
-  if (!samples_launches_ || t_launch.is_open || is_own_work() || graphs_.is_capturing())
+  if (!samples_launches_ || t_launch.is_open || is_own_work() || any_capture_open())
     return;
   WithoutPythonLock unlocked; // the launch that has the range may need it to end
   guarded([&] {
     std::unique_lock range(range_mutex_);
+    std::optional<DeviceWait> &wait = t_launch.wait;
+    wait.emplace();
+    if (!wait->is_allowed())
+      return;
     driver_->synchronize(context);
     LaunchHold hold(kEventHoldMs);
     Lock lock(mutex_);
@@ -164,9 +170,12 @@ void PcSampler::launch_begins(void *context) noexcept {
     if (!start_context(context))
       return;
     is_range_open_ = true;
-    t_launch = {true, capture_current()};
+    t_launch.is_open = true;
+    t_launch.at = capture_current();
     range.release(); // until the launch is over
   });
+  if (!t_launch.is_open)
+    t_launch.wait.reset();
 }
 
 void PcSampler::launch_ended(void *context, bool is_graph) noexcept {
@@ -192,6 +201,7 @@ void PcSampler::launch_ended(void *context, bool is_graph) noexcept {
     if (!is_graph)
       publish(std::move(taken), &t_launch.at);
   });
+  t_launch.wait.reset();
 }
 
 void PcSampler::begin_ranges() {
@@ -216,8 +226,13 @@ void PcSampler::begin_range() {
       return; // it ended while this thread waited
   }
   t_range_serial = range_serial_;
-  if (++open_scopes_ != 1 || graphs_.is_capturing())
-    return; // waiting for the device would end the capture
+  if (++open_scopes_ != 1)
+    return;
+  if (is_range_over_)
+    close_range();
+  DeviceWait wait;
+  if (!wait.is_allowed())
+    return;
   deliver_();
   sink_.begin_samples();
   LaunchHold hold(kEventHoldMs);
@@ -235,10 +250,17 @@ void PcSampler::end_range() {
   if (t_range_serial != range_serial_)
     return; // nobody listened when the scope was opened
   t_range_serial = 0;
-  if (open_scopes_ == 0 || --open_scopes_ != 0)
-    return;
-  deliver_();
+  if (open_scopes_ != 0 && --open_scopes_ == 0)
+    close_range();
+}
+
+void PcSampler::close_range() {
   {
+    DeviceWait wait;
+    is_range_over_ = !wait.is_allowed(); // the drain thread does it afterwards
+    if (is_range_over_)
+      return;
+    deliver_();
     LaunchHold hold(kEndHoldMs);
     Lock lock(mutex_);
     if (!is_running_ || !is_range_open_ || !can_switch(hold))

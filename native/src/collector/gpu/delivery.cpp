@@ -4,6 +4,7 @@
 
 #include "collector/gpu/correlation_ids.h"
 #include "collector/gpu/launch_thread.h"
+#include "context/graph_capture.h"
 
 namespace proton {
 namespace {
@@ -14,23 +15,23 @@ constexpr timespec kBetweenTries{0, 1'000'000};
 
 } // namespace
 
-Delivered deliver(RecordSink &sink, GraphTable &graphs, RecordSource &source) {
+Delivered deliver(RecordSink &sink, RecordSource &source) {
   constexpr uint64_t kFirst = CorrelationIds::kFirst;
   uint64_t newest = sink.pending(kFirst, CorrelationIds::kLast).newest_id;
   wait_for_open_calls(kOpenCallsMs);
-  bool is_capturing = graphs.is_capturing();
-  if (!is_capturing)
+  DeviceWait wait;
+  if (wait.is_allowed())
     source.wait_for_devices();
   source.hand_over_records();
   // A library keeps a buffer back while something in it runs, or while its own thread reads it.
-  int most = is_capturing ? kFlushTriesInCapture : kFlushTries;
+  int most = wait.is_allowed() ? kFlushTries : kFlushTriesInCapture;
   for (int tries = 1; tries < most; ++tries) {
     if (sink.pending(kFirst, newest).kernels <= source.dropped())
       break;
     nanosleep(&kBetweenTries, nullptr);
     source.hand_over_records();
   }
-  return {newest, !is_capturing};
+  return {newest, wait.is_allowed()};
 }
 
 } // namespace proton

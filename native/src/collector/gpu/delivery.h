@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "collector/gpu/graph_table.h"
 #include "record/record_sink.h"
 
 namespace proton {
@@ -27,8 +26,7 @@ struct Delivered {
   bool is_waited = false; ///< that work is over; else more records of it may come
 };
 
-/// The driver ends a capture that is open while somebody waits for its device, so then this one
-/// waits for the records only.
-Delivered deliver(RecordSink &sink, GraphTable &graphs, RecordSource &source);
+/// While some thread captures a graph, this one waits for the records only: see DeviceWait.
+Delivered deliver(RecordSink &sink, RecordSource &source);
 
 } // namespace proton

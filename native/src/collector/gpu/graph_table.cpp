@@ -40,7 +40,10 @@ void GraphTable::suspend() noexcept {
   Lock lock(mutex_);
   for (auto [stream, stack] : captures_)
     stack->begun_.clear();
-  left_open_ = std::exchange(captures_, {});
+  left_open_.merge(captures_);
+  captures_.clear();
+  starting_ = 0;
+  count_captures();
   making_.clear();
   generation_.fetch_add(1, std::memory_order_release);
 }
@@ -55,6 +58,14 @@ void GraphTable::forget_all() noexcept {
   executables_.clear();
   graphs_.clear();
   left_open_.clear();
+  count_captures();
+}
+
+void GraphTable::count_captures() noexcept {
+  size_t open = starting_ + captures_.size() + left_open_.size();
+  if (open < counted_)
+    captures_ended(counted_ - open);
+  counted_ = open < counted_ ? open : counted_;
 }
 
 void GraphTable::release(const Graph &graph) {
@@ -292,28 +303,59 @@ LayoutId GraphTable::layout(uint32_t executable, bool &is_new_unknown) {
   return executables_[executable];
 }
 
+void GraphTable::capture_starting() {
+  capture_begins();
+  Lock lock(mutex_);
+  ++starting_;
+  ++counted_;
+}
+
+void GraphTable::capture_refused() {
+  Lock lock(mutex_);
+  starting_ -= starting_ == 0 ? 0 : 1;
+  count_captures();
+}
+
 void GraphTable::capture_begun(CaptureStack &stack, const void *stream, uint32_t graph) {
   Lock lock(mutex_);
+  if (starting_ != 0) {
+    --starting_;
+  } else { // nobody listened at the entry of the call
+    proton::capture_found();
+    ++counted_;
+  }
+  open_capture(stack, stream, graph);
+}
+
+void GraphTable::capture_found(CaptureStack &stack, const void *stream, uint32_t graph) {
+  Lock lock(mutex_);
+  if (captures_.contains(stream))
+    return;
+  proton::capture_found();
+  ++counted_;
+  if (graph != 0)
+    graphs_[graph].has_others = true;
+  open_capture(stack, stream, graph);
+}
+
+void GraphTable::open_capture(CaptureStack &stack, const void *stream, uint32_t graph) {
   stack.table_ = this;
   left_open_.erase(stream);
   stack.begun_.push_back({stream, graph});
   captures_[stream] = &stack;
+  count_captures();
 }
 
 void GraphTable::capture_ended(const void *stream) {
   Lock lock(mutex_);
   left_open_.erase(stream);
   auto found = captures_.find(stream);
-  if (found == captures_.end())
-    return;
-  std::erase_if(found->second->begun_,
-                [stream](const CaptureStack::Begun &begun) { return begun.stream == stream; });
-  captures_.erase(found);
-}
-
-bool GraphTable::is_capturing() {
-  Lock lock(mutex_);
-  return !captures_.empty() || !left_open_.empty();
+  if (found != captures_.end()) {
+    std::erase_if(found->second->begun_,
+                  [stream](const CaptureStack::Begun &begun) { return begun.stream == stream; });
+    captures_.erase(found);
+  }
+  count_captures();
 }
 
 uint32_t GraphTable::newest_of_thread() {

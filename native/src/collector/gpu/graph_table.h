@@ -47,10 +47,14 @@ public:
   /// It runs what `graph` was captured with now.
   void executable_updated(uint32_t executable, uint32_t graph);
 
+  /// The driver is asked to begin a capture; `capture_begun` or `capture_refused` follows. Waits
+  /// for those who wait for devices. [no lock held]
+  void capture_starting();
+  void capture_refused();
   void capture_begun(CaptureStack &stack, const void *stream, uint32_t graph);
+  /// One that began while nobody listened. `graph`: 0 where it is not known.
+  void capture_found(CaptureStack &stack, const void *stream, uint32_t graph);
   void capture_ended(const void *stream);
-  /// Whether a capture is or may be open: calls that wait for a context would end it.
-  bool is_capturing();
   /// The graph that the calling thread created last; 0: none.
   uint32_t newest_of_thread();
 
@@ -114,6 +118,9 @@ private:
   void drop_layout(uint32_t executable);
   void release(const Graph &graph);
   Making &making() { return making_[std::this_thread::get_id()]; }
+  void open_capture(CaptureStack &stack, const void *stream, uint32_t graph);
+  /// Says for how many captures fewer nobody may wait for devices, after a change of the three.
+  void count_captures() noexcept;
 
   GraphSink &sink_;
   std::mutex mutex_; ///< outside of the sink's
@@ -124,6 +131,8 @@ private:
   std::map<const void *, CaptureStack *> captures_; ///< by stream
   /// Those that were open when it was suspended last, and that nobody saw end since.
   std::map<const void *, CaptureStack *> left_open_;
+  size_t starting_ = 0; ///< captures that the driver is asked for
+  size_t counted_ = 0;  ///< of captures that `capture_begins` was told of
   std::atomic<uint32_t> generation_{1};
 };
 

@@ -39,6 +39,8 @@ void HipCalls::note_stream(LaunchThread &thread, void *stream) noexcept {
 }
 
 void HipCalls::enter(const HipApiCall &call, uint64_t correlation) noexcept {
+  if (call.kind == HipCallKind::kCaptureBegin)
+    parts_.table.capture_starting();
   if (!is_watched(call.kind))
     return;
   LaunchThread *thread = this_launch_thread();
@@ -139,6 +141,8 @@ void HipCalls::change_graphs(const HipApiCall &call, bool has_failed, LaunchThre
     set_open_capture(thread.captures.is_open() ? &thread.captures : nullptr);
     return;
   }
+  if (has_failed && call.kind == HipCallKind::kCaptureBegin)
+    parts_.table.capture_refused();
   if (has_failed)
     return;
   switch (call.kind) {

@@ -22,6 +22,7 @@ void watch_forks() noexcept {
   static const int watched = pthread_atfork(nullptr, nullptr, [] {
     g_is_forked.store(true);
     set_open_capture(nullptr); // its locks are the parent's
+    forget_captures_after_fork();
   });
   static_cast<void>(watched);
 }
@@ -66,7 +67,7 @@ void HipEngine::wait_for_devices() noexcept {
 }
 
 void HipEngine::flush(RecordSource &source) {
-  Delivered delivered = deliver(sink, graphs, source);
+  Delivered delivered = deliver(sink, source);
   if (!delivered.is_waited)
     return; // what has no record yet may still run: a later flush settles it
   replays.end_up_to(delivered.newest);
@@ -76,7 +77,7 @@ void HipEngine::flush(RecordSource &source) {
 
 void HipEngine::disarm(RecordSource &source) {
   flusher.stop();
-  deliver(sink, graphs, source);
+  deliver(sink, source);
   launches.disarm();
   wants_ranges.store(false);
   wait_for_open_calls(kOpenCallsMs);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "context/current.h"
+#include "context/graph_capture.h"
 #include "support/error.h"
 
 namespace proton {
@@ -223,21 +224,23 @@ void InstrumentationRuntime::lose(const char *reason, uint64_t count) noexcept {
   sink_.dropped({reason, count, true});
 }
 
-/// Waits for the context, unless that would end a capture. [flush lock held, not the other]
-void InstrumentationRuntime::synchronize(ContextPlaces &context) noexcept {
-  bool is_capturing = false;
+/// Waits for the context, unless that would end a capture; whether all work is over then. A failure
+/// shows where totals are read. [flush lock held, not the other; context current]
+bool InstrumentationRuntime::synchronize(ContextPlaces &context) noexcept {
   void *copies = nullptr;
+  bool is_capturing = false;
+  DeviceWait wait;
   {
     std::lock_guard lock(mutex_);
-    is_capturing = context.is_capturing();
     copies = context.device().made_copy_stream();
+    is_capturing = !wait.is_allowed() || context.is_capturing();
   }
-  // A failure shows where totals are read.
-  bool is_idle = !is_capturing && work_->functions().ctx_synchronize() == cuda::kSuccess;
-  if (is_idle || !copies)
-    return;
+  if (!is_capturing && work_->functions().ctx_synchronize() == cuda::kSuccess)
+    return true;
   RelaxedCapture relaxed(work_->functions()); // this stream is never captured
-  work_->functions().stream_synchronize(copies);
+  if (copies)
+    work_->functions().stream_synchronize(copies);
+  return false;
 }
 
 /// What was reduced so far. [flush lock held, context current]
@@ -263,14 +266,14 @@ void InstrumentationRuntime::deliver() noexcept {
   EpochId epoch = situation().epoch;
   for (ContextPlaces *context : contexts) {
     CurrentContext current(work_->functions(), context->device().context());
-    synchronize(*context);
+    bool is_idle = synchronize(*context);
     if (copies_)
       copies_->drain();
     for (const HarvestedTotals &each : harvest(*context))
       emit(each, context->device().device());
-    std::lock_guard lock(mutex_);
-    if (context->is_capturing())
+    if (!is_idle)
       continue;
+    std::lock_guard lock(mutex_);
     context->free_outgrown();
     // One flush later than needed, for a launch that took its place in the old epoch.
     context->totals().forget_before(flushed_epoch_);
@@ -290,6 +293,7 @@ std::optional<HarvestedTotals> InstrumentationRuntime::take(uint64_t function, v
     kernel = found->second;
     context = &places_->current();
   }
+  RelaxedCapture relaxed(work_->functions());
   work_->check(work_->functions().stream_synchronize(stream), "cuStreamSynchronize",
                "measuring what a record costs");
   std::optional<HarvestedTotals> taken;
@@ -359,8 +363,9 @@ void InstrumentationRuntime::stop() {
 void InstrumentationRuntime::release() noexcept {
   for (ContextPlaces *context : places_->list()) {
     CurrentContext current(work_->functions(), context->device().context());
-    bool is_idle =
-        !context->is_capturing() && work_->functions().ctx_synchronize() == cuda::kSuccess;
+    DeviceWait wait;
+    bool is_idle = wait.is_allowed() && !context->is_capturing() &&
+                   work_->functions().ctx_synchronize() == cuda::kSuccess;
     facts_.graph_bytes += context->graph_bytes();
     if (!current.holds() || !is_idle)
       continue; // what still runs may write to it; a broken context takes its memory along

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,9 @@ public:
   /// Memory for the records of the launch that follows in the calling thread. Throws
   /// Error(kUsage) when it is more than the limit, and Error(kUnavailable). [launching thread]
   cuda::DevicePointer allocate(size_t bytes, void *stream);
+  /// Waits for the stream, and returns what the calling thread's newest launch has written, before
+  /// it ends; nothing without such a launch, or under capture. Throws Error(kUnavailable).
+  std::optional<std::vector<std::byte>> read_open(void *stream);
   /// The launch call of the function returned. [launching thread, noexcept]
   void launched(uint64_t function, void *stream) noexcept;
   /// Whether the calling thread has a launch that may end.
@@ -82,7 +86,7 @@ private:
   void finish(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
   void reduce(const OpenLaunch &launch, const Kernel &kernel, const Capture &at, void *stream);
   void lose(const char *reason, uint64_t count) noexcept;
-  void synchronize(ContextPlaces &context) noexcept;
+  bool synchronize(ContextPlaces &context) noexcept;
   void deliver() noexcept;
   std::vector<HarvestedTotals> harvest(ContextPlaces &context) noexcept;
   void emit(const HarvestedTotals &harvested, int device) noexcept;

@@ -38,7 +38,8 @@ struct Range {
 // The ranges that this thread recorded since the last call.
 std::vector<Range> ranges() {
   std::vector<Range> found;
-  this_thread().ranges.consume([&](const RangeRecord &record) {
+  this_thread().host.consume([&](const HostRecord &noted) {
+    const RangeRecord &record = noted.range;
     if (record.kind != RangeKind::kOp && record.kind != RangeKind::kKernel)
       return; // scopes that were seen
     std::string path;

@@ -20,7 +20,8 @@ struct LeavingGraph {
       ScopeGuard guard("capture");
       fake_cupti_launch("a", 7);
       CuptiSession::sessions().add_metrics(
-          capture_current(), {{"flops", Aggregation::kInclusive, MetricValue(), ring}});
+          capture_current(),
+          {{MetricName::of("flops", Aggregation::kInclusive), MetricValue(), ring}});
     }
     executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
   }
@@ -99,6 +100,6 @@ TEST(a_value_that_did_not_come_is_counted) {
 TEST(values_of_devices_belong_to_captures) {
   CuptiSession session;
   auto ring = std::make_shared<DeviceValues>(nullptr, 1, false, false);
-  UserMetric left{"flops", Aggregation::kInclusive, MetricValue(), ring};
+  UserMetric left{MetricName::of("flops", Aggregation::kInclusive), MetricValue(), ring};
   CHECK_THROWS(session.sessions().add_metrics(capture_current(), {left}), Error);
 }
