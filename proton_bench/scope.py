@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
-from proton_bench.capture.scope import cpu_timed_scope, enter_scope, exit_scope, scope
+from collections.abc import Sequence
 
-__all__ = ["cpu_timed_scope", "enter_scope", "exit_scope", "scope"]
+from proton_bench.capture.scope import (
+    cpu_timed_scope,
+    enter_scope,
+    exit_scope,
+    scope,
+    thread_local_scopes,
+)
+from proton_bench.capture.state import metadata_state
+from proton_bench.flags import flags
+from proton_bench.metric import set_metric_kernels, transform_tensor_metrics
+
+__all__ = [
+    "MetricValueType",
+    "cpu_timed_scope",
+    "enter_scope",
+    "exit_scope",
+    "flags",
+    "metadata_state",
+    "scope",
+    "set_metric_kernels",
+    "thread_local_scopes",
+    "transform_tensor_metrics",
+]
+
+MetricValueType = float | int | Sequence[float] | Sequence[int]

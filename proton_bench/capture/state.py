@@ -8,14 +8,24 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar, cast
 
+from proton_bench.capture.compiled import follow_dynamo
 from proton_bench.capture.native import native
 
-__all__ = ["METADATA_STATE", "enter_state", "exit_state", "metadata_state", "state"]
+__all__ = [
+    "METADATA_STATE",
+    "METADATA_STATE_PREFIX",
+    "enter_state",
+    "exit_state",
+    "get_metadata_state_name",
+    "metadata_state",
+    "state",
+]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
 # The native module makes two frames of "<this>:<kernel>".
 METADATA_STATE = "__proton_launch_metadata"
+METADATA_STATE_PREFIX = f"{METADATA_STATE}:"
 
 
 def enter_state(name: str) -> None:
@@ -53,7 +63,7 @@ class state:
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
-        exc: BaseException | None,
+        exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
         exit_state()
@@ -88,4 +98,16 @@ class metadata_state(state):
     """
 
     def __init__(self, kernel_name: str | None = None) -> None:
-        super().__init__(METADATA_STATE if not kernel_name else f"{METADATA_STATE}:{kernel_name}")
+        super().__init__(get_metadata_state_name(kernel_name))
+
+
+def get_metadata_state_name(kernel_name: str | None = None) -> str:
+    """Return the name of the state in which launch metadata is computed.
+
+    Args:
+        kernel_name: Kernel whose launch metadata it is.
+    """
+    return f"{METADATA_STATE_PREFIX}{kernel_name}" if kernel_name else METADATA_STATE
+
+
+follow_dynamo()

@@ -35,7 +35,7 @@ from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
 import proton_bench  # noqa: E402
-from proton_bench.capture.announcement import Announcement  # noqa: E402
+from proton_bench.capture.instrumentation_hook import InstrumentationHook  # noqa: E402
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation  # noqa: E402
 from proton_bench_plugins.instrumentation.settings import Settings  # noqa: E402
 
@@ -67,18 +67,21 @@ def run_header(code: str) -> dict[str, Any]:
     """Run what stands before the first kernel, as often as there would be modules: twice."""
     header = code[: code.index("# kernel path:")]
     started: list[Any] = []
-    announcement = Announcement()
+    undo: list[Any] = []
 
     def start(*arguments: Any, **options: Any) -> int:
         started.append([arguments, options])
-        announcement.activate()  # as the collector does; there is no GPU to start it for
+        undo.append(
+            InstrumentationHook.announce()
+        )  # as the collector does; there is no GPU to start it for
         return 0
 
     proton_bench.start = start
     namespace: dict[str, Any] = {"__name__": "generated"}
     exec(header, namespace)
     exec(header, dict(namespace))
-    announcement.deactivate()
+    for each in undo:
+        each()
     return {"started": started, "finish": "_proton_finalize_and_postprocess" in namespace}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from capture_fixtures import FakeBackends, child, names
 
 import proton_bench as proton
 from proton_bench.capture.native import native
+from proton_bench.capture.recording import known_session
+from proton_bench.capture.scope import thread_local_scopes
 from proton_bench.errors import MetricError, ScopeError
 
 Tree = Callable[[], dict[str, Any]]
@@ -49,6 +51,42 @@ def test_scopes_can_be_used_while_nothing_records() -> None:
     assert identifier is None
 
 
+def test_a_scope_that_is_entered_while_all_sessions_pause_has_an_id(tree: Tree) -> None:
+    proton.deactivate()
+
+    outer = proton.enter_scope("a")
+    inner = proton.enter_scope("b", metrics={"a": 1})
+    left = [proton.exit_scope("b"), proton.exit_scope("a", metrics={"a": 1})]
+    proton.activate()
+
+    assert isinstance(inner, int)
+    assert left == [inner, outer]
+    assert names(tree()) == []
+
+
+def test_scopes_to_be_exited_are_listed_by_thread(tree: Tree) -> None:
+    first = proton.enter_scope("a")
+    with proton.scope("held"):
+        second = proton.enter_scope("b")
+        during = list(thread_local_scopes.scopes)
+        proton.exit_scope()
+    after = list(thread_local_scopes.scopes)
+    proton.exit_scope()
+
+    assert during == [(first, "a"), (second, "b")]
+    assert after == [(first, "a")]
+
+
+def test_a_timed_scope_is_a_scope(tree: Tree) -> None:
+    with proton.cpu_timed_scope("x", {"a": 1}) as timed:
+        assert isinstance(timed, proton.scope)
+        assert timed.id is not None
+
+    assert (timed.name, timed.metrics) == ("x", {"a": 1})
+    assert timed.start_time > 0
+    assert child(tree(), "x")["metrics"]["cpu_time (ns)"] > 0
+
+
 def test_ids_are_handed_out_in_rising_order(tree: Tree) -> None:
     first = proton.enter_scope("a")
     second = proton.enter_scope("b")
@@ -63,7 +101,7 @@ def test_ids_are_handed_out_in_rising_order(tree: Tree) -> None:
 def test_wrong_name_is_refused_and_the_scope_stays_open(tree: Tree) -> None:
     proton.enter_scope("a")
 
-    with pytest.raises(ScopeError, match="Scope name mismatch: a != b"):
+    with pytest.raises(ScopeError, match="Scope name mismatch: b != a"):
         proton.exit_scope("b")
 
     assert proton.exit_scope("a") is not None
@@ -111,7 +149,7 @@ def test_timed_scope_records_its_own_time_exclusively(tree: Tree) -> None:
 
 @pytest.mark.parametrize("key", ["cpu_time", "cpu_time (ns)", "cpu_time (exc)"])
 def test_timed_scope_refuses_a_cpu_time_of_the_user(key: str) -> None:
-    with pytest.raises(ValueError, match="measured by the scope itself"):
+    with pytest.raises(ValueError, match="The metric name 'cpu_time' is reserved"):
         proton.cpu_timed_scope("x", {key: 1})
 
 
@@ -189,3 +227,115 @@ def test_decorator_keeps_name_and_docstring() -> None:
         """Say something."""
 
     assert (documented.__name__, documented.__doc__) == ("documented", "Say something.")
+
+
+def walls(session: int) -> dict[tuple[str, ...], int | None]:
+    """Return how long each path was open, in ns."""
+    profile = known_session(session).profile()
+    column = profile.columns["wall (ns)"]
+    return {profile.path(row): column.get(row) for row in range(1, len(profile))}  # type: ignore[misc]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[int]:
+    """Start a session that times scopes."""
+    number = proton.start(tmp_path / "timed", backend="cpu")
+    assert number is not None
+    yield number
+    proton.finalize(number)
+
+
+def test_scopes_left_in_the_order_of_entering_keep_their_times(session: int) -> None:
+    first, second = proton.scope("a"), proton.scope("b")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    with proton.scope("inside"):
+        pass
+    second.__exit__(None, None, None)
+    with proton.scope("after"):
+        pass
+
+    found = walls(session)
+    assert found.keys() == {("a",), ("a", "b"), ("a", "b", "inside"), ("after",)}
+    assert all(found.values())
+
+
+def test_interleaved_tasks_keep_the_times_of_their_scopes(session: int) -> None:
+    async def work(name: str, turns: list[asyncio.Event]) -> None:
+        with proton.scope(name):
+            turns[0].set()
+            await turns[1].wait()
+
+    async def both() -> None:
+        one, other = asyncio.Event(), asyncio.Event()
+        first = asyncio.create_task(work("first", [one, other]))
+        await one.wait()
+        second = asyncio.create_task(work("second", [other, one]))
+        await asyncio.gather(first, second)
+
+    asyncio.run(both())
+
+    assert set(walls(session)) == {("first",), ("first", "second")}
+    assert all(walls(session).values())
+
+
+@pytest.mark.parametrize("kind", ["scope", "cpu_timed_scope"])
+def test_a_scope_is_left_on_another_thread(session: int, kind: str) -> None:
+    scope = getattr(proton, kind)("a")
+    scope.__enter__()
+    thread = threading.Thread(target=scope.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    with proton.scope("after"):
+        pass
+
+    assert set(walls(session)) == {("a",), ("after",)}
+    assert all(walls(session).values())
+
+
+@pytest.mark.parametrize("kind", ["scope", "cpu_timed_scope"])
+def test_a_scope_is_left_after_its_thread_has_ended(session: int, kind: str) -> None:
+    scope = getattr(proton, kind)("a")
+    thread = threading.Thread(target=scope.__enter__)
+    thread.start()
+    thread.join()
+    scope.__exit__(None, None, None)
+
+    assert set(walls(session)) == {("a",)}
+    assert all(walls(session).values())
+
+
+def test_a_scope_whose_object_died_ends_with_the_one_around_it(session: int) -> None:
+    with proton.scope("outer"):
+        proton.scope("lost").__enter__()
+        with proton.scope("inside"):
+            pass
+    with proton.scope("after"):
+        pass
+
+    paths = {("outer",), ("outer", "lost"), ("outer", "lost", "inside"), ("after",)}
+    assert set(walls(session)) == paths
+    assert all(walls(session).values())
+
+
+def test_one_object_is_entered_on_several_threads(session: int) -> None:
+    scope = proton.scope("shared")
+    entered, may_leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with scope:
+            entered.set()
+            may_leave.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    entered.wait()
+    with scope, proton.scope("inside"):
+        pass
+    may_leave.set()
+    thread.join()
+    with proton.scope("after"):
+        pass
+
+    assert set(walls(session)) == {("shared",), ("shared", "inside"), ("after",)}

@@ -1,0 +1,146 @@
+"""Ranges around the kernels of code that Inductor makes.
+
+A range as a node of its own would keep nothing: Inductor sorts kernels by what they read, and fuses
+those of different ranges. So ``enter`` and ``exit`` become no code. Each kernel knows the nodes
+that it was made of, and their place among the ``enter`` and ``exit`` of the graph tells their
+ranges; what they have in common is entered around the kernel. Places are noted before Inductor's
+passes, some of which move nodes to where they are read. The kernels are those of a program without
+ranges.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+__all__ = ["install"]
+
+# Of one range: kind, name and number.
+_Range = tuple[str, str, int]
+_Place = tuple[int, tuple[_Range, ...]]
+# Kinds that a function leaves, which ends the newest of them.
+_UNNUMBERED = ("enter_scope", "enter_state")
+_PLACES = "_proton_bench_places"
+_PLACE = "proton_bench_place"  # of a node's meta
+
+
+def install(operators: Any) -> None:
+    """Have Inductor's scheduler write ranges into the code that it makes.
+
+    Args:
+        operators: ``torch.ops.proton_bench``.
+    """
+    from torch._inductor import lowering, scheduler
+    from torch._inductor.virtualized import V
+
+    def lower_to_nothing(*_args: object) -> None:
+        pass
+
+    def lower(operator: Any) -> Any:
+        call = lowering.fallback_handler(operator, add_to_fallback_set=False)
+        # C++ has no ranges, so its metrics would be filed somewhere else.
+        return lambda *args, **kwargs: None if V.graph.cpp_wrapper else call(*args, **kwargs)
+
+    enter, leave = operators.enter.default, operators.exit.default
+    for name in ("enter", "exit", "add_ints", "add_floats", "add_text", "add_tensor"):
+        operator = getattr(operators, name).default
+        lowered = lower_to_nothing if operator in (enter, leave) else lower(operator)
+        lowering.register_lowering(operator, type_promotion_kind=None)(lowered)
+
+    _note_places_before_passes(enter, leave)
+    enter_context, codegen = scheduler.Scheduler.enter_context, scheduler.Scheduler._codegen
+    current: list[_Range] = []
+
+    def switch(scheduling: Any, path: tuple[_Range, ...]) -> None:
+        if list(path) == current or V.graph.cpp_wrapper:
+            return
+        scheduling.flush()  # the kernels before
+        shared = _common(path, current)
+        while len(current) > shared:
+            V.graph.wrapper_code.writeline(f"torch.ops.{leave}{current.pop()}")
+        for entered in path[shared:]:
+            V.graph.wrapper_code.writeline(f"torch.ops.{enter}{entered}")
+            current.append(entered)
+
+    @functools.wraps(enter_context)
+    def enter_context_in_range(self: Any, node: Any) -> None:
+        switch(self, _path_of_kernel(node, enter, leave))
+        enter_context(self, node)
+
+    @functools.wraps(codegen)
+    def codegen_and_leave(self: Any, *args: Any, **kwargs: Any) -> Any:
+        outer = current.copy()
+        current.clear()
+        try:
+            result = codegen(self, *args, **kwargs)
+            switch(self, ())
+            return result
+        finally:
+            current[:] = outer
+
+    scheduler.Scheduler.enter_context = enter_context_in_range
+    scheduler.Scheduler._codegen = codegen_and_leave
+
+
+def _note_places_before_passes(enter: Any, leave: Any) -> None:
+    from torch._inductor import compile_fx
+
+    passes = compile_fx.post_grad_passes
+
+    @functools.wraps(passes)
+    def note_places_first(module: Any, *args: Any, **kwargs: Any) -> Any:
+        _note_places(module.graph, enter, leave)
+        return passes(module, *args, **kwargs)
+
+    compile_fx.post_grad_passes = note_places_first
+
+
+def _path_of_kernel(kernel: Any, enter: Any, leave: Any) -> tuple[_Range, ...]:
+    """Return the ranges around all that a node of the scheduler was made of, outermost first."""
+    shared: tuple[_Range, ...] | None = None
+    for part in kernel.get_nodes():
+        origins = part.node.get_origins() if part.node is not None else ()
+        places = [_places(each.graph, enter, leave).get(each, (0, ())) for each in origins]
+        if part.is_extern() and places:
+            places = [max(places)]  # the others prepare what it reads, as a transposition
+        for _, path in places:
+            shared = path if shared is None else path[: _common(path, shared)]
+    return shared or ()
+
+
+def _note_places(graph: Any, enter: Any, leave: Any) -> dict[Any, _Place]:
+    """Note with each node of a graph which one it is, and the ranges that it is in."""
+    places: dict[Any, _Place] = {}
+    path: tuple[_Range, ...] = ()
+    for index, node in enumerate(graph.nodes):
+        if node.target is enter:
+            path = (*path, node.args)
+        elif node.target is leave:
+            path = _without(path, *node.args)
+        places[node] = node.meta.setdefault(_PLACE, (index, path))
+    return places
+
+
+def _places(graph: Any, enter: Any, leave: Any) -> dict[Any, _Place]:
+    """Return the places of a graph's nodes: as noted, or where a pass has put what it made."""
+    places: dict[Any, _Place] | None = getattr(graph, _PLACES, None)
+    if places is None:
+        places = _note_places(graph, enter, leave)
+        setattr(graph, _PLACES, places)
+    return places
+
+
+def _without(path: tuple[_Range, ...], kind: str, _name: str, number: int) -> tuple[_Range, ...]:
+    """Return the ranges that stay when one is left."""
+    for index in reversed(range(len(path))):
+        if path[index][0] == kind and (kind in _UNNUMBERED or path[index][2] == number):
+            return (*path[:index], *path[index + 1 :])
+    return path
+
+
+def _common(one: Any, other: Any) -> int:
+    """Return how many ranges two paths share."""
+    count = 0
+    while count < min(len(one), len(other)) and one[count] == other[count]:
+        count += 1
+    return count

@@ -1,0 +1,43 @@
+"""What a scope that is pickled or copied takes along; the copy is open nowhere."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["get_state", "reduce", "set_state"]
+
+
+def reduce(scope: Any) -> tuple[Callable[..., Any], tuple[type], object]:
+    """Return how to make an object like this one, without a call of its ``__init__``.
+
+    Args:
+        scope: The object of ``scope`` or a subclass.
+    """
+    make: Callable[..., Any] = getattr(copyreg, "__newobj__")  # noqa: B009 (no name of stubs)
+    return make, (type(scope),), scope.__getstate__()
+
+
+def get_state(scope: Any) -> tuple[dict[str, object], dict[str, object]]:
+    """Return attributes and slots of an object of ``scope`` or a subclass.
+
+    Args:
+        scope: The object.
+    """
+    found: Any = object.__getstate__(scope)
+    attributes, slots = found if isinstance(found, tuple) else (found, None)
+    return {"name": scope.name, "metrics": scope.metrics, **(attributes or {})}, slots or {}
+
+
+def set_state(scope: Any, state: Any) -> None:
+    """Give a new object what ``get_state`` returned, or the dictionary that a subclass made of it.
+
+    Args:
+        scope: The object.
+        state: Attributes and slots.
+    """
+    attributes, slots = state if isinstance(state, tuple) else (state, {})
+    for name, value in {**attributes, **(slots or {})}.items():
+        if name != "id":
+            setattr(scope, name, value)
