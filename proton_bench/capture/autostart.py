@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 
 from proton_bench.capture.children import AUTOSTART, COMPAT, ChildOptions, child_name
+from proton_bench.capture.native import native
 from proton_bench.capture.output_format import trace_formats_of
 from proton_bench.capture.recording import Session, open_session
 from proton_bench.capture.session import SessionOptions, is_disabled
@@ -61,11 +63,14 @@ def _open(options: ChildOptions, name: str) -> Session:
 def _finish_at_exit(session: Session, formats: tuple[str, ...]) -> None:
     process_id = os.getpid()
 
-    def finish() -> None:
+    def write() -> None:
         if os.getpid() == process_id:
             _finish(session, formats)
 
-    atexit.register(finish)
+    def finish() -> None:
+        native.call_last(write, _interrupted)
+
+    atexit.register(native.call_last, write, _interrupted)
     util = sys.modules.get("multiprocessing.util")
     if util is None:
         return
@@ -88,6 +93,11 @@ def _finish(session: Session, formats: tuple[str, ...]) -> None:
         session.finalize(formats=formats if session.has_records else ())
     except ProtonError as error:
         _warn(f"did not write its profile: {error}")
+
+
+def _interrupted() -> None:
+    # Its parent sees the signal, as it would without us.
+    native.exit_with(-signal.SIGINT)
 
 
 def _warn(text: str) -> None:

@@ -1,3 +1,4 @@
+# Python's option -x has the interpreter skip this line in place of the target's first.
 """The file that the interpreter is started with in place of the target; see ``runner``.
 
 Started by its path, because ``-m`` and ``-c`` put the current folder in front of the path, where it
@@ -13,6 +14,9 @@ if __name__ == "__main__":
         # This folder, which would shadow modules just as well.
         del sys.path[0]
 
-    from proton_bench.capture.runner import main
+    try:
+        from proton_bench.capture.runner import main
 
-    main()
+        main()
+    except KeyboardInterrupt:  # before the target's first line
+        sys.exit(130)

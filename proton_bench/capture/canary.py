@@ -83,6 +83,9 @@ class SessionCanary:
         canary = self._canary
         if canary is None or os.getpid() != self._process_id or not self._session.is_active:
             return
+        if native.any_capture_open():
+            self._problem = self._problem or "graphs were captured whenever it was due"
+            return
         if not self._is_at_top():
             self._problem = self._problem or "scopes of the target were open whenever it was due"
             return

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from proton_bench.capture.adopted import AdoptedProfile
 from proton_bench.capture.native import native
@@ -23,10 +25,12 @@ from proton_bench.errors import OutputError, ProtonError
 if TYPE_CHECKING:
     from proton_bench.profile.profile import Profile
 
-__all__ = ["check_writable", "library_formats", "write_session"]
+__all__ = ["check_writable", "library_formats", "output_turn", "write_session"]
 
 _TRUE = ("1", "on", "true")
 _PIECE_BYTES = 1 << 20
+_ADDRESS_BYTES = 90
+_TURN_S = 5.0  # for which another process with the same output is waited for
 
 
 class Phases(Protocol):
@@ -69,13 +73,11 @@ def library_formats(output_format: str, defaults: Sequence[str] = ("hatchet",)) 
     return tuple(formats)
 
 
-def check_writable(path: str, *, is_written_meanwhile: bool = False) -> None:
+def check_writable(path: str) -> None:
     """Try whether a file can be made beside the later output.
 
     Args:
         path: Absolute output path without a suffix, or "-" for stdout.
-        is_written_meanwhile: Timelines or phases are written while the program runs, to files with
-            longer names.
 
     Raises:
         OutputError: The folder is missing or read-only, or the name is too long.
@@ -89,9 +91,8 @@ def check_writable(path: str, *, is_written_meanwhile: bool = False) -> None:
                 f"cannot write profile {path!r}: {file} is a folder; remove it, or name "
                 "another file with name=, -n or -o"
             )
-    probe = f"{path}.{os.getpid()}.partial"  # about as long as the names that will be written
-    if is_written_meanwhile:
-        probe += ".chrome_trace"
+    # As long as the longest name that may be written.
+    probe = f"{path}.part_999.partial.hatchet_msgpack.{os.getpid():07}.new"
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -122,7 +123,8 @@ def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
     streamed = [name for name in formats if name in session.plan.trace_formats]
     paths: list[Path] = []
     try:
-        with contextlib.ExitStack() as steps:  # one kind of files is no reason to lose the other
+        with output_turn(session.path), contextlib.ExitStack() as steps:
+            # One kind of files is no reason to lose the other.
             if formats and session.plan.is_written_meanwhile:
                 steps.callback(lambda: paths.extend(_end_timeline(session, streamed)))
             paths += _write_phases(session, [name for name in formats if name not in streamed])
@@ -135,6 +137,46 @@ def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
         for each in session.adopted:
             each.release()
     return paths
+
+
+@contextlib.contextmanager
+def output_turn(path: str) -> Iterator[None]:
+    """Keep other processes that were given the same name from writing theirs in between.
+
+    All files are then those of one run. Nothing is left behind by a process that is killed: its
+    turn is an address of its own, which the system gives back. Who waits too long goes on.
+
+    Args:
+        path: Absolute output path without a suffix, or "-" for stdout, which is for all.
+    """
+    if path == STDOUT:
+        yield
+        return
+    from _socket import AF_UNIX, SOCK_DGRAM, socket
+
+    # Of a long path the end: two that share it wait for each other without need.
+    address = b"\0proton-bench " + os.fsencode(path)[-_ADDRESS_BYTES:]
+    place = None
+    with contextlib.suppress(OSError):
+        place = socket(AF_UNIX, SOCK_DGRAM)
+        deadline = time.monotonic() + _TURN_S
+        while not _is_free(place, address) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    try:
+        yield
+    finally:
+        if place is not None:
+            place.close()
+
+
+def _is_free(place: Any, address: bytes) -> bool:
+    try:
+        place.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return False
+        raise
+    return True
 
 
 def _write_phases(session: Phases, formats: Sequence[str]) -> list[Path]:

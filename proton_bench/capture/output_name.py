@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from proton_bench.capture.output_format import TRACE_FORMATS, TREE_FORMATS, suffix_of
+from proton_bench.capture.stderr import warn
 from proton_bench.capture.template import expand_name
 from proton_bench.errors import UsageError
 
@@ -59,10 +60,25 @@ def read_name(
     if os.path.basename(stem) in ("", ".", ".."):
         raise UsageError(f"output {text!r} is a folder: add a file name")
     # Made absolute now, because the target may change the current folder.
-    name = os.path.abspath(os.path.join(folder or os.curdir, expand_name(stem) + tag))
+    expanded = expand_name(stem) + tag
+    if not os.path.isabs(expanded):
+        expanded = os.path.join(folder or _current_folder(), expanded)
+    name = os.path.abspath(expanded)
     flushed = _flushed_format(mode, default[0])
     formats = (flushed,) if flushed else ("proton", *default)
     return OutputName(name, (format_of(suffix),) if suffix else formats, stem)
+
+
+def _current_folder() -> str:
+    """Return the current folder; where it was removed, a new one that stays."""
+    try:
+        return os.getcwd()
+    except OSError:
+        import tempfile
+
+        folder = tempfile.mkdtemp(prefix="proton-")
+        warn(f"the current folder was removed: the profile goes to {folder}")
+        return folder
 
 
 def format_of(suffix: str) -> str:

@@ -46,11 +46,13 @@ class Progress:
 
         Where no thread can be started, the work goes on without notices.
         """
-        if self._watcher is None:
+        if self._watcher is not None:
+            return
+        # AttributeError: the target deleted sys.excepthook.
+        with contextlib.suppress(RuntimeError, AttributeError):
             watcher = threading.Thread(target=self._watch, name="proton-progress", daemon=True)
-            with contextlib.suppress(RuntimeError):
-                watcher.start()
-                self._watcher = watcher
+            watcher.start()
+            self._watcher = watcher
 
     def __enter__(self) -> Progress:
         """Begin the work."""

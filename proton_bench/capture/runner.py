@@ -10,7 +10,6 @@ so that the target finds nothing of ours in its process but the collector.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import signal
 import sys
@@ -42,7 +41,7 @@ _EMPTY = (
     "the profile is empty: the target ran nothing that the backend records "
     "(see `proton plugins`, and -b for another backend)"
 )
-_SIGNAL_BASE = 128
+_EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 
 def report_error(error: ProtonError) -> int:
@@ -75,9 +74,12 @@ def main(argv: list[str] | None = None) -> None:
     recording.finish_at_exit()
     put_ahead(options.ahead)
     try:
-        _run(target, recording)
-    finally:
-        recording.target_ended()
+        try:
+            _run(target, recording)
+        finally:
+            recording.target_ended()
+    except KeyboardInterrupt:  # after the target's last line
+        raise SystemExit(_EXIT_INTERRUPTED) from None
 
 
 def _prepare(options: RunOptions) -> list[str]:
@@ -96,16 +98,22 @@ def _prepare(options: RunOptions) -> list[str]:
 
 
 def _run(target: Target, recording: _Recording) -> None:
+    error = _uncaught(target, recording)
+    if error is not None:  # shown here, where no error is being handled
+        _show_traceback(error)
+        raise SystemExit(_EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)
+
+
+def _uncaught(target: Target, recording: _Recording) -> BaseException | None:
+    """Run the target and return the error that ended it."""
     try:
         _load(target, recording)()
     except SystemExit:
         # The interpreter turns it into the exit code, and prints it where it is a text.
         raise
-    except KeyboardInterrupt as error:
-        _show_traceback(error)
-        raise SystemExit(_SIGNAL_BASE + signal.SIGINT) from None
     except BaseException as error:  # noqa: BLE001 - as at the end of any Python program
-        raise SystemExit(_show_traceback(error)) from None
+        return error
+    return None
 
 
 def _load(target: Target, recording: _Recording) -> Callable[[], None]:
@@ -116,11 +124,12 @@ def _load(target: Target, recording: _Recording) -> Callable[[], None]:
         raise SystemExit(report_error(error)) from None
 
 
-def _show_traceback(error: BaseException) -> int:
+def _show_traceback(error: BaseException) -> None:
     """Print an uncaught error as the interpreter would, without our frames."""
+    from proton_bench.capture.native import native
+
     error.__traceback__ = own_traceback(error)
-    sys.excepthook(type(error), error, error.__traceback__)
-    return 1
+    native.print_uncaught(error)
 
 
 def _is_disabled() -> bool:
@@ -191,7 +200,10 @@ class _Recording:
         Exit handlers run last in, first out, and after the threads of the target were joined; so
         this one, registered before the target starts, sees everything that the target does.
         """
-        atexit.register(self._finish)
+        if self._session is not None:
+            from proton_bench.capture.native import native
+
+            atexit.register(native.call_last, self._finish, self._interrupted)
 
     def target_ended(self) -> None:
         """Do what is still part of the run, and what takes threads: exit handlers start none."""
@@ -213,7 +225,7 @@ class _Recording:
             say(f"error: {error}", is_error=True)
             warn("the profile was not written, or not in every format")
             if self._options.strict:
-                _leave(_EXIT_STRICT)
+                _exit_with(_EXIT_STRICT)
             return
         self._write_modules()
         for remark in session.remarks or ([_EMPTY] if is_empty else []):
@@ -224,6 +236,12 @@ class _Recording:
         if counts["dropped"]:
             warn(f"{counts['dropped']} records were lost; the profile says why")
         self._children.report()
+
+    def _interrupted(self) -> None:
+        """A Ctrl-C came while the files were written."""
+        if os.getpid() == self._process_id:
+            say("interrupted at its end; what was recorded is written")
+            _exit_with(_EXIT_INTERRUPTED)
 
     def _write_modules(self) -> None:
         if not self._options.modules_file:
@@ -236,8 +254,8 @@ class _Recording:
             warn(f"the files of modules were not written down: {error.strerror}")
 
 
-def _leave(code: int) -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
+def _exit_with(code: int) -> None:
+    """Change the exit code where the interpreter is about to end."""
+    from proton_bench.capture.native import native
+
+    native.exit_with(code)

@@ -6,10 +6,15 @@ import contextlib
 import os
 import sys
 
-__all__ = ["QUIET", "say", "shown_path", "warn"]
+__all__ = ["QUIET", "is_quiet", "say", "shown_path", "warn"]
 
 QUIET = "PROTON_BENCH_QUIET"
 _TRUE = ("1", "on", "true")
+
+
+def is_quiet() -> bool:
+    """Whether only errors are said: ``PROTON_BENCH_QUIET`` or ``--quiet``."""
+    return os.environ.get(QUIET, "").lower() in _TRUE
 
 
 def say(text: str, *, is_error: bool = False) -> None:
@@ -20,7 +25,7 @@ def say(text: str, *, is_error: bool = False) -> None:
         is_error: Also said where ``PROTON_BENCH_QUIET`` or ``--quiet`` keeps the rest back.
     """
     stream = sys.__stderr__
-    if stream is None or (not is_error and os.environ.get(QUIET, "").lower() in _TRUE):
+    if stream is None or (not is_error and is_quiet()):
         return
     with contextlib.suppress(OSError, ValueError):
         stream.write(f"proton: {text}\n")

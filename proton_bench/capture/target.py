@@ -6,10 +6,12 @@ its own ``sys.argv`` and ``sys.path[0]``, and tracebacks that start at its first
 
 from __future__ import annotations
 
+import builtins
 import enum
 import importlib.machinery
 import importlib.util
 import os
+import re
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -22,6 +24,7 @@ __all__ = ["PYTEST_AS_MODULE", "Target", "TargetKind", "load_target", "own_trace
 
 # `python -m pytest` has the current folder on the path, `pytest` has not.
 PYTEST_AS_MODULE = "-m"
+_BOOTSTRAP = os.path.join("proton_bench", "capture", "bootstrap.py")
 
 
 class TargetKind(enum.StrEnum):
@@ -30,6 +33,7 @@ class TargetKind(enum.StrEnum):
     SCRIPT = "script"
     MODULE = "module"
     CODE = "code"
+    STDIN = "stdin"
     PYTEST = "pytest"
     PROGRAM = "program"
 
@@ -41,7 +45,7 @@ class Target:
     Attributes:
         kind: How ``value`` is to be read.
         value: Path of the script, name of the module, or source text; for pytest "" or
-            ``PYTEST_AS_MODULE``.
+            ``PYTEST_AS_MODULE``; "-" for a script that is read from stdin.
         arguments: The target's own arguments, untouched.
     """
 
@@ -66,6 +70,7 @@ def load_target(target: Target) -> Callable[[], None]:
 
     def run() -> None:
         sys.argv = [_argv0(target, main), *target.arguments]
+        sys.orig_argv = _original_command(target)
         sys.modules["__main__"] = main
         exec(code, main.__dict__)
 
@@ -94,7 +99,7 @@ def _load_script(path: str) -> tuple[types.CodeType, types.ModuleType]:
     if os.path.isdir(path) or path.endswith((".zip", ".pyz", ".egg")):
         return _load_archive(path)
     _put_in_front(os.path.dirname(os.path.realpath(path)))
-    argument, path = path, os.path.abspath(path)  # as Python does: the target may change folder
+    argument, path = path, _absolute(path)
     if path.endswith(".pyc"):
         loader = importlib.machinery.SourcelessFileLoader("__main__", path)
         code = loader.get_code("__main__")
@@ -106,12 +111,22 @@ def _load_script(path: str) -> tuple[types.CodeType, types.ModuleType]:
             source = file.read()
     except OSError as error:
         raise UsageError(f"cannot read the script {argument!r}: {error.strerror}") from None
+    if "x" in _flag_letters():
+        source = b"\n" + source.partition(b"\n")[2]
     code = compile(source, path, "exec", dont_inherit=True)
     loader_of_source = importlib.machinery.SourceFileLoader("__main__", path)
     return code, _new_main(__file__=path, __loader__=loader_of_source, __cached__=None)
 
 
+def _absolute(path: str) -> str:
+    """Return a path from the root as Python does, not normalised: the target may change folder."""
+    if os.path.isabs(path):
+        return path
+    return os.getcwd() if path == os.curdir else os.path.join(os.getcwd(), path)
+
+
 def _load_archive(path: str) -> tuple[types.CodeType, types.ModuleType]:
+    path = _absolute(path)
     spec = importlib.machinery.PathFinder.find_spec("__main__", [path])
     if spec is None:
         raise UsageError(f"{path!r} has no __main__ module: name a script in it")
@@ -158,7 +173,17 @@ def _load_spec(spec: importlib.machinery.ModuleSpec) -> tuple[types.CodeType, ty
 
 def _load_code(source: str) -> tuple[types.CodeType, types.ModuleType]:
     _put_in_front("")
-    return compile(source, "<string>", "exec", dont_inherit=True), _new_main()
+    loader = importlib.machinery.BuiltinImporter
+    return compile(source, "<string>", "exec", dont_inherit=True), _new_main(__loader__=loader)
+
+
+def _load_stdin(_: str) -> tuple[types.CodeType, types.ModuleType]:
+    _put_in_front("")
+    source = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    main = _new_main(
+        __file__="<stdin>", __cached__=None, __loader__=importlib.machinery.BuiltinImporter
+    )
+    return compile(source, "<stdin>", "exec", dont_inherit=True), main
 
 
 def _put_in_front(folder: str) -> None:
@@ -169,14 +194,39 @@ def _put_in_front(folder: str) -> None:
 
 def _new_main(**attributes: object) -> types.ModuleType:
     main = types.ModuleType("__main__")
-    main.__dict__.update(attributes, __builtins__=__builtins__)
+    if "__annotations__" in vars(sys.modules["__main__"]):  # not from Python 3.14 on
+        attributes["__annotations__"] = {}
+    main.__dict__.update(attributes, __builtins__=builtins)
     return main
+
+
+def _interpreter_words() -> list[str]:
+    """Return the interpreter and its options from the command line of this process."""
+    words = list(sys.orig_argv)
+    ours = (at for at, word in enumerate(words) if word.endswith(_BOOTSTRAP))
+    return words[: next(ours, 1)]
+
+
+def _flag_letters() -> str:
+    """Return the one-letter options that the interpreter was started with, without values."""
+    words = [word for word in _interpreter_words()[1:] if not word.startswith("--")]
+    return "".join(re.split("[WX]", word)[0] for word in words if word.startswith("-"))
+
+
+def _original_command(target: Target) -> list[str]:
+    """Return ``sys.orig_argv`` as it were without us: programs start themselves anew with it."""
+    words = {
+        TargetKind.MODULE: ["-m", target.value],
+        TargetKind.CODE: ["-c", target.value],
+    }.get(target.kind, [target.value] if target.value else [])
+    return [*_interpreter_words(), *words, *target.arguments]
 
 
 _LOADERS = {
     TargetKind.SCRIPT: _load_script,
     TargetKind.MODULE: _load_module,
     TargetKind.CODE: _load_code,
+    TargetKind.STDIN: _load_stdin,
 }
 
 

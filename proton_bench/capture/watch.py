@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from proton_bench.capture.abrupt import leave_alone, write_before_leaving
 from proton_bench.capture.native import native
 from proton_bench.capture.options import CapturePlan
 from proton_bench.capture.output_format import NATIVE_FORMATS, check_formats
@@ -23,7 +24,7 @@ __all__ = ["expect_parts", "library_asks", "release_outputs", "watch_outputs"]
 
 _INTERVAL = "PROTON_BENCH_PARTIAL_INTERVAL_S"
 _SIGNALS = "PROTON_BENCH_SIGNALS"
-_DEFAULT_INTERVAL_S = 10.0
+_DEFAULT_INTERVAL_S = 2.0
 _MAX_INTERVAL_S = 1e9
 _TRUE = ("1", "on", "true")
 _FALSE = ("0", "off", "false")
@@ -59,7 +60,9 @@ def library_asks() -> bool:
 def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: bool) -> None:
     """Have the session's files written on SIGTERM, SIGHUP and SIGINT, and from time to time.
 
-    Every ``PROTON_BENCH_PARTIAL_INTERVAL_S`` seconds (10; 0 switches it off) what was recorded so
+    Also before ``os._exit`` and ``os.exec*``.
+
+    Every ``PROTON_BENCH_PARTIAL_INTERVAL_S`` seconds (2; 0 switches it off) what was recorded so
     far is written as ``NAME.partial.proton``, which is removed when the session is finalized.
     ``PROTON_BENCH_SIGNALS=0`` does without all of it.
 
@@ -83,6 +86,7 @@ def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: b
     native.protect_outputs(session.id, os.fsencode(session.path), known, traces, is_meanwhile)
     native.start_watch(interval_s, ends_by_signal)
     signal.signal = _signal_and_renew
+    write_before_leaving()
     _note_interrupt_handler()
 
 
@@ -106,6 +110,7 @@ def release_outputs(session: int, *, is_written: bool = False) -> None:
     if native.is_watching() and not flags.command_line and native.protected_count() == 0:
         if signal.signal is _signal_and_renew:
             signal.signal = _python_signal
+        leave_alone()
         native.stop_watch()
 
 

@@ -116,6 +116,7 @@ def _become(options: RunOptions, words: TargetWords) -> None:
     """Replace this process: rich, typer and the rest never live in the target's process."""
     flags = [*interpreter_flags(sys.orig_argv), *words.flags]
     command_line = runner_command(options, words.arguments, flags)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # closed by whoever started us
+            stream.flush()
     os.execv(command_line[0], command_line)

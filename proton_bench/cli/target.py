@@ -21,6 +21,10 @@ _SCRIPT_SUFFIXES = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 # Short options of the interpreter: those that take a value, and those that end its options.
 _VALUE_FLAGS = "WX"
 _ENDING_FLAGS = "cm"
+_STDIN = "-"
+# Options with which the interpreter says something and ends.
+_TELLING = re.compile(r"-[^-WXcm]*[hV?].*|--(version|help(-[a-z]+)?)")
+_WITHOUT_SITE = re.compile(r"-[^-WXcm]*S.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ def read_target(
             "nothing to run: give a script, pytest, python, a program or --module NAME"
         )
     target, arguments = words[0], tuple(words[1:])
+    if target == _STDIN:
+        return _read_python(words, hint)
     base = os.path.basename(target)
     is_program = not os.path.exists(os.path.join(target, "__main__.py"))
     if base in _PYTEST and is_program:
@@ -123,8 +129,14 @@ def _read_python(words: Sequence[str], hint: Callable[[str], str]) -> TargetWord
     """Read ``python``'s own command line; its options go to the interpreter that is started."""
     rest = list(words)
     flags: list[str] = []
-    while rest and rest[0].startswith("-") and rest[0] != "-":
+    while rest and rest[0].startswith("-") and rest[0] != _STDIN:
         word = rest.pop(0)
+        if _TELLING.fullmatch(word):
+            return TargetWords(TargetKind.PROGRAM, sys.executable, tuple(words))
+        if _WITHOUT_SITE.fullmatch(word):
+            raise UsageError(
+                "`proton python -S` finds no proton_bench to record with: leave -S away"
+            )
         letter, at = _special_flag(word)
         if letter and letter in _ENDING_FLAGS:
             if at > 1:
@@ -134,8 +146,11 @@ def _read_python(words: Sequence[str], hint: Callable[[str], str]) -> TargetWord
         flags.append(word)
         if letter and at == len(word) - 1 and rest:
             flags.append(rest.pop(0))
-    if not rest or rest[0] == "-":
+    if not rest and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("`proton python` needs a script, -m MODULE or -c CODE to run")
+    if not rest or rest[0] == _STDIN:
+        value = "".join(rest[:1])
+        return TargetWords(TargetKind.STDIN, value, tuple(rest[1:]), tuple(flags))
     _require_script(rest[0], hint)
     return TargetWords(TargetKind.SCRIPT, rest[0], tuple(rest[1:]), tuple(flags))
 

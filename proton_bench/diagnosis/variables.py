@@ -114,7 +114,7 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_PARTIAL_INTERVAL_S",
         Reader.OURS,
-        "seconds between two writes of NAME.partial.proton while recording; 10, and 0 for never",
+        "seconds between two writes of NAME.partial.proton while recording; 2, and 0 for never",
     ),
     Variable(
         "PROTON_BENCH_QUIET",
@@ -179,6 +179,12 @@ VARIABLES = (
         "PROTON_BENCH_TRITONS",
         Reader.OURS,
         "of our own tests: folders of further Tritons to compile with, joined by ':'",
+    ),
+    Variable(
+        "PROTON_BENCH_UPSTREAM_TREE",
+        Reader.OURS,
+        "1: .hatchet, .chrome_trace and data.get() show what upstream Proton would, as they do for "
+        "start() by a program that imports triton.profiler; 0: ours in any case",
     ),
     Variable(
         "PROTON_BENCH_WORKER",

@@ -118,7 +118,7 @@ def test_a_run_without_a_profile_is_an_error(repository: Path) -> None:
     done = ab(repository, "--", "bench.py")
 
     assert done.returncode == 2
-    assert "new (working tree) of bench.py wrote no profile" in done.stderr
+    assert "new (working tree) of bench.py recorded nothing" in done.stderr
 
 
 def test_a_run_that_records_nothing_is_an_error(repository: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_nothing_half_written(
         (["y.py"], 2, r"script 'y\.py' does not exist"),
         (["--module", "no_such_module"], 2, "no module named 'no_such_module'"),
         (["viw", "x"], 2, "did you mean the command `proton view`"),
-        (["-b", "cuptii", "x.py"], 2, r"unknown backend 'cuptii'; choose from: .*cpu"),
+        (["-b", "cuptii", "x.py"], 2, r"Unknown profiler: cuptii; choose backends from: .*cpu"),
         (["-m", "sampling", "x.py"], 2, "no mode 'sampling'"),
         (["-c", "native", "x.py"], 2, r"Unknown context source: native.*shadow, python"),
         (["-d", "table", "x.py"], 2, r"Unknown data: table.*tree"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -54,6 +55,35 @@ def test_a_killed_run_leaves_a_readable_partial_profile(
     exported = proton("export", "n.partial.proton", "--to", "json", "-o", "y.json")
     assert exported.returncode == 0, exported.stderr
     assert read_profile(tmp_path / "y.json").partial
+
+
+def test_a_killed_timeline_leaves_events_that_fill_no_batch(tmp_path: Path) -> None:
+    write_script(
+        tmp_path,
+        """
+        def has_event(name):
+            try:
+                return name in Path("n.partial.chrome_trace").read_text()
+            except FileNotFoundError:
+                return False
+
+        with proton.scope("only one"):
+            pass
+        while not has_event("only one"):
+            threading.Event().wait(0.01)
+        ready()
+        sit_in_c(ctypes.CDLL)
+        """,
+    )
+    (tmp_path / "x.py").write_text("import threading\n" + (tmp_path / "x.py").read_text())
+
+    with started(["-m", "proton_bench", "-d", "trace", "-n", "n", "x.py"], tmp_path) as running:
+        wait_for_line(running)
+        running.kill()
+        ended(running)
+
+    events = json.loads((tmp_path / "n.partial.chrome_trace").read_text())["traceEvents"]
+    assert [each["ph"] for each in events if each["name"] == "only one"] == ["X"]
 
 
 @pytest.mark.parametrize("output", ["n", "n.proton", "n.hatchet"])

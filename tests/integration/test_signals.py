@@ -157,7 +157,7 @@ def test_a_handler_that_leaves_at_once_finds_the_profile_written(tmp_path: Path)
     assert code == 9
     assert written(tmp_path) == BOTH_FILES
     assert names(tmp_path / "x.proton") == ["ROOT", "before", "open"]
-    assert read_profile(tmp_path / "x.proton").partial
+    assert not read_profile(tmp_path / "x.proton").partial
 
 
 def test_a_handler_may_refuse_to_end(tmp_path: Path) -> None:

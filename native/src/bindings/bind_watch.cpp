@@ -84,6 +84,12 @@ void release_outputs(int session, bool is_written) {
   wait_for_answers();
 }
 
+void write_outputs(bool is_quiet) {
+  auto tell = [](const WriteReport &report) { say_report(report, "exit"); };
+  auto tell_errors = [](const WriteReport &report) { say_report(report, "exit", true); };
+  OutputGuard::instance().write_all("", false, is_quiet ? tell_errors : +tell);
+}
+
 } // namespace
 
 void bind_watch(py::module_ &module) {
@@ -95,6 +101,7 @@ void bind_watch(py::module_ &module) {
   module.def("begin_final_write", &begin_final_write, Unlocked());
   module.def("release_outputs", &release_outputs, Unlocked());
   module.def("protected_count", [] { return OutputGuard::instance().count(); }, Unlocked());
+  module.def("write_outputs", &write_outputs, Unlocked());
   module.def("start_watch", &start_watching, Unlocked());
   module.def("stop_watch", &stop_watch, Unlocked());
   module.def("is_watching", &is_watching);

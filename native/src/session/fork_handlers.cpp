@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "calltree/context_tree.h"
+#include "context/expired_scopes.h"
 #include "context/thread_state.h"
 #include "record/device.h"
 #include "record/variant_table.h"
@@ -17,6 +18,8 @@ namespace {
 void start_child() noexcept {
   unlock_in_child();
   SessionRegistry::instance().reset_after_fork();
+  if (was_forked_in_a_change())
+    return;
   OutputGuard::instance().reset_after_fork();
   WriterThread::instance().reset_after_fork();
   reset_watch_after_fork();
@@ -32,6 +35,7 @@ void make_locks() {
   DeviceTable::instance();
   find_variant(-1);
   this_thread();
+  forget_expired(0);
   Name("ROOT");
 }
 

@@ -19,6 +19,8 @@ using Lock = std::lock_guard<std::mutex>;
 constexpr int64_t kCopyPatience_ns = 2'000'000'000;
 constexpr int64_t kPythonPatience_ns = 2'000'000'000;
 constexpr int64_t kTimelinePatience_ns = 10'000'000'000;
+constexpr int64_t kOtherWriterPatience_ns = 10'000'000'000;
+constexpr timespec kPause{0, 5'000'000};
 constexpr const char *kStdout = "-";
 
 std::string file_name(const OutputPlan &plan, const SessionCopy &session, const PhaseCopy &phase,
@@ -42,6 +44,22 @@ template <typename Work> void attempt(WriteReport &report, Work &&work) {
     report.errors.emplace_back(error.what());
   }
 }
+
+// Not a mutex: a fork must not wait until files are written.
+class Turn {
+public:
+  explicit Turn(std::atomic<bool> &is_taken) : is_taken_(is_taken) {
+    int64_t deadline_ns = monotonic_ns() + kOtherWriterPatience_ns;
+    while (is_taken_.exchange(true) && monotonic_ns() < deadline_ns)
+      nanosleep(&kPause, nullptr);
+  }
+  ~Turn() { is_taken_.store(false); }
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
+
+private:
+  std::atomic<bool> &is_taken_;
+};
 
 } // namespace
 
@@ -142,7 +160,6 @@ void OutputGuard::forget_freed(int session, const SessionCopy &copy) {
 
 void OutputGuard::wait_for_python() {
   int64_t deadline_ns = monotonic_ns() + kPythonPatience_ns;
-  constexpr timespec kPause{0, 5'000'000};
   auto is_busy = [this] {
     Lock lock(mutex_);
     for (const auto &[session, entry] : entries_)
@@ -187,8 +204,10 @@ void OutputGuard::write_timeline(int session, const Entry &entry, const SignalEn
       report.files.push_back(file.path);
 }
 
-WriteReport OutputGuard::write_all(const std::string &signal, bool goes_on) {
+WriteReport OutputGuard::write_all(const std::string &signal, bool goes_on,
+                                   void (*tell)(const WriteReport &)) {
   wait_for_python();
+  Turn turn(is_writing_all_);
   WriteReport report;
   const SignalEnd end{signal, goes_on};
   for (const auto &[session, entry] : entries()) {
@@ -200,9 +219,14 @@ WriteReport OutputGuard::write_all(const std::string &signal, bool goes_on) {
     if (!goes_on && report.errors.empty())
       release(session, true);
   }
+  if (tell)
+    tell(report);
   return report;
 }
 
-void OutputGuard::reset_after_fork() noexcept { entries_.clear(); }
+void OutputGuard::reset_after_fork() noexcept {
+  entries_.clear();
+  is_writing_all_.store(false);
+}
 
 } // namespace proton

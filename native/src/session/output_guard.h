@@ -2,6 +2,7 @@
 // time to time for the case that the process is killed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -47,10 +48,13 @@ public:
   /// Waits, two seconds at most, until Python has written what it has begun to.
   void wait_for_python();
   /// Writes every file of every session, as the end of the session would.
-  ///   signal: name for the provenance.
+  /// One thread does it; others wait for it, ten seconds at most.
+  ///   signal: name for the provenance; empty: the process ends without one.
   ///   goes_on: the process lives on, so the files are marked partial and written anew at its end;
   ///     nothing goes to standard output.
-  WriteReport write_all(const std::string &signal, bool goes_on);
+  ///   tell: called with the report before the next thread has its turn.
+  WriteReport write_all(const std::string &signal, bool goes_on,
+                        void (*tell)(const WriteReport &) = nullptr);
 
   /// In a forked child: the files are the parent's.
   void reset_after_fork() noexcept;
@@ -82,6 +86,7 @@ private:
 
   std::mutex mutex_;
   std::map<int, Entry> entries_;
+  std::atomic<bool> is_writing_all_{false};
 };
 
 } // namespace proton

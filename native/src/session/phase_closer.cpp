@@ -10,6 +10,9 @@
 namespace proton {
 namespace {
 
+/// With what the stream waits until it writes, events are on the disk within two seconds.
+constexpr int64_t kHandOver_ns = 500'000'000;
+
 WriterThread &writer() { return WriterThread::instance(); }
 
 } // namespace
@@ -60,6 +63,10 @@ void PhaseCloser::tick(int64_t now_ns) noexcept {
     }
     if (over_.load() != 0)
       close_phases();
+    if (now_ns >= hand_over_ns_) {
+      SessionRegistry::instance().try_hand_over(session_);
+      hand_over_ns_ = monotonic_ns() + kHandOver_ns;
+    }
   } catch (const std::exception &error) { // no memory: the next time will do
     fail(error.what());
   }

@@ -25,8 +25,8 @@ struct ClosingPlan {
 
 struct PhaseCopy;
 
-/// One per session. Asks for phases that are complete as long as some are over, on the writer
-/// thread.
+/// One per session. Asks for phases that are complete as long as some are over, and for events that
+/// no full batch has brought, on the writer thread.
 class PhaseCloser : public WriterClient, public std::enable_shared_from_this<PhaseCloser> {
 public:
   /// As many complete phases may wait before `advance_phase` does.
@@ -65,7 +65,8 @@ private:
   std::atomic<uint64_t> over_{0};    ///< phases that are over and not closed
   std::atomic<uint64_t> written_{0}; ///< files
   std::atomic<uint64_t> waits_{0};
-  int64_t advance_ns_ = 0; ///< when the phase advances next; of the writer thread
+  int64_t advance_ns_ = 0;   ///< when the phase advances next; of the writer thread
+  int64_t hand_over_ns_ = 0; ///< when events are handed over next; of the writer thread
   std::mutex error_mutex_;
   std::string error_;
 };

@@ -4,10 +4,13 @@
 #include <ctime>
 
 #include "calltree/context_tree.h"
+#include "context/expired_scopes.h"
 #include "context/graph_capture.h"
 #include "context/thread_state.h"
 #include "support/clock.h"
 #include "support/error.h"
+#include "support/fork_locks.h"
+#include "support/tick_clock.h"
 #include "writer/hatchet_writer.h"
 
 namespace proton {
@@ -38,7 +41,12 @@ SessionRegistry::Session &SessionRegistry::find(int id) {
 }
 
 int SessionRegistry::add(const std::string &name, ContextSource source, bool records_wall,
-                         bool keeps_timeline) {
+                         bool keeps_timeline, bool upstream_shape) {
+  if (was_forked_in_a_change())
+    throw Error(ErrorCode::kUnavailable,
+                "this process was forked while a thread of its parent changed what it records, and "
+                "that did not end within a second: nothing can be recorded here; start the process "
+                "anew (multiprocessing: spawn or forkserver)");
   Lock lock(guard());
   if (next_birth_ > kMaxBirth)
     throw Error(ErrorCode::kSession, "more than 16 777 215 sessions were started in this process; "
@@ -47,7 +55,8 @@ int SessionRegistry::add(const std::string &name, ContextSource source, bool rec
   Session &session = sessions_[id];
   session.id = id;
   session.name = name;
-  session.tree = std::make_unique<SessionTree>(source, next_birth_++, records_wall, keeps_timeline);
+  session.tree = std::make_unique<SessionTree>(source, next_birth_++, records_wall, keeps_timeline,
+                                               upstream_shape);
   session.starting_thread = ThreadStack(this_thread().stack);
   return id;
 }
@@ -196,42 +205,11 @@ void SessionRegistry::add_metrics(const Capture &at, const std::vector<UserMetri
     open_capture()->add_metrics(Aggregator::instance().graph_book.captured(at, metrics));
     return;
   }
-  Lock lock(guard());
-  add_at(at, metrics);
-  Aggregator::instance().event_book.note_values(at, metrics);
-}
-
-bool SessionRegistry::try_add_metrics(const Capture &at, const std::vector<UserMetric> &metrics) {
-  if (is_capturing())
-    return false;
-  std::unique_lock lock(guard(), std::try_to_lock);
-  if (!lock.owns_lock())
-    return false;
-  add_at(at, metrics);
-  Aggregator::instance().event_book.note_values(at, metrics);
-  return true;
-}
-
-void SessionRegistry::pay_metrics(uint64_t correlation_id, const std::vector<UserMetric> &metrics) {
-  Lock lock(guard());
-  Aggregator &aggregator = Aggregator::instance();
-  aggregator.drain();
-  if (std::optional<Capture> at = aggregator.withdraw(correlation_id))
-    add_at(*at, metrics);
-}
-
-void SessionRegistry::add_at(const Capture &at, const std::vector<UserMetric> &metrics) {
-  auto found = Aggregator::instance().epochs.find(at.epoch);
-  if (found == Aggregator::instance().epochs.end())
-    return; // no session listens any more
   for (const UserMetric &metric : metrics)
     if (metric.on_device)
-      throw Error(ErrorCode::kMetric,
-                  "metric '" + metric.name + "' is left by a graph, but none is being captured");
-  found->second.counts.metrics += metrics.size();
-  for (const EpochMember &member : found->second.members)
-    for (const UserMetric &metric : metrics)
-      member.tree->add_metric(member.phase, at, metric.name, metric.aggregation, metric.value);
+      throw Error(ErrorCode::kMetric, "metric '" + metric.metric->text +
+                                          "' is left by a graph, but none is being captured");
+  Aggregator::give(at, metrics, situation().wants_timeline);
 }
 
 void SessionRegistry::add_counters(const std::vector<EventCounter> &counters) {
@@ -258,17 +236,23 @@ const CallPathTree &SessionRegistry::tree(int id, uint32_t phase) {
 }
 
 std::string SessionRegistry::encode(int id, uint32_t phase, FileFormat format) {
-  Lock lock(guard());
-  Aggregator &aggregator = Aggregator::instance();
-  aggregator.drain();
-  const CallPathTree &wanted = tree(id, phase);
-  return encode_profile(wanted, DeviceTable::instance().list(), facts(id, wanted), format,
-                        &find(id).tree->timeline(phase));
+  std::optional<PhaseCopy> copy; // others go on while it is encoded
+  {
+    Lock lock(guard());
+    Aggregator::instance().drain();
+    const CallPathTree &wanted = tree(id, phase);
+    SessionTree &session = *find(id).tree;
+    copy.emplace(PhaseCopy{phase, session.revision(phase), wanted.copy_for_writing(),
+                           facts(id, wanted), session.timeline(phase)});
+  }
+  return encode_profile(copy->tree, DeviceTable::instance().list(), copy->facts, format,
+                        &copy->timeline);
 }
 
 FileFacts SessionRegistry::facts(int id, const CallPathTree &tree) {
   FileFacts facts;
   facts.provenance = find(id).provenance;
+  facts.upstream_shape = find(id).tree->has_upstream_shape();
   facts.dropped = Aggregator::instance().losses[id];
   uint64_t cold = tree.metrics().cold_distributions();
   if (cold != 0)
@@ -277,7 +261,7 @@ FileFacts SessionRegistry::facts(int id, const CallPathTree &tree) {
 }
 
 bool SessionRegistry::lock_until(std::unique_lock<std::mutex> &lock, int64_t deadline_ns) {
-  for (constexpr timespec kPause{0, 1'000'000}; !lock.try_lock();) {
+  for (constexpr timespec kPause{0, 100'000}; !lock.try_lock();) {
     if (monotonic_ns() >= deadline_ns)
       return false;
     nanosleep(&kPause, nullptr);
@@ -325,6 +309,7 @@ void SessionRegistry::prune() {
   aggregator.launches.forget_except(live_epochs);
   ContextTree::instance().collect(live_epochs, [&](std::vector<ContextId> &roots) {
     for_each_thread([&](ThreadState &thread) { thread.stack.append_ids(roots); });
+    append_expired(roots);
     aggregator.graph_book.append_ids(roots);
   });
 }
@@ -333,6 +318,8 @@ void SessionRegistry::reset_after_fork() noexcept {
   // The parent's threads do not exist here; its data is copy-on-write and simply abandoned.
   publish_situation(Situation{});
   set_starting_stack({});
+  if (was_forked_in_a_change()) // and the list of sessions perhaps with it
+    return;
   for (auto &[number, session] : sessions_) {
     session.active = false;
     if (session.stream)

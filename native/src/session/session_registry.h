@@ -47,14 +47,15 @@ struct SessionCopy {
   std::vector<PhaseCopy> phases;
 };
 
-/// Every function takes the aggregator's mutex. Unknown sessions throw Error(kSession).
+/// Every function takes the aggregator's mutex, but for those that add metrics. Unknown sessions
+/// throw Error(kSession).
 class SessionRegistry {
 public:
   static SessionRegistry &instance();
 
   /// Makes an inactive session; ids count from 0.
   int add(const std::string &name, ContextSource source, bool records_wall,
-          bool keeps_timeline = false);
+          bool keeps_timeline = false, bool upstream_shape = false);
   void activate(int id);
   void deactivate(int id);
   /// Drops the session and everything it recorded.
@@ -70,12 +71,8 @@ public:
   RecordCounts counts(int id);
   /// Adds metrics to the context of the calling thread in every active session.
   void add_metrics(const Capture &at, const std::vector<UserMetric> &metrics);
-  /// Same unless the lock is taken; false: nothing was added.
-  bool try_add_metrics(const Capture &at, const std::vector<UserMetric> &metrics);
   /// Adds what was read to the timeline of every active session that keeps one.
   void add_counters(const std::vector<EventCounter> &counters);
-  /// Adds metrics where a launch with this correlation id stood, which is no launch after all.
-  void pay_metrics(uint64_t correlation_id, const std::vector<UserMetric> &metrics);
 
   void drain();
   uint32_t advance_phase(int id);
@@ -92,6 +89,9 @@ public:
   void close_phases(int id, ClosingPlan plan);
   /// As `deactivate`, and for ever: scopes that are open are shown until now.
   void end_recording(int id);
+  /// Hands the events so far to the session's stream, if it has one. Does nothing while the mutex
+  /// is taken, or without such a session.
+  void try_hand_over(int id);
   /// Brings what was recorded so far onto the disk: events, and phases that are over and complete.
   ///   is_end: no more is to come; scopes that are open are shown until now.
   /// False: it was not done until the deadline.
@@ -135,7 +135,6 @@ private:
     std::set<uint32_t> closed;           ///< live phases whose timeline was ended
   };
 
-  void add_at(const Capture &at, const std::vector<UserMetric> &metrics);
   Session &find(int id);
   const CallPathTree &tree(int id, uint32_t phase);
   FileFacts facts(int id, const CallPathTree &tree);

@@ -1,12 +1,15 @@
 // The timelines of sessions, on their way into files.
 #include "session/session_registry.h"
 #include "session/signal_facts.h"
+#include "support/clock.h"
 #include "support/error.h"
 
 namespace proton {
 namespace {
 
 using Lock = std::lock_guard<std::mutex>;
+
+constexpr int64_t kHandOverPatience_ns = 100'000'000;
 
 std::mutex &guard() { return Aggregator::instance().mutex; }
 
@@ -42,6 +45,17 @@ void SessionRegistry::show_open_scopes(Session &session) {
 
 void SessionRegistry::hand_over(Session &session) {
   Aggregator::instance().event_book.push({session.id, session.tree.get(), session.phase});
+}
+
+void SessionRegistry::try_hand_over(int id) {
+  std::unique_lock lock(guard(), std::defer_lock);
+  if (!lock_until(lock, monotonic_ns() + kHandOverPatience_ns))
+    return;
+  auto found = sessions_.find(id);
+  if (found == sessions_.end() || !found->second.stream)
+    return;
+  Aggregator::instance().drain();
+  hand_over(found->second);
 }
 
 bool SessionRegistry::settle(int id, int64_t deadline_ns, bool is_end) {

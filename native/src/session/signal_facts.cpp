@@ -44,10 +44,12 @@ std::string with_signal_facts(const std::string &provenance, const std::string &
   if (!head)
     return provenance;
   MsgpackBytes out;
-  out.map(head->entries + 2);
+  out.map(head->entries + (signal.empty() ? 1 : 2));
   out.encoded(std::string_view(provenance).substr(head->bytes));
-  out.text("signal");
-  out.text(signal);
+  if (!signal.empty()) {
+    out.text("signal");
+    out.text(signal);
+  }
   out.text("end_time_ns");
   out.integer(realtime_ns());
   return out.take();

@@ -5,8 +5,8 @@
 
 namespace proton {
 
-/// The encoded MessagePack map with `signal` and `end_time_ns` (real-time clock) added; one that is
-/// no map comes back as it was.
+/// The encoded MessagePack map with `signal`, where it is not empty, and `end_time_ns` (real-time
+/// clock) added; one that is no map comes back as it was.
 std::string with_signal_facts(const std::string &provenance, const std::string &signal);
 
 } // namespace proton

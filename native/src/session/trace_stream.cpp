@@ -11,7 +11,7 @@
 namespace proton {
 namespace {
 
-constexpr int64_t kFlush_ns = 1'000'000'000;
+constexpr int64_t kFlush_ns = 500'000'000;
 constexpr const char *kStdout = "-";
 
 WriterThread &writer() { return WriterThread::instance(); }

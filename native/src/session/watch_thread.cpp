@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <utility>
 
 #include "session/output_guard.h"
 #include "session/signal_chain.h"
@@ -28,7 +29,11 @@ constexpr int64_t kFlushPatience_ns = 1'000 * kMillisecond_ns;
 constexpr int64_t kInterruptPatience_ns = 2'000 * kMillisecond_ns;
 /// A second Ctrl-C that comes sooner is the same impatience.
 constexpr int64_t kSecondInterrupt_ns = 500 * kMillisecond_ns;
+/// So many SIGINTs end the process while its files are written.
+constexpr int kImpatient = 3;
 constexpr int kExitBase = 128;
+/// Partial files take at most one part in so many of the time of one processor.
+constexpr int64_t kPartialShare = 20;
 constexpr char kStop = 0; // no signal has this number
 /// How often to look whether to stop, once the program has closed our pipe.
 constexpr int kWithoutPipe_ms = 100;
@@ -47,6 +52,7 @@ struct Interrupt {
   bool is_open = false;
   bool is_written = false;
   int64_t since_ns = 0;
+  int at_end = 0; ///< that came while files were written
 };
 
 Watch g_watch;
@@ -55,19 +61,13 @@ std::atomic<bool> g_is_stopping{false};
 std::atomic<bool> g_interrupt_is_default{true};
 std::atomic<bool> g_interrupt_taken{false};
 std::atomic<bool> g_flushed{false};
+std::atomic<bool> g_is_ending{false};
 HostActions g_host;
 
-std::string base_name(const std::string &path) { return path.substr(path.rfind('/') + 1); }
-
-void say_report(const WriteReport &report, const std::string &why) {
-  std::string names;
-  for (const std::string &file : report.files)
-    if (file != "-")
-      names += (names.empty() ? "" : ", ") + base_name(file);
-  for (const std::string &error : report.errors)
-    say(why + ": error: " + error);
-  if (!names.empty())
-    say(why + ": wrote " + names);
+int64_t thread_cpu_ns() noexcept {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
 }
 
 template <typename Body> bool start_thread(pthread_t &thread, Body body, void *argument) {
@@ -136,9 +136,24 @@ void write_and_go_on(int number) {
     say(std::string(signal_name(number)) + ": error: " + error);
 }
 
+void on_interrupt_at_end(Interrupt &interrupt) {
+  int64_t now_ns = monotonic_ns();
+  if (interrupt.at_end != 0 && now_ns - interrupt.since_ns < kSecondInterrupt_ns)
+    return;
+  interrupt = {false, false, now_ns, interrupt.at_end + 1};
+  if (interrupt.at_end == 1)
+    say("SIGINT: the process ends once its profile is written; two more end it without");
+  if (interrupt.at_end < kImpatient)
+    return;
+  say("SIGINT: ended before the profile was written; partial files may be read");
+  end_process(SIGINT);
+}
+
 void on_interrupt(Interrupt &interrupt) {
   if (!is_handled_by_process(SIGINT))
     leave(SIGINT);
+  if (g_is_ending.load(std::memory_order_acquire))
+    return on_interrupt_at_end(interrupt);
   int64_t now_ns = monotonic_ns();
   bool is_open = interrupt.is_open && !g_interrupt_taken.load(std::memory_order_acquire);
   if (is_open) {
@@ -147,7 +162,7 @@ void on_interrupt(Interrupt &interrupt) {
       leave(SIGINT);
     return;
   }
-  interrupt = {true, false, now_ns};
+  interrupt = {true, false, now_ns, 0};
   g_interrupt_taken.store(false, std::memory_order_release);
   if (g_host.ask_main_thread)
     g_host.ask_main_thread(&g_interrupt_taken);
@@ -156,7 +171,9 @@ void on_interrupt(Interrupt &interrupt) {
 void look_after(Interrupt &interrupt) {
   if (!interrupt.is_open || interrupt.is_written)
     return;
-  if (g_interrupt_taken.load(std::memory_order_acquire)) {
+  if (g_is_ending.load(std::memory_order_acquire)) // Python holds it back
+    interrupt.is_open = false;
+  else if (g_interrupt_taken.load(std::memory_order_acquire)) {
     interrupt.is_open = false;
   } else if (monotonic_ns() - interrupt.since_ns >= kInterruptPatience_ns) {
     interrupt.is_written = true;
@@ -177,13 +194,15 @@ void on_byte(char byte, Interrupt &interrupt) {
   signal_answered();
 }
 
-void write_partials() {
+// Returns when to write the next ones: so late that they take a small part of one processor.
+int64_t write_partials() {
   renew_signal_chain(); // C code may have installed a handler without telling anyone
+  int64_t begin_ns = thread_cpu_ns();
   WriteReport report = OutputGuard::instance().write_partials();
-  if (report.errors.empty() || g_watch.has_told_error)
-    return;
-  g_watch.has_told_error = true;
-  say("warning: " + report.errors.front());
+  if (!report.errors.empty() && !std::exchange(g_watch.has_told_error, true))
+    say("warning: " + report.errors.front());
+  int64_t cost_ns = thread_cpu_ns() - begin_ns;
+  return monotonic_ns() + std::max(g_watch.options.interval_ns, cost_ns * kPartialShare);
 }
 
 int timeout_ms(int64_t due_ns, const Interrupt &interrupt) {
@@ -217,10 +236,8 @@ bool serve(int64_t &due_ns, Interrupt &interrupt) {
     on_byte(bytes[static_cast<size_t>(i)], interrupt);
   }
   look_after(interrupt);
-  if (monotonic_ns() >= due_ns) {
-    write_partials();
-    due_ns = monotonic_ns() + g_watch.options.interval_ns;
-  }
+  if (monotonic_ns() >= due_ns)
+    due_ns = write_partials();
   return true;
 }
 
@@ -251,6 +268,17 @@ void close_pipe() noexcept {
 }
 
 } // namespace
+
+void say_report(const WriteReport &report, const std::string &why, bool is_quiet) {
+  std::string names;
+  for (const std::string &file : report.files)
+    if (file != "-")
+      names += (names.empty() ? "" : ", ") + file.substr(file.rfind('/') + 1);
+  for (const std::string &error : report.errors)
+    say(why + ": error: " + error);
+  if (!names.empty() && !is_quiet)
+    say(why + ": wrote " + names);
+}
 
 void set_host_actions(const HostActions &actions) noexcept { g_host = actions; }
 
@@ -289,6 +317,10 @@ void stop_watch() {
     if (byte != kStop && !handled[static_cast<size_t>(byte)])
       kill(getpid(), byte);
   close_pipe();
+}
+
+void set_ending(bool is_ending) noexcept {
+  g_is_ending.store(is_ending, std::memory_order_release);
 }
 
 bool is_watching() noexcept { return g_is_watching.load(std::memory_order_acquire); }

@@ -5,11 +5,14 @@
 // partial) and then that handler decides; without one they are written and the process ends.
 // SIGINT: Python's handler runs at once, as ever. Where the main thread does not take it within
 // two seconds the files are written; a second SIGINT then ends the process, unless the handler is
-// the target's own.
+// the target's own. At the end of a recording SIGINT waits until the files are written.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <string>
+
+#include "session/output_guard.h"
 
 namespace proton {
 
@@ -34,6 +37,9 @@ struct HostActions {
 };
 void set_host_actions(const HostActions &actions) noexcept;
 
+/// Says on stderr what was written and what went wrong; only the latter where `is_quiet`.
+void say_report(const WriteReport &report, const std::string &why, bool is_quiet = false);
+
 /// Starts the thread; does nothing while it runs. Throws Error(kUnavailable).
 void start_watch(const WatchOptions &options);
 /// Ends the thread and restores the process's own signal handlers.
@@ -41,6 +47,9 @@ void stop_watch();
 bool is_watching() noexcept;
 /// Whether the target left SIGINT to Python's own handler, which raises KeyboardInterrupt.
 void set_interrupt_is_default(bool is_default) noexcept;
+/// Whether files are being written and Python holds SIGINT back meanwhile: the third SIGINT then
+/// ends the process without them. Those within half a second count as one.
+void set_ending(bool is_ending) noexcept;
 /// In a forked child: there is no thread, and the handlers are the process's own again.
 void reset_watch_after_fork() noexcept;
 

@@ -23,6 +23,7 @@ struct Taken {
 };
 // Written between lock_for_fork and unlock_*; the C library runs one fork at a time.
 std::array<Taken, kLockRanks> g_taken{};
+bool g_was_in_a_change = false; ///< set in a child, before it has another thread
 
 std::atomic<std::mutex *> &slot(LockRank rank) { return g_guarded[static_cast<size_t>(rank)]; }
 
@@ -40,8 +41,10 @@ void unlock(bool in_child) noexcept {
     Taken &taken = g_taken[i];
     if (taken.held)
       taken.mutex->unlock();
-    else if (taken.mutex && in_child)
+    else if (taken.mutex && in_child) {
       new (taken.mutex) std::mutex;
+      g_was_in_a_change = true;
+    }
     taken = Taken{};
   }
 }
@@ -67,5 +70,7 @@ void lock_for_fork() noexcept {
 void unlock_in_parent() noexcept { unlock(false); }
 
 void unlock_in_child() noexcept { unlock(true); }
+
+bool was_forked_in_a_change() noexcept { return g_was_in_a_change; }
 
 } // namespace proton

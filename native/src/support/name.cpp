@@ -1,5 +1,6 @@
 #include "support/name.h"
 
+#include <array>
 #include <mutex>
 #include <unordered_map>
 
@@ -10,9 +11,17 @@ namespace {
 
 struct NameTable {
   NameTable() { guard_across_fork(mutex, LockRank::kNames); }
-  std::mutex mutex;
   // Keys view the text inside the entry, so each text exists once.
-  std::unordered_map<std::string_view, detail::NameEntry *> entries;
+  using Entries = std::unordered_map<std::string_view, detail::NameEntry *>;
+  static constexpr size_t kParts = 1024;
+
+  Entries &part(std::string_view text) {
+    return parts[std::hash<std::string_view>()(text) / 64 % kParts];
+  }
+
+  std::mutex mutex;
+  /// Many, because a table that grows stops who adds to it.
+  std::array<Entries, kParts> parts;
 };
 
 // Never destroyed: threads of the target may release names after static destruction began.
@@ -26,8 +35,9 @@ NameTable &table() {
 Name::Name(std::string_view text) {
   NameTable &names = table();
   std::lock_guard lock(names.mutex);
-  auto found = names.entries.find(text);
-  if (found != names.entries.end()) {
+  NameTable::Entries &entries = names.part(text);
+  auto found = entries.find(text);
+  if (found != entries.end()) {
     entry_ = found->second;
     retain();
     return;
@@ -35,7 +45,7 @@ Name::Name(std::string_view text) {
   entry_ = new detail::NameEntry;
   entry_->text.assign(text);
   entry_->references.store(1, std::memory_order_relaxed);
-  names.entries.emplace(entry_->text, entry_);
+  entries.emplace(entry_->text, entry_);
 }
 
 void Name::release() noexcept {
@@ -51,7 +61,7 @@ void Name::release() noexcept {
   NameTable &names = table();
   std::lock_guard lock(names.mutex);
   if (entry->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    names.entries.erase(entry->text);
+    names.part(entry->text).erase(entry->text);
     delete entry;
   }
 }
@@ -59,7 +69,10 @@ void Name::release() noexcept {
 size_t live_name_count() {
   NameTable &names = table();
   std::lock_guard lock(names.mutex);
-  return names.entries.size();
+  size_t count = 0;
+  for (const NameTable::Entries &part : names.parts)
+    count += part.size();
+  return count;
 }
 
 } // namespace proton

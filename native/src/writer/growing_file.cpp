@@ -1,8 +1,6 @@
 #include "writer/growing_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -42,43 +40,6 @@ int open_spool() {
   return descriptor;
 }
 
-bool is_same_file(int descriptor, const std::string &path) {
-  struct stat opened{};
-  struct stat named{};
-  return fstat(descriptor, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
-// Returns -1 where another process that lives writes a file of this name.
-int open_locked(const std::string &partial) {
-  constexpr int kTries = 8;
-  for (int i = 0; i < kTries; ++i) {
-    int descriptor = open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
-    if (descriptor < 0)
-      refuse_output(partial, errno);
-    bool is_taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    // The other process may have given its file its own name since ours was opened.
-    if (!is_taken && is_same_file(descriptor, partial)) {
-      if (ftruncate(descriptor, 0) == 0)
-        return descriptor;
-      int code = errno;
-      close(descriptor);
-      refuse_output(partial, code);
-    }
-    close(descriptor);
-    if (is_taken)
-      return -1;
-  }
-  return -1;
-}
-
-// "x.partial.pftrace" gives "x.partial.1234.pftrace" for process 1234: two processes that were
-// given one name do not mix their bytes.
-std::string with_process(const std::string &partial) {
-  size_t dot = partial.rfind('.');
-  return partial.substr(0, dot) + '.' + std::to_string(getpid()) + partial.substr(dot);
-}
-
 int write_pieces(int descriptor, std::string_view bytes, std::string_view tail, uint64_t at) {
   while (!bytes.empty() || !tail.empty()) {
     std::array<iovec, 2> pieces{iovec{const_cast<char *>(bytes.data()), bytes.size()},
@@ -111,13 +72,9 @@ GrowingFile::GrowingFile(std::string path) : path_(std::move(path)) {
   }
   file_ = target.file;
   partial_ = partial_path(file_);
-  descriptor_ = open_locked(partial_);
-  if (descriptor_ < 0) {
-    partial_ = with_process(partial_);
-    descriptor_ = open(partial_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
-  }
-  if (descriptor_ < 0)
-    refuse_output(partial_, errno);
+  OwnFile own = open_own_file(partial_, partial_);
+  partial_ = std::move(own.path);
+  descriptor_ = own.descriptor;
   identity_ = FileIdentity::of(descriptor_);
 }
 

@@ -131,9 +131,8 @@ private:
   }
 
   void add_metric() {
-    proton::UserMetric metric;
-    metric.name = "flops";
-    metric.value = int64_t{2};
+    using proton::Aggregation, proton::MetricName;
+    proton::UserMetric metric(MetricName::of("flops", Aggregation::kInclusive), int64_t{2});
     proton::Capture at = proton::capture_current();
     if (at.epoch == 0)
       return;

@@ -58,6 +58,18 @@ TEST(guarded_locks_are_held_until_the_fork_is_over) {
   unlock_in_parent();
 }
 
+TEST(a_child_knows_whether_a_lock_was_passed_over) {
+  static std::mutex mutex;
+  guard_across_fork(mutex, LockRank::kAggregator);
+  auto knows = [](std::mutex &) { return was_forked_in_a_change() ? 1 : 0; };
+  CHECK_EQ(code_of_child(knows, mutex), 0);
+  mutex.lock();
+  CHECK_EQ(code_of_child(knows, mutex), 1);
+  mutex.unlock();
+  CHECK(!was_forked_in_a_change());
+  forget_across_fork(LockRank::kAggregator);
+}
+
 TEST(a_child_can_take_a_lock_that_threads_of_the_parent_keep_taking) {
   static std::mutex mutex;
   guard_across_fork(mutex, LockRank::kAggregator);

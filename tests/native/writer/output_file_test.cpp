@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "scratch_folder.h"
@@ -64,6 +65,23 @@ TEST(a_left_over_partial_file_is_replaced) {
   write_file(folder.file("x.proton"), "new");
   CHECK_EQ(folder.content("x.proton"), "new");
   CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(two_that_write_at_a_time_have_a_file_each) {
+  ScratchFolder folder;
+  std::string path = folder.file("x.proton.new");
+  OwnFile first = open_own_file(path, path);
+  OwnFile second = open_own_file(path, path);
+  OwnFile third = open_own_file(path, path);
+  std::string process = std::to_string(getpid());
+  CHECK_EQ(first.path, path);
+  CHECK_EQ(second.path, folder.file("x.proton." + process + ".new"));
+  CHECK_EQ(third.path, folder.file("x.proton." + process + "-2.new"));
+  for (const OwnFile &each : {first, second, third})
+    close(each.descriptor);
+  OwnFile again = open_own_file(path, path);
+  CHECK_EQ(again.path, path);
+  close(again.descriptor);
 }
 
 TEST(the_file_behind_links_is_written_and_the_links_stay) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from capture_fixtures import FakeBackends, read_tree
 
 import proton_bench as proton
 from proton_bench.capture.options import SessionOptions
-from proton_bench.capture.output import check_writable, library_formats
+from proton_bench.capture.output import check_writable, library_formats, output_turn
 from proton_bench.capture.recording import open_session
 from proton_bench.errors import OutputError
 
@@ -48,17 +49,32 @@ def test_folder_that_takes_no_files_is_refused(folder: str) -> None:
         check_writable(f"{folder}/x")
 
 
-def test_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [215, 240, 250])
+def test_a_name_too_long_for_one_of_its_files_is_refused(tmp_path: Path, length: int) -> None:
     with pytest.raises(OutputError, match=os.strerror(errno.ENAMETOOLONG)):
-        check_writable(str(tmp_path / ("x" * 250)))
+        check_writable(str(tmp_path / ("x" * length)))
 
 
-def test_names_of_files_that_are_written_meanwhile_are_longer(tmp_path: Path) -> None:
-    path = str(tmp_path / ("x" * 236))
+def test_a_long_name_fits(tmp_path: Path) -> None:
+    check_writable(str(tmp_path / ("x" * 200)))
 
-    check_writable(path)
-    with pytest.raises(OutputError, match=os.strerror(errno.ENAMETOOLONG)):
-        check_writable(path, is_written_meanwhile=True)
+
+def test_two_with_one_name_write_one_after_the_other(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def write(name: str) -> None:
+        with output_turn(str(tmp_path / name)):
+            order.append(name)
+
+    second = threading.Thread(target=write, args=["x"])
+    with output_turn(str(tmp_path / "x")):
+        second.start()
+        write("y")
+        write("-")
+    second.join()
+
+    assert order[-1] == "x"
+    assert sorted(order[:2]) == ["-", "y"]
 
 
 def test_stdout_needs_no_check() -> None:

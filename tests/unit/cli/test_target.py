@@ -48,6 +48,10 @@ def test_module_option_takes_all_words_as_arguments() -> None:
         ("-m pkg -c a", TargetWords(TargetKind.MODULE, "pkg", ("-c", "a"))),
         ("-Bm pkg a", TargetWords(TargetKind.MODULE, "pkg", ("a",), ("-B",))),
         ("-mpkg a", TargetWords(TargetKind.MODULE, "pkg", ("a",))),
+        ("- a", TargetWords(TargetKind.STDIN, "-", ("a",))),
+        ("-Wh -mV", TargetWords(TargetKind.MODULE, "V", (), ("-Wh",))),
+        ("-u -VV", TargetWords(TargetKind.PROGRAM, sys.executable, ("-u", "-VV"))),
+        ("--help-all", TargetWords(TargetKind.PROGRAM, sys.executable, ("--help-all",))),
         ("-c pass a", TargetWords(TargetKind.CODE, "pass", ("a",))),
         ("-m pytest -q", TargetWords(TargetKind.PYTEST, PYTEST_AS_MODULE, ("-q",))),
     ],
@@ -57,8 +61,11 @@ def test_python_is_read_like_the_interpreter_does(words: str, expected: TargetWo
     assert read(sys.executable, *words.split()) == expected
 
 
-@pytest.mark.parametrize("words", [[], ["-u"], ["-"], ["-m"], ["-c"]])
-def test_python_without_anything_to_run_is_refused(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [[], ["-u"], ["-m"], ["-c"], ["-S", "x.py"], ["-BS"]])
+def test_python_without_anything_to_run_is_refused(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     with pytest.raises(UsageError, match="proton python"):
         read("python", *words)
 

@@ -1,0 +1,1 @@
+"""Studies of one claim each; they print tables for README.md."""
