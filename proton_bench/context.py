@@ -6,7 +6,7 @@ from proton_bench.capture.native import native
 from proton_bench.capture.session import numbered_session
 from proton_bench.flags import flags
 
-__all__ = ["depth"]
+__all__ = ["depth", "flags"]
 
 
 def depth(session: int | None = 0) -> int | None:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from proton_bench.capture.native import native
 from proton_bench.capture.session import numbered_session
 from proton_bench.errors import SessionError
+from proton_bench.flags import flags
 
-__all__ = ["advance_phase", "clear", "get", "get_msgpack", "is_phase_complete"]
+__all__ = ["advance_phase", "clear", "flags", "get", "get_msgpack", "is_phase_complete"]
 
 _MAX_PHASES = 2**32
 

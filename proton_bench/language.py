@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from proton_bench.capture import interpreted_kernel
 from proton_bench.capture import kernel_records as records
 from proton_bench.capture.native import native
+from proton_bench.flags import flags
 
 if TYPE_CHECKING:
     from proton_bench.capture.kernel_events import Event
@@ -29,7 +30,9 @@ __all__ = [
     "end_event",
     "enter_scope",
     "exit_scope",
+    "flags",
     "record",
+    "record_event",
     "scope",
     "start_event",
 ]
@@ -96,10 +99,10 @@ class scope:  # noqa: N801 - upstream's name
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
-        exc: BaseException | None,
+        exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if exc is not None and self._semantic is None:
+        if exc_value is not None and self._semantic is None:
             interpreted_kernel.abandon_scopes(self._depth)  # scopes inside may be open still
         else:
             exit_scope(self.name, _semantic=self._semantic)
@@ -145,9 +148,7 @@ def start_event(event: Event, _semantic: Any = None) -> None:
     Raises:
         UsageError: It is something else.
     """
-    from proton_bench.capture.kernel_events import record_event
-
-    record_event(event, _semantic, is_start=True)
+    record_event(event, is_start=True, _semantic=_semantic)
 
 
 @_builtin
@@ -160,9 +161,22 @@ def end_event(event: Event, _semantic: Any = None) -> None:
     Raises:
         UsageError: It is something else.
     """
-    from proton_bench.capture.kernel_events import record_event
+    record_event(event, is_start=False, _semantic=_semantic)
 
-    record_event(event, _semantic, is_start=False)
+
+def record_event(event: Event, is_start: bool, _semantic: Any = None) -> None:  # noqa: FBT001 - upstream's signature
+    """Start or end an event.
+
+    Args:
+        event: What ``allocate_event`` returned.
+        is_start: Whether it starts.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    from proton_bench.capture import kernel_events
+
+    kernel_events.record_event(event, _semantic, is_start=bool(records.value(is_start)))
 
 
 def enable_semantic(semantic_name: str) -> None:

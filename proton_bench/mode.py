@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, Self
+from typing import Any
 from urllib.parse import quote
 
 from proton_bench.errors import UsageError
 
 __all__ = [
+    "BUFFER_STRATEGY",
+    "BUFFER_TYPE",
+    "GRANULARITY",
+    "METRIC_TYPE",
     "MMA",
+    "SAMPLING_STRATEGY",
     "BaseMode",
     "Default",
     "InstrumentationMode",
@@ -28,18 +33,69 @@ __all__ = [
     "sampling_strategies",
 ]
 
-# What upstream's module has under these names; a value is what the modes take.
-metric_types = {"cycle": "cycle"}
-sampling_strategies = {name: name for name in ("none", "selective")}
-granularities = {
-    name: name
-    for name in (
-        *("cta", "warp", "warp_2", "warp_4", "warp_8"),
-        *("warp_group", "warp_group_2", "warp_group_4", "warp_group_8"),
-    )
-}
-buffer_strategies = {name: name for name in ("circular", "flush")}
-buffer_types = {name: name for name in ("shared", "global")}
+
+class _Choice(Enum):
+    """A value of Triton's compiler, by the name and number that its bindings give it."""
+
+    def __eq__(self, other: object) -> bool:
+        """Be equal to the compiler's own value too, which is of another class."""
+        same_kind = type(other).__name__ == type(self).__name__
+        return self is other or (same_kind and str(other) == str(self))
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class METRIC_TYPE(_Choice):  # noqa: N801 - upstream's name
+    """What a scope in a kernel measures."""
+
+    CYCLE = 0
+
+
+class SAMPLING_STRATEGY(_Choice):  # noqa: N801 - upstream's name
+    """Which warps record."""
+
+    NONE = 0
+    SELECTIVE = 1
+
+
+class GRANULARITY(_Choice):
+    """Who records."""
+
+    CTA = 5
+    WARP = 1
+    WARP_2 = 2
+    WARP_4 = 3
+    WARP_8 = 4
+    WARP_GROUP = 6
+    WARP_GROUP_2 = 7
+    WARP_GROUP_4 = 8
+    WARP_GROUP_8 = 9
+
+
+class BUFFER_STRATEGY(_Choice):  # noqa: N801 - upstream's name
+    """What happens when a buffer is full."""
+
+    CIRCULAR = 0
+    FLUSH = 1
+
+
+class BUFFER_TYPE(_Choice):  # noqa: N801 - upstream's name
+    """Memory that records go to first."""
+
+    SHARED = 1
+    GLOBAL = 2
+
+
+def _by_name(choices: type[_Choice]) -> dict[str, Any]:
+    return {each.name.lower(): each for each in choices}
+
+
+metric_types: dict[str, METRIC_TYPE] = _by_name(METRIC_TYPE)
+sampling_strategies: dict[str, SAMPLING_STRATEGY] = _by_name(SAMPLING_STRATEGY)
+granularities: dict[str, GRANULARITY] = _by_name(GRANULARITY)
+buffer_strategies: dict[str, BUFFER_STRATEGY] = _by_name(BUFFER_STRATEGY)
+buffer_types: dict[str, BUFFER_TYPE] = _by_name(BUFFER_TYPE)
 # How samples of program counters find their call path; the first is the default.
 exact_choices = ("off", "scope", "launch")
 _AUTO = "auto"
@@ -58,7 +114,7 @@ class Optimize(Enum):
 
 
 optimizations = {each.value: each for each in Optimize}
-_CHOICES: dict[str, dict[str, str]] = {
+_CHOICES: dict[str, dict[str, Any]] = {
     "metric_type": metric_types,
     "sampling_strategy": sampling_strategies,
     "granularity": granularities,
@@ -69,25 +125,13 @@ _CHOICES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class BaseMode:
-    """A mode without options.
+    """A mode.
 
-    Raises:
-        UsageError: There is no such option, or its value is wrong.
+    Attributes:
+        name: First word of its text.
     """
 
-    name: ClassVar[str] = ""
-
-    def __new__(cls, *values: object, **options: object) -> Self:
-        """Refuse options that the mode lacks before Python does, with the choices."""
-        del values
-        known = [field.name for field in fields(cls)]
-        for option in options:
-            if option not in known:
-                raise UsageError(
-                    f"mode {cls.__name__} has no option {option!r}; "
-                    f"choose from: {', '.join(known) or 'none'}"
-                )
-        return super().__new__(cls)
+    name: str
 
     def __str__(self) -> str:
         return self.name
@@ -104,14 +148,15 @@ class PCSampling(BaseMode):
             ``"scope"`` reads them where an outermost scope ends, ``"launch"`` at every launch.
     """
 
-    name: ClassVar[str] = "pcsampling"
+    name: str = field(default="pcsampling", init=False)
     interval: int | str = 1000
     exact: str = "off"
 
     def __post_init__(self) -> None:
         if self.interval != _AUTO and (not _is_count(self.interval) or self.interval == 0):
             raise UsageError(
-                f"interval {self.interval!r} must be a positive number of cycles, or {_AUTO!r}"
+                f"Interval must be a positive integer, a number of cycles, or {_AUTO!r}; "
+                f"it is {self.interval!r}"
             )
         if self.exact not in exact_choices:
             known = ", ".join(exact_choices)
@@ -126,7 +171,10 @@ class PCSampling(BaseMode):
 class InstrumentationMode(BaseMode):
     """Options of kernels that are compiled with instrumentation.
 
+    A value may be given as the name that its table has for it, or as the compiler's own.
+
     Attributes:
+        name: First word of the mode's text.
         metric_type: What a scope in a kernel measures, ``cycle``.
         sampling_strategy: ``none`` records every warp, ``selective`` those of the options.
         sampling_options: Warps to record, as in ``"0,2"``.
@@ -142,32 +190,32 @@ class InstrumentationMode(BaseMode):
         compare: Compile each kernel once more without records, to tell what they cost it; ours.
     """
 
-    metric_type: str = "cycle"
-    sampling_strategy: str = "none"
+    metric_type: METRIC_TYPE = METRIC_TYPE.CYCLE
+    sampling_strategy: SAMPLING_STRATEGY = SAMPLING_STRATEGY.NONE
     sampling_options: str = ""
-    granularity: str = "warp"
-    buffer_strategy: str = "circular"
-    buffer_type: str = "shared"
+    granularity: GRANULARITY = GRANULARITY.WARP
+    buffer_strategy: BUFFER_STRATEGY = BUFFER_STRATEGY.CIRCULAR
+    buffer_type: BUFFER_TYPE = BUFFER_TYPE.SHARED
     buffer_size: int = 0
-    optimizations: str | Sequence[str | Optimize] = ()
+    optimizations: str | Sequence[str | Optimize] = field(default_factory=list)
     passes: str = ""
     cta: str = ""
     byte_limit: int = 0
     compare: bool = True
 
     def __post_init__(self) -> None:
-        for field, choices in _CHOICES.items():
-            value = str(getattr(self, field)).rpartition(".")[2].lower()
+        for option, choices in _CHOICES.items():
+            value = str(getattr(self, option)).rpartition(".")[2].lower()
             if value not in choices:
-                raise UsageError(f"Unknown {field}: {value}; choose from: {', '.join(choices)}")
-            object.__setattr__(self, field, value)
+                raise UsageError(f"Unknown {option}: {value}; choose from: {', '.join(choices)}")
+            object.__setattr__(self, option, choices[value])
         object.__setattr__(self, "optimizations", _optimizations(self.optimizations))
-        for field in _SIZES:
-            if not _is_count(size := getattr(self, field)):
-                raise UsageError(f"{field}={size!r}: give a whole number of bytes, 0 to choose")
-        for field in _TEXTS:
-            if not isinstance(text := getattr(self, field), str):
-                raise UsageError(f"{field}={text!r}: give a text, as in {field}={_TEXTS[field]!r}")
+        for option in _SIZES:
+            if not _is_count(size := getattr(self, option)):
+                raise UsageError(f"{option}={size!r}: give a whole number of bytes, 0 to choose")
+        for option, example in _TEXTS.items():
+            if not isinstance(text := getattr(self, option), str):
+                raise UsageError(f"{option}={text!r}: give a text, as in {option}={example!r}")
         if not _WARPS.fullmatch(self.sampling_options):
             raise UsageError(
                 f"sampling_options={self.sampling_options}: name warps by their numbers, as in "
@@ -177,16 +225,16 @@ class InstrumentationMode(BaseMode):
             raise UsageError(f"compare={self.compare!r}: give True or False")
 
     def __str__(self) -> str:
-        parts = [self.name, *(f"{field}={getattr(self, field)}" for field in _FIELDS)]
+        parts = [self.name, *(f"{option}={getattr(self, option)}" for option in _OPTIONS)]
         parts.append(f"optimizations={','.join(map(str, self.optimizations))}")
         # Upstream has no such options, so they stand in the text only where they say something.
-        own = {field: str(getattr(self, field)) for field in _OWN_FIELDS if getattr(self, field)}
+        own = {name: str(getattr(self, name)) for name in _OWN_OPTIONS if getattr(self, name)}
         if not self.compare:
             own["compare"] = "off"
-        return ":".join([*parts, *(f"{field}={encode(text)}" for field, text in own.items())])
+        return ":".join([*parts, *(f"{name}={encode(text)}" for name, text in own.items())])
 
 
-_FIELDS = (
+_OPTIONS = (
     "metric_type",
     "sampling_strategy",
     "sampling_options",
@@ -195,7 +243,7 @@ _FIELDS = (
     "buffer_type",
     "buffer_size",
 )
-_OWN_FIELDS = ("passes", "cta", "byte_limit")
+_OWN_OPTIONS = ("passes", "cta", "byte_limit")
 _SIZES = ("buffer_size", "byte_limit")
 _TEXTS = {"sampling_options": "0,2", "passes": "loops,loads", "cta": "0,4-7"}
 _WARPS = re.compile(r"(\s*[0-9]+\s*(,\s*[0-9]+\s*)*)?")
@@ -206,14 +254,14 @@ _AS_WRITTEN = "*?[]=<>/@!|()"
 class Default(InstrumentationMode):
     """Records the scopes of a kernel as they stand in its source."""
 
-    name: ClassVar[str] = "default"
+    name: str = field(default="default", init=False)
 
 
 @dataclass(frozen=True)
 class MMA(InstrumentationMode):
     """The same, under the name that upstream keeps for matrix instructions."""
 
-    name: ClassVar[str] = "mma"
+    name: str = field(default="mma", init=False)
 
 
 def encode(value: str) -> str:
@@ -225,13 +273,13 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _optimizations(value: str | Sequence[str | Optimize]) -> tuple[str, ...]:
+def _optimizations(value: str | Sequence[str | Optimize]) -> list[Optimize]:
     if not isinstance(value, Sequence):
         raise UsageError(f"optimizations={value!r}: give names joined by commas, or a list of them")
     names = value.split(",") if isinstance(value, str) else [str(each) for each in value]
-    stripped = tuple(name.strip() for name in names if name.strip())
+    stripped = [name.strip() for name in names if name.strip()]
     for name in stripped:
         if name not in optimizations:
             known = ", ".join(optimizations)
             raise UsageError(f"Unknown optimization: {name}; choose from: {known}")
-    return stripped
+    return [optimizations[name] for name in stripped]

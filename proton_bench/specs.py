@@ -1,50 +1,58 @@
 """Peak rates of devices, from vendors' data sheets, under upstream's function names.
 
-A rate is either fixed (boards of one clock) or grows with units and clock. Sparsity is not
-counted. Rates of other devices come from plugins (hook ``proton_device_peaks``).
+Sparsity is not counted. An architecture that a script adds to a table is known from then on. Rates
+of other devices come from plugins (hook ``proton_device_peaks``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from proton_bench.errors import UsageError
 
-__all__ = ["max_bps", "max_flops"]
+__all__ = ["amd_bps_by_arch", "amd_fp8_flops_by_arch", "flops_by_device", "max_bps", "max_flops"]
 
 _HZ_PER_KHZ = 1e3
 _BITS_PER_BYTE = 8
 _Entry = TypeVar("_Entry")
 
 
-@dataclass(frozen=True, slots=True)
-class _Throughput:
-    """8-bit operations: ``fixed`` per second, or ``per_clock`` per unit and clock."""
+def _fixed(flops8: float) -> Callable[..., float]:
+    """Return the rate of boards of one clock: so many 8-bit operations per second."""
 
-    fixed: float = 0.0
-    per_clock: float = 0.0
+    def rate(width: int, **device: float) -> float:
+        del device
+        return flops8 / (width / _BITS_PER_BYTE)
 
-    def at(self, units: int, clock_khz: float) -> float:
-        return self.fixed or self.per_clock * units * clock_khz * _HZ_PER_KHZ
+    return rate
 
 
+def _per_clock(flops8: float) -> Callable[..., float]:
+    """Return the rate of so many 8-bit operations per unit and clock."""
+
+    def rate(width: int, num_sms: int, clock_rate: float, **device: float) -> float:
+        del device
+        return flops8 * num_sms * clock_rate * _HZ_PER_KHZ / (width / _BITS_PER_BYTE)
+
+    return rate
+
+
+# Peak rate in 1/s by kind and architecture, as a function of width, num_sms and clock_rate (kHz).
 # 1513e12 per second is what 114 multiprocessors at 1755 MHz (H100 PCIe) do.
-_CUDA_FLOPS8: Mapping[str, _Throughput] = {
-    "80": _Throughput(fixed=624e12),
-    "89": _Throughput(fixed=330.3e12),
-    "90": _Throughput(per_clock=1513e12 / 114 / 1755e6),
-    "100": _Throughput(per_clock=16384),
+flops_by_device: dict[str, dict[str, Callable[..., float]]] = {
+    "CUDA": {
+        "80": _fixed(624e12),
+        "89": _fixed(330.3e12),
+        "90": _per_clock(1513e12 / 114 / 1755e6),
+        "100": _per_clock(16384),
+    }
 }
-# gfx90a has no 8-bit floats; its rate of 8-bit integers stands for them.
-_HIP_FLOPS8: Mapping[str, _Throughput] = {
-    "gfx90a": _Throughput(per_clock=1024),
-    "gfx942": _Throughput(per_clock=4096),
-    "gfx950": _Throughput(per_clock=8192),
-}
-_FLOPS8: Mapping[str, Mapping[str, _Throughput]] = {"CUDA": _CUDA_FLOPS8, "HIP": _HIP_FLOPS8}
-_HIP_BYTES: Mapping[str, float] = {"gfx90a": 3.2e12, "gfx942": 5.3e12, "gfx950": 8.0e12}
+# 8-bit operations per unit and clock. gfx90a has no 8-bit floats; its rate of 8-bit integers stands
+# for them.
+amd_fp8_flops_by_arch: dict[str, int] = {"gfx90a": 1024, "gfx942": 4096, "gfx950": 8192}
+# Bytes per second.
+amd_bps_by_arch: dict[str, float] = {"gfx90a": 3.2e12, "gfx942": 5.3e12, "gfx950": 8.0e12}
 
 
 def max_flops(device_type: str, arch: str, width: int, num_sms: int, clock_rate: float) -> float:  # noqa: PLR0917 - upstream's signature
@@ -60,8 +68,13 @@ def max_flops(device_type: str, arch: str, width: int, num_sms: int, clock_rate:
     Raises:
         UsageError: The rate of such a device is not known (a `ValueError`).
     """
-    throughput = _known(_known(_FLOPS8, device_type, "device type"), arch, "architecture")
-    return throughput.at(num_sms, clock_rate) / (width / 8)
+    if device_type == "HIP":
+        rate = _per_clock(_known(amd_fp8_flops_by_arch, arch, "architecture"))
+    else:
+        if device_type not in flops_by_device:
+            raise _unknown("device type", device_type, (*flops_by_device, "HIP"))
+        rate = _known(flops_by_device[device_type], arch, "architecture")
+    return rate(width, num_sms=num_sms, clock_rate=clock_rate)
 
 
 def max_bps(device_type: str, arch: str, bus_width: int, memory_clock_rate: float) -> float:  # noqa: PLR0917 - upstream's signature
@@ -79,13 +92,16 @@ def max_bps(device_type: str, arch: str, bus_width: int, memory_clock_rate: floa
     if device_type == "CUDA":
         return 2 * bus_width * memory_clock_rate * _HZ_PER_KHZ / _BITS_PER_BYTE
     if device_type == "HIP":
-        return _known(_HIP_BYTES, arch, "architecture")
-    raise UsageError(f"Unsupported device type: {device_type}; known are CUDA, HIP")
+        return _known(amd_bps_by_arch, arch, "architecture")
+    raise _unknown("device type", device_type, ("CUDA", "HIP"))
 
 
 def _known(table: Mapping[str, _Entry], key: str, what: str) -> _Entry:
     try:
         return table[key]
     except KeyError:
-        known = ", ".join(table)
-        raise UsageError(f"Unsupported {what}: {key}; known are {known}") from None
+        raise _unknown(what, key, table) from None
+
+
+def _unknown(what: str, key: str, known: Iterable[str]) -> UsageError:
+    return UsageError(f"Unsupported {what}: {key}; known are {', '.join(known)}")

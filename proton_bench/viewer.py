@@ -9,6 +9,7 @@ Functions that make a graph frame need the extra ``hatchet`` and say so when it 
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import sys
 import warnings
@@ -18,8 +19,20 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from proton_bench.analysis.dataframe import import_hatchet, to_literal
+from proton_bench import specs
+from proton_bench.analysis.dataframe import import_hatchet, remove_frames, to_literal
 from proton_bench.analysis.derive import MetricValues, available_metrics
+from proton_bench.analysis.factors import (
+    FactorDict,
+    avg_cpu_time_factor_dict,
+    avg_time_factor_dict,
+    bytes_factor_dict,
+    cpu_time_factor_dict,
+    default_flop_factor_dict,
+    derivable_metrics,
+    time_factor_dict,
+)
+from proton_bench.analysis.formula import FLOPS_WIDTHS, find_metric, unknown_metric
 from proton_bench.analysis.frame_metrics import (
     INCLUSIVE,
     DeviceInfo,
@@ -27,6 +40,7 @@ from proton_bench.analysis.frame_metrics import (
     get_min_time_bytes,
     get_min_time_flops,
 )
+from proton_bench.analysis.select import METADATA_SCOPE as COMPUTE_METADATA_SCOPE_NAME
 from proton_bench.analysis.select import (
     MetricTree,
     Selection,
@@ -44,18 +58,43 @@ from proton_bench.report.theme import open_console
 from proton_bench.report.tree import SortedReport, TreeReport, print_report
 
 __all__ = [
+    "COMPUTE_METADATA_SCOPE_NAME",
+    "FLOPS_WIDTHS",
+    "FactorDict",
     "apply_diff_profile",
+    "avg_cpu_time_factor_dict",
+    "avg_time_factor_dict",
+    "bytes_factor_dict",
+    "cpu_time_factor_dict",
+    "default_flop_factor_dict",
+    "derivable_metrics",
     "derive_metrics",
+    "emit_warnings",
     "filter_frames",
     "format_frames",
     "get_min_time_bytes",
     "get_min_time_flops",
     "get_raw_metrics",
+    "main",
+    "match_available_metrics",
     "parse",
     "print_tree",
     "read",
+    "remove_frames",
     "show_metrics",
+    "specs",
+    "time_factor_dict",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Look up ``LaunchHook``, whose numbers upstream's viewer derives from, on first use."""
+    if name == "LaunchHook":
+        from proton_bench.capture.launch_variables import LaunchHook
+
+        return LaunchHook
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # hatchet.GraphFrame: an optional package without type information.
 GraphFrame = Any
@@ -85,6 +124,29 @@ def _graph_frame(profile: Profile) -> RawMetrics:
     inclusive = graph_frame.show_metric_columns()
     names = [name for name in graph_frame.dataframe.columns if name not in inclusive]
     return graph_frame, inclusive, names, devices
+
+
+def match_available_metrics(
+    metrics: str | Sequence[str],
+    inclusive_metrics: Sequence[str],
+    exclusive_metrics: Sequence[str],
+) -> list[str]:
+    """Return the columns of recorded metrics; names without a column are left out.
+
+    Args:
+        metrics: Names, or one; case and units do not matter.
+        inclusive_metrics: Full names of inclusive metrics.
+        exclusive_metrics: Full names of the others.
+
+    Raises:
+        UnknownMetricError: None of them was recorded.
+    """
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    recorded = [*inclusive_metrics, *exclusive_metrics]
+    found = [full for name in names if (full := find_metric(name, recorded)) is not None]
+    if not found:
+        raise unknown_metric(names[-1] if names else "", recorded)
+    return [f"{full}{INCLUSIVE}" if full in inclusive_metrics else full for full in found]
 
 
 def read(filename: str | os.PathLike[str]) -> RawMetrics:
@@ -246,6 +308,22 @@ def print_tree(
     print_report(open_console(), *reports)
 
 
+def emit_warnings(gf: GraphFrame, metrics: Sequence[str]) -> None:
+    """Print a warning where bytes are shown that are negative, which are sums that wrapped."""
+    column = f"bytes{INCLUSIVE}"
+    if column in metrics and bool((gf.dataframe[column] < 0).any()):
+        sys.stdout.write("Warning: Negative byte values detected, the sum of a column wrapped\n\n")
+
+
+def main() -> int:
+    """Run ``proton-viewer`` with the arguments of the process and return its exit code."""
+    # The command is in a room above; the package's own entry point names it.
+    (command,) = importlib.metadata.entry_points(
+        group="console_scripts", name="proton-bench-viewer"
+    )
+    return int(command.load()())
+
+
 def show_metrics(file_name: str | os.PathLike[str]) -> None:
     """Print the metrics of a profile in any format.
 
@@ -301,3 +379,7 @@ def _column(name: str, cells: Any) -> MetricValues:
 def _quiet_hatchet() -> warnings.catch_warnings[Any]:
     """Return a context without the deprecation warnings that hatchet's use of pandas causes."""
     return warnings.catch_warnings(action="ignore", category=FutureWarning)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from proton_bench.analysis.select import METADATA_SCOPE
 from proton_bench.errors import MissingExtraError
 from proton_bench.formats.deep_json import parse_json
 from proton_bench.formats.registry import find_format
@@ -17,7 +19,14 @@ if TYPE_CHECKING:
     import hatchet
     import thicket
 
-__all__ = ["import_hatchet", "to_dataframe", "to_graphframe", "to_literal", "to_thicket"]
+__all__ = [
+    "import_hatchet",
+    "remove_frames",
+    "to_dataframe",
+    "to_graphframe",
+    "to_literal",
+    "to_thicket",
+]
 
 
 def to_dataframe(profile: Profile) -> pd.DataFrame:
@@ -86,7 +95,27 @@ def import_hatchet() -> Any:
             f"hatchet is needed for graph frames and cannot be imported ({error}): "
             "pip install 'proton-bench[hatchet]'"
         ) from error
+    _let_unify_write(hatchet.graphframe)
     return hatchet
+
+
+def _let_unify_write(module: Any) -> None:
+    """Have graph frames unified where pandas hands out arrays that are read only.
+
+    With copy-on-write pandas' ``values`` cannot be written to, and hatchet's compiled loop, which
+    marks missing nodes in such an array before it puts that back, raises.
+    """
+    compiled: Any = getattr(module, "_gfm_cy", None)
+    insert = getattr(compiled, "insert_one_for_self_nodes", None)
+    if insert is None or getattr(insert, "__wrapped__", None) is not None:
+        return
+
+    @functools.wraps(insert)
+    def insert_one(count: int, marks: Any, places: Any) -> None:
+        marks.flags.writeable = True  # a column that hatchet has just made, and nobody shares
+        insert(count, marks, places)
+
+    compiled.insert_one_for_self_nodes = insert_one
 
 
 def to_graphframe(profile: Profile) -> hatchet.GraphFrame:
@@ -142,3 +171,25 @@ def to_literal(profile: Profile) -> list[dict[str, Any]]:
         # The caller's own stack may leave too little of it for a deep tree.
         literal = parse_json(text, lambda fields: fields, "the encoded profile")
     return literal
+
+
+def remove_frames(database: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return parsed ``.hatchet`` JSON without launch metadata and nodes that say nothing.
+
+    Args:
+        database: Root nodes, and perhaps a table of devices; nodes are changed in place.
+    """
+    kept = [each if "frame" not in each else _without_metadata(each) for each in database]
+    return [each for each in kept if each is not None]
+
+
+def _without_metadata(node: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a node without what is to be removed below it; None: it is to be removed itself."""
+    name, children = node["frame"]["name"], node.get("children", [])
+    if name.partition(":")[0] == METADATA_SCOPE or not (node["metrics"] or children):
+        return None
+    kept = [child for child in map(_without_metadata, children) if child is not None]
+    if children and not kept:
+        return None
+    node["children"] = kept
+    return node

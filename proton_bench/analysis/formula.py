@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from proton_bench.errors import MetricError
+from proton_bench.errors import MetricError, UnknownMetricError
 from proton_bench.profile.metric import MetricSpec
 
 __all__ = [
@@ -111,7 +111,7 @@ def find_metric(name: str, recorded: Iterable[str]) -> str | None:
 
 def unknown_metric(
     name: str, recorded: Iterable[str], derivable: Iterable[str] = ()
-) -> MetricError:
+) -> UnknownMetricError:
     """Return the error to raise for a metric that a profile does not have.
 
     Args:
@@ -126,7 +126,7 @@ def unknown_metric(
     offered = [*bases, *(derivable or derivable_names(recorded))]
     near = difflib.get_close_matches(name.strip().lower()[:_MAX_SHOWN], offered, n=3, cutoff=0.75)
     meant = f"Did you mean {' or '.join(map(_plain, near))}? " if near else ""
-    return MetricError(
+    return UnknownMetricError(
         f"Metric {_plain(name)} is not found: {known}. {meant}"
         "Use the --list flag to list available metrics"
     )

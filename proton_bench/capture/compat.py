@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
+import importlib.util
 import sys
 import types
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["ALIASES", "CompatFinder", "install", "uninstall"]
+__all__ = ["ALIASES", "CompatFinder", "install", "is_in_use", "uninstall"]
 
 UPSTREAM = "triton.profiler"
 
@@ -24,13 +25,14 @@ ALIASES = {
     f"{UPSTREAM}.data": "proton_bench.data",
     f"{UPSTREAM}.flags": "proton_bench.flags",
     f"{UPSTREAM}.hooks": "proton_bench.hooks",
-    f"{UPSTREAM}.hooks.hook": "proton_bench.hooks",
-    f"{UPSTREAM}.hooks.launch": "proton_bench.hooks",
-    f"{UPSTREAM}.hooks.instrumentation": "proton_bench.hooks",
+    f"{UPSTREAM}.hooks.hook": "proton_bench.capture.hooks",
+    f"{UPSTREAM}.hooks.instrumentation": "proton_bench.capture.instrumentation_hook",
+    f"{UPSTREAM}.hooks.launch": "proton_bench.capture.launch_variables",
     f"{UPSTREAM}.language": "proton_bench.language",
-    f"{UPSTREAM}.metric": "proton_bench.capture.metric",
+    f"{UPSTREAM}.metric": "proton_bench.metric",
     f"{UPSTREAM}.mode": "proton_bench.mode",
-    f"{UPSTREAM}.profile": "proton_bench.capture.session",
+    f"{UPSTREAM}.profile": "proton_bench.capture.profile_names",
+    f"{UPSTREAM}.proton": "proton_bench.proton",
     f"{UPSTREAM}.scope": "proton_bench.scope",
     f"{UPSTREAM}.specs": "proton_bench.specs",
     f"{UPSTREAM}.state": "proton_bench.state",
@@ -49,6 +51,14 @@ class _AliasLoader:
         module = importlib.import_module(self._target)
         self._spec = module.__spec__
         return module
+
+    def get_code(self, name: str) -> types.CodeType | None:
+        """Return what ``python -m`` runs."""
+        del name
+        spec = importlib.util.find_spec(self._target)
+        loader: Any = None if spec is None else spec.loader
+        code: types.CodeType | None = None if loader is None else loader.get_code(self._target)
+        return code
 
     def exec_module(self, module: types.ModuleType) -> None:
         # The import system has just put the alias' spec on the module that both names share.
@@ -80,9 +90,14 @@ class CompatFinder:
                 name=fullname,
             )
         loader: Any = _AliasLoader(ours)  # by duck typing: importlib.abc loads much else
-        spec = importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
-        spec.submodule_search_locations = []
-        return spec
+        has_submodules = any(name.startswith(f"{fullname}.") for name in ALIASES)
+        found = importlib.util.find_spec(ours)
+        return importlib.machinery.ModuleSpec(
+            fullname,
+            loader,
+            origin=None if found is None else found.origin,
+            is_package=has_submodules,
+        )
 
 
 def install() -> None:
@@ -100,6 +115,11 @@ def uninstall() -> None:
     """Undo ``install``; later imports of ``triton.profiler`` find upstream's package again."""
     sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, CompatFinder)]
     _forget()
+
+
+def is_in_use() -> bool:
+    """Whether the program has imported this package by upstream's name."""
+    return getattr(sys.modules.get(UPSTREAM), "__name__", "") == ALIASES[UPSTREAM]
 
 
 def _forget() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
 from proton_bench.capture.triton_heads import TritonHeads
@@ -26,8 +25,10 @@ class LaunchMetadata(Protocol):
         """Evaluate the kernel's ``launch_metadata`` once and return all of ``data``."""
 
 
-class Hook(abc.ABC):
+class Hook:
     """Base of launch hooks; pass an instance as ``start(hook=...)``.
+
+    A method that a subclass lacks does nothing.
 
     Attributes:
         priority: Hooks with a higher one enter earlier and exit later.
@@ -37,37 +38,32 @@ class Hook(abc.ABC):
     priority: int = 0
     is_called: ClassVar[bool] = True
 
-    @abc.abstractmethod
     def init_handle(  # noqa: PLR0917 - Triton's signature
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
     ) -> None:
         """Learn that a kernel was loaded onto a device."""
 
-    @abc.abstractmethod
     def enter(self, metadata: LaunchMetadata) -> None:
         """Learn that a kernel is about to be launched, on the launching thread."""
 
-    @abc.abstractmethod
     def exit(self, metadata: LaunchMetadata) -> None:
         """Learn that the launch call returned."""
 
-    @abc.abstractmethod
     def activate(self) -> None:
         """Switch on: the first session that uses the hook became active."""
 
-    @abc.abstractmethod
     def deactivate(self) -> None:
         """Switch off: the last active session that used the hook left it."""
 
-    def destroy_handle(  # noqa: B027, PLR0917 - optional; Triton's signature
+    def destroy_handle(  # noqa: PLR0917 - optional; Triton's signature
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
     ) -> None:
         """Learn that a kernel was unloaded; does nothing unless overridden (Triton >= 3.9)."""
 
-    def flush(self) -> None:  # noqa: B027 - optional
+    def flush(self) -> None:
         """Have everything recorded that is still under way; waits for devices if it must."""
 
-    def release(self) -> None:  # noqa: B027 - optional
+    def release(self) -> None:
         """Forget settings: the last session that used the hook was finalized."""
 
 
@@ -80,7 +76,9 @@ class HookManager:
     """
 
     active_hooks: ClassVar[list[Hook]] = []
-    session_hooks: ClassVar[defaultdict[int, dict[Hook, bool]]] = defaultdict(dict)
+    session_hooks: ClassVar[defaultdict[int, defaultdict[Hook, bool]]] = defaultdict(
+        lambda: defaultdict(bool)
+    )
 
     @staticmethod
     def register(hook: Hook, session: int) -> None:
@@ -101,7 +99,7 @@ class HookManager:
         switch_off_unused(forgotten)
         for hook in dict.fromkeys(forgotten):
             if not any(hook in hooks for hooks in HookManager.session_hooks.values()):
-                hook.release()
+                _optional(hook, "release")()
 
     @staticmethod
     def activate(session: int | None = None) -> None:
@@ -125,7 +123,7 @@ class HookManager:
     def flush(session: int) -> None:
         """Have the hooks of a session record what is still under way."""
         for hook in list(HookManager.session_hooks.get(session, ())):
-            hook.flush()
+            _optional(hook, "flush")()
 
     @staticmethod
     def init_handle(  # noqa: PLR0917 - Triton's signature
@@ -181,7 +179,8 @@ def switch_on(hook: Hook) -> None:
     hook.activate()
     _set_active([*HookManager.active_hooks, hook])
     try:
-        _heads.attach()
+        if _called(HookManager.active_hooks):  # launches pay for a chain with functions in it
+            _heads.attach()
     except BaseException:
         switch_off_unused([hook])
         raise
@@ -210,4 +209,14 @@ def _set_active(hooks: list[Hook]) -> None:
 
 
 def _called(hooks: Iterable[Hook]) -> list[Hook]:
-    return [hook for hook in hooks if hook.is_called]
+    return [hook for hook in hooks if getattr(hook, "is_called", True)]
+
+
+def _optional(hook: Hook, method: str) -> Callable[[], None]:
+    """Return a method of ours, which a hook that is no `Hook` does not have."""
+    found: Callable[[], None] = getattr(hook, method, _nothing)
+    return found
+
+
+def _nothing() -> None:
+    pass

@@ -25,6 +25,7 @@ __all__ = ["CapturePlan", "SessionOptions", "launch_hooks", "plan_capture", "ses
 _CONTEXTS = ("shadow", "python")
 _DATA = ("tree", "trace")
 STDOUT = "-"
+_TRUE = ("1", "on", "true")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class SessionOptions:
         trace_formats: For ``trace``: formats that the timeline is written in while the program
             runs, ``chrome_trace`` and ``perfetto``; the end can choose among these.
         program: Name of the program for its timeline; "" takes that of the script.
+        upstream_shape: Upstream's formats show the tree and the timeline as upstream would, unless
+            ``PROTON_BENCH_UPSTREAM_TREE`` says otherwise.
     """
 
     name: str | os.PathLike[str]
@@ -53,6 +56,7 @@ class SessionOptions:
     command: tuple[str, ...] | None = None
     trace_formats: tuple[str, ...] = ("chrome_trace",)
     program: str = ""
+    upstream_shape: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ class CapturePlan:
         flushing: How phases are written while the program runs; None where they are not.
         program: Name of the program for its timeline.
         counter_rate_hz: How often counters of a timeline are sampled; 0 is never.
+        upstream_shape: Upstream's formats show the tree and the timeline as upstream would.
         asked: The options as they were given, for another process that is to record the same way.
     """
 
@@ -85,6 +90,7 @@ class CapturePlan:
     flushing: PeriodicFlushing | None
     program: str
     counter_rate_hz: float
+    upstream_shape: bool
     asked: SessionOptions
 
     @property
@@ -177,6 +183,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
         flushing=flushing,
         program=options.program or os.path.basename(sys.argv[0]) or "python",
         counter_rate_hz=counter_rate_hz() if streamed else 0.0,
+        upstream_shape=_has_upstream_shape(options),
         asked=options,
     )
 
@@ -224,6 +231,11 @@ def _streamed(
     own = ("chrome_trace",) if _has_own_trace(backends) else ()
     data = str(options.data).lower()
     return tuple(name for name in dict.fromkeys(trace_formats_of(wanted, data)) if name not in own)
+
+
+def _has_upstream_shape(options: SessionOptions) -> bool:
+    asked = os.environ.get("PROTON_BENCH_UPSTREAM_TREE", "").lower()
+    return asked in _TRUE if asked else options.upstream_shape
 
 
 def _choice(what: str, value: object, choices: Sequence[str]) -> str:

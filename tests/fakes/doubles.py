@@ -130,6 +130,8 @@ _SIGNATURES: Signatures = {
     "nvtx_push": (None, (ctypes.c_char_p,)),
     "nvtx_pop": (None, ()),
     "capture_begin": (None, (ctypes.c_uint32,)),
+    "capture_begin_as": (None, (ctypes.c_uint32, ctypes.c_int)),
+    "broken_captures": (ctypes.c_uint64, ()),
     "capture_end": (ctypes.c_uint32, (ctypes.c_uint32,)),
     "capture_join": (None, (ctypes.c_uint32, ctypes.c_uint32)),
     "graph_create": (ctypes.c_uint32, ()),

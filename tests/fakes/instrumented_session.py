@@ -20,6 +20,7 @@ from triton import knobs
 from triton.runtime._allocation import _profile_allocator
 
 import proton_bench.language as pl
+from proton_bench.capture.instrumentation_hook import InstrumentationHook
 from proton_bench.errors import ProtonError
 from proton_bench.flags import flags
 from proton_bench.plugin.backend import parse_mode
@@ -54,6 +55,9 @@ class Runtime:
 
     def launch_exit(self, metadata: Any) -> None:
         self.seen.append(["launched", self.kernels.get(metadata.data["function"])])
+
+    def read_records(self, stream: int) -> bytes:
+        return b"records"
 
     def add_kernel(self, function: int, kernel: Any) -> None:
         self.kernels[function] = [kernel.name, dict(kernel.names), kernel.profile_scratch_size]
@@ -105,6 +109,25 @@ def session(mode: str, *, count: int = 1) -> dict[str, Any]:
         "records": kernels[-1].asm["ttgir"].count("proton.record"),
         "facts": collector.facts(),
     }
+
+
+def host_buffer() -> list[Any]:
+    """What a program finds that wants the buffer of a launch, and what it costs who does not."""
+    runtime = Runtime()
+    collector = InstrumentationCollector(read_settings(parse_mode("default")), runtime)
+    collector.start()
+    try:
+        launch()
+        before = InstrumentationHook.host_buffer
+        InstrumentationHook.enable_host_buffer = True
+        launch()
+        kept = InstrumentationHook.host_buffer.numpy().tobytes()
+        InstrumentationHook.enable_host_buffer = False
+        heads = knobs.runtime.launch_exit_hook.calls
+        return [before, list(kept), runtime.launch_exit in heads]
+    finally:
+        InstrumentationHook.enable_host_buffer = False
+        collector.stop()
 
 
 def refusals() -> dict[str, str]:
@@ -174,6 +197,7 @@ def main() -> None:
     found["older calls"] = older_calls
     found["kept hook"] = knobs.runtime.add_stages_inspection_hook is older_hook
     knobs.runtime.add_stages_inspection_hook = None
+    found["host buffer"] = host_buffer()
     found["refusals"] = refusals()
     found["after refusals"] = state()
     found["launches"] = fake.launches

@@ -98,6 +98,21 @@ def tree() -> Any:
     return json.loads(_native.encode_phase(number, 0, "hatchet"))
 
 
+def open_records() -> Any:
+    """Return what the buffer of a launch holds before the launch ends, and when none is open."""
+    session()
+    runtime = opened()
+    play(runtime.allocator(4 * SCRATCH, 128, STREAM).data_ptr(), 4, 100)
+    elsewhere = runtime.read_records(STREAM + 1)
+    records = runtime.read_records(STREAM)
+    runtime.launch_exit(Metadata(5))
+    layout = {"scratch_bytes": SCRATCH, "warps": WARPS, "scopes": 2}
+    reduced, _ = _native.reduce_records(records, layout)
+    after = runtime.read_records(STREAM)
+    runtime.stop()
+    return {"bytes": len(records), "reduced": reduced, "others": [elsewhere, after]}
+
+
 def facts() -> Any:
     """Return facts while and after launches are recorded."""
     session()

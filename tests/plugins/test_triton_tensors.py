@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,16 @@ class DeviceTensor:
     def detach(self) -> DeviceTensor:
         return self
 
+    def is_floating_point(self) -> bool:
+        return isinstance(self.value, float)
+
+    def to(self, dtype: str) -> DeviceTensor:
+        """Convert it, as torch does by a kernel."""
+        converted = DeviceTensor(self.value, self.device)
+        converted.dtype = dtype
+        native.emit_kernel(native.emit_launch(), f"to {dtype}", 90, 95, "CUDA", 0, 0)
+        return converted
+
 
 class HostTensor:
     """Pinned memory that a copy is under way to."""
@@ -93,6 +104,8 @@ class Gpu:
         torch: Any = ModuleType("torch")
         torch.empty = lambda shape, *, dtype, pin_memory: HostTensor(self.streams)
         torch.cuda = ModuleType("torch.cuda")
+        torch.float64, torch.int64 = "float64", "int64"
+        torch.cuda.stream = contextlib.nullcontext
         torch.cuda.current_stream = lambda device: self.streams[device]
         torch.cuda.is_current_stream_capturing = lambda: self.is_capturing
         self.torch = torch
@@ -230,14 +243,12 @@ def test_tensors_of_two_devices_follow_their_own_streams(session: int, gpu: Gpu)
     assert [stream.waits for stream in gpu.streams.values()] == [1, 1]
 
 
-def test_nobody_asks_for_values_while_a_graph_is_captured(
-    session: int, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_of_a_stream_that_is_captured_come_later(session: int, gpu: Gpu) -> None:
     launch("mm", total=DeviceTensor(1.0))
-    with monkeypatch.context() as capturing:
-        capturing.setattr(native, "is_capturing", lambda: True)
-        proton.deactivate(session, flushing=True)
-        assert gpu.waits == 0
+    gpu.is_capturing = True
+    proton.deactivate(session, flushing=True)
+    assert gpu.waits == 0
+    gpu.is_capturing = False
     proton.activate(session)
     proton.deactivate(session, flushing=True)
 
@@ -261,15 +272,15 @@ def test_tensor_inside_of_a_captured_graph_is_said_and_left_out(
     assert "total" not in metrics
 
 
-def test_value_of_another_type_is_said_when_it_comes(
+def test_value_of_another_type_is_widened_when_it_comes(
     session: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     launch("mm", total=1)
     launch("mm", total=DeviceTensor(1.5))
     proton.deactivate(session, flushing=True)
 
-    assert "kernel 'mm': Metric value type mismatch" in capfd.readouterr().err
-    assert child(tree(session), "mm")["metrics"]["total"] == 1
+    assert "kernel 'mm'" not in capfd.readouterr().err
+    assert child(tree(session), "mm")["metrics"]["total"] == 2.5
 
 
 def test_tensor_on_the_host_is_read_at_once(session: int) -> None:
@@ -280,3 +291,29 @@ def test_tensor_on_the_host_is_read_at_once(session: int) -> None:
     launch("mm", shape=HostArray())
 
     assert child(tree(session), "mm")["metrics"]["shape"] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [("flops", 8, "float64"), ("bytes", 64.0, "int64"), ("x", 1.0, "float64"), ("n", 1, "int64")],
+)
+def test_upstreams_tree_shows_the_kernel_that_converts_a_tensor(
+    name: str,
+    value: float,
+    kind: str,
+    tmp_path: Path,
+    fakes: FakeBackends,
+    gpu: Gpu,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PROTON_BENCH_UPSTREAM_TREE", "1")
+    session = proton.start(tmp_path / "x", hook="triton")
+    assert session is not None
+    launch("mm", **{name: DeviceTensor(value)})
+    proton.deactivate(session, flushing=True)
+
+    root = tree(session)
+    assert len(root["children"]) == 2
+    converting = child(root, "__proton_launch_metadata", "mm", f"to {kind}")
+    assert converting["metrics"]["count"] == 1
+    assert child(root, "mm")["metrics"][name] == value

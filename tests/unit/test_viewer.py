@@ -322,6 +322,25 @@ def test_diff_profile_subtracts_the_second_file(cuda_file: Path, tmp_path: Path)
     )
 
 
+def test_files_with_other_rows_are_subtracted_where_arrays_of_pandas_are_read_only(
+    cuda_file: Path, tmp_path: Path
+) -> None:
+    import pandas as pd
+
+    literal = cuda_literal()
+    del literal[0]["children"][0]
+    other = tmp_path / "other.hatchet"
+    other.write_text(json.dumps(literal))
+
+    with pd.option_context("mode.copy_on_write", True):
+        graph_frame, columns = viewer.parse(["time/us"], cuda_file)
+        difference = viewer.apply_diff_profile(
+            graph_frame, columns, other, ["time/us"], None, None, None
+        )
+
+    assert by_name(difference, "time/us (inc)")["foo1"] == 0.0
+
+
 def test_print_tree_and_sorted_list(cuda_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph_frame, columns = viewer.parse(["avg_time/us", "count"], cuda_file)
 

@@ -47,20 +47,19 @@ private:
   uint64_t without_lane_ = 0;
 };
 
-// Upstream's events begin with these two.
-constexpr const char *kFirstEvents =
-    "{\"args\":{\"name\":\"Trace\"},\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"tid\":0},"
-    "{\"args\":{\"sort_index\":0},\"name\":\"process_sort_index\",\"ph\":\"M\",\"pid\":0,\"tid\":"
-    "0}";
-
 void ChromeEncoder::begin(const TraceFacts &facts, std::string &out) {
   facts_ = facts;
   newest_ns_ = facts.start_ns;
-  slices_.emplace(nodes_, lanes_, rows_, runs_, facts.start_ns);
+  slices_.emplace(nodes_, lanes_, rows_, runs_, facts.start_ns, facts.upstream_shape);
+  rows_.set_upstream_shape(facts.upstream_shape);
   slices_->spill_to(spill_);
   kernel_scopes_.emplace(facts.unix_offset_ns);
   out += "{\"baseTimeNanoseconds\":";
   append_json_number(out, facts.start_ns + facts.unix_offset_ns);
+  if (facts.upstream_shape) {
+    out += ",\"displayTimeUnit\":\"us\",\"traceEvents\":[";
+    return;
+  }
   if (facts.rank >= 0) {
     // With the spaces that readers of Kineto's files look for.
     out += ",\"distributedInfo\": {\"rank\": " + std::to_string(facts.rank);
@@ -101,6 +100,8 @@ void ChromeEncoder::hand_out(std::string &out) {
   slices_->exchange(out); // they are written behind what is there
   try {
     without_lane_ += held_.hand_out(lanes_, *slices_);
+    if (facts_.upstream_shape)
+      slices_->settle();
   } catch (...) {
     slices_->exchange(out);
     throw;
@@ -114,7 +115,8 @@ void ChromeEncoder::add(const EventBatch &batch, std::string &out) {
   nodes_.add(batch.nodes);
   for (const EventThread &thread : batch.threads)
     rows_.add_thread(thread);
-  counters_.insert(counters_.end(), batch.counters.begin(), batch.counters.end());
+  if (!facts_.upstream_shape)
+    counters_.insert(counters_.end(), batch.counters.begin(), batch.counters.end());
   held_.add(batch);
   if (held_.size() + counters_.size() >= HeldEvents::kMaxEvents)
     hand_out(out);
@@ -130,11 +132,15 @@ void ChromeEncoder::end(const TraceEnd &end, std::string &out) {
   runs_.finish();
   runs_.take_finished(held_);
   hand_out(out);
-  out += "],\"proton_bench\":{\"clock_drift_ns\":";
-  append_json_number(out, end.clock_drift_ns);
   std::map<std::string, uint64_t> dropped = end.dropped;
   if (without_lane_ > 0)
     dropped["event of a timeline that found no lane"] += without_lane_;
+  if (facts_.upstream_shape && dropped.empty()) {
+    out += tail();
+    return;
+  }
+  out += "],\"proton_bench\":{\"clock_drift_ns\":";
+  append_json_number(out, end.clock_drift_ns);
   out += ",\"dropped\":{";
   const char *comma = "";
   for (const auto &[reason, count] : dropped) {

@@ -71,7 +71,8 @@ void ChromeLanes::describe(const LaneId &id, int64_t row, int64_t rank, std::str
   out += ",{\"args\":{\"name\":";
   append_json_text(out, name(id.track) + line);
   auto thread = threads_.find(id.track.number);
-  if (id.track.kind == TrackKind::kThread && thread != threads_.end()) {
+  bool has_thread = thread != threads_.end() && !upstream_shape_;
+  if (id.track.kind == TrackKind::kThread && has_thread) {
     out += ",\"thread_id\":";
     append_json_number(out, thread->second.thread_id);
     out += ",\"thread_name\":";
@@ -93,8 +94,11 @@ int64_t ChromeLanes::row(const EventLanes &lanes, uint32_t lane, std::string &ou
     return rows_[lane];
   const LaneId &id = lanes.id(lane);
   int64_t rank = first_row(id.track);
-  int64_t row = id.line == 0 ? rank : next_row_++;
-  describe(id, row, rank, out);
+  int64_t row = id.line == 0 || upstream_shape_ ? rank : next_row_++;
+  if (!upstream_shape_)
+    describe(id, row, rank, out);
+  else if (named_rows_.insert(row).second)
+    describe({id.track, 0}, row, rank, out);
   rows_[lane] = row;
   return row;
 }

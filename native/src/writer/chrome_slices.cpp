@@ -1,6 +1,7 @@
 #include "writer/chrome_slices.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "writer/json_text.h"
@@ -61,7 +62,7 @@ std::string quoted(std::string_view text) {
 const std::string &ChromeSlices::call_stack(uint32_t node) {
   auto [found, is_new] = call_stacks_.try_emplace(node);
   if (is_new)
-    found->second = nodes_.call_stack(node);
+    found->second = nodes_.call_stack(node, upstream_shape_);
   return found->second;
 }
 
@@ -147,18 +148,18 @@ void ChromeSlices::add_arguments(const HeldEvent &held) {
     out_ += call_stack(nodes_.known(event.node));
     out_ += ',';
   }
-  if (event.launch != 0)
+  if (event.launch != 0 && !upstream_shape_)
     number("\"correlation\":", static_cast<int64_t>(event.launch));
-  if (event.device >= 0 && !is_graph_row)
+  if (event.device >= 0 && !is_graph_row && !upstream_shape_)
     number("\"device\":", rows_.device_index(event.device));
   bool is_kernel = event.kind == EventKind::kKernel && is_on_stream && !event.is_of_graph;
   if (held.values != nullptr || is_kernel)
     add_metrics(held);
-  if (event.is_open)
+  if (event.is_open && !upstream_shape_)
     out_ += "\"open\":true,";
   if (is_scope)
     number("\"scope_id\":", static_cast<int64_t>(++scopes_));
-  if (is_on_stream)
+  if (is_on_stream && !upstream_shape_)
     number("\"stream\":", event.track);
   if (out_.size() > before)
     out_.pop_back(); // the last comma
@@ -207,12 +208,8 @@ void ChromeSlices::add_flow(const HeldEvent &held, int64_t row) {
   }
 }
 
-void ChromeSlices::begin(const HeldEvent &held) {
+void ChromeSlices::add_slice(const HeldEvent &held, int64_t row) {
   const TimelineEvent &event = held.event;
-  bool is_graph_row = held.track.kind == TrackKind::kGraph;
-  if (spill_ && out_.size() >= kSpillBytes)
-    spill_(out_);
-  int64_t row = rows_.row(lanes_, held.lane, out_);
   out_ += ',';
   add_arguments(held);
   out_ += ",\"cat\":\"";
@@ -226,11 +223,68 @@ void ChromeSlices::begin(const HeldEvent &held) {
   out_ += ",\"ts\":";
   append_us(out_, event.start_ns - start_ns_);
   out_ += '}';
-  if (is_graph_row)
+}
+
+void ChromeSlices::begin(const HeldEvent &held) {
+  if (upstream_shape_) {
+    begin_as_upstream(held);
+    return;
+  }
+  if (spill_ && out_.size() >= kSpillBytes)
+    spill_(out_);
+  int64_t row = rows_.row(lanes_, held.lane, out_);
+  add_slice(held, row);
+  if (held.track.kind == TrackKind::kGraph)
     return;
   add_flow(held, row);
-  if (event.is_of_graph && held.track.kind == TrackKind::kStream)
+  if (held.event.is_of_graph && held.track.kind == TrackKind::kStream)
     runs_.add(held);
+}
+
+void ChromeSlices::begin_as_upstream(const HeldEvent &held) {
+  const TimelineEvent &event = held.event;
+  auto thread = static_cast<int64_t>(held.track.number);
+  if (event.kind == EventKind::kLaunch) {
+    scope_flows_.add_launch(event.launch, thread, event.start_ns);
+    return;
+  }
+  bool is_on_thread = held.track.kind == TrackKind::kThread;
+  bool is_on_stream = held.track.kind == TrackKind::kStream;
+  Part beside = held.track.kind == TrackKind::kGraph ? kGraphs : kRest;
+  has_work_ |= !is_on_thread;
+  int64_t row = rows_.row(lanes_, held.lane, row_names_);
+  std::string &part = parts_[is_on_thread ? kThreads : beside];
+  out_.swap(part);
+  add_slice(held, row);
+  out_.swap(part);
+  if (is_on_thread && event.kind == EventKind::kScope)
+    scope_flows_.add_scope(scopes_, row, thread, event.start_ns, event.end_ns);
+  if (is_on_stream && event.launch != 0)
+    scope_flows_.add_work(event.launch, row, event.start_ns, event.is_of_graph);
+  if (is_on_stream && event.is_of_graph)
+    runs_.add(held);
+}
+
+void ChromeSlices::settle() {
+  size_t before = out_.size();
+  if (has_work_ && !row_names_.empty()) {
+    if (!has_names_)
+      out_.append(",").append(kFirstEvents);
+    has_names_ = true;
+    out_ += std::exchange(row_names_, {});
+  }
+  out_.swap(parts_[kArrows]);
+  for (const ScopeFlows::Arrow &arrow : scope_flows_.settle()) {
+    add_mark('s', arrow.scope, arrow.from_row, arrow.from_ns);
+    add_mark('f', arrow.scope, arrow.to_row, arrow.to_ns);
+  }
+  out_.swap(parts_[kArrows]);
+  for (std::string &part : parts_)
+    out_ += std::exchange(part, {});
+  if (is_first_ && out_.size() > before) {
+    out_.erase(before, 1); // the comma
+    is_first_ = false;
+  }
 }
 
 } // namespace proton

@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "calltree/metric_value.h"
 #include "record/device.h"
 
 namespace proton {
@@ -16,7 +16,7 @@ namespace proton {
 /// One entry of a node's `metrics`. Texts are valid UTF-8.
 struct MetricField {
   std::string_view key;
-  std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string> value;
+  MetricValue value;
 };
 
 /// Devices by kind ("CUDA"), then by index as text ("0").

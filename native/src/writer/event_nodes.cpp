@@ -1,6 +1,7 @@
 #include "writer/event_nodes.h"
 
 #include "writer/json_text.h"
+#include "writer/upstream_tree.h"
 #include "writer/utf8_text.h"
 
 namespace proton {
@@ -36,10 +37,11 @@ uint32_t EventNodes::child(uint32_t parent, const Name &name) {
   return found->second;
 }
 
-std::string EventNodes::call_stack(uint32_t node) const {
+std::string EventNodes::call_stack(uint32_t node, bool upstream_shape) const {
   std::vector<const Name *> path; // innermost first
   for (node = known(node); node != 0; node = parent(node))
-    path.push_back(&name(node));
+    if (!upstream_shape || !is_trials(kind(node), name(node).text()))
+      path.push_back(&name(node));
   path.push_back(&name(0));
   std::string text = "[";
   std::string scratch;

@@ -28,8 +28,9 @@ public:
   uint32_t parent(uint32_t node) const { return at(node).node.parent; }
   /// Frames above it; 0 of the root.
   uint32_t depth(uint32_t node) const { return at(node).depth; }
-  /// The names from the root to the node as a JSON list, valid UTF-8.
-  std::string call_stack(uint32_t node) const;
+  /// The names from the root to the node as a JSON list, valid UTF-8; without an autotuner's trials
+  /// if `upstream_shape`.
+  std::string call_stack(uint32_t node, bool upstream_shape = false) const;
 
 private:
   struct Entry {

@@ -1,6 +1,7 @@
 #include "writer/hatchet_writer.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -21,6 +22,7 @@ struct Slot {
   std::string key;
   Source source = Source::kColumn;
   const MetricColumn *column = nullptr;
+  bool is_hint = false;
 };
 
 // Upstream misspells one metric, and so do its readers.
@@ -32,12 +34,12 @@ std::string shown_name(const MetricColumn &column) {
 bool has_values(const MetricColumn &column) {
   if (column.is_own)
     return false;
-  return !column.int_vectors.empty() || !column.double_vectors.empty() ||
-         std::find(column.valid.begin(), column.valid.end(), true) != column.valid.end();
+  return !column.is_empty();
 }
 
 bool is_scalar(const MetricColumn &column) {
-  return column.type == MetricType::kInt || column.type == MetricType::kDouble;
+  MetricType type = column.type();
+  return type == MetricType::kInt || type == MetricType::kDouble;
 }
 
 // Readers take a metric for inclusive when ROOT has it.
@@ -68,11 +70,11 @@ int builtin_rank(const std::string &key) {
 
 std::vector<Slot> make_slots(const MetricColumns &metrics, bool sorts_keys) {
   std::vector<Slot> slots;
-  slots.push_back({kDeviceIdKey, Slot::Source::kDeviceId, nullptr});
-  slots.push_back({kDeviceTypeKey, Slot::Source::kDeviceType, nullptr});
+  slots.push_back({kDeviceIdKey, Slot::Source::kDeviceId, nullptr, false});
+  slots.push_back({kDeviceTypeKey, Slot::Source::kDeviceType, nullptr, false});
   for (const MetricColumn &column : metrics.columns())
     if (has_values(column))
-      slots.push_back({shown_name(column), Slot::Source::kColumn, &column});
+      slots.push_back({shown_name(column), Slot::Source::kColumn, &column, is_hint(column)});
   std::sort(slots.begin(), slots.end(), [sorts_keys](const Slot &left, const Slot &right) {
     int left_rank = sorts_keys ? 0 : builtin_rank(left.key);
     int right_rank = sorts_keys ? 0 : builtin_rank(right.key);
@@ -81,26 +83,13 @@ std::vector<Slot> make_slots(const MetricColumns &metrics, bool sorts_keys) {
   return slots;
 }
 
-int64_t wrapping_sum(int64_t left, int64_t right) {
-  return static_cast<int64_t>(static_cast<uint64_t>(left) + static_cast<uint64_t>(right));
-}
-
-void accumulate(int64_t &total, int64_t value) { total = wrapping_sum(total, value); }
-void accumulate(double &total, double value) { total += value; }
-
-// Vectors of variants may differ in length; the shorter counts as padded with zeros.
-template <typename Number>
-void accumulate(std::vector<Number> &total, const std::vector<Number> &value) {
-  total.resize(std::max(total.size(), value.size()));
-  for (size_t i = 0; i < value.size(); ++i)
-    accumulate(total[i], value[i]);
-}
-
 class Walk {
 public:
-  Walk(const CallPathTree &tree, const std::vector<Device> &devices, Emitter &emitter)
-      : tree_(tree), devices_(devices), emitter_(emitter), layout_(emitter.layout()),
-        merged_(tree, kMaxHatchetDepth), slots_(make_slots(tree.metrics(), layout_.sorts_keys)) {}
+  Walk(const CallPathTree &tree, const std::vector<Device> &devices, Emitter &emitter,
+       bool states_aggregations)
+      : states_aggregations_(states_aggregations), tree_(tree), devices_(devices),
+        emitter_(emitter), layout_(emitter.layout()), merged_(tree, kMaxHatchetDepth),
+        slots_(make_slots(tree.metrics(), layout_.sorts_keys)) {}
 
   std::string run();
 
@@ -109,13 +98,13 @@ private:
   void leave(NodeIndex head);
   void frame(NodeIndex head);
   void add_field(NodeIndex head, const Slot &slot);
-  template <typename Value, typename Get> void add_sum(NodeIndex head, const Slot &slot, Get get);
   bool has_metrics(NodeIndex head) const;
   bool is_shown(NodeIndex head) const;
   NodeIndex shown_from(NodeIndex head) const;
   const Device *device_of(NodeIndex head) const;
   DeviceMap seen_devices() const;
 
+  const bool states_aggregations_;
   const CallPathTree &tree_;
   const std::vector<Device> &devices_;
   Emitter &emitter_;
@@ -152,27 +141,6 @@ NodeIndex Walk::shown_from(NodeIndex head) const {
   return head;
 }
 
-template <typename Value, typename Get>
-void Walk::add_sum(NodeIndex head, const Slot &slot, Get get) {
-  Value total{};
-  bool is_found = false;
-  for (NodeIndex node = head; node != kNoNode; node = merged_.next_member(node)) {
-    if (!slot.column->has(node))
-      continue;
-    if (slot.column->aggregation == Aggregation::kProperty)
-      total = get(node);
-    else
-      accumulate(total, get(node));
-    is_found = true;
-  }
-  if (head == kRootNode && !is_hint(*slot.column))
-    return; // readers would take the metric for an inclusive one
-  if (is_found)
-    fields_.push_back({slot.key, std::move(total)});
-  else if (head == kRootNode)
-    fields_.push_back({slot.key, int64_t{0}});
-}
-
 void Walk::add_field(NodeIndex head, const Slot &slot) {
   const Device *device = device_of(head);
   if (slot.source != Slot::Source::kColumn) {
@@ -186,23 +154,23 @@ void Walk::add_field(NodeIndex head, const Slot &slot) {
   // A user's metric of that name would be a second entry with the same key.
   if (device != nullptr && (slot.key == kDeviceIdKey || slot.key == kDeviceTypeKey))
     return;
-  const MetricColumn &column = *slot.column;
-  switch (column.type) {
-  case MetricType::kInt:
-    add_sum<int64_t>(head, slot, [&](NodeIndex node) { return column.ints[node]; });
-    break;
-  case MetricType::kDouble:
-    add_sum<double>(head, slot, [&](NodeIndex node) { return column.doubles[node]; });
-    break;
-  case MetricType::kIntVector:
-    add_sum<std::vector<int64_t>>(
-        head, slot, [&](NodeIndex node) -> auto & { return column.int_vectors.at(node); });
-    break;
-  case MetricType::kDoubleVector:
-    add_sum<std::vector<double>>(
-        head, slot, [&](NodeIndex node) -> auto & { return column.double_vectors.at(node); });
-    break;
+  if (head == kRootNode && !slot.is_hint)
+    return; // readers would take the metric for an inclusive one
+  std::optional<MetricValue> total;
+  for (NodeIndex node = head; node != kNoNode; node = merged_.next_member(node)) {
+    if (!slot.column->has(node))
+      continue;
+    if (total)
+      merge_value(*total, slot.column->aggregation, slot.column->value(node));
+    else
+      total = slot.column->value(node);
   }
+  if (total && type_of(*total) == MetricType::kText)
+    total = valid_utf8(std::get<std::string>(*total));
+  if (total)
+    fields_.push_back({slot.key, std::move(*total)});
+  else if (head == kRootNode)
+    fields_.push_back({slot.key, int64_t{0}});
 }
 
 void Walk::frame(NodeIndex head) {
@@ -213,8 +181,8 @@ void Walk::frame(NodeIndex head) {
 }
 
 void Walk::enter(NodeIndex head) {
-  emitter_.open_node(head == kRootNode ? stated_aggregations(tree_.metrics())
-                                       : StatedAggregations{});
+  bool is_stated = head == kRootNode && states_aggregations_;
+  emitter_.open_node(is_stated ? stated_aggregations(tree_.metrics()) : StatedAggregations{});
   if (layout_.frame_before_children)
     frame(head);
   size_t count = 0;
@@ -274,8 +242,8 @@ std::string Walk::run() {
 } // namespace
 
 std::string write_hatchet(const CallPathTree &tree, const std::vector<Device> &devices,
-                          Emitter &emitter) {
-  return Walk(tree, devices, emitter).run();
+                          Emitter &emitter, bool states_aggregations) {
+  return Walk(tree, devices, emitter, states_aggregations).run();
 }
 
 bool folds_in_hatchet(const CallPathTree &tree) {

@@ -18,9 +18,9 @@ inline constexpr uint32_t kMaxHatchetDepth = 480;
 /// become one node with summed metrics (of a property, the last); levels below
 /// kMaxHatchetDepth are summed into their ancestor there. ROOT holds a 0 for every scalar
 /// inclusive metric, by which readers know these, and no value of another kind; where the hints do
-/// not tell, it has a key "aggregations" as well.
+/// not tell, it has a key "aggregations" as well, if `states_aggregations`.
 std::string write_hatchet(const CallPathTree &tree, const std::vector<Device> &devices,
-                          Emitter &emitter);
+                          Emitter &emitter, bool states_aggregations = true);
 
 /// Whether write_hatchet folds levels of this tree, which users should be warned of.
 bool folds_in_hatchet(const CallPathTree &tree);

@@ -25,12 +25,14 @@ struct PreorderRows {
   std::vector<int32_t> variant;      ///< position in the variants, -1 for none
   std::vector<std::string> strings;  ///< valid UTF-8
 
+  /// Position in `strings` of the text, which is added where it is new.
+  int32_t string_index(const Name &name);
+
   /// Visits of CallPathTree::walk.
   void enter(NodeIndex node, uint32_t depth);
   void leave(NodeIndex, uint32_t) {}
 
 private:
-  int32_t string_index(const Name &name);
   int32_t device_index(int32_t position);
 
   const std::vector<TreeNode> &nodes_;

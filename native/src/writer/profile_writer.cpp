@@ -9,10 +9,17 @@
 #include "writer/output_file.h"
 #include "writer/proton_writer.h"
 #include "writer/scope_trace_writer.h"
+#include "writer/upstream_tree.h"
 #include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
+
+std::string encode_hatchet(const CallPathTree &tree, const std::vector<Device> &devices,
+                           const FileFacts &facts, Emitter &emitter) {
+  return facts.upstream_shape ? write_hatchet(upstream_tree(tree), devices, emitter, false)
+                              : write_hatchet(tree, devices, emitter);
+}
 
 std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
                    const FileFacts &facts, FileFormat format, const ScopeTimeline *timeline) {
@@ -21,15 +28,15 @@ std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
     return write_proton(tree, devices, facts);
   case FileFormat::kHatchet: {
     JsonEmitter emitter(JsonStyle::kFile);
-    return write_hatchet(tree, devices, emitter);
+    return encode_hatchet(tree, devices, facts, emitter);
   }
   case FileFormat::kHatchetCompact: {
     JsonEmitter emitter(JsonStyle::kCompact);
-    return write_hatchet(tree, devices, emitter);
+    return encode_hatchet(tree, devices, facts, emitter);
   }
   case FileFormat::kHatchetMsgpack: {
     MsgpackEmitter emitter;
-    return write_hatchet(tree, devices, emitter);
+    return encode_hatchet(tree, devices, facts, emitter);
   }
   case FileFormat::kChromeTrace:
     return write_scope_trace(tree, timeline ? *timeline : ScopeTimeline(), devices);

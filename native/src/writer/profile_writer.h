@@ -18,6 +18,7 @@ struct FileFacts {
   std::string provenance;                  ///< one encoded MessagePack map; empty: an empty map
   std::map<std::string, uint64_t> dropped; ///< lost records by reason
   bool partial = false;
+  bool upstream_shape = false; ///< upstream's formats show the tree as upstream would
 };
 
 enum class FileFormat { kProton, kHatchet, kHatchetCompact, kHatchetMsgpack, kChromeTrace };

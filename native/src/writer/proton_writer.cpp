@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include "support/error.h"
@@ -29,13 +29,15 @@ const char *dtype_text(MetricType type) {
     return "vec<i8";
   case MetricType::kDoubleVector:
     return "vec<f8";
+  case MetricType::kText:
+    return "str";
   }
   return "<i8";
 }
 
 class ProtonFile {
 public:
-  explicit ProtonFile(const CallPathTree &tree) : tree_(tree), rows_(tree) {}
+  explicit ProtonFile(const CallPathTree &tree) : tree_(tree), rows_(tree) { index_texts(); }
   std::string encode(const std::vector<Device> &devices, const FileFacts &facts);
 
 private:
@@ -47,18 +49,18 @@ private:
   void extent(const uint32_t (&axes)[3]);
   void metrics();
   void metric(const MetricColumn &column, const std::vector<bool> &valid);
-  template <typename Number>
-  void scalars(const MetricColumn &column, const std::vector<Number> &by_node,
-               std::string_view dtype);
-  template <typename Number>
-  void vectors(const std::unordered_map<NodeIndex, std::vector<Number>> &by_node,
-               std::string_view dtype, std::vector<int64_t> &offsets);
+  template <typename Get> void scalars(const MetricColumn &column, std::string_view dtype, Get get);
+  template <typename Get>
+  void vectors(const MetricColumn &column, std::string_view dtype, std::vector<int64_t> &offsets,
+               Get get);
+  void index_texts();
   void validity(const std::vector<bool> &valid);
   void distributions();
   void dropped(const std::map<std::string, uint64_t> &counts);
 
   const CallPathTree &tree_;
-  const PreorderRows rows_;
+  PreorderRows rows_;
+  std::map<std::pair<const MetricColumn *, NodeIndex>, int32_t> texts_; ///< by position
   MsgpackBytes out_;
 };
 
@@ -163,27 +165,40 @@ void ProtonFile::variants() {
   }
 }
 
-template <typename Number>
-void ProtonFile::scalars(const MetricColumn &column, const std::vector<Number> &by_node,
-                         std::string_view dtype) {
-  std::vector<Number> values(rows_.order.size());
+template <typename Get>
+void ProtonFile::scalars(const MetricColumn &column, std::string_view dtype, Get get) {
+  std::vector<decltype(get(kRootNode))> values(rows_.order.size());
   for (size_t row = 0; row < values.size(); ++row)
     if (column.has(rows_.order[row]))
-      values[row] = by_node[rows_.order[row]];
+      values[row] = get(rows_.order[row]);
   pack_column(out_, dtype, bytes_of(values));
 }
 
-template <typename Number>
-void ProtonFile::vectors(const std::unordered_map<NodeIndex, std::vector<Number>> &by_node,
-                         std::string_view dtype, std::vector<int64_t> &offsets) {
-  std::vector<Number> values;
+template <typename Get>
+void ProtonFile::vectors(const MetricColumn &column, std::string_view dtype,
+                         std::vector<int64_t> &offsets, Get get) {
+  decltype(get(kRootNode)) values;
   offsets.assign(1, 0);
   for (NodeIndex node : rows_.order) {
-    if (auto found = by_node.find(node); found != by_node.end())
-      values.insert(values.end(), found->second.begin(), found->second.end());
+    if (column.has(node)) {
+      auto added = get(node);
+      values.insert(values.end(), added.begin(), added.end());
+    }
     offsets.push_back(static_cast<int64_t>(values.size()));
   }
   pack_column(out_, dtype, bytes_of(values));
+}
+
+// Texts of metrics stand in the table that is written before them.
+void ProtonFile::index_texts() {
+  for (const MetricColumn &column : tree_.metrics().columns()) {
+    if (column.type() != MetricType::kText)
+      continue;
+    for (NodeIndex node : rows_.order)
+      if (column.has(node))
+        texts_.try_emplace({&column, node},
+                           rows_.string_index(Name(metric_text(column.value(node)))));
+  }
 }
 
 // nil when every row has a value; else one bit per row, the lowest bit of a byte first.
@@ -202,6 +217,7 @@ void ProtonFile::validity(const std::vector<bool> &valid) {
 
 void ProtonFile::metric(const MetricColumn &column, const std::vector<bool> &valid) {
   std::vector<int64_t> offsets;
+  const MetricType type = column.type();
   out_.map(7);
   out_.text("name");
   out_.text(valid_utf8(column.name));
@@ -210,20 +226,23 @@ void ProtonFile::metric(const MetricColumn &column, const std::vector<bool> &val
   out_.text("aggregation");
   out_.text(aggregation_text(column.aggregation));
   out_.text("dtype");
-  out_.text(dtype_text(column.type));
+  out_.text(dtype_text(type));
   out_.text("values");
-  switch (column.type) {
+  switch (type) {
   case MetricType::kInt:
-    scalars(column, column.ints, "<i8");
+    scalars(column, "<i8", [&](NodeIndex node) { return column.ints[node]; });
     break;
   case MetricType::kDouble:
-    scalars(column, column.doubles, "<f8");
+    scalars(column, "<f8", [&](NodeIndex node) { return as_double(column.value(node)); });
     break;
   case MetricType::kIntVector:
-    vectors(column.int_vectors, "<i8", offsets);
+    vectors(column, "<i8", offsets, [&](NodeIndex node) { return as_ints(column.value(node)); });
     break;
   case MetricType::kDoubleVector:
-    vectors(column.double_vectors, "<f8", offsets);
+    vectors(column, "<f8", offsets, [&](NodeIndex node) { return as_doubles(column.value(node)); });
+    break;
+  case MetricType::kText:
+    scalars(column, "<i4", [&](NodeIndex node) { return texts_.at({&column, node}); });
     break;
   }
   validity(valid);

@@ -25,6 +25,7 @@ struct TraceFacts {
   int32_t local_rank = -1;
   int32_t world_size = -1;
   bool keeps_kernel_scopes = false; ///< scopes inside kernels may come
+  bool upstream_shape = false;      ///< Chrome's format shows what upstream would
 };
 
 /// What is known at the end.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -119,7 +120,7 @@ class GpuCollector:
 
     def _start_native(self) -> None:
         try:
-            self._native.start()
+            self._native.start(_present_stream())
         except BackendUnavailableError as error:
             if self._sampling is None:
                 raise
@@ -162,6 +163,17 @@ class GpuCollector:
         if self._paused_at_ns:
             self._paused_ns += time.monotonic_ns() - self._paused_at_ns
             self._paused_at_ns = 0
+
+
+def _present_stream() -> int:
+    """Return the handle of torch's current stream, which may be captured already; 0: unknown."""
+    cuda = sys.modules.get("torch.cuda")
+    try:
+        if cuda is not None and cuda.is_initialized():
+            return int(cuda.current_stream().cuda_stream)
+    except Exception:  # noqa: BLE001 - a broken torch is no reason to record nothing
+        pass
+    return 0
 
 
 def _sampling_options(asked: PcSampling | None) -> _native.PcSamplingOptions | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proton_bench.capture.announcement import Announcement
+from proton_bench.capture.instrumentation_hook import InstrumentationHook, pack_header
 from proton_bench.capture.on_import import ImportCallback
 from proton_bench.capture.stderr import warn
 from proton_bench.capture.triton_heads import TritonHeads
@@ -57,7 +57,7 @@ class InstrumentationCollector:
                 "launch_exit_hook": self._runtime.launch_exit,
             }
         )
-        self._announcement = Announcement()
+        self._records: dict[int, KernelScopes] = {}  # by function
         self._left_out: dict[str, int] = {}
         self._ran: dict[str, None] = {}  # kernels of this mode, in order
         self._bare: dict[str, None] = {}  # those of them without a record
@@ -69,8 +69,10 @@ class InstrumentationCollector:
         with contextlib.ExitStack() as undo:
             self._runtime.start()
             undo.callback(self._runtime.stop)
-            self._announcement.activate()
-            undo.callback(self._announcement.deactivate)
+            undo.callback(InstrumentationHook.announce())
+            self._keep_buffers(InstrumentationHook.enable_host_buffer)
+            InstrumentationHook.followers.append(self._keep_buffers)
+            undo.callback(InstrumentationHook.followers.remove, self._keep_buffers)
             if "triton" in sys.modules and not _is_importing("triton"):
                 self._attach(undo)
             else:
@@ -138,6 +140,7 @@ class InstrumentationCollector:
             if scopes is None:
                 self._runtime.add_plain(function)
                 return
+            self._records[function] = scopes
             self._runtime.add_kernel(function, scopes)
             if name != KERNEL:
                 self._costs.note(scopes)
@@ -149,7 +152,42 @@ class InstrumentationCollector:
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
     ) -> None:
         del module, name, metadata_group, hash
+        self._records.pop(function, None)
         self._runtime.remove_kernel(function)
+
+    def _keep_buffers(self, keeps: bool) -> None:  # noqa: FBT001 - a switch
+        head = self._keep_and_exit if keeps else self._runtime.launch_exit
+        self._heads.replace("launch_exit_hook", head)
+
+    def _keep_and_exit(self, metadata: Any) -> None:
+        """Keep what the launch's kernel wrote, then end the launch."""
+        InstrumentationHook.host_buffer = None
+        function = metadata.data.get("function")
+        try:
+            if function in self._records:
+                stream = metadata.data.get("stream") or 0
+                InstrumentationHook.host_buffer = self._host_buffer(function, stream)
+        except Exception as error:  # noqa: BLE001 - a launch of the target must not fail because of us
+            warn(
+                f"no host buffer of {metadata.data.get('name')!r}: {type(error).__name__}: {error}"
+            )
+        self._runtime.launch_exit(metadata)
+
+    def _host_buffer(self, function: int, stream: int) -> Any:
+        payload = self._runtime.read_records(stream)
+        if payload is None:
+            return None
+        import torch
+
+        scopes = self._records[function]
+        header = pack_header(
+            len(payload),
+            device=str(scopes.target["backend"]),
+            warps=scopes.num_warps,
+            scratch_bytes=scopes.profile_scratch_size,
+            warp_ids=self._settings.warp_ids,
+        )
+        return torch.frombuffer(bytearray(header + payload), dtype=torch.uint8)
 
     def _read(self, metadata_group: Mapping[str, str]) -> KernelScopes | None:
         """Read a kernel of this mode that has records; None for any other."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from proton_bench import _native
+from proton_bench.capture.metric import own_operators
 
 __all__ = ["DeviceMemory", "TorchMemory"]
 
@@ -40,10 +41,9 @@ class TorchMemory:
 @contextmanager
 def _unseen() -> Iterator[None]:
     """Keep what this thread does out of the tree: it is not the target's."""
-    _native.mute_ops()
     _native.mute_launches()
     try:
-        yield
+        with own_operators():
+            yield
     finally:
         _native.unmute_launches()
-        _native.unmute_ops()

@@ -45,6 +45,9 @@ class Runtime(Protocol):
     def remove_kernel(self, function: int) -> None:
         """Forget a function; one that is not known does no harm."""
 
+    def read_records(self, stream: int) -> bytes | None:
+        """Wait for the launch that this thread is ending, and return its buffer; None without."""
+
     def facts(self) -> Mapping[str, Any]:
         """Return what belongs into the profile's provenance."""
 
@@ -85,6 +88,7 @@ class NativeRuntime:
         self.stop = self._native.stop
         self.add_plain = self._native.add_plain
         self.remove_kernel = self._native.remove_kernel
+        self.read_records = self._native.read_records
         self._calibration = Calibration(self._native, _warps_that_record(settings))
 
     def add_kernel(self, function: int, kernel: KernelScopes) -> None:

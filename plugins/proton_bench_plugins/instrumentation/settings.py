@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from proton_bench.errors import UsageError
-from proton_bench.mode import MMA, Default, InstrumentationMode
+from proton_bench.mode import MMA, SAMPLING_STRATEGY, Default, InstrumentationMode
 from proton_bench.plugin import Mode
 from proton_bench.plugin.kernel_mode import KernelMode
 
@@ -127,9 +127,9 @@ def read_settings(mode: Mode, customs: Mapping[str, KernelMode] | None = None) -
     _require_supported(checked)
     return Settings(
         mode=mode.name or "default",
-        metric_type=checked.metric_type,
+        metric_type=checked.metric_type.name.lower(),
         warp_ids=_warp_ids(checked),
-        buffer_type=checked.buffer_type,
+        buffer_type=checked.buffer_type.name.lower(),
         buffer_size=_number("buffer_size", own.get("buffer_size", ""), 0),
         optimizations=tuple(sorted(map(str, checked.optimizations))),
         passes=own.get("passes", ""),
@@ -145,7 +145,7 @@ def read_settings(mode: Mode, customs: Mapping[str, KernelMode] | None = None) -
 def _require_supported(mode: InstrumentationMode) -> None:
     only = {"granularity": "warp", "buffer_strategy": "circular"}
     for option, supported in only.items():
-        value = getattr(mode, option)
+        value = getattr(mode, option).name.lower()
         if value != supported:
             raise UsageError(
                 f"{option}={value}: no Triton compiles this yet, for no kernel; "
@@ -154,7 +154,7 @@ def _require_supported(mode: InstrumentationMode) -> None:
 
 
 def _warp_ids(mode: InstrumentationMode) -> tuple[int, ...]:
-    if mode.sampling_strategy == "none":
+    if mode.sampling_strategy is SAMPLING_STRATEGY.NONE:
         if mode.sampling_options:
             raise UsageError(
                 f"sampling_options={mode.sampling_options} needs sampling_strategy=selective"

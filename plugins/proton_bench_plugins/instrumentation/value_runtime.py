@@ -109,6 +109,11 @@ class ValueRuntime:
         self._pending.memory, self._pending.size = memory, size
         return self._pending.memory
 
+    def read_records(self, stream: int) -> bytes | None:
+        """Return None: what a plugin's mode writes is for its own reader."""
+        del stream
+        return None
+
     def launch_exit(self, metadata: Any) -> None:
         """Keep the buffer of the launch that this thread made."""
         memory = getattr(self._pending, "memory", None)
@@ -121,11 +126,16 @@ class ValueRuntime:
             self._launches.append(launch)
             self._kept_bytes += launch.size
             is_full = self._kept_bytes > _MOST_KEPT_BYTES
-        if is_full and not _native.is_capturing():
+        if is_full:
             self.flush()
 
     def flush(self) -> None:
-        """Wait for the launches, and add what their buffers hold."""
+        """Wait for the launches, and add what their buffers hold.
+
+        While a graph is captured buffers are kept: the driver ends a capture when somebody waits.
+        """
+        if _native.any_capture_open():
+            return
         with self._lock:
             launches, self._launches = self._launches, []
             self._kept_bytes = 0

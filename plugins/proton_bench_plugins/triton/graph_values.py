@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from proton_bench import _native
+from proton_bench.capture.metric import own_operators
 from proton_bench.errors import MetricError
 
-__all__ = ["append", "metadata_of"]
+__all__ = ["append", "metadata_of", "prepare"]
 
 _METADATA_STATE = "__proton_launch_metadata"
 _KERNEL_NAME = "<metric>"  # as upstream shows the kernels that do this
-_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 class _Words:
@@ -49,7 +49,7 @@ def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _nat
 
     Args:
         name: Of the metric, for messages.
-        tensor: On the device whose current stream captures; no more than one dimension.
+        tensor: On the device whose current stream captures; one element or one dimension.
         kind: What the metric is; None: as the tensor is.
 
     Raises:
@@ -57,20 +57,20 @@ def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _nat
     """
     import torch
 
-    if tensor.dim() > 1 or tensor.is_complex():
+    is_one = tensor.numel() == 1
+    if tensor.numel() == 0 or tensor.is_complex() or not (is_one or tensor.dim() == 1):
         raise MetricError(
-            f"metric {name!r} is a tensor of {tensor.dim()} dimensions of {tensor.dtype}: "
+            f"metric {name!r} is a tensor of shape {tuple(tensor.shape)} of {tensor.dtype}: "
             "give a scalar or a flat vector of real numbers"
         )
     is_float = bool(tensor.is_floating_point()) if kind is None else kind is float
-    mode = _native.exchange_capture_mode(_RELAXED)  # the kernel's code may have to be loaded
-    _native.mute_ops()
     _native.enter_state(_place.state)
     try:
-        with torch.cuda.device(tensor.device):
+        # The kernel's code may have to be loaded.
+        with own_operators(), torch.cuda.device(tensor.device):
             if not torch.cuda.is_current_stream_capturing():
                 raise MetricError(f"metric {name!r} is on {tensor.device}, which captures nothing")
-            ring = _native.DeviceValues(tensor.numel(), is_float, tensor.dim() == 1)
+            ring = _native.DeviceValues(tensor.numel(), is_float, not is_one)
             values = tensor.detach().contiguous()
             _native.enter_op(_KERNEL_NAME)
             try:
@@ -84,9 +84,20 @@ def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _nat
         raise MetricError(f"metric {name!r}: its tensor cannot be captured: {error}") from error
     finally:
         _native.exit_state()
-        _native.unmute_ops()
-        if mode >= 0:
-            _native.exchange_capture_mode(mode)
+
+
+def prepare() -> None:
+    """Compile the kernel for scalars on the current device, where there is a driver for one."""
+    import torch
+
+    if not torch.cuda.is_available() or _native.is_capturing():
+        return
+    from proton_bench_plugins.triton.append_kernel import append_values
+
+    for dtype, is_float in ((torch.int64, False), (torch.float64, True)):
+        append_values.warmup(
+            *(torch.int64, dtype, 1, 1), is_float=is_float, block=1, num_warps=1, grid=(1,)
+        )
 
 
 def _launch(ring: _native.DeviceValues, tensor: Any, *, is_float: bool) -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton_bench import _native
-from proton_bench.capture.metric import normalize_metrics
+from proton_bench.capture.metric import ROOFLINE_TYPES, normalize_metrics, own_operators
 from proton_bench.errors import MetricError
+from proton_bench.flags import flags
 
 __all__ = ["LateValues", "is_late"]
 
@@ -50,19 +51,18 @@ class LateValues:
         import torch
 
         copies: list[_Copy] = []
-        _native.mute_ops()  # copying runs operators, which are not the target's
         try:
             for name, tensor in tensors.items():
                 if torch.cuda.is_current_stream_capturing():
                     self._report(kernel, f"metric {name!r} is a tensor in a graph nobody records")
                     continue
-                host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-                host.copy_(tensor.detach(), non_blocking=True)
+                with own_operators():
+                    source = _converted(name, tensor.detach())
+                    host = torch.empty(source.shape, dtype=source.dtype, pin_memory=True)
+                    host.copy_(source, non_blocking=True)
                 copies.append((torch.cuda.current_stream(tensor.device), name, host))
         except Exception as error:  # noqa: BLE001 - the target's launch must not fail because of us
             self._report(kernel, f"metric {name!r}: its tensor cannot be read: {error}")
-        finally:
-            _native.unmute_ops()
         return copies
 
     def expect(self, kernel: str, copies: list[_Copy]) -> None:
@@ -75,23 +75,22 @@ class LateValues:
             with self._lock:
                 owed = self._open.setdefault(stream, [])
                 owed.append(_Owed(debt, kernel, values))
-                is_full = len(owed) >= _BATCH
+                is_full = len(owed) >= _BATCH and not _is_captured(stream)
                 if is_full:
                     self._close(stream)
             if is_full:
                 self.collect(waiting=False)
 
     def collect(self, *, waiting: bool) -> None:
-        """Add the values that have come; does nothing while the calling thread captures a graph.
+        """Add the values that have come.
 
         Args:
-            waiting: Wait for all that were copied so far.
+            waiting: Wait for all that were copied so far. Those of a stream that is captured now
+                come later: an event would become part of the graph.
         """
-        if _native.is_capturing():
-            return  # the driver ends a capture when somebody asks for an event
-        with self._lock:
+        with self._lock, own_operators():
             if waiting:
-                for stream in list(self._open):
+                for stream in [each for each in self._open if not _is_captured(each)]:
                     self._close(stream)
             done: list[_Owed] = []
             while self._batches:
@@ -126,6 +125,23 @@ class LateValues:
             _native.pay_metrics(owed.debt, metrics)
         except MetricError as error:
             self._report(owed.kernel, str(error))
+
+
+def _converted(name: str, tensor: Any) -> Any:
+    """For upstream's trees: in the type that they keep, by a kernel that they show."""
+    if not flags.upstream_shape:
+        return tensor
+    import torch
+
+    kind = ROOFLINE_TYPES.get(name, float if tensor.is_floating_point() else int)
+    return tensor.to(torch.float64 if kind is float else torch.int64)
+
+
+def _is_captured(stream: Any) -> bool:
+    import torch
+
+    with torch.cuda.stream(stream):
+        return bool(torch.cuda.is_current_stream_capturing())
 
 
 def is_late(value: object) -> bool:

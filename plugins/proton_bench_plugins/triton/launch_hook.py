@@ -29,6 +29,9 @@ class LaunchHook(_native.launch_hook, Hook):
     """
 
     priority = 100
+    # Numbers that upstream's reports derive something from; others of the metadata are added too.
+    flops_width = (8, 16, 32, 64)
+    metrics = (*(f"flops{width}" for width in flops_width), "bytes", "flops")
     _instance: LaunchHook | None = None
 
     def __new__(cls) -> LaunchHook:

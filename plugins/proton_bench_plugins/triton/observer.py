@@ -56,7 +56,7 @@ class Observer:
 
     def _attach(self) -> None:
         self._undo.close()
-        set_tensor_capture(graph_values.append)
+        set_tensor_capture(graph_values.append, graph_values.prepare)
         self._undo.callback(set_tensor_capture, None)
         self._heads.attach()
         self._undo.callback(self._heads.detach)

@@ -52,6 +52,14 @@ def test_scopes_stand_below_the_kernel_where_it_was_launched(cupti_doubles: Doub
     assert found["step/matmul/outer"]["cycles"] == (130 + 230 + 330) * 4 * 2
 
 
+def test_an_open_launch_can_be_read_and_is_reduced_all_the_same(cupti_doubles: Doubles) -> None:
+    found = run(cupti_doubles, "open_records")
+
+    assert found["bytes"] == 4 * 256
+    assert found["reduced"]["programs"] == 4
+    assert found["others"] == [None, None]
+
+
 def test_facts_tell_of_launches_and_memory(cupti_doubles: Doubles) -> None:
     found = run(cupti_doubles, "facts")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -64,6 +65,17 @@ def test_the_cache_on_disk_holds_nothing_stale(runs: list[dict[str, Any]]) -> No
         assert again[name]["records"] == 4, name
         assert again[name]["seen"] == first[name]["seen"], name
     assert again["plain"] == first["plain"]
+
+
+def test_a_program_can_have_the_buffer_of_a_launch(found: dict[str, Any]) -> None:
+    before, kept, is_cheap_again = found["host buffer"]
+
+    assert before is None
+    size = struct.unpack_from("I", bytes(kept), 8)[0]
+    numbers = struct.unpack_from("10I", bytes(kept))
+    assert numbers[:6] == (1, 4, size, size, len(b"records"), 1)
+    assert bytes(kept)[size:] == b"records"
+    assert is_cheap_again is True
 
 
 def test_everything_is_put_back(found: dict[str, Any]) -> None:

@@ -122,5 +122,5 @@ def test_none_is_the_session_of_a_disabled_start() -> None:
 def test_only_session_zero_exists_under_the_command(session: int) -> None:
     flags.command_line = True
 
-    with pytest.raises(UsageError, match="only session 0"):
+    with pytest.raises(UsageError, match="Only one session can be used when running from"):
         proton.data.get(10**6)

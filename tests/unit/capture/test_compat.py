@@ -98,6 +98,25 @@ def test_a_module_of_upstream_that_was_imported_before_is_replaced(
     assert triton.profiler is proton_bench
 
 
+def test_a_submodule_can_be_run_as_a_program() -> None:
+    pytest.importorskip("proton_bench._native")
+    pytest.importorskip("triton")
+    program = """
+        import runpy, sys
+        from proton_bench.capture import compat
+        compat.install()
+        sys.argv = ["proton", "-h"]
+        runpy.run_module("triton.profiler.proton", run_name="__main__")
+    """
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "Profiles a script or pytest" in done.stdout
+
+
 def test_every_submodule_resolves_to_ours() -> None:
     pytest.importorskip("proton_bench._native")
     pytest.importorskip("triton")

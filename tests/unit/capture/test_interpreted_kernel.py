@@ -77,7 +77,7 @@ def test_exit_without_enter_names_the_kernel_and_leaves_scopes_around_it_open(se
 def test_wrong_name_of_a_scope_names_the_kernel(session: int) -> None:
     with (
         interpreted_kernel.interpreting("mixed"),
-        pytest.raises(ScopeError, match=r"^kernel 'mixed': Scope name mismatch: a != b"),
+        pytest.raises(ScopeError, match=r"^kernel 'mixed': Scope name mismatch: b != a"),
         pl.scope("a"),
     ):
         pl.exit_scope("b")

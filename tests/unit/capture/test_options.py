@@ -83,7 +83,7 @@ def test_what_is_unknown_is_named_with_the_choices(
 
 
 def test_unknown_backend_is_named_with_the_choices() -> None:
-    with pytest.raises(UsageError, match=r"unknown backend 'cuptii'; choose from: .*cpu"):
+    with pytest.raises(UsageError, match=r"Unknown profiler: cuptii; choose backends from: .*cpu"):
         plan_capture(SessionOptions(name="x", backend="cuptii"))
 
 
