@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import proton_bench.flags as flags
     import proton_bench.hooks as hooks
     import proton_bench.language as language
+    import proton_bench.metric as metric
     import proton_bench.mode as mode
     import proton_bench.specs as specs
     import proton_bench.viewer as viewer
@@ -58,6 +59,7 @@ __all__ = [
     "hooks",
     "language",
     "metadata_state",
+    "metric",
     "mode",
     "open_profile",
     "profile",
@@ -91,7 +93,7 @@ _NAMES = {
     "start": (_SESSION, "start"),
     "state": (_STATE, "state"),
 }
-_SUBMODULES = ("context", "data", "flags", "hooks", "language", "mode", "specs", "viewer")
+_SUBMODULES = ("context", "data", "flags", "hooks", "language", "metric", "mode", "specs", "viewer")
 # Functions and classes of the public API whose name a submodule has as well.
 _SHADOWED = frozenset({"profile", "scope", "state"})
 

@@ -5,6 +5,7 @@
     ProtonError                      70  anything this package raises on purpose
     |-- UsageError      (ValueError)  2  wrong argument, option, name or configuration
     |   |-- MetricError               2  unknown metric, or a value of another type than before
+    |   |   `-- UnknownMetricError (RuntimeError) 2  a profile has no such metric
     |   `-- ScopeError                2  scopes, states or ops that are not balanced
     |-- SessionError    (IndexError)  2  unknown session or phase
     |-- ProfileFormatError (ValueError) 2  a file that is corrupt, hostile or of an unknown version
@@ -37,6 +38,7 @@ __all__ = [
     "ScopeError",
     "SessionError",
     "TargetFailedError",
+    "UnknownMetricError",
     "UsageError",
 ]
 
@@ -55,6 +57,10 @@ class UsageError(ProtonError, ValueError):
 
 class MetricError(UsageError):
     """A metric is unknown, or its value does not fit what was recorded before."""
+
+
+class UnknownMetricError(MetricError, RuntimeError):
+    """A profile has no metric of this name."""
 
 
 class ScopeError(UsageError):

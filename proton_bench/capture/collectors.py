@@ -7,20 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from proton_bench.capture.native import native
 from proton_bench.errors import UsageError
 from proton_bench.plugin.backend import Backend, Collector, Mode, Remarking, SelfDescribing
 
-__all__ = ["CollectorLease", "forget_after_fork", "lease_collectors"]
+__all__ = ["CollectorLease", "forget_after_fork", "lease_collectors", "stop_unused"]
 
 
 @dataclass(slots=True, eq=False)
 class _Shared:
-    """A collector, the sessions that hold it and those among them that are active."""
+    """A collector, the sessions that hold it and those among them that are active.
+
+    ``is_unused``: no session is active with it, and it runs until no graph is captured any more.
+    """
 
     backend: Backend
     mode: Mode
     collector: Collector
     is_running: bool = False
+    is_unused: bool = False
     holders: list[CollectorLease] = field(default_factory=list)
     users: list[CollectorLease] = field(default_factory=list)
 
@@ -49,7 +54,7 @@ class CollectorLease:
         if shared is not None and shared.mode.text != mode.text:
             if shared.holders:
                 raise UsageError(_conflict(shared, mode, self.owner))
-            _stop(shared)  # left running by the parent of a forked child
+            _stop(shared)  # left running by the parent of a forked child, or under capture
             shared = None
         if shared is None:
             shared = _shared[backend.name] = _Shared(backend, mode, backend.open(mode))
@@ -65,6 +70,7 @@ class CollectorLease:
                 if not shared.is_running:
                     shared.collector.start()
                     shared.is_running = True
+                shared.is_unused = False
                 shared.users.append(self)
                 undo.callback(self._leave, shared)
             undo.pop_all()
@@ -90,7 +96,11 @@ class CollectorLease:
         return [remark for remark in said if remark]
 
     def stop(self) -> None:
-        """Leave the collectors; those without another active session are flushed and stopped."""
+        """Leave the collectors; those without another active session are flushed and stopped.
+
+        While a graph is captured they run on, since a flush would wait for the device, which ends
+        the capture: `stop_unused` stops them. What they record meanwhile belongs to no session.
+        """
         with contextlib.ExitStack() as steps:
             for shared in self._collectors:
                 if self in shared.users:
@@ -103,13 +113,13 @@ class CollectorLease:
         finally:
             for shared in self._collectors:
                 shared.holders.remove(self)
-                if not shared.holders:
-                    _shared.pop(shared.backend.name, None)
+                _forget_if_over(shared)
             self._collectors.clear()
 
     def _leave(self, shared: _Shared) -> None:
         shared.users.remove(self)
-        if not shared.users:
+        shared.is_unused = shared.is_running and not shared.users
+        if shared.is_unused and not native.any_capture_open():
             _stop(shared)
 
 
@@ -136,6 +146,22 @@ def lease_collectors(
     return lease
 
 
+def stop_unused() -> bool:
+    """Stop the collectors that no session is active with, unless a graph is captured.
+
+    Returns:
+        Whether none of them is left.
+    """
+    unused = [shared for shared in _shared.values() if shared.is_unused]
+    if not unused or native.any_capture_open():
+        return not unused
+    with contextlib.ExitStack() as steps:
+        for shared in unused:
+            steps.callback(_forget_if_over, shared)
+            steps.callback(_stop, shared)
+    return True
+
+
 def forget_after_fork() -> None:
     """In a forked child: no session holds a collector any more.
 
@@ -145,16 +171,22 @@ def forget_after_fork() -> None:
     for shared in _shared.values():
         shared.holders.clear()
         shared.users.clear()
+        shared.is_unused = False
 
 
 def _stop(shared: _Shared) -> None:
     if not shared.is_running:
         return
-    shared.is_running = False
+    shared.is_running = shared.is_unused = False
     try:
         shared.collector.flush()
     finally:
         shared.collector.stop()
+
+
+def _forget_if_over(shared: _Shared) -> None:
+    if not shared.holders and not shared.is_unused:
+        _shared.pop(shared.backend.name, None)
 
 
 def _conflict(shared: _Shared, mode: Mode, owner: str) -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 from proton_bench.capture.native import native
 from proton_bench.errors import MetricError
 
 __all__ = [
+    "ROOFLINE_TYPES",
     "Aggregation",
     "Metric",
     "add_scope_metrics",
     "normalize_metrics",
+    "own_operators",
     "parse_metric_name",
+    "prepare_tensor_capture",
     "set_tensor_capture",
 ]
 
@@ -23,8 +28,9 @@ Metric: TypeAlias = tuple[str, Aggregation, object]
 
 _SUFFIXES: dict[str, Aggregation] = {"(inc)": "inc", "(exc)": "exc", "(pty)": "pty"}
 _INT64_LIMIT = 2**63
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED, and HIP's
 # One type each, whatever the caller computes with, so that sums never meet another type.
-_ROOFLINE_TYPES: dict[str, type[int] | type[float]] = {
+ROOFLINE_TYPES: dict[str, type[int] | type[float]] = {
     "flops": float,
     "flops8": float,
     "flops16": float,
@@ -35,7 +41,15 @@ _ROOFLINE_TYPES: dict[str, type[int] | type[float]] = {
 # What reads a tensor while a graph is captured: name, tensor, the metric's type where it is fixed.
 TensorCapture: TypeAlias = Callable[[str, Any, type[int] | type[float] | None], object]
 _tensor_capture: TensorCapture | None = None
-_ACCEPTED = "int, float, bool, a flat list or tuple of them, or a numpy array or tensor of them"
+_prepare_capture: Callable[[], None] | None = None
+_ACCEPTED = (
+    "int, float, bool, a flat list or tuple of them, a numpy array or tensor of them, or a text of "
+    "a property or an exclusive metric"
+)
+
+
+class _TracedError(Exception):
+    """The value stands for one that a program will have which torch traces now."""
 
 
 def add_scope_metrics(metrics: Mapping[str, object]) -> None:
@@ -51,14 +65,44 @@ def add_scope_metrics(metrics: Mapping[str, object]) -> None:
     Raises:
         MetricError: A name or value is not usable, or does not fit what was recorded before.
     """
-    if native.active_session_count():
+    if native.is_recording():
         native.add_metrics(normalize_metrics(metrics))
 
 
-def set_tensor_capture(capture: TensorCapture | None) -> None:
-    """Set what reads tensors on a device while a graph is captured; None: nothing can."""
-    global _tensor_capture
-    _tensor_capture = capture
+def set_tensor_capture(
+    capture: TensorCapture | None, prepare: Callable[[], None] | None = None
+) -> None:
+    """Set what reads tensors on a device while a graph is captured; None: nothing can.
+
+    Args:
+        capture: Reads one.
+        prepare: Does ahead what the first call of it would do.
+    """
+    global _tensor_capture, _prepare_capture
+    _tensor_capture, _prepare_capture = capture, prepare
+
+
+def prepare_tensor_capture() -> None:
+    """Do ahead what reading the first tensor under capture would do."""
+    if _prepare_capture is not None:
+        _prepare_capture()
+
+
+@contextmanager
+def own_operators() -> Iterator[None]:
+    """Have the calling thread run operators that are not the target's.
+
+    They are not recorded, and may allocate, and wait for streams that are not captured, while
+    threads capture graphs: in other modes the driver ends a capture at such a call.
+    """
+    mode = native.exchange_capture_mode(_RELAXED)
+    native.mute_ops()
+    try:
+        yield
+    finally:
+        native.unmute_ops()
+        if mode >= 0:
+            native.exchange_capture_mode(mode)
 
 
 def normalize_metrics(metrics: Mapping[str, object]) -> list[Metric]:
@@ -75,8 +119,23 @@ def normalize_metrics(metrics: Mapping[str, object]) -> list[Metric]:
     normalized: list[Metric] = []
     for key, value in metrics.items():
         name, aggregation = parse_metric_name(key)
-        normalized.append((name, aggregation, _typed(name, value)))
+        if isinstance(value, str):
+            normalized.append((name, aggregation, _text(name, aggregation, value)))
+        else:
+            try:
+                normalized.append((name, aggregation, _typed(name, value)))
+            except _TracedError:  # nothing has run
+                continue
     return normalized
+
+
+def _text(name: str, aggregation: Aggregation, value: str) -> str:
+    if aggregation == "inc":
+        raise MetricError(
+            f"metric {name!r} is the text {value[:40]!r}, and texts have no sum over a call path: "
+            f"call it '{name} (pty)' or '{name} (exc)', and the newest text is kept"
+        )
+    return value
 
 
 def parse_metric_name(key: str) -> tuple[str, Aggregation]:
@@ -99,7 +158,7 @@ def parse_metric_name(key: str) -> tuple[str, Aggregation]:
 
 
 def _typed(name: str, value: object) -> object:
-    convert = _ROOFLINE_TYPES.get(name)
+    convert = ROOFLINE_TYPES.get(name)
     if _tensor_capture is not None and getattr(value, "is_cuda", False) and native.is_capturing():
         return _tensor_capture(name, value, convert)
     plain = _plain(name, value)
@@ -124,15 +183,29 @@ def _plain(name: str, value: object) -> Any:
 
 
 def _from_array(name: str, array: Any) -> Any:
-    native.mute_ops()  # reading a tensor runs operators, which are not the target's
+    if _is_tracing():
+        raise _TracedError
     try:
-        plain = array.tolist()
+        with own_operators():
+            _refuse_captured(array)
+            plain = array.tolist()
     except Exception as error:
-        # Tensor libraries raise their own types, e.g. while a CUDA graph is captured.
+        # Tensor libraries raise their own types.
         raise MetricError(f"metric {name!r}: its tensor cannot be read now: {error}") from error
-    finally:
-        native.unmute_ops()
+    while isinstance(plain, list) and len(plain) == 1:  # one element, whatever the shape
+        plain = plain[0]
     return _vector(name, plain) if isinstance(plain, list) else _scalar(name, plain)
+
+
+def _refuse_captured(array: Any) -> None:
+    """Raise where reading a tensor would end the capture of the stream that it is read on."""
+    if not getattr(array, "is_cuda", False):
+        return
+    import torch
+
+    with torch.cuda.device(array.device):
+        if torch.cuda.is_current_stream_capturing():
+            raise RuntimeError("a graph is captured that no session saw the beginning of")
 
 
 def _vector(name: str, values: list[object] | tuple[object, ...]) -> list[int] | list[float]:
@@ -150,10 +223,9 @@ def _scalar(name: str, value: Any) -> Any:
     if isinstance(value, (str, bytes)) or value is None:
         raise _unusable(name, value)
     if hasattr(value, "__index__") and not isinstance(value, type):
-        number = _integer(name, value)
-        if not -_INT64_LIMIT <= number < _INT64_LIMIT:
-            raise MetricError(f"metric {name!r} is {number}, too large for int64: pass a float")
-        return number
+        return _integer(name, value)
+    if _is_tracing():
+        raise _TracedError
     # numpy and torch scalars inside lists, fractions and decimals
     if hasattr(value, "__float__") and not hasattr(value, "__len__"):
         try:
@@ -163,11 +235,27 @@ def _scalar(name: str, value: Any) -> Any:
     raise _unusable(name, value)
 
 
-def _integer(name: str, value: Any) -> int:
+def _integer(name: str, value: Any) -> int | float:
+    if type(value) is not int and _is_tracing():
+        raise _TracedError
     try:
-        return operator.index(value)
+        number = operator.index(value)
+        # What needs more than 64 bits is a float, as it is where sums grow to that.
+        return number if -_INT64_LIMIT <= number < _INT64_LIMIT else float(number)
     except Exception as error:
         raise MetricError(f"metric {name!r} cannot be read as an integer: {error}") from error
+
+
+def _is_tracing() -> bool:
+    """Tell whether torch traces the program, in ``torch.export`` and ``torch.jit.trace``.
+
+    To read a value then would fail, or make it part of what is traced.
+    """
+    torch: Any = sys.modules.get("torch")
+    compiler = getattr(torch, "compiler", None)
+    if compiler is None:
+        return False
+    return bool(getattr(compiler, "is_compiling", bool)() or torch.jit.is_tracing())
 
 
 def _unusable(name: str, value: object) -> MetricError:

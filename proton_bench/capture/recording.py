@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from proton_bench.capture import hooks as launch_hooks
 from proton_bench.capture.adopted import AdoptedProfile, add_counts, merge_adopted
-from proton_bench.capture.collectors import CollectorLease, forget_after_fork, lease_collectors
+from proton_bench.capture.collectors import (
+    CollectorLease,
+    forget_after_fork,
+    lease_collectors,
+    stop_unused,
+)
 from proton_bench.capture.counters import start_counters, stop_counters
 from proton_bench.capture.hooks import HookManager
 from proton_bench.capture.messagepack import encode_facts
@@ -20,6 +27,7 @@ from proton_bench.capture.options import CapturePlan, SessionOptions, plan_captu
 from proton_bench.capture.output import check_writable, write_session
 from proton_bench.capture.output_format import check_formats
 from proton_bench.capture.provenance import end_facts, start_facts
+from proton_bench.capture.stderr import warn
 from proton_bench.capture.timeline import drift_of, write_meanwhile
 from proton_bench.capture.watch import release_outputs
 from proton_bench.errors import SessionError
@@ -33,7 +41,9 @@ __all__ = ["Session", "find_session", "known_session", "live_sessions", "open_se
 # Serialises every change of which sessions live and what they switched on.
 _lock = threading.RLock()
 _live: dict[int, Session] = {}
-_highest_id = -1
+_stopper: threading.Thread | None = None
+_is_exiting = threading.Event()
+_LOOK_S = 0.05
 # Counts of a session that stand for something in its profile.
 _FACTS = ("ranges", "records", "metrics", "instances")
 
@@ -118,6 +128,7 @@ class Session:
         with _lock:
             self._require_live()
             with contextlib.ExitStack() as steps:  # last in, first out, whatever fails
+                steps.callback(_stop_unused_later)
                 steps.callback(self._lease.stop)
                 steps.callback(HookManager.deactivate, self.id)
                 steps.callback(stop, self.id)
@@ -188,6 +199,8 @@ class Session:
     def finalize(self, formats: Sequence[str] = ("proton", "hatchet")) -> list[Path]:
         """Stop recording, write the files and forget the session, also when writing fails.
 
+        A Ctrl-C meanwhile acts when that is done.
+
         Args:
             formats: Suffixes without the dot of the files to write; none writes nothing.
 
@@ -199,6 +212,9 @@ class Session:
             OutputError: A file cannot be written.
         """
         check_formats(formats, self.plan.data, self.plan.writable_traces)
+        return native.call_uninterrupted(functools.partial(self._finalize, formats))
+
+    def _finalize(self, formats: Sequence[str]) -> list[Path]:
         with _lock:
             if not self.is_live:
                 return []
@@ -228,6 +244,7 @@ class Session:
     def _forget(self) -> None:
         _live.pop(self.id, None)
         flags.profiling_on = bool(_live)
+        flags.upstream_shape = any(each.plan.upstream_shape for each in _live.values())
         native.remove_session(self.id)
 
     def _require_live(self) -> None:
@@ -253,7 +270,7 @@ def open_session(options: SessionOptions) -> Session:
                 session.activate()
                 return session
         plan = plan_capture(options)
-        check_writable(plan.path, is_written_meanwhile=plan.is_written_meanwhile)
+        check_writable(plan.path)
         session = _start(plan)
     _call_plugins("proton_session_started", session=session)
     return session
@@ -276,13 +293,6 @@ def known_session(identifier: int) -> Session:
     return session
 
 
-def was_finalized(identifier: object) -> bool:
-    """Whether a session with this number existed and is over."""
-    return (
-        isinstance(identifier, int) and 0 <= identifier <= _highest_id and identifier not in _live
-    )
-
-
 def live_sessions() -> list[Session]:
     """Return the sessions that were not finalized yet, oldest first."""
     with _lock:
@@ -296,7 +306,6 @@ def unknown_session(identifier: object) -> SessionError:
 
 
 def _start(plan: CapturePlan) -> Session:
-    global _highest_id
     with contextlib.ExitStack() as undo:
         lease = lease_collectors(f"session {plan.path!r}", plan.backends, plan.modes)
         undo.callback(lease.release)
@@ -305,7 +314,9 @@ def _start(plan: CapturePlan) -> Session:
             launch_hooks.switch_on(plan.hook)
             undo.callback(launch_hooks.switch_off_unused, [plan.hook])
         own_trace = plan.has_own_trace
-        identifier = native.add_session(plan.path, plan.context, plan.records_wall, own_trace)
+        identifier = native.add_session(
+            plan.path, plan.context, plan.records_wall, own_trace, plan.upstream_shape
+        )
         undo.callback(native.remove_session, identifier)
         write_meanwhile(identifier, plan)
         session = Session(identifier, plan, lease)
@@ -315,8 +326,8 @@ def _start(plan: CapturePlan) -> Session:
         start_counters(identifier, plan.counter_rate_hz)
         undo.pop_all()
     _live[identifier] = session
-    _highest_id = identifier
     flags.profiling_on = True
+    flags.upstream_shape |= plan.upstream_shape
     return session
 
 
@@ -326,15 +337,54 @@ def _call_plugins(hook: str, **arguments: object) -> None:
     get_plugin_manager().call(hook, **arguments)
 
 
+def _stop_unused_later() -> None:
+    """Have collectors that run on because a graph is captured stopped when it is not any more."""
+    global _stopper
+    if stop_unused() or _stopper is not None or _is_exiting.is_set():
+        return
+    _stopper = threading.Thread(target=_stop_after_captures, name="proton_bench", daemon=True)
+    _stopper.start()
+
+
+def _stop_after_captures() -> None:
+    global _stopper
+    was_open = True
+    while not _is_exiting.wait(_LOOK_S):
+        # Twice: by then the graph is instantiated, or the next one begun.
+        was_open, before = native.any_capture_open(), was_open
+        with _lock:
+            if not (was_open or before) and _try_to_stop():
+                _stopper = None
+                return
+
+
+def _try_to_stop() -> bool:
+    try:
+        return stop_unused()
+    except Exception as error:  # noqa: BLE001 - nobody would see it on this thread
+        warn(f"a collector did not stop after a graph was captured: {error}")
+        return True
+
+
+def _at_exit() -> None:
+    """No thread may be in native code when the interpreter ends."""
+    stopper = _stopper
+    _is_exiting.set()
+    if stopper is not None:
+        stopper.join()
+
+
 def _after_fork_in_child() -> None:
     """A child records nothing until it starts a session of its own."""
-    global _lock
+    global _lock, _stopper, _is_exiting
+    _stopper, _is_exiting = None, threading.Event()
     _lock = threading.RLock()  # the forking thread's siblings may have held the old one
     _live.clear()
     HookManager.active_hooks = []
     HookManager.session_hooks.clear()
     forget_after_fork()
-    flags.profiling_on = False
+    flags.profiling_on = flags.upstream_shape = False
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(_at_exit)

@@ -7,10 +7,16 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast, overload
 
+# A thread that is the first to name a scope would import it, and a child that is forked meanwhile
+# would wait for that import for ever: scopes and states are loaded with the session.
+from proton_bench.capture import compat
+from proton_bench.capture import scope as _scope  # noqa: F401
+from proton_bench.capture import state as _state  # noqa: F401
 from proton_bench.capture.hooks import Hook
+from proton_bench.capture.native import native
 from proton_bench.capture.options import SessionOptions
 from proton_bench.capture.output import library_formats
 from proton_bench.capture.output_format import check_formats, library_trace_formats
@@ -21,7 +27,6 @@ from proton_bench.capture.recording import (
     live_sessions,
     open_session,
     unknown_session,
-    was_finalized,
 )
 from proton_bench.capture.stderr import warn
 from proton_bench.capture.watch import library_asks, watch_outputs
@@ -92,6 +97,7 @@ def start(
         mode=mode,
         hook=hook,
         trace_formats=library_trace_formats(),
+        upstream_shape=compat.is_in_use(),
     )
     session = open_session(options)
     if library_asks():
@@ -131,8 +137,8 @@ def deactivate(session: int | None = None, flushing: bool = False) -> None:  # n
 def finalize(session: int | None = None, output_format: str = "") -> None:
     """Stop recording, write the files and forget the session.
 
-    Ignored under the ``proton`` command, which writes when the script is over, and for a session
-    that was finalized before.
+    Ignored under the ``proton`` command, which writes when the script is over, and for a number
+    that no live session has.
 
     Args:
         session: Session number; None means all sessions.
@@ -141,17 +147,19 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
             "" is ``hatchet``, or all of these for that, or the format of ``periodic_flushing``.
 
     Raises:
-        SessionError: There was never such a session.
         UsageError: The format is unknown.
         OutputError: A file cannot be written; the other sessions are written all the same.
     """
     if output_format:
         check_formats([output_format], "trace")
-    if was_finalized(session):
+    if isinstance(session, int) and not flags.command_line and find_session(session) is None:
         return
     chosen = _chosen(session)
-    if flags.command_line:
-        return
+    if not flags.command_line:
+        native.call_uninterrupted(functools.partial(_finalize, chosen, output_format))
+
+
+def _finalize(chosen: Sequence[Session], output_format: str) -> None:
     first_error: Exception | None = None
     for each in chosen:
         try:
@@ -177,7 +185,16 @@ def profile(
     mode: object = None,
     hook: Hook | str | None = None,
 ) -> Callable[[_F], _F]: ...
-def profile(func: Any = None, **options: Any) -> Any:
+def profile(  # noqa: PLR0913 - upstream's signature
+    func: Any = None,
+    *,
+    name: str | os.PathLike[str] | None = None,
+    context: str = "shadow",
+    data: str = "tree",
+    backend: str | None = None,
+    mode: object = None,
+    hook: Hook | str | None = None,
+) -> Any:
     """Decorate a function so that a session is active during its calls.
 
     The session is deactivated after the outermost call, also one that raises, and stays live until
@@ -185,12 +202,21 @@ def profile(func: Any = None, **options: Any) -> Any:
 
     Args:
         func: Function or coroutine function; None where options are given.
-        **options: Those of ``start``.
+        name: As of ``start``.
+        context: As of ``start``.
+        data: As of ``start``.
+        backend: As of ``start``.
+        mode: As of ``start``.
+        hook: As of ``start``.
     """
-    unknown = options.keys() - inspect.signature(start).parameters.keys()
-    if unknown:
-        choices = ", ".join(inspect.signature(start).parameters)
-        raise TypeError(f"profile() has no option {min(unknown)!r}; choose from: {choices}")
+    options = {
+        "name": name,
+        "context": context,
+        "data": data,
+        "backend": backend,
+        "mode": mode,
+        "hook": hook,
+    }
     if func is None:
         return functools.partial(_decorate, options=options)
     return _decorate(func, options=options)
@@ -224,6 +250,10 @@ class _Calls:
         self._count = 0
         self._session: int | None = None
 
+    def __reduce__(self) -> tuple[type[_Calls], tuple[dict[str, Any]]]:
+        """Be pickled with the function, by what pickles functions by value, without its calls."""
+        return _Calls, (self._options,)
+
     def __enter__(self) -> None:
         with self._lock:
             self._session = start(**self._options)
@@ -249,8 +279,8 @@ def numbered_session(session: int) -> Session:
         raise unknown_session(session)
     if flags.command_line and session != _COMMAND_LINE_SESSION:
         raise UsageError(
-            f"session {session} does not exist: under the proton command there is only session "
-            f"{_COMMAND_LINE_SESSION}"
+            f"session {session} does not exist: Only one session can be used when running from "
+            f"the command line, number {_COMMAND_LINE_SESSION}"
         )
     return known_session(session)
 
@@ -259,6 +289,13 @@ def _chosen(session: int | None) -> list[Session]:
     if session == _COMMAND_LINE_SESSION and flags.command_line and not live_sessions():
         return []  # a forked child of the target: the session is its parent's
     return live_sessions() if session is None else [numbered_session(session)]
+
+
+def _select_backend() -> str:
+    """Return the backends that a session takes that names none, as upstream's private name does."""
+    from proton_bench.plugin.manager import resolve_backend
+
+    return "+".join(backend.name for backend in resolve_backend(None))
 
 
 def is_disabled() -> bool:

@@ -50,8 +50,11 @@ class ToldMetrics:
             value, before = _value(text), self._tree.value(row, name)
             if value is None:
                 continue
-            if isinstance(value, str) or aggregation is Aggregation.PROPERTY:
-                self._tree.declare(name, Aggregation.PROPERTY)
+            if isinstance(value, str) and aggregation is Aggregation.INCLUSIVE:
+                aggregation = Aggregation.PROPERTY  # of traces that other tools wrote
+            is_replaced = aggregation is Aggregation.PROPERTY or isinstance(before, str)
+            if isinstance(value, str) or is_replaced:
+                self._tree.declare(name, aggregation)
                 self._tree.put(row, name, value)
             elif before is not None and not _are_alike(before, value):
                 raise corrupt(self._source, f"metric {name!r} changes its type")
@@ -77,7 +80,7 @@ def _name_and_aggregation(told: str) -> tuple[str, Aggregation]:
 
 
 def _are_alike(one: Any, other: Any) -> bool:
-    return isinstance(one, tuple) == isinstance(other, tuple) and not isinstance(one, str)
+    return isinstance(one, tuple) == isinstance(other, tuple)
 
 
 def _value(text: Any) -> int | float | str | tuple[float, ...] | None:

@@ -244,7 +244,7 @@ def _unknown_backend_message(
     name: str, manager: PluginManager, offered: Mapping[str, OfferedBackend]
 ) -> str:
     known = ", ".join(sorted(offered)) or "none"
-    message = f"unknown backend {name!r}; choose from: {known} (several joined by '+')"
+    message = f"Unknown profiler: {name}; choose backends from: {known} (several joined by '+')"
     if manager.broken:
         broken = ", ".join(plugin.name for plugin in manager.broken)
         message += f"; broken plugins: {broken} (see `proton plugins`)"

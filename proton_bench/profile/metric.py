@@ -20,6 +20,8 @@ MetricValue = int | float | str | tuple[int, ...] | tuple[float, ...]
 
 _NAME_AND_UNIT = re.compile(r"(?P<base>.*\S)\s*\((?P<unit>[^()]*)\)\s*", re.DOTALL)
 _INT64 = range(-(2**63), 2**63)
+_NUMBERS = {int, bool, float}
+_SEQUENCES = {list, tuple}
 
 
 class Aggregation(StrEnum):
@@ -166,21 +168,26 @@ class MetricColumn:
     ) -> MetricColumn:
         """Build a column from the rows that have a value; None and bool are allowed values.
 
+        Values of several kinds become those of the widest, as a recording makes them: integers
+        beyond 64 bits and those beside floats are floats, numbers beside lists are lists of one,
+        and anything beside texts is a text.
+
         Args:
             spec: Name and aggregation.
             rows: Distinct rows, in any order.
-            values: One value for each of ``rows``: all numbers, all strings or all sequences of
-                numbers; None means no value.
+            values: One value for each of ``rows``: numbers, strings or sequences of numbers; None
+                means no value.
             total: Rows of the profile.
             table: String table that receives the strings. Its texts are attached by the profile.
 
         Raises:
-            MetricError: The values are of different kinds, or an int does not fit 64 bits.
+            MetricError: A value is none of these.
         """
         if None in values:
             kept = [i for i, value in enumerate(values) if value is not None]
             rows, values = [rows[i] for i in kept], [values[i] for i in kept]
         kind = _kind_of(spec.name, values)
+        values = _widened(values, kind)
         index = np.asarray(rows, dtype=np.int64)
         valid = np.zeros(total, dtype=np.bool_)
         valid[index] = True
@@ -196,24 +203,34 @@ class MetricColumn:
 
 def _kind_of(name: str, values: Sequence[Any]) -> ValueKind:
     kinds = set(map(type, values))
-    if kinds <= {int, bool}:
-        return ValueKind.INT
-    if kinds <= {int, bool, float}:
-        return ValueKind.FLOAT
-    if kinds == {str}:
+    elements = {type(each) for value in values if type(value) in _SEQUENCES for each in value}
+    unknown = (kinds - _NUMBERS - _SEQUENCES - {str}) | (elements - _NUMBERS - {type(None)})
+    if unknown:
+        found = ", ".join(sorted(kind.__name__ for kind in unknown))
+        raise MetricError(
+            f"metric {name!r} holds values of type {found}: a value is a number, a text or a list "
+            "of numbers"
+        )
+    if str in kinds:
         return ValueKind.STR
-    if kinds <= {list, tuple}:
-        elements = {type(element) for value in values for element in value}
-        if elements <= {int, bool}:
-            return ValueKind.INT_VECTOR
-        if elements <= {int, bool, float, type(None)}:
-            return ValueKind.FLOAT_VECTOR
-        kinds = elements
-    found = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise MetricError(
-        f"metric {name!r} holds values of types {found}; one metric holds only numbers, only "
-        "strings or only lists of numbers"
-    )
+    is_float = bool((kinds | elements) & {float, type(None)})
+    if not kinds & _SEQUENCES:
+        return ValueKind.FLOAT if is_float or _is_wide(values) else ValueKind.INT
+    flat = [each for v in values for each in (v if type(v) in _SEQUENCES else (v,))]
+    return ValueKind.FLOAT_VECTOR if is_float or _is_wide(flat) else ValueKind.INT_VECTOR
+
+
+def _is_wide(integers: Sequence[int]) -> bool:
+    """Whether one takes more than 64 bits."""
+    return bool(integers) and (min(integers) not in _INT64 or max(integers) not in _INT64)
+
+
+def _widened(values: Sequence[Any], kind: ValueKind) -> Sequence[Any]:
+    if kind is ValueKind.STR:
+        return [each if isinstance(each, str) else str(each) for each in values]
+    if kind.is_vector:
+        return [each if type(each) in _SEQUENCES else (each,) for each in values]
+    return values
 
 
 def _numbers(name: str, values: Sequence[Any], kind: ValueKind) -> npt.NDArray[Any]:
@@ -223,8 +240,7 @@ def _numbers(name: str, values: Sequence[Any], kind: ValueKind) -> npt.NDArray[A
             values = [float("nan") if value is None else value for value in values]
         return np.array(values, dtype=kind.dtype)
     except OverflowError as error:
-        bad = next((v for v in values if isinstance(v, int) and v not in _INT64), "a number")
-        raise MetricError(f"metric {name!r}: {str(bad)[:40]} does not fit 64 bits") from error
+        raise MetricError(f"metric {name!r} has a number that no float holds") from error
 
 
 def _ragged(

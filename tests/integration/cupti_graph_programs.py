@@ -204,6 +204,10 @@ class DeviceTensor:
     def dim(self) -> int:
         return self._dim
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.values),) if self._dim == 1 else (1,) * (self._dim - 1) + (2,)
+
     def numel(self) -> int:
         return len(self.values)
 

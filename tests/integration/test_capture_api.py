@@ -201,17 +201,18 @@ def test_scope_metrics_are_summed_and_ignored_while_paused(fakes: FakeBackends) 
     assert set(tree["metrics"]) == {"a", "b"}
 
 
-def test_metric_of_another_type_is_refused() -> None:
+def test_metric_of_another_type_is_widened_where_they_meet() -> None:
     _start("metrics", backend="cpu")
-    with proton.scope("test0", {"a": 1.0}):
-        pass
-
-    text = r"Metric value type mismatch for valueId 0 \(a\): current=double, new=int64_t"
-    with pytest.raises(ValueError, match=text), proton.scope("test0", {"a": 1}):
+    for value in (1.5, 1):
+        with proton.scope("test0", {"a": value}):
+            pass
+    with proton.scope("test1", {"a": 1}):
         pass
 
     proton.finalize()
-    assert child(read_tree("metrics.hatchet"), "test0")["metrics"]["a"] == 1.0
+    tree = read_tree("metrics.hatchet")
+    assert child(tree, "test0")["metrics"]["a"] == 2.5
+    assert child(tree, "test1")["metrics"]["a"] == 1
 
 
 def test_properties_are_overwritten_not_summed() -> None:

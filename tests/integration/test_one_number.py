@@ -102,7 +102,13 @@ def test_a_median_that_the_file_does_not_tell_is_unknown_to_every_command(
     assert [(each.pair.freedom, each.run.freedom) for each in noise.paths] == [(0.0, 0.0)]
 
 
-NO_PROFILES = (".cupti.gz", ".bin.gz", "file-format-schema.json", "operators.json")
+NO_PROFILES = (
+    ".cupti.gz",
+    ".bin.gz",
+    "file-format-schema.json",
+    "operators.json",
+    "upstream_surface.json",
+)
 SUFFIXES = {".proton", ".json", ".hatchet", ".hatchet_msgpack", ".chrome_trace", ".pftrace", ".gz"}
 
 

@@ -1,16 +1,13 @@
 #include "aggregate/aggregator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "aggregate/scope_cycles.h"
 #include "context/current.h"
-#include "context/thread_state.h"
-#include "support/clock.h"
 #include "support/fork_locks.h"
-#include "support/tick_clock.h"
 
 namespace proton {
-
 void RecordCounts::add(const RecordCounts &other) {
   launches += other.launches;
   records += other.records;
@@ -285,109 +282,6 @@ void Aggregator::settled(const SettledRecord &record) noexcept {
     });
   } catch (...) { // out of memory: the launches stay open
   }
-}
-
-template <typename TakeMark>
-void Aggregator::add_launch(LaunchRecord record, ThreadState &thread, TakeMark take_mark) {
-  if (record.kind == LaunchKind::kThread) {
-    thread.launching = static_cast<uint32_t>(record.correlation_id);
-    return;
-  }
-  if (record.kind == LaunchKind::kRetracted) {
-    retract(record.correlation_id);
-    return;
-  }
-  if (record.kind == LaunchKind::kScoped) {
-    event_book.expect_scopes(record.correlation_id);
-    return;
-  }
-  if (record.kind == LaunchKind::kReturned) {
-    event_book.returned(record.correlation_id, ticks_.monotonic(record.called_ns));
-    return;
-  }
-  int64_t tick_ns = record.has_tick_time ? record.called_ns : 0;
-  int64_t returned_ns = 0;
-  if (uint32_t took_ns = record.awaits_return ? take_mark() : 0) {
-    returned_ns = ticks_.monotonic(tick_ns + took_ns);
-    record.awaits_return = false;
-  }
-  if (record.has_tick_time)
-    record.called_ns = ticks_.monotonic(record.called_ns);
-  record.has_tick_time = false;
-  Epoch *epoch = find_epoch(record.at.epoch);
-  if (record.kind == LaunchKind::kGraph)
-    graph_book.add_launch(record);
-  else
-    add_single(record, epoch);
-  if (epoch && epoch->has_events())
-    event_book.add_launch(record, *epoch, {thread.launching, tick_ns, returned_ns});
-}
-
-void Aggregator::add_single(const LaunchRecord &record, Epoch *epoch) {
-  if (!epoch && record.at.epoch != 0) {
-    if (record.kind == LaunchKind::kKernel)
-      launches.forget();
-    return;
-  }
-  bool is_owed = record.kind == LaunchKind::kKernel;
-  if (epoch)
-    epoch->counts.launches += is_owed ? 1 : 0;
-  std::optional<LaunchRecord> replaced = launches.add(record);
-  bool was_owed = replaced && replaced->kind == LaunchKind::kKernel;
-  if (Epoch *older = was_owed ? find_epoch(replaced->at.epoch) : nullptr) {
-    ++older->counts.dropped;
-    lose("correlation id used again before its record came", 1, older);
-  }
-}
-
-void Aggregator::add_range(const RangeRecord &record) {
-  Epoch *epoch = find_epoch(record.at.epoch);
-  if (!epoch)
-    return;
-  epoch->counts.ranges += record.kind == RangeKind::kSeen ? 0 : 1;
-  range_nodes_.clear();
-  for (const EpochMember &member : epoch->members)
-    range_nodes_.push_back(member.tree->add_range(member.phase, record));
-  if (epoch->has_events())
-    event_book.add_range(record, *epoch, range_nodes_);
-}
-
-void Aggregator::drain() {
-  int64_t start_ns = monotonic_ns();
-  ticks_.observe();
-  for_each_thread([&](ThreadState &thread) {
-    thread.launches.consume([&](const LaunchRecord &record, auto take_mark) {
-      try {
-        add_launch(record, thread, take_mark);
-      } catch (...) {
-        lose("launch record not stored", 1, nullptr);
-      }
-    });
-    thread.ranges.consume([&](const RangeRecord &record) {
-      try {
-        add_range(record);
-      } catch (...) {
-        lose("range record not stored", 1, nullptr);
-      }
-    });
-    uint64_t lost = thread.launches.lost.exchange(0) + thread.ranges.lost.exchange(0);
-    if (lost != 0)
-      lose("no memory for host records", lost, nullptr);
-  });
-  if (Epoch *epoch = current_epoch())
-    epoch->counts.drain_ns += monotonic_ns() - start_ns;
-}
-
-bool Aggregator::try_drain() noexcept {
-  try {
-    Aggregator &aggregator = instance();
-    std::unique_lock lock(aggregator.mutex, std::try_to_lock);
-    if (!lock.owns_lock())
-      return false;
-    aggregator.drain();
-  } catch (...) { // the records stay in their logs for the next drain
-  }
-  return true;
 }
 
 } // namespace proton

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,13 @@ struct Epoch {
   }
 };
 
+/// Values at the place of a launch.
+struct Debt {
+  uint64_t launch = 0;
+  std::vector<UserMetric> metrics;
+  bool is_old = false; ///< an earlier drain did not find the launch
+};
+
 /// The one sink of the process. `mutex` guards everything here and in the sessions; it is never
 /// held while Python's lock is waited for, and it is taken before the locks of the thread list,
 /// the context tree and the name table.
@@ -90,8 +98,17 @@ public:
 
   /// Consumes the logs of every thread. [mutex held]
   void drain();
+  /// Consumes some of it, for about a millisecond. True: all that there was when the first of the
+  /// slices began. [mutex held]
+  bool drain_slice();
   /// Same when the mutex is free, and true; otherwise its holder will. [any thread, noexcept]
   static bool try_drain() noexcept;
+  /// Notes values, which waits for nobody: what does not fit is counted when it is consumed. Throws
+  /// Error(kMetric) for a list that is known not to.
+  /// `are_shown`: the event of a scope of the calling thread shows them. [any thread]
+  static void give(const Capture &at, std::span<const UserMetric> metrics, bool are_shown);
+  /// Same at the place of a launch, which is then taken back.
+  static void pay(uint64_t correlation_id, std::span<const UserMetric> metrics);
 
   /// Takes a launch back as if it had never been noted; where it stood, if it is still known.
   /// [mutex held, after `drain`]
@@ -112,6 +129,13 @@ private:
   Epoch *current_epoch();                            ///< null while no session is active
   EpochId note(const LaunchRecord &record) noexcept; ///< in the calling thread's log
   void add_range(const RangeRecord &record);
+  void add_value(const ValueRecord &record);
+  /// False where nobody takes it.
+  bool add_value(const Capture &at, const UserMetric &metric);
+  void pay_debts();
+  /// At most `most` records, counted down there. True: to the ends that it fixed.
+  bool drain_thread(ThreadState &thread, uint64_t &most);
+  bool drain_until(uint64_t most);
   /// `take_mark` tells how long the call took, where it returned: see ThreadState.
   template <typename TakeMark>
   void add_launch(LaunchRecord record, ThreadState &thread, TakeMark take_mark);
@@ -128,6 +152,8 @@ private:
 
   KernelTimes kernel_times_; ///< only while somebody samples
   TickAnchors ticks_;
+  std::vector<Debt> debts_;            ///< that were paid
+  ThreadState *resume_ = nullptr;      ///< where the next slice begins; null: a new round
   std::vector<NodeIndex> range_nodes_; ///< of the range that is added, for each member
 };
 

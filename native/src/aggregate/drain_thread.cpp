@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
 
 #include "aggregate/aggregator.h"
 
@@ -20,6 +21,9 @@ namespace {
 constexpr uint32_t kFewestRequests = 64;
 constexpr uint32_t kMostRequests = 512;
 constexpr int kNiceness = 10; // the target's threads come first
+// Others get the lock between slices, and the program time where it is too fast for this thread.
+constexpr timespec kPause{0, 50'000};
+constexpr timespec kDelay{0, 1'000'000};
 
 enum class Thread : uint8_t { kNone, kRuns, kFailed };
 std::atomic<Thread> g_thread{Thread::kNone};
@@ -34,9 +38,11 @@ void *drain_for_ever(void *) noexcept {
     }
     g_requests.store(0, std::memory_order_relaxed);
     try {
-      Aggregator &aggregator = Aggregator::instance();
-      std::lock_guard lock(aggregator.mutex);
-      aggregator.drain();
+      for (Aggregator &aggregator = Aggregator::instance();; nanosleep(&kPause, nullptr)) {
+        std::lock_guard lock(aggregator.mutex);
+        if (aggregator.drain_slice())
+          break;
+      }
     } catch (...) { // the records stay in their logs for the next drain
     }
   }
@@ -78,10 +84,12 @@ void request_background_drain() noexcept {
       g_thread.store(Thread::kRuns, std::memory_order_release);
   }
   bool runs = g_thread.load(std::memory_order_acquire) == Thread::kRuns;
-  if (!runs || earlier >= kMostRequests)
-    Aggregator::try_drain();
-  else if (is_due)
+  if (runs && is_due)
     sem_post(&g_wake);
+  else if (!runs)
+    Aggregator::try_drain();
+  else if (earlier >= kMostRequests)
+    nanosleep(&kDelay, nullptr);
 }
 
 } // namespace proton

@@ -25,12 +25,17 @@ bool names_kernel(ContextId at) {
   return at != 0 && ContextTree::instance().node(at).kind == FrameKind::kKernel;
 }
 
-/// The frame of the thread's own stack where `at` stands; null when it is another thread's, or one
-/// of which no event will tell.
-StackEntry *frame_of(ShadowStack &stack, ContextId at) {
+ContextId without_states(ContextId at) {
   const ContextTree &contexts = ContextTree::instance();
   while (at != 0 && contexts.node(at).kind == FrameKind::kState)
     at = contexts.node(at).parent;
+  return at;
+}
+
+/// The frame of the thread's own stack where `at` stands; null when it is another thread's, or one
+/// of which no event will tell.
+StackEntry *frame_of(ShadowStack &stack, ContextId at) {
+  at = without_states(at);
   for (uint32_t i = at == 0 ? 0 : stack.depth(); i-- != 0;) {
     StackEntry &entry = stack.entry(i);
     if (entry.is_noop || entry.id.load(std::memory_order_relaxed) != at)
@@ -225,17 +230,18 @@ void EventBook::show(ScopedLaunches::Released released) {
   }
 }
 
-void EventBook::note_values(const Capture &at, const std::vector<UserMetric> &metrics) {
-  const Epoch *epoch = aggregator_.find_epoch(at.epoch);
-  if (!epoch || metrics.empty() || !epoch->has_events())
+std::optional<uint64_t> EventBook::scope_of(const Capture &at) {
+  StackEntry *frame = frame_of(this_thread().stack, at.shadow);
+  return frame ? std::optional(frame->scope_id()) : std::nullopt;
+}
+
+void EventBook::add_value(const ValueRecord &record, const UserMetric &metric) {
+  const Epoch *epoch = aggregator_.find_epoch(record.at.epoch);
+  if (!epoch || !epoch->has_events())
     return;
-  ThreadState &thread = this_thread();
-  StackEntry *frame = frame_of(thread.stack, at.shadow);
-  if (!frame)
-    return; // of no instance on this thread
-  OpenInstance instance{thread.number, frame->id.load(std::memory_order_relaxed), frame->scope_id,
-                        at.epoch};
-  values_.add(instance, TickClock::now_ns(), metrics);
+  OpenInstance instance{record.thread, without_states(record.at.shadow), record.owner,
+                        record.at.epoch};
+  values_.add(instance, record.at_ns, metric);
 }
 
 void EventBook::push(const EpochMember &member) {
@@ -243,7 +249,7 @@ void EventBook::push(const EpochMember &member) {
     return;
   events_of(member)->push();
   count_lost(member);
-  if (calls_.size() + values_.size() >= kFewestToTrim)
+  if (calls_.size() + values_.size() >= trim_at_)
     trim();
 }
 
@@ -295,8 +301,8 @@ void EventBook::trim() {
       launch_values_.erase(call.number);
     return true;
   });
-  trim_at_ = std::max(kFewestToTrim, 2 * calls_.size());
   values_.forget_if(is_over);
+  trim_at_ = std::max(kFewestToTrim, 2 * (calls_.size() + values_.size()));
   scoped_.forget_if(is_over);
 }
 

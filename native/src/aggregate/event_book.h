@@ -50,7 +50,7 @@ public:
 
   explicit EventBook(Aggregator &aggregator) : aggregator_(aggregator) {}
 
-  // What comes from the logs of threads. [in a visit of for_each_thread]
+  // What comes from the logs of threads.
 
   /// A launch was noted; its `called_ns` is converted.
   void add_launch(const LaunchRecord &launch, const Epoch &epoch, const NotedCall &noted);
@@ -103,8 +103,10 @@ public:
 
   // What sessions ask for.
 
-  /// The calling thread adds values at a place on its own stack.
-  void note_values(const Capture &at, const std::vector<UserMetric> &metrics);
+  /// The scope of the calling thread whose event shows values given at `at`; empty: none does.
+  static std::optional<uint64_t> scope_of(const Capture &at);
+  /// It was added to the trees.
+  void add_value(const ValueRecord &record, const UserMetric &metric);
   /// Hands over the events so far. After `drain`.
   void push(const EpochMember &member);
   /// Scopes that are open on any thread are shown until now, in the member's phase. After `drain`,

@@ -233,7 +233,7 @@ std::vector<UserMetric> GraphBook::take_values(const CapturedAt &place, Epoch *e
     std::optional<MetricValue> value =
         metric.on_device ? metric.on_device->take() : std::optional(metric.value);
     if (value)
-      values.push_back({metric.name, metric.aggregation, std::move(*value), nullptr});
+      values.emplace_back(*metric.metric, std::move(*value));
     else
       ++lost;
   }

@@ -31,6 +31,13 @@ NodeIndex SessionTree::captured_node(Phase &target, const LaunchRecord &launch,
   return node;
 }
 
+// Upstream has no frame for what it did not see captured.
+NodeIndex SessionTree::graph_parent(Phase &target, const LaunchRecord &launch,
+                                    const GraphPlace &place) const {
+  return upstream_shape_ && place.id == 0 ? node_for(target, launch.at.shadow, launch.at.python)
+                                          : captured_node(target, launch, place);
+}
+
 NodeIndex SessionTree::graph_leaf(Phase &target, const LaunchRecord &launch,
                                   const GraphPlace &place, const KernelRecord &record) const {
   int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
@@ -40,9 +47,9 @@ NodeIndex SessionTree::graph_leaf(Phase &target, const LaunchRecord &launch,
     target.tree.set_device(node, device);
     return node;
   }
-  NodeIndex parent = captured_node(target, launch, place);
+  NodeIndex parent = graph_parent(target, launch, place);
   const ContextNode *named = place.id != 0 ? naming_frame(place.at->shadow) : nullptr;
-  Name name = named ? named->name : Name(record.name ? record.name : "<unknown kernel>");
+  Name name = named ? named->name : name_of(record);
   int32_t variant = kNone;
   if (record.variant)
     variant = target.tree.variant(parent, name, renamed(*record.variant, record, name));
@@ -61,7 +68,7 @@ NodeIndex SessionTree::add_node(uint32_t number, const LaunchRecord &launch,
 NodeIndex SessionTree::add_node(uint32_t number, const LaunchRecord &launch,
                                 const GraphPlace &place, const CopyRecord &record) {
   Phase &target = phase(number);
-  return target.add_copy(captured_node(target, launch, place), record, launch.called_ns);
+  return target.add_copy(graph_parent(target, launch, place), record, launch.called_ns);
 }
 
 void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
@@ -71,7 +78,7 @@ void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const 
   NodeIndex node = captured_node(target, launch, place);
   if (const ContextNode *named = naming_frame(place.at->shadow)) // they are that kernel's
     node = target.tree.child(node, named->name, FrameKind::kKernel);
-  target.tree.metrics().add(node, metric.name, metric.aggregation, metric.value);
+  target.tree.metrics().add(node, *metric.metric, metric.value);
 }
 
 } // namespace proton

@@ -28,7 +28,7 @@ struct OpenInstance {
 class InstanceValues {
 public:
   /// Values of one name are summed, properties replaced, as in a tree. `at_ns` is of TickClock.
-  void add(const OpenInstance &instance, int64_t at_ns, const std::vector<UserMetric> &metrics);
+  void add(const OpenInstance &instance, int64_t at_ns, const UserMetric &metric);
   /// What the newest instance got that was given something until `to_ns`, unless that was before
   /// `from_ns`; those before it are forgotten. Times are of TickClock; 0 for `to_ns` takes that of
   /// the oldest instance.
@@ -55,9 +55,5 @@ private:
   /// Each in order of time. What is taken stands in front, whatever is pending behind it.
   std::unordered_map<uint64_t, std::deque<Given>> given_;
 };
-
-/// As upstream writes values: six digits after the point, lists as `[1,2]`. A number that this
-/// would change has as many digits as it takes.
-std::string metric_text(const MetricValue &value);
 
 } // namespace proton

@@ -14,7 +14,7 @@ namespace proton {
 namespace {
 
 constexpr int64_t kLongCallNs = int64_t{1} << 31;
-constexpr int kMostTries = 200;
+constexpr int kMostTries = 50;
 constexpr timespec kBetweenTries{0, 50'000};
 
 /// Consumes what was noted, also where another thread has the logs for a while: a graph that leaves

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "aggregate/kernel_times.h"
 #include "aggregate/scope_cycles.h"
 #include "calltree/context_tree.h"
 #include "record/code_table.h"
@@ -20,8 +21,9 @@ constexpr const char *kWall = "wall (ns)";
 } // namespace
 
 SessionTree::SessionTree(ContextSource source, uint32_t birth, bool records_wall,
-                         bool keeps_timeline)
-    : source_(source), birth_(birth), records_wall_(records_wall), keeps_timeline_(keeps_timeline) {
+                         bool keeps_timeline, bool upstream_shape)
+    : source_(source), birth_(birth), records_wall_(records_wall), keeps_timeline_(keeps_timeline),
+      upstream_shape_(upstream_shape) {
   if (records_wall)
     TickClock::calibrate(); // before a scope is timed
 }
@@ -207,12 +209,19 @@ VariantRecord SessionTree::renamed(VariantRecord variant, const KernelRecord &re
   return variant;
 }
 
+// Upstream does not demangle.
+Name SessionTree::name_of(const KernelRecord &record) const {
+  if (!record.name)
+    return Name("<unknown kernel>");
+  return upstream_shape_ ? Name(KernelTimes::raw_name(record)) : Name(record.name);
+}
+
 NodeIndex SessionTree::kernel_node(Phase &target, const LaunchRecord &launch,
                                    const KernelRecord &record) const {
   const Capture &at = launch.at;
   const ContextNode *named = naming_frame(at.shadow);
   Leaf leaf;
-  leaf.name = named ? named->name : Name(record.name ? record.name : "<unknown kernel>");
+  leaf.name = named ? named->name : name_of(record);
   leaf.device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
   leaf.variant = record.variant;
   VariantRecord known; // what the launch knew goes first
@@ -316,7 +325,8 @@ NodeIndex SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &recor
   add_time(node, record.end_ns - record.start_ns);
   devices.add(devices.leaf(tree, node, record.device_kind, nullptr), record.start_ns, record.end_ns,
               called_ns);
-  tree.metrics().add(node, kBytes, Aggregation::kInclusive, static_cast<int64_t>(record.bytes));
+  static const MetricName &bytes = MetricName::of(kBytes, Aggregation::kInclusive);
+  tree.metrics().add(node, bytes, static_cast<int64_t>(record.bytes));
   return node;
 }
 
@@ -327,12 +337,11 @@ NodeIndex SessionTree::add_copy(uint32_t number, const LaunchRecord &launch,
                          launch.called_ns);
 }
 
-void SessionTree::add_metric(uint32_t number, const Capture &at, const std::string &name,
-                             Aggregation aggregation, const MetricValue &value) {
+void SessionTree::add_metric(uint32_t number, const Capture &at, const UserMetric &metric) {
   Phase &target = phase(number);
   ++target.revision;
   NodeIndex node = node_for(target, at.shadow, at.python);
-  target.tree.metrics().add(node, name, aggregation, value);
+  target.tree.metrics().add(node, *metric.metric, metric.value);
 }
 
 } // namespace proton

@@ -36,7 +36,8 @@ struct GraphPlace {
 /// Not synchronised: the aggregator's lock guards it.
 class SessionTree {
 public:
-  SessionTree(ContextSource source, uint32_t birth, bool records_wall, bool keeps_timeline = false);
+  SessionTree(ContextSource source, uint32_t birth, bool records_wall, bool keeps_timeline = false,
+              bool upstream_shape = false);
 
   // Each returns the node to which it added; that of a range is kNoNode when the session does not
   // show it.
@@ -67,8 +68,7 @@ public:
   void add_metric(uint32_t phase, const LaunchRecord &launch, const GraphPlace &place,
                   const UserMetric &metric);
   /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
-  void add_metric(uint32_t phase, const Capture &at, const std::string &name,
-                  Aggregation aggregation, const MetricValue &value);
+  void add_metric(uint32_t phase, const Capture &at, const UserMetric &metric);
 
   /// Has the session's events handed over from now on; a session without a sink makes none.
   void set_event_sink(std::shared_ptr<EventSink> sink);
@@ -102,6 +102,8 @@ public:
 
   ContextSource source() const { return source_; }
   uint32_t birth() const { return birth_; }
+  /// Whether what upstream's formats show of it is to look as upstream's.
+  bool has_upstream_shape() const { return upstream_shape_; }
   /// Whether it matters when scopes began and ended.
   bool wants_times() const { return records_wall_ || events_; }
 
@@ -158,6 +160,7 @@ private:
                       const GraphPlace *place);
   /// The entry for the leaf, or the one to take its place.
   static FoundLeaf &slot_for(Phase &phase, const FoundLeaf &wanted);
+  Name name_of(const KernelRecord &record) const;
   /// The variant of a kernel that is shown as `shown`.
   static VariantRecord renamed(VariantRecord variant, const KernelRecord &record,
                                const Name &shown);
@@ -166,6 +169,7 @@ private:
                        const KernelRecord &record) const;
   /// The node below the launch's that stands for the place: "<captured_at>" and its frames.
   NodeIndex captured_node(Phase &phase, const LaunchRecord &launch, const GraphPlace &place) const;
+  NodeIndex graph_parent(Phase &phase, const LaunchRecord &launch, const GraphPlace &place) const;
   /// Frames of the path that this session sees, innermost first.
   std::vector<ContextId> frames_of(ContextId shadow, ContextId python) const;
   /// Whether frames of this kind are on the session's paths: Python frames take the place of
@@ -184,6 +188,7 @@ private:
   uint32_t birth_; ///< frames of an earlier birth are not on this session's paths
   bool records_wall_;
   bool keeps_timeline_;
+  bool upstream_shape_;
   std::unique_ptr<SessionEvents> events_;
   PauseList pauses_;
   std::map<uint32_t, std::unique_ptr<Phase>> phases_;

@@ -24,7 +24,7 @@ PyObject *enter_frame(PyObject *name_object, FrameKind kind) {
     bool is_scope = kind != FrameKind::kKernel;
     const StackEntry &entry =
         is_scope ? open_scope(name.name(), kind, now) : stack.push(name.name(), kind, now);
-    uint64_t id = entry.scope_id; // before others run
+    uint64_t id = entry.scope_id(); // before others run
     if (is_scope)
       scope_entered(name_object, kind);
     return PyLong_FromUnsignedLongLong(id);
@@ -41,6 +41,7 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     ThreadState &thread = this_thread();
     Situation now = situation();
+    thread.stack.settle(now);
     close_operators(now);
     if (thread.stack.depth() == 0) {
       if (!now.active)
@@ -58,15 +59,14 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
     if (is_named) {
       PythonText name(name_object, "name");
       if (name.name().hash != entry.name_hash)
-        throw Error(ErrorCode::kScope, "Scope name mismatch: " + name_of(entry) +
-                                           " != " + std::string(name.text()) +
+        throw Error(ErrorCode::kScope, "Scope name mismatch: " + std::string(name.text()) +
+                                           " != " + name_of(entry) +
                                            "; exit scopes in the reverse order of entering");
     }
-    uint64_t id = entry.scope_id;
-    bool is_noop = entry.is_noop;
+    uint64_t id = entry.scope_id();
     close_top(now);
     scope_left();
-    if (is_noop)
+    if (id == 0) // opened while no session was there
       Py_RETURN_NONE;
     return PyLong_FromUnsignedLongLong(id);
   });
@@ -124,6 +124,25 @@ PyObject *exit_state(PyObject *, PyObject *) {
   });
 }
 
+PyObject *number_scope(PyObject *, PyObject *) {
+  uint64_t id = this_thread().stack.number_noop();
+  return id == 0 ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(id);
+}
+
+PyObject *entered_scopes(PyObject *, PyObject *) {
+  return guarded<PyObject *>(nullptr, [] {
+    ShadowStack &stack = this_thread().stack;
+    py::list listed;
+    for (uint32_t i = 0; i < stack.depth(); ++i) {
+      const StackEntry &entry = stack.entry(i);
+      bool is_entered = entry.kind == FrameKind::kScope && !entry.is_held && !entry.has_ended();
+      if (is_entered && entry.scope_id() != 0)
+        listed.append(py::make_tuple(entry.scope_id(), entry.is_noop ? "" : name_of(entry)));
+    }
+    return listed.release().ptr();
+  });
+}
+
 PyObject *thread_depth(PyObject *, PyObject *) {
   return PyLong_FromUnsignedLong(this_thread().stack.depth());
 }
@@ -141,6 +160,8 @@ PyMethodDef kFunctions[] = {
     {"exit_scope", fastcall(exit_scope), METH_FASTCALL, "Closes the newest scope of this thread."},
     {"enter_op", enter_op, METH_O, "Opens the frame that names the next launch."},
     {"exit_op", fastcall(exit_op), METH_FASTCALL, "Closes the frame of enter_op."},
+    {"number_scope", number_scope, METH_NOARGS, "Numbers the scope just opened, if it has none."},
+    {"entered_scopes", entered_scopes, METH_NOARGS, "Number and name of scopes to be exited."},
     {"enter_state", enter_state, METH_O, "Sets the state of this thread."},
     {"exit_state", exit_state, METH_NOARGS, "Restores the outer state of this thread."},
     {"state_depth", state_depth, METH_NOARGS, "Number of nested states of this thread."},

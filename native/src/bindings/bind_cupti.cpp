@@ -181,7 +181,12 @@ void bind_cupti(py::module_ &module) {
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
            py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
            py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none())
-      .def("start", &CuptiCollector::start, Unlocked())
+      .def(
+          "start",
+          [](CuptiCollector &self, uintptr_t stream) {
+            self.start(reinterpret_cast<void *>(stream));
+          },
+          py::arg("stream") = 0, Unlocked())
       .def("flush", &CuptiCollector::flush, Unlocked())
       .def("stop", &CuptiCollector::stop, Unlocked())
       .def(

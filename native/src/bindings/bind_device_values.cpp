@@ -4,6 +4,7 @@
 #include "bindings/bindings.h"
 #include "context/graph_capture.h"
 #include "correlation/device_values.h"
+#include "driver/capture_mode.h"
 #include "driver/cuda_driver.h"
 #include "support/error.h"
 
@@ -49,9 +50,8 @@ void bind_device_values(py::module_ &module) {
       .def_property_readonly("size", &DeviceValues::size)
       .def_property_readonly("capacity", &DeviceValues::capacity);
   module.def("is_capturing", &is_capturing);
-  module.def(
-      "exchange_capture_mode", [](int mode) { return driver().exchange_capture_mode(mode); },
-      py::arg("mode"), py::pos_only());
+  module.def("any_capture_open", &any_capture_open);
+  module.def("exchange_capture_mode", &exchange_capture_mode, py::arg("mode"), py::pos_only());
 }
 
 } // namespace proton

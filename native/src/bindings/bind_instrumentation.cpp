@@ -217,6 +217,17 @@ py::object take(PythonRuntime &self, uint64_t function, uint64_t stream) {
   return py::make_tuple(shown(taken->totals), shown(taken->scopes));
 }
 
+py::object read_records(PythonRuntime &self, uint64_t stream) {
+  std::optional<std::vector<std::byte>> bytes;
+  {
+    py::gil_scoped_release release;
+    bytes = self.runtime->read_open(reinterpret_cast<void *>(stream));
+  }
+  if (!bytes)
+    return py::none();
+  return py::bytes(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+}
+
 std::unique_ptr<PythonRuntime> make_runtime(size_t byte_limit, bool trace,
                                             size_t addressable_bytes) {
   InstrumentationOptions options;
@@ -253,6 +264,7 @@ void bind_instrumentation(py::module_ &module) {
           "remove_kernel",
           [](PythonRuntime &self, uint64_t function) { self.runtime->remove_kernel(function); },
           py::arg("function"))
+      .def("read_records", &read_records, py::arg("stream"))
       .def("take", &take, py::arg("function"), py::arg("stream"))
       .def(
           "is_capturing",

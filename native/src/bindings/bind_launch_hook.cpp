@@ -5,7 +5,7 @@
 #include <array>
 #include <new>
 
-#include "bindings/launch_metrics.h"
+#include "bindings/plain_metrics.h"
 #include "bindings/python_error.h"
 #include "bindings/python_text.h"
 #include "context/host_range.h"
@@ -21,6 +21,8 @@ struct HookThread {
   uint64_t scope_id = 0; ///< of the open launch's frame; 0: none is open
   uint32_t depth = 0;    ///< of the stack before that frame
   bool is_evaluating = false;
+  uint64_t newest_id = 0;          ///< of the newest launch, also when it is over; 0: none
+  PyObject *newest_name = nullptr; ///< its kernel; owned, one reference for the life of the thread
 };
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local HookThread t_hook;
@@ -32,7 +34,7 @@ struct KnownName {
 
 struct HookState {
   std::array<KnownName, 256> names; ///< by address: Triton passes the same object at each launch
-  LaunchMetrics metrics;
+  PlainMetrics metrics{PlainMetrics::Source::kLaunch};
 
   void forget_names() {
     for (KnownName &known : names)
@@ -76,7 +78,7 @@ void close_launch(HookThread &thread) {
   if (thread.scope_id == 0)
     return;
   ShadowStack &stack = this_thread().stack;
-  if (stack.depth() > thread.depth && stack.entry(thread.depth).scope_id == thread.scope_id)
+  if (stack.depth() > thread.depth && stack.entry(thread.depth).scope_id() == thread.scope_id)
     stack.pop_to(thread.depth, situation());
   thread.scope_id = 0;
 }
@@ -85,8 +87,10 @@ void open_launch(HookThread &thread, PyObject *name, const Situation &now) {
   PythonText text(name, "the name of a kernel");
   ShadowStack &stack = this_thread().stack;
   uint32_t depth = stack.depth();
-  thread.scope_id = stack.push(text.name(), FrameKind::kKernel, now).scope_id;
+  thread.scope_id = stack.push(text.name(), FrameKind::kKernel, now).scope_id();
   thread.depth = depth;
+  thread.newest_id = thread.scope_id;
+  Py_XSETREF(thread.newest_name, Py_NewRef(name));
 }
 
 bool is_wanted(PyObject *hook, PyObject *name) {
@@ -253,6 +257,21 @@ PyObject *hook_forget_names(PyObject *object, PyObject *) {
   Py_RETURN_NONE;
 }
 
+/// newest_launch(): number and kernel of the calling thread's newest launch, whether it is open,
+/// and whether its metadata is being evaluated.
+PyObject *newest_launch(PyObject *, PyObject *) {
+  return guarded<PyObject *>(nullptr, [] {
+    const HookThread &thread = t_hook;
+    py::object id = py::none(), name = py::none();
+    if (thread.newest_id != 0) {
+      id = py::int_(thread.newest_id);
+      name = py::reinterpret_borrow<py::object>(thread.newest_name);
+    }
+    bool is_open = thread.scope_id != 0 || thread.is_evaluating;
+    return py::make_tuple(id, name, is_open, thread.is_evaluating).release().ptr();
+  });
+}
+
 PyObject *hook_new(PyTypeObject *type, PyObject *, PyObject *) {
   PyObject *object = type->tp_alloc(type, 0); // zeroed
   if (!object)
@@ -275,9 +294,12 @@ void hook_dealloc(PyObject *object) {
   Py_DECREF(type);
 }
 
+PyMethodDef kNewestLaunch = {"newest_launch", newest_launch, METH_NOARGS,
+                             "Facts of the calling thread's newest launch with the hook."};
 PyMethodDef kMethods[] = {
-    {"enter", hook_enter, METH_O, "Opens the frame of a launch and adds its metrics."},
-    {"exit", hook_exit, METH_O, "Closes the frame of a launch."},
+    {"enter", hook_enter, METH_O,
+     "enter($self, metadata, /)\n--\n\nOpens the frame of a launch and adds its metrics."},
+    {"exit", hook_exit, METH_O, "exit($self, metadata, /)\n--\n\nCloses the frame of a launch."},
     {"forget_names", hook_forget_names, METH_NOARGS, "Asks `wants` again for every kernel."},
     {nullptr, nullptr, 0, nullptr}};
 char kDoc[] =
@@ -299,6 +321,8 @@ void bind_launch_hook(py::module_ &module) {
   if (!type)
     throw py::error_already_set();
   module.attr("launch_hook") = type;
+  module.attr("newest_launch") =
+      py::reinterpret_steal<py::object>(PyCFunction_New(&kNewestLaunch, nullptr));
 }
 
 } // namespace proton

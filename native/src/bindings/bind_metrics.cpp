@@ -2,8 +2,10 @@
 #include <pybind11/stl.h>
 
 #include "bindings/bindings.h"
-#include "bindings/launch_metrics.h"
+#include "bindings/plain_metrics.h"
 #include "bindings/python_text.h"
+#include "context/graph_capture.h"
+#include "context/host_range.h"
 #include "context/thread_state.h"
 #include "record/record_sink.h"
 #include "session/session_registry.h"
@@ -21,83 +23,91 @@ Aggregation parse_aggregation(const std::string &text) {
 }
 
 void add_metrics_at(const Capture &at, const std::vector<UserMetric> &metrics) {
-  SessionRegistry &registry = SessionRegistry::instance();
-  // The lock is free nearly always, and giving the GIL up can mean waiting for it.
-  if (registry.try_add_metrics(at, metrics))
-    return;
-  py::gil_scoped_release release;
-  registry.add_metrics(at, metrics);
+  std::optional<py::gil_scoped_release> release;
+  if (is_capturing()) // which waits for who has the aggregator
+    release.emplace();
+  SessionRegistry::instance().add_metrics(at, metrics);
 }
 
 namespace {
 
-int64_t to_int(const std::string &name, py::handle value) {
+/// An integer that needs more than 64 bits is a double.
+MetricValue to_number(py::handle value) {
   int overflow = 0;
   long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-  if (overflow != 0)
-    throw Error(ErrorCode::kMetric,
-                "metric '" + name + "' does not fit into 64 bits; record it as a float");
-  if (number == -1 && PyErr_Occurred())
+  if (overflow == 0 && !(number == -1 && PyErr_Occurred()))
+    return int64_t{number};
+  double wide = overflow != 0 ? PyLong_AsDouble(value.ptr()) : -1;
+  if (PyErr_Occurred())
     throw py::error_already_set();
-  return number;
+  return wide;
 }
 
 [[noreturn]] void refuse(const std::string &name, py::handle value) {
-  throw Error(ErrorCode::kMetric, "metric '" + name + "' has type " +
-                                      Py_TYPE(value.ptr())->tp_name +
-                                      "; give an int, a float, or a list of ints or floats");
+  throw Error(ErrorCode::kMetric,
+              "metric '" + name + "' has type " + Py_TYPE(value.ptr())->tp_name +
+                  "; give an int, a float, a text, or a list of ints or floats");
 }
 
 MetricValue parse_vector(const std::string &name, const py::sequence &values) {
+  std::vector<MetricValue> numbers;
   bool all_ints = true;
   for (py::handle value : values) {
-    if (!PyLong_Check(value.ptr()) && !PyFloat_Check(value.ptr()))
+    if (PyLong_Check(value.ptr()))
+      numbers.push_back(to_number(value));
+    else if (PyFloat_Check(value.ptr()))
+      numbers.push_back(PyFloat_AS_DOUBLE(value.ptr()));
+    else
       refuse(name, value);
-    all_ints = all_ints && PyLong_Check(value.ptr());
+    all_ints = all_ints && type_of(numbers.back()) == MetricType::kInt;
   }
-  if (all_ints) {
-    std::vector<int64_t> ints;
-    for (py::handle value : values)
-      ints.push_back(to_int(name, value));
-    return ints;
-  }
+  std::vector<int64_t> ints;
   std::vector<double> doubles;
-  for (py::handle value : values)
-    doubles.push_back(value.cast<double>());
+  for (const MetricValue &number : numbers) {
+    if (all_ints)
+      ints.push_back(std::get<int64_t>(number));
+    else
+      doubles.push_back(as_double(number));
+  }
+  if (all_ints)
+    return ints;
   return doubles;
 }
 
 MetricValue parse_value(const std::string &name, py::handle value) {
   if (PyLong_Check(value.ptr()))
-    return to_int(name, value);
+    return to_number(value);
   if (PyFloat_Check(value.ptr()))
     return PyFloat_AS_DOUBLE(value.ptr());
   if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()))
     return parse_vector(name, py::reinterpret_borrow<py::sequence>(value));
+  if (PyUnicode_Check(value.ptr()))
+    return std::string(PythonText(value.ptr(), "a metric's text").text());
   refuse(name, value);
 }
 
-ContextId context_of_scope(uint64_t scope_id) {
+ContextId open_context(uint64_t scope_id, EpochId epoch) {
   ShadowStack &stack = this_thread().stack;
   for (uint32_t i = stack.depth(); i-- != 0;)
-    if (stack.entry(i).scope_id == scope_id)
+    if (stack.entry(i).scope_id() == scope_id)
       return stack.entry(i).id.load(std::memory_order_relaxed);
-  throw Error(ErrorCode::kScope, "scope " + std::to_string(scope_id) +
-                                     " is not open on this thread; add metrics inside the scope");
+  if (std::optional<ContextId> found = context_of_scope(scope_id, epoch))
+    return *found;
+  throw Error(ErrorCode::kScope,
+              "scope " + std::to_string(scope_id) + " is not open; add metrics inside the scope");
 }
 
 std::vector<UserMetric> parse_metrics(const py::sequence &items) {
   std::vector<UserMetric> metrics;
   for (py::handle item : items) {
     auto triple = item.cast<py::tuple>();
-    UserMetric metric;
-    metric.name = std::string(PythonText(triple[0].ptr(), "the name of a metric").text());
-    metric.aggregation = parse_aggregation(triple[1].cast<std::string>());
+    const MetricName &name =
+        MetricName::of(PythonText(triple[0].ptr(), "the name of a metric").text(),
+                       parse_aggregation(triple[1].cast<std::string>()));
     if (py::isinstance<DeviceValues>(triple[2]))
-      metric.on_device = triple[2].cast<std::shared_ptr<DeviceValues>>();
+      metrics.emplace_back(name, MetricValue(), triple[2].cast<std::shared_ptr<DeviceValues>>());
     else
-      metric.value = parse_value(metric.name, triple[2]);
-    metrics.push_back(std::move(metric));
+      metrics.emplace_back(name, parse_value(name.text, triple[2]));
   }
   return metrics;
 }
@@ -108,7 +118,7 @@ void add_metrics(const py::sequence &items, std::optional<uint64_t> scope_id) {
   if (at.epoch == 0)
     return;
   if (scope_id)
-    at.shadow = context_of_scope(*scope_id);
+    at.shadow = open_context(*scope_id, at.epoch);
   add_metrics_at(at, metrics);
 }
 
@@ -119,9 +129,7 @@ uint64_t owe_metrics() {
 }
 
 void pay_metrics(uint64_t id, const py::sequence &items) {
-  std::vector<UserMetric> metrics = parse_metrics(items);
-  py::gil_scoped_release release;
-  SessionRegistry::instance().pay_metrics(id, metrics);
+  Aggregator::pay(id, parse_metrics(items));
 }
 
 } // namespace

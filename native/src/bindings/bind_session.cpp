@@ -20,7 +20,8 @@ using Unlocked = py::call_guard<py::gil_scoped_release>;
 
 SessionRegistry &sessions() { return SessionRegistry::instance(); }
 
-int add_session(py::str name, const std::string &context, bool records_wall, bool keeps_timeline) {
+int add_session(py::str name, const std::string &context, bool records_wall, bool keeps_timeline,
+                bool upstream_shape) {
   ContextSource source = ContextSource::kShadow;
   if (context == "python")
     source = ContextSource::kPython;
@@ -29,21 +30,26 @@ int add_session(py::str name, const std::string &context, bool records_wall, boo
                 "Unknown context source: " + context + "; choose shadow or python");
   std::string text(PythonText(name.ptr(), "name").text());
   py::gil_scoped_release release;
-  return sessions().add(text, source, records_wall, keeps_timeline);
+  return sessions().add(text, source, records_wall, keeps_timeline, upstream_shape);
 }
 
 uint32_t context_depth(int session) {
-  if (sessions().source(session) == ContextSource::kPython)
-    return python_depth();
-  return sessions().context_depth(session);
+  {
+    py::gil_scoped_release release;
+    if (sessions().source(session) != ContextSource::kPython)
+      return sessions().context_depth(session);
+  }
+  return python_depth();
 }
 
 void remove_session(int session) {
+  bool is_last = false;
   {
     py::gil_scoped_release release;
     sessions().remove(session);
+    is_last = sessions().active_count() == 0;
   }
-  if (sessions().active_count() == 0)
+  if (is_last)
     forget_site_names();
 }
 
@@ -88,17 +94,21 @@ void write_phase(int session, uint32_t phase, py::object path, const std::string
 
 void bind_session(py::module_ &module) {
   module.def("add_session", &add_session, py::arg("name"), py::arg("context"),
-             py::arg("records_wall"), py::arg("keeps_timeline") = false, py::pos_only());
+             py::arg("records_wall"), py::arg("keeps_timeline") = false,
+             py::arg("upstream_shape") = false, py::pos_only());
   module.def("activate_session", [](int id) { sessions().activate(id); }, Unlocked());
   module.def("deactivate_session", [](int id) { sessions().deactivate(id); }, Unlocked());
   module.def("remove_session", &remove_session);
-  module.def("session_exists", [](int id) { return sessions().exists(id); });
-  module.def("session_active", [](int id) { return sessions().is_active(id); });
-  module.def("active_session_count", [] { return sessions().active_count(); });
+  module.def("session_exists", [](int id) { return sessions().exists(id); }, Unlocked());
+  module.def("session_active", [](int id) { return sessions().is_active(id); }, Unlocked());
+  module.def("active_session_count", [] { return sessions().active_count(); }, Unlocked());
+  module.def("is_recording", [] { return situation().active; });
   module.def("context_depth", &context_depth);
-  module.def("session_counts", &session_counts);
+  module.def("session_counts", &session_counts, Unlocked());
   module.def("set_provenance", [](int id, const py::bytes &encoded) {
-    sessions().set_provenance(id, std::string(encoded));
+    std::string copy(encoded);
+    py::gil_scoped_release release;
+    sessions().set_provenance(id, std::move(copy));
   });
   module.def("drain", [] { sessions().drain(); }, Unlocked());
   module.def("advance_phase", [](int id) { return sessions().advance_phase(id); }, Unlocked());

@@ -47,6 +47,7 @@ TraceFacts read_facts(const py::dict &facts) {
   read.local_rank = number("local_rank");
   read.world_size = number("world_size");
   read.keeps_kernel_scopes = facts["keeps_kernel_scopes"].cast<bool>();
+  read.upstream_shape = facts["upstream_shape"].cast<bool>();
   return read;
 }
 

@@ -1,12 +1,15 @@
 #include "calltree/context_tree.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "support/error.h"
 #include "support/fork_locks.h"
 
 namespace proton {
 namespace {
+
+constexpr timespec kBetweenSlices{0, 50'000};
 
 uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t birth) {
   uint64_t hash = reinterpret_cast<uintptr_t>(name.key());
@@ -91,7 +94,7 @@ bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) 
 ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t birth,
                                    EpochId epoch) {
   uint64_t key = lookup_key(parent, name, kind, birth);
-  auto [first, last] = lookup_.equal_range(key);
+  auto [first, last] = lookup(key).equal_range(key);
   for (auto candidate = first; candidate != last; ++candidate) {
     const ContextNode &node = slot(candidate->second);
     if (node.parent == parent && node.name == name && node.kind == kind && node.birth == birth) {
@@ -112,16 +115,16 @@ ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, 
   node.first_used.store(epoch, std::memory_order_relaxed);
   node.last_used.store(epoch, std::memory_order_relaxed);
   ++above.children;
-  lookup_.emplace(key, id);
+  lookup(key).emplace(key, id);
   return id;
 }
 
 void ContextTree::release(ContextId id) {
   ContextNode &node = slot(id);
-  auto [first, last] = lookup_.equal_range(node.key);
+  auto [first, last] = lookup(node.key).equal_range(node.key);
   for (auto candidate = first; candidate != last; ++candidate) {
     if (candidate->second == id) {
-      lookup_.erase(candidate);
+      lookup(node.key).erase(candidate);
       break;
     }
   }
@@ -139,13 +142,20 @@ void ContextTree::note_late(ContextNode &node, EpochId epoch) noexcept {
 
 void ContextTree::collect(const std::vector<EpochId> &live_epochs,
                           const std::function<void(std::vector<ContextId> &)> &gather_roots) {
+  // Who waits gets the lock between two slices only where this thread does not ask for it at once.
+  for (uint32_t start = 1; start != 0; nanosleep(&kBetweenSlices, nullptr))
+    start = collect_slice(start, live_epochs, gather_roots);
+}
+
+uint32_t
+ContextTree::collect_slice(uint32_t begin, const std::vector<EpochId> &live_epochs,
+                           const std::function<void(std::vector<ContextId> &)> &gather_roots) {
   std::lock_guard lock(mutex_);
   std::vector<ContextId> roots;
-  std::vector<bool> is_root(used_, false); // what may fail comes before the number changes
+  uint32_t end = std::min(used_, begin + kSlice);
   Collecting collecting(collections_);
   gather_roots(roots);
-  for (ContextId id : roots)
-    is_root[id] = true;
+  std::sort(roots.begin(), roots.end());
   auto is_named = [&](const ContextNode &node) {
     auto live = std::lower_bound(live_epochs.begin(), live_epochs.end(),
                                  node.first_used.load(std::memory_order_seq_cst));
@@ -153,9 +163,10 @@ void ContextTree::collect(const std::vector<EpochId> &live_epochs,
   };
   auto is_dead = [&](ContextId id) {
     const ContextNode &node = slot(id);
-    return id != 0 && node.live && node.children == 0 && !is_root[id] && !is_named(node);
+    return id != 0 && node.live && node.children == 0 && !is_named(node) &&
+           !std::binary_search(roots.begin(), roots.end(), id);
   };
-  for (ContextId start = 1; start < used_; ++start) {
+  for (uint32_t start = begin; start < end; ++start) {
     // A freed leaf may leave its parent without children, so go up while that lasts.
     for (ContextId id = start; is_dead(id);) {
       ContextId parent = slot(id).parent;
@@ -163,6 +174,7 @@ void ContextTree::collect(const std::vector<EpochId> &live_epochs,
       id = parent;
     }
   }
+  return end < used_ ? end : 0;
 }
 
 uint32_t ContextTree::settled_collections() const {

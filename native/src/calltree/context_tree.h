@@ -1,6 +1,7 @@
 // The process-wide tree of context ids: scopes, states, ops and Python frames of every session.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -85,7 +86,8 @@ public:
   /// Same, always even: waits for the end of a collection that is at work. [any thread]
   uint32_t settled_collections() const;
   /// Frees nodes that no record of a live epoch may name and that are neither roots nor above one.
-  /// `live_epochs` ascend, and none begins meanwhile.
+  /// `live_epochs` ascend, and none begins meanwhile. In slices, each a collection of its own:
+  /// threads that enter scopes wait for no more than one.
   void collect(const std::vector<EpochId> &live_epochs,
                const std::function<void(std::vector<ContextId> &)> &roots);
   size_t live_count() const;
@@ -93,6 +95,8 @@ public:
 private:
   static constexpr uint32_t kChunkNodes = 1024;
   static constexpr uint32_t kMaxChunks = 1u << 16;
+  static constexpr size_t kLookups = 1024;
+  static constexpr uint32_t kSlice = 2048; ///< nodes that a collection looks at in one go
 
   ContextTree();
   ContextNode &slot(ContextId id) const {
@@ -103,10 +107,17 @@ private:
   static void note_late(ContextNode &node, EpochId epoch) noexcept;
   ContextId allocate();
   void release(ContextId id);
+  std::unordered_multimap<uint64_t, ContextId> &lookup(uint64_t key) {
+    return lookups_[key % kLookups];
+  }
+  /// Returns where the next slice begins.
+  uint32_t collect_slice(uint32_t start, const std::vector<EpochId> &live_epochs,
+                         const std::function<void(std::vector<ContextId> &)> &roots);
 
   mutable std::mutex mutex_;
   std::atomic<uint32_t> collections_{0};
-  std::unordered_multimap<uint64_t, ContextId> lookup_;
+  /// Many small tables, because one that grows stops who adds to it: the longer, the more it holds.
+  std::array<std::unordered_multimap<uint64_t, ContextId>, kLookups> lookups_;
   std::vector<ContextId> free_;
   uint32_t used_ = 0; ///< slots ever handed out
   mutable std::vector<std::atomic<ContextNode *>> chunks_;

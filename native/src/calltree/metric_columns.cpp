@@ -2,79 +2,63 @@
 
 #include <algorithm>
 
-#include "support/error.h"
-
 namespace proton {
 namespace {
 
 constexpr size_t kDistributionBudgetBytes = 64u << 20;
-
-const char *type_text(MetricType type) {
-  switch (type) {
-  case MetricType::kInt:
-    return "int64_t";
-  case MetricType::kDouble:
-    return "double";
-  case MetricType::kIntVector:
-    return "vector<int64_t>";
-  case MetricType::kDoubleVector:
-    return "vector<double>";
-  }
-  return "unknown";
-}
 
 template <typename T> void grow(std::vector<T> &values, NodeIndex node) {
   if (values.size() <= node)
     values.resize(node + 1);
 }
 
-template <typename T>
-void add_scalar(std::vector<T> &values, MetricColumn &column, NodeIndex node, T value) {
-  grow(values, node);
-  grow(column.valid, node);
-  bool overwrite = column.aggregation == Aggregation::kProperty || !column.valid[node];
-  if constexpr (std::is_same_v<T, int64_t>) {
-    // Unsigned addition wraps instead of being undefined; a sum past 2^63 is the user's to notice.
-    auto sum = static_cast<uint64_t>(values[node]) + static_cast<uint64_t>(value);
-    values[node] = overwrite ? value : static_cast<int64_t>(sum);
-  } else {
-    values[node] = overwrite ? value : values[node] + value;
-  }
-  column.valid[node] = true;
+/// "m [exc]", "m [exc] (ns)": the unit stays last.
+std::string qualified(std::string_view name, Aggregation aggregation) {
+  std::string unit = metric_unit(std::string(name));
+  std::string mark = std::string(" [") + aggregation_text(aggregation) + "]";
+  if (unit.empty())
+    return std::string(name) + mark;
+  size_t open = name.rfind(" (");
+  return std::string(name.substr(0, open)) + mark + std::string(name.substr(open));
 }
 
-template <typename T>
-void add_vector(std::unordered_map<NodeIndex, std::vector<T>> &values, const MetricColumn &column,
-                NodeIndex node, const std::vector<T> &value) {
-  auto [found, is_new] = values.try_emplace(node, value);
-  if (is_new)
-    return;
-  if (found->second.size() != value.size())
-    throw Error(ErrorCode::kMetric, "Vector metric size mismatch for valueId 0 (" + column.name +
-                                        "): current=" + std::to_string(found->second.size()) +
-                                        ", new=" + std::to_string(value.size()) +
-                                        "; give the metric one length on each call path");
-  if (column.aggregation == Aggregation::kProperty) {
-    found->second = value;
+void set_value(MetricColumn &column, NodeIndex node, const MetricValue &value) {
+  using Held = MetricColumn::Held;
+  const auto *integer = std::get_if<int64_t>(&value);
+  const auto *number = std::get_if<double>(&value);
+  if (integer)
+    grow(column.ints, node);
+  else if (number)
+    grow(column.doubles, node);
+  else
+    column.others.insert_or_assign(node, value);
+  grow(column.held, node); // what may fail is done
+  if (integer)
+    column.ints[node] = *integer;
+  else if (number)
+    column.doubles[node] = *number;
+  Held now = integer ? Held::kInt : number ? Held::kDouble : Held::kOther;
+  if (column.held[node] == Held::kOther && now != Held::kOther)
+    column.others.erase(node);
+  column.held[node] = now;
+}
+
+void add_int_to(MetricColumn &column, NodeIndex node, int64_t value) {
+  if (column.holds(node) == MetricColumn::Held::kInt &&
+      column.aggregation != Aggregation::kProperty) [[likely]] {
+    if (add_exactly(column.ints[node], value))
+      return;
+  }
+  if (!column.has(node)) {
+    set_value(column, node, value);
     return;
   }
-  for (size_t i = 0; i < value.size(); ++i)
-    found->second[i] += value[i];
+  MetricValue sum = column.value(node);
+  add_value(sum, column.aggregation, value, column.name);
+  set_value(column, node, sum);
 }
 
 } // namespace
-
-const char *aggregation_text(Aggregation aggregation) {
-  switch (aggregation) {
-  case Aggregation::kInclusive:
-    return "inc";
-  case Aggregation::kExclusive:
-    return "exc";
-  case Aggregation::kProperty:
-    return "pty";
-  }
-  return "inc";
-}
 
 std::string metric_unit(const std::string &name) {
   size_t open = name.rfind(" (");
@@ -83,99 +67,105 @@ std::string metric_unit(const std::string &name) {
   return name.substr(open + 2, name.size() - open - 3);
 }
 
-bool MetricColumn::has(NodeIndex node) const {
-  switch (type) {
-  case MetricType::kIntVector:
-    return int_vectors.contains(node);
-  case MetricType::kDoubleVector:
-    return double_vectors.contains(node);
+MetricValue MetricColumn::value(NodeIndex node) const {
+  switch (holds(node)) {
+  case Held::kInt:
+    return ints[node];
+  case Held::kDouble:
+    return doubles[node];
   default:
-    return node < valid.size() && valid[node];
+    return others.at(node);
   }
 }
 
-MetricColumn &MetricColumns::column(const std::string &name, Aggregation aggregation,
-                                    MetricType type) {
-  auto found = positions_.find(name);
-  if (found == positions_.end()) {
-    MetricColumn fresh;
-    fresh.name = name;
-    fresh.aggregation = aggregation;
-    fresh.type = type;
-    columns_.reserve(columns_.size() + 1); // what may fail comes before the position is known
-    found = positions_.emplace(name, columns_.size()).first;
-    columns_.push_back(std::move(fresh));
-  }
-  MetricColumn &column = columns_[found->second];
-  if (column.type != type)
-    throw Error(ErrorCode::kMetric, "Metric value type mismatch for valueId 0 (" + name +
-                                        "): current=" + type_text(column.type) + ", new=" +
-                                        type_text(type) + "; record the metric with one type");
-  if (column.aggregation != aggregation)
-    throw Error(ErrorCode::kMetric, "Metric aggregation mismatch for '" + name + "': it was (" +
-                                        aggregation_text(column.aggregation) + "), now (" +
-                                        aggregation_text(aggregation) +
-                                        "); give it one suffix everywhere");
-  return column;
+MetricType MetricColumn::type() const {
+  MetricType type = MetricType::kInt;
+  if (std::find(held.begin(), held.end(), Held::kDouble) != held.end())
+    type = MetricType::kDouble;
+  for (const auto &[node, value] : others)
+    type = widened(type, type_of(value));
+  return type;
 }
 
-void MetricColumns::add(NodeIndex node, const std::string &name, Aggregation aggregation,
-                        const MetricValue &value) {
-  switch (value.index()) {
-  case 0: {
-    auto &target = column(name, aggregation, MetricType::kInt);
-    add_scalar(target.ints, target, node, std::get<0>(value));
+bool MetricColumn::is_empty() const {
+  return std::all_of(held.begin(), held.end(), [](Held each) { return each == Held::kNone; });
+}
+
+MetricColumn *MetricColumns::find_shown(std::string_view name) {
+  auto found = std::find_if(columns_.begin(), columns_.end(),
+                            [&](const MetricColumn &each) { return each.name == name; });
+  return found == columns_.end() ? nullptr : &*found;
+}
+
+std::string MetricColumns::free_name(std::string_view name, Aggregation aggregation) const {
+  std::string free(name);
+  auto is_taken = [&] {
+    return std::any_of(columns_.begin(), columns_.end(),
+                       [&](const MetricColumn &each) { return each.name == free; });
+  };
+  while (is_taken())
+    free = qualified(free, aggregation);
+  return free;
+}
+
+size_t MetricColumns::position(const MetricName &metric) {
+  auto found = positions_.find(metric.number);
+  if (found != positions_.end())
+    return found->second;
+  MetricColumn fresh;
+  fresh.name = free_name(metric.text, metric.aggregation);
+  fresh.aggregation = metric.aggregation;
+  columns_.reserve(columns_.size() + 1); // what may fail comes before the position is known
+  found = positions_.emplace(metric.number, columns_.size()).first;
+  columns_.push_back(std::move(fresh));
+  return found->second;
+}
+
+void MetricColumns::add(NodeIndex node, const MetricName &metric, const MetricValue &value) {
+  MetricColumn &target = columns_[position(metric)];
+  if (const auto *integer = std::get_if<int64_t>(&value)) {
+    add_int_to(target, node, *integer);
     return;
   }
-  case 1: {
-    auto &target = column(name, aggregation, MetricType::kDouble);
-    add_scalar(target.doubles, target, node, std::get<1>(value));
+  if (!target.has(node)) {
+    set_value(target, node, value);
     return;
   }
-  case 2: {
-    auto &target = column(name, aggregation, MetricType::kIntVector);
-    add_vector(target.int_vectors, target, node, std::get<2>(value));
-    return;
-  }
-  default: {
-    auto &target = column(name, aggregation, MetricType::kDoubleVector);
-    add_vector(target.double_vectors, target, node, std::get<3>(value));
-    return;
-  }
-  }
+  MetricValue sum = target.value(node);
+  add_value(sum, metric.aggregation, value, metric.text);
+  set_value(target, node, sum);
 }
 
 size_t MetricColumns::builtin(const char *name, Aggregation aggregation) {
   for (const auto &[known, position] : builtins_)
     if (known == name)
       return position;
-  auto found = positions_.find(std::string_view(name));
-  if (found == positions_.end() || columns_[found->second].type != MetricType::kInt) {
-    column(name, aggregation, MetricType::kInt);
-    found = positions_.find(std::string_view(name));
-  }
-  builtins_.emplace_back(name, found->second);
-  return found->second;
+  // A column of the program that has taken the name gives it back.
+  MetricColumn *shown = find_shown(name);
+  if (shown && shown->aggregation != aggregation)
+    shown->name = free_name(qualified(name, shown->aggregation), shown->aggregation);
+  size_t found = position(MetricName::of(name, aggregation));
+  columns_[found].name = name;
+  builtins_.emplace_back(name, found);
+  return found;
 }
 
 void MetricColumns::add_int(size_t position, NodeIndex node, int64_t value) {
-  MetricColumn &target = columns_[position];
-  add_scalar(target.ints, target, node, value);
+  add_int_to(columns_[position], node, value);
 }
 
 void MetricColumns::set_own(const char *name, Aggregation aggregation, NodeIndex node,
                             int64_t value) {
   MetricColumn &target = columns_[builtin(name, aggregation)];
-  if (node < target.ints.size())
-    target.ints[node] = 0;
-  add_own(name, aggregation, node, value);
+  target.is_own = true;
+  set_value(target, node, value);
 }
 
 void MetricColumns::add_own(const char *name, Aggregation aggregation, NodeIndex node,
                             int64_t value) {
   MetricColumn &target = columns_[builtin(name, aggregation)];
   target.is_own = true;
-  add_scalar(target.ints, target, node, value);
+  add_int_to(target, node, value);
 }
 
 void MetricColumns::add_sample(size_t position, NodeIndex node, double value) {

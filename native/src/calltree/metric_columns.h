@@ -2,50 +2,55 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "calltree/distribution.h"
+#include "calltree/metric_name.h"
+#include "calltree/metric_value.h"
 
 namespace proton {
 
 using NodeIndex = uint32_t;
-enum class Aggregation : uint8_t { kInclusive, kExclusive, kProperty };
-enum class MetricType : uint8_t { kInt, kDouble, kIntVector, kDoubleVector };
-using MetricValue = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>>;
-
-/// "inc", "exc" or "pty".
-const char *aggregation_text(Aggregation aggregation);
 /// Unit inside the trailing parentheses of "time (ns)"; empty when there are none.
 std::string metric_unit(const std::string &name);
 
-/// One metric over all nodes. Scalars are dense, vectors sparse.
+/// One metric over all nodes, each with a value of its own type.
 struct MetricColumn {
+  enum class Held : uint8_t { kNone, kInt, kDouble, kOther };
+
   std::string name; ///< with unit, e.g. "time (ns)"
   Aggregation aggregation = Aggregation::kInclusive;
-  MetricType type = MetricType::kInt;
   bool is_own = false;         ///< for `.proton` alone: what upstream's tools read lacks it
-  std::vector<int64_t> ints;   ///< kInt; shorter than the tree when the tail is empty
+  std::vector<Held> held;      ///< where the value of a node is; shorter where the tail is empty
+  std::vector<int64_t> ints;   ///< kInt
   std::vector<double> doubles; ///< kDouble
-  std::vector<bool> valid;     ///< scalars: node has a value
-  std::unordered_map<NodeIndex, std::vector<int64_t>> int_vectors;
-  std::unordered_map<NodeIndex, std::vector<double>> double_vectors;
+  std::unordered_map<NodeIndex, MetricValue> others;
   std::unordered_map<NodeIndex, Distribution> distributions;
 
-  bool has(NodeIndex node) const;
+  bool has(NodeIndex node) const { return holds(node) != Held::kNone; }
+  Held holds(NodeIndex node) const { return node < held.size() ? held[node] : Held::kNone; }
+  /// The value of a node that has one.
+  MetricValue value(NodeIndex node) const;
+  /// The narrowest type that holds every value; kInt without any.
+  MetricType type() const;
+  bool is_empty() const;
 };
 
 /// The columns of one tree. Not synchronised: the aggregator's lock guards it.
 class MetricColumns {
 public:
-  /// Adds to the node's value: sums inc and exc (vectors by element), overwrites properties.
-  /// Throws Error(kMetric) when type, aggregation or vector size differ from before.
-  void add(NodeIndex node, const std::string &name, Aggregation aggregation,
-           const MetricValue &value);
+  /// Adds to the node's value by `add_value`, which may throw Error(kMetric). A name that comes
+  /// with several aggregations has a column for each; the first, or the built-in one, keeps the
+  /// name and the others say theirs: "m [exc]".
+  void add(NodeIndex node, const MetricName &metric, const MetricValue &value);
+  void add(NodeIndex node, std::string_view name, Aggregation aggregation,
+           const MetricValue &value) {
+    add(node, MetricName::of(name, aggregation), value);
+  }
   /// Same for the built-in int64 metrics, by column position from `builtin`.
   void add_int(size_t column, NodeIndex node, int64_t value);
   /// Sets a built-in int64 metric that only `.proton` files show. `name` is one of few constants.
@@ -66,9 +71,11 @@ public:
 
 private:
   template <typename Samples> void add_to(Distribution &distribution, const Samples &samples);
-  MetricColumn &column(const std::string &name, Aggregation aggregation, MetricType type);
+  size_t position(const MetricName &metric);
+  std::string free_name(std::string_view name, Aggregation aggregation) const;
+  MetricColumn *find_shown(std::string_view name);
   std::vector<MetricColumn> columns_;
-  std::map<std::string, size_t, std::less<>> positions_;
+  std::unordered_map<uint32_t, size_t> positions_;        ///< by number of the name given
   std::vector<std::pair<const char *, size_t>> builtins_; ///< by the address of the constant
   size_t distribution_bytes_ = 0;
   uint64_t cold_ = 0;

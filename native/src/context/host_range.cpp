@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "calltree/context_tree.h"
+#include "context/expired_scopes.h"
 #include "context/python_lock.h"
 #include "context/thread_state.h"
 #include "support/tick_clock.h"
@@ -29,35 +31,27 @@ bool is_scope(const StackEntry &entry) {
   return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
 }
 
-/// Whether a scope is among the lowest `depth` frames.
-bool has_scope(ShadowStack &stack, uint32_t depth) noexcept {
-  for (uint32_t i = 0; i < depth; ++i)
-    if (is_scope(stack.entry(i)) && !stack.entry(i).is_noop)
+/// Whether another scope than that at `index` is open.
+bool has_other_scope(ShadowStack &stack, uint32_t index) noexcept {
+  for (uint32_t i = 0; i < stack.depth(); ++i) {
+    const StackEntry &entry = stack.entry(i);
+    if (i != index && is_scope(entry) && !entry.is_noop && !entry.has_ended())
       return true;
+  }
   return false;
-}
-
-// Frames of operators and kernels are not timed by the stack: their start says that they ended.
-constexpr int64_t kEnded = -1;
-
-bool has_ended(const StackEntry &entry) { return entry.start() == kEnded; }
-
-void close_ended(ShadowStack &stack, const Situation &now) noexcept {
-  while (stack.depth() != 0 && has_ended(stack.top()))
-    stack.pop(now);
 }
 
 /// Closes the frame and what a library left open above it.
 void leave(ShadowStack &stack, uint32_t depth, const Situation &now) noexcept {
   for (uint32_t i = depth + 1; i < stack.depth(); ++i) {
     const StackEntry &above = stack.entry(i);
-    if (is_scope(above) || (above.kind == FrameKind::kOp && !has_ended(above))) {
-      stack.entry(depth).set_start(kEnded);
+    if ((is_scope(above) || above.kind == FrameKind::kOp) && !above.has_ended()) {
+      stack.entry(depth).set_start(StackEntry::kEnded);
       return;
     }
   }
   stack.pop_to(depth, now);
-  close_ended(stack, now);
+  stack.pop_ended(now);
 }
 
 /// Whoever is told may wait for devices and for other threads.
@@ -67,7 +61,7 @@ void tell(ScopeBorder border, bool opens) noexcept {
 }
 
 bool is_on(ShadowStack &stack, const OpenRange &range) {
-  return stack.depth() > range.depth && stack.entry(range.depth).scope_id == range.scope_id;
+  return stack.depth() > range.depth && stack.entry(range.depth).scope_id() == range.scope_id;
 }
 
 /// The node of the path, stamped with the epoch so that a collection keeps it.
@@ -87,6 +81,51 @@ ContextId intern(std::span<const NamedFrame> path, const Situation &now) {
     tree.touch(id, now.epoch);
     if (tree.collections() == collection)
       return id;
+  }
+}
+
+/// Closes the frame; a timed scope is recorded.
+void close_at(ThreadState &thread, uint32_t index, const Situation &now) noexcept {
+  const StackEntry &entry = thread.stack.entry(index);
+  ContextId id = entry.id.load(std::memory_order_relaxed);
+  bool was_scope = is_scope(entry) && !entry.is_noop;
+  int64_t start_ns = entry.start();
+  ScopeBorder border = was_scope ? g_scope_border.load(std::memory_order_acquire) : nullptr;
+  if (border && !has_other_scope(thread.stack, index)) [[unlikely]]
+    tell(border, false); // while the scope still stands
+  bool is_first_use = false;
+  if (index + 1 == thread.stack.depth()) [[likely]] {
+    is_first_use = thread.stack.pop(now);
+    thread.stack.pop_ended(now);
+  } else {
+    is_first_use = thread.stack.end(index, now);
+  }
+  bool chunk_filled = false;
+  if (start_ns > 0 && now.wants_times) {
+    int64_t end_ns = TickClock::now_ns();
+    RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
+    RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
+    record.thread = thread.number;
+    chunk_filled = thread.host.append(record);
+  } else if (was_scope && is_first_use && now.active) {
+    chunk_filled = thread.host.append(record_of(id, RangeKind::kSeen, now.epoch));
+  }
+  if (chunk_filled)
+    request_drain();
+}
+
+/// The scope, on the stack of its thread or after that has ended; noted for records of this epoch.
+std::optional<OpenScope> find_elsewhere(const HeldScope &scope, const Situation &now) {
+  ContextTree &tree = ContextTree::instance();
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    std::optional<OpenScope> found;
+    if (const StackEntry *entry = scope.owner->stack.find(scope.index, scope.id))
+      found = OpenScope{entry->id.load(), entry->start(), scope.owner->number};
+    else
+      found = find_expired(scope.id);
+    if (!found || !now.active || tree.touch_since(collection, found->id, now.epoch))
+      return found;
   }
 }
 
@@ -113,7 +152,7 @@ void request_drain() noexcept {
   try {
     ShadowStack &stack = this_thread().stack;
     range.depth = stack.depth();
-    range.scope_id = stack.push(hashed(name), kind, now).scope_id;
+    range.scope_id = stack.push(hashed(name), kind, now).scope_id();
   } catch (...) { // no memory or too deep: the time stays with the enclosing range
   }
   return range;
@@ -134,11 +173,11 @@ void request_drain() noexcept {
     record.at.python = now.wants_python ? capture_current().python : 0;
     record.variant = variant;
     record.thread = thread.number;
-    chunk_filled = thread.ranges.append(record);
+    chunk_filled = thread.host.append(record);
   }
   if (range.depth + 1 == thread.stack.depth()) [[likely]] {
     thread.stack.pop(now);
-    close_ended(thread.stack, now);
+    thread.stack.pop_ended(now);
   } else {
     leave(thread.stack, range.depth, now);
   }
@@ -177,10 +216,10 @@ void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeT
     thread = &this_thread();
     RangeRecord record = record_of(intern(path, now), kind, now.epoch, times);
     record.thread = number;
-    chunk_filled = thread->ranges.append(record);
+    chunk_filled = thread->host.append(record);
   } catch (...) { // no memory for the path
     if (thread)
-      thread->ranges.lost.fetch_add(1, std::memory_order_relaxed);
+      thread->host.lost.fetch_add(1, std::memory_order_relaxed);
   }
   if (chunk_filled)
     request_drain();
@@ -190,11 +229,11 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
   ThreadState &thread = this_thread();
   StackEntry &entry = thread.stack.push(name, kind, now);
   bool is_filled = entry.is_first_use &&
-                   thread.ranges.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));
+                   thread.host.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));
   if (is_filled) // in a program of ever new names no other record may ever ask
     request_drain();
   ScopeBorder border = g_scope_border.load(std::memory_order_acquire);
-  if (border && !has_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
+  if (border && !has_other_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
     tell(border, true);
   if (now.wants_times)
     entry.set_start(TickClock::now_ns());
@@ -208,7 +247,7 @@ OpenRange enter_scope_range(std::string_view name) noexcept {
     return range;
   try {
     range.depth = this_thread().stack.depth();
-    range.scope_id = open_scope(hashed(name), FrameKind::kScope, now).scope_id;
+    range.scope_id = open_scope(hashed(name), FrameKind::kScope, now).scope_id();
   } catch (...) { // no memory or too deep: what follows stays with the enclosing scope
   }
   return range;
@@ -228,27 +267,64 @@ bool exit_scope_range(const OpenRange &range) noexcept {
 
 void close_top(const Situation &now) noexcept {
   ThreadState &thread = this_thread();
-  const StackEntry &entry = thread.stack.top();
-  ContextId id = entry.id.load(std::memory_order_relaxed);
-  bool was_scope = is_scope(entry) && !entry.is_noop;
-  int64_t start_ns = entry.start();
-  ScopeBorder border = was_scope ? g_scope_border.load(std::memory_order_acquire) : nullptr;
-  if (border && !has_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
-    tell(border, false); // while the scope still stands
-  bool is_first_use = thread.stack.pop(now);
-  close_ended(thread.stack, now);
-  bool chunk_filled = false;
-  if (start_ns > 0 && now.wants_times) {
-    int64_t end_ns = TickClock::now_ns();
-    RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
-    RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
-    record.thread = thread.number;
-    chunk_filled = thread.ranges.append(record);
-  } else if (was_scope && is_first_use && now.active) {
-    chunk_filled = thread.ranges.append(record_of(id, RangeKind::kSeen, now.epoch));
+  close_at(thread, thread.stack.depth() - 1, now);
+}
+
+void close_scope(uint32_t index, const Situation &now) noexcept {
+  ThreadState &thread = this_thread();
+  ShadowStack &stack = thread.stack;
+  auto is_open_scope = [&](uint32_t i) {
+    return is_scope(stack.entry(i)) && !stack.entry(i).has_ended();
+  };
+  uint32_t held = stack.depth() - 1; // the highest that stays open
+  while (held > index && !(stack.entry(held).is_held && is_open_scope(held)))
+    --held;
+  for (uint32_t i = stack.depth(); i-- > index + 1;) {
+    if (is_open_scope(i) && !stack.entry(i).is_held)
+      close_at(thread, i, now);
+    else if (i > held && i + 1 == stack.depth())
+      stack.pop(now); // what a library left open
   }
-  if (chunk_filled)
-    request_drain();
+  close_at(thread, index, now);
+}
+
+void close_elsewhere(const HeldScope &scope) noexcept {
+  Situation now = situation();
+  ThreadState *here = nullptr;
+  try {
+    here = &this_thread();
+    std::optional<OpenScope> found = find_elsewhere(scope, now);
+    if (found && found->start_ns > 0 && now.wants_times) {
+      int64_t end_ns = TickClock::now_ns();
+      RangeTimes times{end_ns, end_ns - found->start_ns, end_ns - found->start_ns};
+      RangeRecord record = record_of(found->id, RangeKind::kScope, now.epoch, times);
+      record.thread = found->thread;
+      if (here->host.append(record))
+        request_drain();
+    }
+  } catch (...) { // no memory
+    if (here)
+      here->host.lost.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (!forget_expired(scope.id) && scope.owner->stack.find(scope.index, scope.id))
+    scope.owner->stack.end_from_elsewhere(scope.index, scope.id);
+}
+
+std::optional<ContextId> context_of_scope(uint64_t scope_id, EpochId epoch) {
+  ContextTree &tree = ContextTree::instance();
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    std::optional<ContextId> found;
+    for_each_thread([&](ThreadState &thread) {
+      for (uint32_t i = thread.stack.depth(); !found && i-- != 0;)
+        if (const StackEntry *entry = thread.stack.find(i, scope_id))
+          found = entry->id.load();
+    });
+    if (std::optional<OpenScope> expired = found ? std::nullopt : find_expired(scope_id))
+      found = expired->id;
+    if (!found || tree.touch_since(collection, *found, epoch))
+      return found;
+  }
 }
 
 void close_operators(const Situation &now) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "support/name.h"
 
 namespace proton {
+
+struct ThreadState;
 
 /// An open frame on the calling thread's stack. Inactive when no session listened at its start.
 struct OpenRange {
@@ -58,6 +61,25 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now);
 /// Closes the top frame of the calling thread's stack; a timed scope is recorded. The caller
 /// checked that there is one.
 void close_top(const Situation &now) noexcept;
+/// Closes the scope at this place of the calling thread's stack, and the frames above it, but for
+/// scopes that an object holds: these stay open until their own end, and what is below them leaves
+/// the stack then.
+void close_scope(uint32_t index, const Situation &now) noexcept;
+
+/// A scope that an object of the program holds.
+struct HeldScope {
+  ThreadState *owner = nullptr; ///< on whose stack it was opened
+  uint32_t index = 0;
+  uint64_t id = 0;
+};
+/// Closes a scope of another thread, also of one that has ended: its time is recorded now, and the
+/// thread takes it off its stack when it next opens, closes or launches something. Nothing where it
+/// was closed before. [any thread]
+void close_elsewhere(const HeldScope &scope) noexcept;
+/// Where a scope stands that is open on any thread, or was when its thread ended; records of the
+/// epoch may name it.
+std::optional<ContextId> context_of_scope(uint64_t scope_id, EpochId epoch);
+
 /// Closes the operators on top of the calling thread's stack: one that goes on elsewhere, or around
 /// the end of a scope that is older, must not stand between the program and its scope.
 void close_operators(const Situation &now) noexcept;

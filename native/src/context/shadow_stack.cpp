@@ -1,6 +1,8 @@
 #include "context/shadow_stack.h"
 
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "calltree/context_tree.h"
 #include "support/error.h"
@@ -43,6 +45,8 @@ const ShadowStack *starting_stack() noexcept {
 }
 
 ShadowStack::~ShadowStack() {
+  for (Asked *asked = asked_.load(std::memory_order_relaxed); asked;)
+    delete std::exchange(asked, asked->next);
   for (auto &block : blocks_)
     delete[] block.load(std::memory_order_relaxed);
 }
@@ -114,6 +118,7 @@ ContextId ShadowStack::with_state(ContextId base, const Situation &now, uint32_t
 }
 
 ContextId ShadowStack::current(const Situation &now) {
+  settle(now);
   if (depth() != 0 && !lacks_state())
     return own(); // this stack keeps it, and `pop` stamps it for records
   ContextTree &tree = ContextTree::instance();
@@ -158,7 +163,7 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
 [[gnu::hot]] StackEntry *ShadowStack::push_known(HashedName name, FrameKind kind,
                                                  const Situation &now) noexcept {
   const uint32_t below = depth();
-  if (below % kBlockEntries == 0 || !states_.empty())
+  if (below % kBlockEntries == 0 || !states_.empty() || asked_.load(std::memory_order_relaxed))
     return nullptr;
   ContextTree &tree = ContextTree::instance();
   StackEntry &top = entry(below - 1);
@@ -180,7 +185,8 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
   fresh.state_serial = top.state_serial;
   fresh.kind = kind;
   fresh.is_noop = false;
-  fresh.scope_id = next_scope_id();
+  fresh.set_scope_id(next_scope_id());
+  fresh.is_held = false;
   fresh.name_hash = name.hash;
   published_.store(id, std::memory_order_release);
   return &fresh;
@@ -189,6 +195,7 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
 [[gnu::hot]] StackEntry &ShadowStack::push(HashedName name, FrameKind kind, const Situation &now) {
   if (StackEntry *known = push_known(name, kind, now))
     return *known;
+  settle(now);
   ContextTree &tree = ContextTree::instance();
   const bool carries_state = kind != FrameKind::kScope && kind != FrameKind::kTest;
   const uint32_t below = depth();
@@ -213,7 +220,8 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
   fresh.kind = kind;
   fresh.is_noop = false;
   fresh.is_first_use = is_first_use_;
-  fresh.scope_id = next_scope_id();
+  fresh.set_scope_id(next_scope_id());
+  fresh.is_held = false;
   fresh.name_hash = name.hash;
   publish(now);
   return fresh;
@@ -229,10 +237,18 @@ StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
   fresh.is_noop = true;
   fresh.is_first_use = false;
   fresh.state_serial = serial;
-  fresh.scope_id = 0;
+  fresh.set_scope_id(0);
+  fresh.is_held = false;
   fresh.name_hash = name.hash;
   depth_.store(depth() + 1, std::memory_order_release);
   return fresh;
+}
+
+uint64_t ShadowStack::number_noop() noexcept {
+  if (depth() == 0 || !top().is_noop)
+    return 0;
+  top().set_scope_id(next_scope_id());
+  return top().scope_id();
 }
 
 [[gnu::hot]] bool ShadowStack::pop(const Situation &now) noexcept {
@@ -244,6 +260,42 @@ StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
   depth_.store(depth() - 1, std::memory_order_release);
   publish(now);
   return is_first_use;
+}
+
+bool ShadowStack::end(uint32_t index, const Situation &now) noexcept {
+  StackEntry &closed = entry(index);
+  ContextId id = closed.id.load(std::memory_order_relaxed);
+  closed.set_start(StackEntry::kEnded);
+  return id != 0 && !closed.is_noop && ContextTree::instance().touch(id, now.epoch);
+}
+
+bool ShadowStack::end_from_elsewhere(uint32_t index, uint64_t scope_id) noexcept {
+  auto *asked = new (std::nothrow) Asked{index, scope_id, nullptr};
+  if (!asked)
+    return false;
+  asked->next = asked_.load(std::memory_order_relaxed);
+  while (!asked_.compare_exchange_weak(asked->next, asked, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+void ShadowStack::take_asked(const Situation &now) noexcept {
+  Asked *asked = asked_.exchange(nullptr, std::memory_order_acquire);
+  while (asked) {
+    if (find(asked->index, asked->scope_id))
+      end(asked->index, now);
+    delete std::exchange(asked, asked->next);
+  }
+  pop_ended(now);
+}
+
+const StackEntry *ShadowStack::find(uint32_t index, uint64_t scope_id) const noexcept {
+  if (index >= depth_.load(std::memory_order_acquire))
+    return nullptr;
+  const StackEntry *block = blocks_[index / kBlockEntries].load(std::memory_order_acquire);
+  const StackEntry &found = block[index % kBlockEntries];
+  return found.scope_id() == scope_id ? &found : nullptr;
 }
 
 uint32_t ShadowStack::pop_to(uint32_t target, const Situation &now) noexcept {
@@ -285,7 +337,7 @@ void ShadowStack::append_open(std::vector<OpenScope> &scopes) const {
     ContextId id = entry.id.load(std::memory_order_acquire);
     // Who takes the place meanwhile resets the time first.
     if (start_ns > 0 && entry.start_ns.load(std::memory_order_relaxed) == start_ns)
-      scopes.push_back({id, start_ns});
+      scopes.push_back({id, start_ns, kNoThread});
   }
 }
 

@@ -22,21 +22,29 @@ struct StackEntry {
   FrameKind kind = FrameKind::kScope;
   bool is_noop = false;      ///< opened while no session was active
   bool is_first_use = false; ///< perhaps the first use of this path in its epoch
+  bool is_held = false;      ///< an object of the program closes it, in whatever order
   uint32_t state_serial = 0; ///< state that is already part of the path
-  uint64_t scope_id = 0;
+  std::atomic<uint64_t> scope_id_{0};
   uint64_t name_hash = 0;
   /// Of TickClock; 0: not timed. Set after the id and reset before it, so that other threads find
   /// both or neither.
   std::atomic<int64_t> start_ns{0};
 
+  /// The start of a frame that was closed and has open ones above.
+  static constexpr int64_t kEnded = -1;
+
+  uint64_t scope_id() const noexcept { return scope_id_.load(std::memory_order_relaxed); }
+  void set_scope_id(uint64_t id) noexcept { scope_id_.store(id, std::memory_order_relaxed); }
   int64_t start() const noexcept { return start_ns.load(std::memory_order_relaxed); }
   void set_start(int64_t tick_ns) noexcept { start_ns.store(tick_ns, std::memory_order_release); }
+  bool has_ended() const noexcept { return start() == kEnded; }
 };
 
 /// A timed scope that has not ended.
 struct OpenScope {
   ContextId id = 0;
-  int64_t start_ns = 0; ///< of TickClock
+  int64_t start_ns = 0;        ///< of TickClock; 0: not timed
+  uint32_t thread = kNoThread; ///< number, where it matters
 };
 
 /// Owned by one thread; other threads only read `published`, in a collection the ids, and the timed
@@ -52,9 +60,28 @@ public:
   StackEntry &push(HashedName name, FrameKind kind, const Situation &now);
   /// Opens a frame that stands for nothing, so that its exit finds a partner.
   StackEntry &push_noop(HashedName name, FrameKind kind);
+  /// Gives the top frame, if it stands for nothing, a number as other frames have; 0: it is none.
+  uint64_t number_noop() noexcept;
   /// Closes the top frame; the caller checked that there is one. True when the epoch had not seen
   /// this path: it was opened in an earlier one.
   bool pop(const Situation &now) noexcept;
+  /// Closes a frame that has others above: it leaves when it comes to the top. Returns what `pop`
+  /// does.
+  bool end(uint32_t index, const Situation &now) noexcept;
+  /// Takes frames off the top that were closed before.
+  void pop_ended(const Situation &now) noexcept {
+    while (depth() != 0 && top().has_ended())
+      pop(now);
+  }
+  /// Has the owner close the frame at its next step. False: no memory. [any thread]
+  bool end_from_elsewhere(uint32_t index, uint64_t scope_id) noexcept;
+  /// Closes the frames that other threads asked for.
+  void settle(const Situation &now) noexcept {
+    if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
+      take_asked(now);
+  }
+  /// The frame at `index`, if it is that of the scope. [any thread]
+  const StackEntry *find(uint32_t index, uint64_t scope_id) const noexcept;
   /// Closes frames until `depth` are left; returns how many closed.
   uint32_t pop_to(uint32_t depth, const Situation &now) noexcept;
 
@@ -106,12 +133,21 @@ private:
   void publish_state(const Situation &now) noexcept;
   StackEntry &append();
   uint64_t next_scope_id() noexcept;
+  void take_asked(const Situation &now) noexcept;
+
+  /// A frame that another thread closed.
+  struct Asked {
+    uint32_t index = 0;
+    uint64_t scope_id = 0;
+    Asked *next = nullptr;
+  };
 
   bool is_first_use_ = false; ///< set by `child`
   std::atomic<uint32_t> depth_{0};
   std::atomic<uint32_t> tenure_{0};
   std::atomic<ContextId> held_{0}; ///< about to be published
   std::atomic<ContextId> published_{0};
+  std::atomic<Asked *> asked_{nullptr};
   std::array<std::atomic<StackEntry *>, kMaxBlocks> blocks_{};
   std::vector<State> states_;
   uint32_t next_state_serial_ = 1;

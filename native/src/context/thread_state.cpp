@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "context/expired_scopes.h"
 #include "context/python_thread_name.h"
 #include "support/fork_locks.h"
 
@@ -28,7 +28,9 @@ struct Label {
 struct ThreadList {
   ThreadList() { guard_across_fork(mutex, LockRank::kThreads); }
   std::mutex mutex;
-  std::vector<std::unique_ptr<ThreadState>> all;
+  std::atomic<ThreadState *> first{nullptr}; ///< read without the lock; states live for ever
+  ThreadState *last = nullptr;
+  size_t count = 0;
   std::vector<ThreadState *> unused;
   std::unordered_map<uint32_t, Label> labels;         ///< by number
   std::array<uint32_t, kEndedLabels> ended_numbers{}; ///< a ring
@@ -64,7 +66,10 @@ ThreadList &threads() {
 void end_thread(void *ended) noexcept {
   auto *state = static_cast<ThreadState *>(ended);
   t_state = nullptr;
-  state->stack.leave(situation());
+  Situation now = situation();
+  state->stack.settle(now);
+  keep_expired(state->stack, state->number);
+  state->stack.leave(now);
   ThreadList &list = threads();
   std::lock_guard lock(list.mutex);
   list.end(state->number);
@@ -85,9 +90,13 @@ ThreadState &adopt() {
   {
     std::lock_guard lock(list.mutex);
     if (list.unused.empty()) {
-      list.all.push_back(std::make_unique<ThreadState>());
-      list.unused.reserve(list.all.capacity());
-      list.unused.push_back(list.all.back().get());
+      if (list.unused.capacity() == list.count) // so that the end of a thread needs no memory
+        list.unused.reserve(2 * list.count + 1);
+      auto *fresh = new ThreadState;
+      (list.last ? list.last->next : list.first).store(fresh, std::memory_order_release);
+      list.last = fresh;
+      ++list.count;
+      list.unused.push_back(fresh);
     }
     state = list.unused.back();
     list.labels[list.next_number] = {.thread_id = gettid(), .handle = pthread_self(), .given = {}};
@@ -112,15 +121,11 @@ ThreadState &adopt() {
 
 ThreadState &this_thread() { return t_state ? *t_state : adopt(); }
 
-void for_each_thread(const std::function<void(ThreadState &)> &visit) {
-  ThreadList &list = threads();
-  std::lock_guard lock(list.mutex);
-  for (auto &state : list.all)
-    visit(*state);
-}
+ThreadState *first_thread() noexcept { return threads().first.load(std::memory_order_acquire); }
 
 ThreadLabel label_of_thread(uint32_t number) {
   ThreadList &list = threads();
+  std::lock_guard lock(list.mutex);
   auto found = list.labels.find(number);
   if (found == list.labels.end())
     return {};
@@ -134,8 +139,8 @@ ThreadLabel label_of_thread(uint32_t number) {
 
 void reset_threads_after_fork() noexcept {
   ThreadList &list = threads();
-  for (auto &state : list.all)
-    state->stack.clear();
+  clear_expired();
+  for_each_thread([](ThreadState &state) { state.stack.clear(); });
   for (auto &[number, label] : list.labels) {
     bool is_here = t_state && t_state->number == number;
     if (is_here)

@@ -1,8 +1,8 @@
 // Everything a thread owns, and the list of all threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "context/python_path.h"
@@ -25,10 +25,12 @@ struct ThreadState {
   ShadowStack stack;
   PythonPath python;
   RecordLog<LaunchRecord, true> launches; ///< marked with how long the call took, in ns
-  RecordLog<RangeRecord> ranges;
+  RecordLog<HostRecord> host;             ///< ranges and values
   OpenCall call;
   uint64_t newest_kernel = 0;     ///< correlation id of the launch; 0: unknown
   uint32_t launching = kNoThread; ///< the reader's: number of the thread whose launches come next
+  bool is_fixed = false;          ///< the reader's: it has not consumed to the ends that it fixed
+  std::atomic<ThreadState *> next{nullptr}; ///< made after this one
 };
 
 /// A thread by the system's number, and Python's name or else the system's.
@@ -39,11 +41,16 @@ struct ThreadLabel {
 
 /// The calling thread's state, made on first use.
 ThreadState &this_thread();
-/// Visits the state of every thread, also of ended ones. Locks the list; `visit` may take only the
-/// innermost locks: the tables of names, devices and variants.
-void for_each_thread(const std::function<void(ThreadState &)> &visit);
+/// The oldest state; null while there is none. [any thread]
+ThreadState *first_thread() noexcept;
+/// Visits the state of every thread, also of ended ones, oldest first. Locks nothing.
+template <typename Visit> void for_each_thread(Visit &&visit) {
+  for (ThreadState *state = first_thread(); state;
+       state = state->next.load(std::memory_order_acquire))
+    visit(*state);
+}
 /// The label of the thread with this number, ended or not; an unknown one when thousands ended
-/// later. Reads the name that a living thread has now. [in a visit of for_each_thread]
+/// later. Reads the name that a living thread has now. Locks the list.
 ThreadLabel label_of_thread(uint32_t number);
 /// In a forked child: forgets the frames of threads that do not exist there.
 void reset_threads_after_fork() noexcept;

@@ -56,7 +56,8 @@ struct LaunchRecord {
 };
 static_assert(sizeof(LaunchRecord) == 32, "there are very many of them");
 
-enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen };
+/// What a record of a host thread says; the first four are ranges.
+enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen, kValue, kPaid };
 
 /// A range of host time ended: a scope, a torch operator or an interpreted kernel. kSeen only says
 /// that a scope was open in the epoch, so that it is in the tree even when nothing ran inside.
@@ -68,6 +69,39 @@ struct RangeRecord {
   int64_t end_ns = 0;          ///< of TickClock; 0: unknown
   int64_t duration_ns = 0;
   int64_t self_ns = 0; ///< duration less that of nested ranges of the same collector
+};
+
+struct LargeValue; ///< one that is no number
+
+/// The program gave a value: kValue at a place, kPaid at that of an earlier launch.
+struct ValueRecord {
+  enum class Held : uint8_t { kInt, kDouble, kLarge };
+  static constexpr uint32_t kNoMetric = 0xffffffffu; ///< of kPaid: there was no value after all
+
+  Capture at;
+  RangeKind kind = RangeKind::kValue;
+  Held held = Held::kInt;
+  uint32_t metric = 0;         ///< number of a MetricName
+  uint32_t thread = kNoThread; ///< number of the thread that gave it
+  uint64_t owner = 0; ///< id of the scope whose event shows it, 0: none; of kPaid the launch
+  int64_t at_ns = 0;  ///< of TickClock; 0 without a scope
+  union {
+    int64_t integer = 0;
+    double number;
+    LargeValue *large; ///< owned by the record
+  };
+};
+
+/// What a host thread did, in the order in which it did it.
+union HostRecord {
+  RangeRecord range;
+  ValueRecord value;
+
+  HostRecord() : range{} {}
+  HostRecord(const RangeRecord &record) : range(record) {}
+  HostRecord(const ValueRecord &record) : value(record) {}
+  /// Both begin alike.
+  RangeKind kind() const { return range.kind; }
 };
 
 /// What distinguishes launches of one kernel on one call path.

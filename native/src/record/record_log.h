@@ -70,29 +70,46 @@ public:
                                                                          std::memory_order_relaxed);
   }
 
-  /// Hands over every record appended before; later ones are left, so that a writer that is faster
-  /// than the reader does not hold it for ever. A reader that takes a second argument is given a
-  /// function that returns the record's mark, 0 without one; no mark is added after that. [reader,
-  /// under the reader's lock]
-  template <typename Consume> void consume(Consume &&consume_record) {
-    const Chunk *last = read_;
-    while (const Chunk *next = last->next.load(std::memory_order_acquire))
-      last = next;
-    uint32_t used_of_last = last->used.load(std::memory_order_acquire);
+  /// Sets the end of what `consume` hands over: the newest record. [reader, under its lock]
+  void fix_end() {
+    end_ = read_;
+    while (Chunk *next = end_->next.load(std::memory_order_acquire))
+      end_ = next;
+    used_of_end_ = end_->used.load(std::memory_order_acquire);
+  }
+
+  /// Hands over the records up to the end that was fixed, `most` of them and counted down there; so
+  /// a writer that is faster than the reader does not hold it for ever. True: all of them. A reader
+  /// that takes a second argument is given a function that returns the record's mark, 0 without
+  /// one; no mark is added after that. [reader, under its lock]
+  template <typename Consume> bool consume(Consume &&consume_record, uint64_t &most) {
     for (;;) {
-      uint32_t used = read_ == last ? used_of_last : kChunkRecords;
-      for (; consumed_ < used; ++consumed_)
+      uint32_t used = read_ == end_ ? used_of_end_ : kChunkRecords;
+      for (; consumed_ < used; ++consumed_) {
+        if (most == 0)
+          return false;
+        --most;
         hand_over(consume_record);
+      }
       Chunk *next = read_->next.load(std::memory_order_acquire);
       if (consumed_ < kChunkRecords || !next)
-        return;
-      bool is_last = read_ == last;
+        return true;
+      bool is_last = read_ == end_;
       give_back(read_);
       read_ = next;
       consumed_ = 0;
-      if (is_last)
-        return;
+      if (is_last) { // given back, so it is no end any more
+        end_ = read_;
+        used_of_end_ = 0;
+        return true;
+      }
     }
+  }
+  /// Hands over every record appended before.
+  template <typename Consume> void consume(Consume &&consume_record) {
+    uint64_t most = ~uint64_t{0};
+    fix_end();
+    consume(consume_record, most);
   }
 
   std::atomic<uint64_t> lost{0}; ///< records that found no memory
@@ -161,6 +178,8 @@ private:
   uint32_t newest_ = 0;         ///< writer only: position in its chunk
   alignas(kLine) Chunk *read_;  ///< reader only
   uint32_t consumed_ = 0;       ///< reader only
+  Chunk *end_ = read_;          ///< reader only: of what it consumes
+  uint32_t used_of_end_ = 0;    ///< reader only
   /// By the reader, for the writer to take all at once.
   alignas(kLine) std::atomic<Chunk *> used_up_{nullptr};
   std::atomic<uint32_t> spare_count_{0};

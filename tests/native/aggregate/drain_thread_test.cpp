@@ -17,7 +17,7 @@ namespace {
 
 // Enough for the thread to be woken: several chunks of records.
 void record_many() {
-  for (uint32_t i = 0; i < 70 * RecordLog<RangeRecord>::kChunkRecords; ++i) {
+  for (uint32_t i = 0; i < 70 * RecordLog<HostRecord>::kChunkRecords; ++i) {
     OpenRange range = enter_range("op", FrameKind::kOp);
     exit_range(range, RangeKind::kOp, {0, 1, 1}, -1);
   }

@@ -5,6 +5,7 @@
 
 #include "aggregate/timeline_session.h"
 #include "check.h"
+#include "support/tick_clock.h"
 
 using namespace proton;
 
@@ -14,13 +15,12 @@ RecordSink &sink() { return Aggregator::instance(); }
 
 UserMetric metric(const char *name, MetricValue value,
                   Aggregation aggregation = Aggregation::kInclusive) {
-  return {name, aggregation, std::move(value), nullptr};
+  return {MetricName::of(name, aggregation), std::move(value)};
 }
 
-/// The calling thread adds a value where it stands.
-void add(const UserMetric &value) {
-  std::lock_guard lock(Aggregator::instance().mutex);
-  Aggregator::instance().event_book.note_values(capture_current(), {value});
+/// The calling thread adds a value, where it stands if nothing else is said.
+void add(const UserMetric &value, const Capture &at = capture_current()) {
+  Aggregator::give(at, {&value, 1}, true);
 }
 
 /// A launch inside the frame that a launch hook puts around it.
@@ -97,8 +97,7 @@ TEST(values_go_to_the_scope_that_was_named_and_not_to_the_one_inside) {
     TimedScope outer("outer");
     Capture at = capture_current();
     TimedScope inner("inner");
-    std::lock_guard lock(session.aggregator().mutex);
-    session.aggregator().event_book.note_values(at, {metric("m", int64_t{1})});
+    add(metric("m", int64_t{1}), at);
   }
   const KeptEvents::Phase &phase = session.events();
   CHECK_EQ(values_of(phase, 0), "");
@@ -122,10 +121,7 @@ TEST(values_where_no_scope_of_the_thread_is_open_are_of_no_event) {
   {
     TimedScope scope("s");
     Capture at = capture_current();
-    std::thread([&] {
-      std::lock_guard lock(session.aggregator().mutex);
-      session.aggregator().event_book.note_values(at, {metric("m", int64_t{2})});
-    }).join();
+    std::thread([&] { add(metric("m", int64_t{2}), at); }).join();
   }
   CHECK_EQ(values_of(session.events(), 0), "");
 }
@@ -198,9 +194,9 @@ TEST(an_open_scope_shows_its_values_too) {
 
 TEST(values_of_epochs_that_are_gone_are_forgotten) {
   InstanceValues values;
-  values.add({1, 5, 100, 1}, 10, {metric("m", int64_t{1})});
-  values.add({1, 5, 101, 2}, 20, {metric("m", int64_t{2})});
-  values.add({2, 5, 102, 1}, 30, {metric("m", int64_t{3})});
+  values.add({1, 5, 100, 1}, 10, metric("m", int64_t{1}));
+  values.add({1, 5, 101, 2}, 20, metric("m", int64_t{2}));
+  values.add({2, 5, 102, 1}, 30, metric("m", int64_t{3}));
   values.forget_if([](EpochId epoch) { return epoch == 1; });
   CHECK_EQ(values.size(), 1);
   CHECK_EQ(values.take(1, 5, 0, 100)->values[0].second, "2");

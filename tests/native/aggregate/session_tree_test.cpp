@@ -87,7 +87,7 @@ TEST(a_launch_that_a_hook_named_keeps_that_name) {
 TEST(metrics_of_a_named_launch_meet_its_kernel_record_on_one_node) {
   SessionTree session(ContextSource::kShadow, 1, false);
   ContextId named = frame(0, "pretty", FrameKind::kKernel);
-  session.add_metric(0, at(named), "flops", Aggregation::kInclusive, 8.0);
+  session.add_metric(0, at(named), {MetricName::of("flops", Aggregation::kInclusive), 8.0});
   session.add_kernel(0, launch(named), kernel(nullptr, 3));
   CHECK_EQ(session.find(0)->nodes().size(), 2);
 }

@@ -53,14 +53,14 @@ TEST(properties_are_overwritten) {
   metrics.add(0, "v", Aggregation::kProperty, std::vector<double>{1, 2});
   metrics.add(0, "v", Aggregation::kProperty, std::vector<double>{3, 4});
   CHECK_EQ(metrics.columns()[0].ints[0], 5);
-  CHECK_EQ(metrics.columns()[1].double_vectors.at(0)[1], 4.0);
+  CHECK((metrics.columns()[1].value(0) == MetricValue(std::vector<double>{3, 4})));
 }
 
 TEST(vectors_add_by_element) {
   MetricColumns metrics;
   metrics.add(0, "v", Aggregation::kInclusive, std::vector<int64_t>{1, 2});
   metrics.add(0, "v", Aggregation::kInclusive, std::vector<int64_t>{10, 20});
-  CHECK((metrics.columns()[0].int_vectors.at(0) == std::vector<int64_t>{11, 22}));
+  CHECK((metrics.columns()[0].value(0) == MetricValue(std::vector<int64_t>{11, 22})));
 }
 
 TEST(only_nodes_with_a_value_have_one) {
@@ -72,12 +72,45 @@ TEST(only_nodes_with_a_value_have_one) {
   CHECK(vector.has(2) && !vector.has(1));
 }
 
-TEST(another_type_is_refused_in_upstreams_words) {
+TEST(numbers_that_meet_are_of_the_wider_type) {
   MetricColumns metrics;
-  metrics.add(0, "a", Aggregation::kInclusive, 1.0);
+  metrics.add(0, "a", Aggregation::kInclusive, int64_t{1});
+  metrics.add(0, "a", Aggregation::kInclusive, 1.5);
+  metrics.add(0, "a", Aggregation::kInclusive, int64_t{2});
+  metrics.add(1, "a", Aggregation::kInclusive, int64_t{7});
+  const MetricColumn &column = metrics.columns()[0];
+  CHECK((column.value(0) == MetricValue(4.5)));
+  CHECK((column.value(1) == MetricValue(int64_t{7})));
+  CHECK(column.type() == MetricType::kDouble);
+}
+
+TEST(each_node_has_a_type_of_its_own) {
+  MetricColumns metrics;
+  metrics.add(0, "a", Aggregation::kExclusive, int64_t{1});
+  metrics.add(1, "a", Aggregation::kExclusive, std::vector<double>{1, 2});
+  CHECK(metrics.columns()[0].type() == MetricType::kDoubleVector);
+  metrics.add(2, "a", Aggregation::kExclusive, std::string("fp16"));
+  CHECK(metrics.columns()[0].type() == MetricType::kText);
+  CHECK((metrics.columns()[0].value(2) == MetricValue(std::string("fp16"))));
+}
+
+TEST(the_newest_text_is_kept) {
+  MetricColumns metrics;
+  for (const char *text : {"fp32", "fp16"})
+    metrics.add(0, "a", Aggregation::kExclusive, std::string(text));
+  CHECK((metrics.columns()[0].value(0) == MetricValue(std::string("fp16"))));
+  metrics.add(0, "a", Aggregation::kExclusive, int64_t{8});
+  CHECK((metrics.columns()[0].value(0) == MetricValue(int64_t{8})));
+  CHECK(metrics.columns()[0].others.empty());
+}
+
+TEST(a_number_that_meets_a_vector_is_refused_in_upstreams_words) {
+  MetricColumns metrics;
+  metrics.add(0, "a", Aggregation::kInclusive, std::vector<double>{1});
   std::string message = refusal([&] { metrics.add(0, "a", Aggregation::kInclusive, int64_t{1}); });
-  CHECK(contains(message,
-                 "Metric value type mismatch for valueId 0 (a): current=double, new=int64_t"));
+  CHECK(contains(
+      message,
+      "Metric value type mismatch for valueId 0 (a): current=vector<double>, new=int64_t"));
 }
 
 TEST(another_vector_length_is_refused_in_upstreams_words) {
@@ -88,26 +121,49 @@ TEST(another_vector_length_is_refused_in_upstreams_words) {
   CHECK(contains(message, "Vector metric size mismatch for valueId 0 (v)"));
 }
 
-TEST(another_aggregation_is_refused) {
+TEST(a_name_has_a_column_for_each_aggregation) {
   MetricColumns metrics;
-  metrics.add(0, "a", Aggregation::kInclusive, int64_t{1});
-  std::string message = refusal([&] { metrics.add(0, "a", Aggregation::kProperty, int64_t{1}); });
-  CHECK(contains(message, "(inc)") && contains(message, "(pty)"));
+  metrics.add(0, "a (ns)", Aggregation::kInclusive, int64_t{1});
+  metrics.add(0, "a (ns)", Aggregation::kProperty, int64_t{2});
+  metrics.add(0, "a (ns)", Aggregation::kInclusive, int64_t{3});
+  CHECK_EQ(metrics.columns().size(), 2);
+  CHECK_EQ(metrics.columns()[0].name, "a (ns)");
+  CHECK_EQ(metrics.columns()[0].ints[0], 4);
+  CHECK_EQ(metrics.columns()[1].name, "a [pty] (ns)");
+  CHECK_EQ(metrics.columns()[1].ints[0], 2);
+}
+
+TEST(a_builtin_metric_keeps_its_name_and_aggregation) {
+  MetricColumns metrics;
+  metrics.add(0, "wall (ns)", Aggregation::kInclusive, int64_t{1});
+  metrics.add(0, "wall (ns)", Aggregation::kExclusive, 0.5);
+  size_t position = metrics.builtin("wall (ns)", Aggregation::kExclusive);
+  metrics.add_int(position, 1, 7);
+  const MetricColumn &wall = metrics.columns()[position];
+  CHECK_EQ(wall.name, "wall (ns)");
+  CHECK(wall.aggregation == Aggregation::kExclusive);
+  CHECK_EQ(wall.ints[1], 7);
+  CHECK_EQ(metrics.columns()[0].name, "wall [inc] (ns)");
 }
 
 TEST(a_refused_value_changes_nothing) {
   MetricColumns metrics;
-  metrics.add(0, "a", Aggregation::kInclusive, int64_t{1});
-  CHECK_THROWS(metrics.add(0, "a", Aggregation::kInclusive, 2.0), Error);
-  CHECK_EQ(metrics.columns()[0].ints[0], 1);
+  metrics.add(0, "a", Aggregation::kInclusive, std::vector<int64_t>{1, 2});
+  CHECK_THROWS(metrics.add(0, "a", Aggregation::kInclusive, std::vector<int64_t>{1}), Error);
+  CHECK((metrics.columns()[0].value(0) == MetricValue(std::vector<int64_t>{1, 2})));
   CHECK_EQ(metrics.columns().size(), 1);
 }
 
-TEST(integer_sums_wrap_instead_of_being_undefined) {
+TEST(sums_beyond_64_bits_are_doubles) {
   MetricColumns metrics;
-  metrics.add(0, "a", Aggregation::kInclusive, INT64_MAX);
-  metrics.add(0, "a", Aggregation::kInclusive, int64_t{1});
-  CHECK_EQ(metrics.columns()[0].ints[0], INT64_MIN);
+  size_t position = metrics.builtin("time (ns)", Aggregation::kInclusive);
+  metrics.add_int(position, 0, INT64_MAX);
+  metrics.add_int(position, 0, 1);
+  CHECK((metrics.columns()[position].value(0) == MetricValue(9223372036854775808.0)));
+  metrics.add(1, "v", Aggregation::kInclusive, std::vector<int64_t>{1, INT64_MIN});
+  metrics.add(1, "v", Aggregation::kInclusive, std::vector<int64_t>{1, -1});
+  CHECK((metrics.columns()[1].value(1) ==
+         MetricValue(std::vector<double>{2, -9223372036854775809.0})));
 }
 
 TEST(a_builtin_column_is_made_once) {

@@ -47,6 +47,24 @@ TEST(records_come_once_and_in_order) {
   CHECK_EQ(drain(log).size(), 0);
 }
 
+TEST(a_reader_may_take_a_part) {
+  Log log;
+  for (uint32_t i = 0; i < 2 * Log::kChunkRecords; ++i)
+    log.append({i});
+  std::vector<uint64_t> values;
+  log.fix_end();
+  log.append({0}); // beyond the end
+  for (uint64_t most : {uint64_t{1}, uint64_t{Log::kChunkRecords}, uint64_t{0}, ~uint64_t{0}}) {
+    bool takes_all = most == ~uint64_t{0};
+    bool took_all =
+        log.consume([&](const Number &number) { values.push_back(number.value); }, most);
+    CHECK_EQ(took_all, takes_all);
+  }
+  CHECK_EQ(values.size(), 2 * Log::kChunkRecords);
+  for (uint32_t i = 0; i < values.size(); ++i)
+    CHECK_EQ(values[i], i);
+}
+
 TEST(a_filled_chunk_is_reported_once) {
   Log log;
   int reports = 0;

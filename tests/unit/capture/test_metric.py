@@ -49,6 +49,9 @@ def test_name_that_is_no_name_is_refused(key: Any) -> None:
         (np.float32(0.5), 0.5),
         (np.array(4), 4),
         (np.array([1.0, 2.0]), [1.0, 2.0]),
+        (np.array([8.0]), 8.0),
+        (np.array([[3]]), 3),
+        ([8.0], [8.0]),
         ([np.int64(1), np.int64(2)], [1, 2]),
         (Fraction(1, 4), 0.25),
     ],
@@ -68,9 +71,16 @@ def test_value_that_is_no_number_is_refused_by_name(value: object) -> None:
         normalize_metrics({"speed": value})
 
 
-def test_integer_beyond_64_bits_is_refused() -> None:
-    with pytest.raises(MetricError, match="too large for int64"):
-        normalize_metrics({"a": 2**63})
+def test_integers_beyond_64_bits_are_floats() -> None:
+    assert normalize_metrics({"a": 2**63, "b": [1, -(2**70)]}) == [
+        ("a", "inc", 2.0**63),
+        ("b", "inc", [1.0, -(2.0**70)]),
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["exc", "pty"])
+def test_a_text_is_the_value_of_what_is_not_summed(suffix: str) -> None:
+    assert normalize_metrics({f"dtype ({suffix})": "fp16"}) == [("dtype", suffix, "fp16")]
 
 
 @pytest.mark.parametrize("name", ["flops", "flops8", "flops16", "flops32", "flops64"])

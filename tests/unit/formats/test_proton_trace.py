@@ -220,7 +220,7 @@ def test_values_of_wrong_types_are_refused(event: dict[str, Any], message: str) 
         decode(kernel("k"), {**kernel("k"), **event})
 
 
-@pytest.mark.parametrize(("one", "other"), [("1", "[1]"), ("[1]", "1"), ("t", "1"), ("1", "t")])
+@pytest.mark.parametrize(("one", "other"), [("1", "[1]"), ("[1]", "1")])
 def test_a_metric_that_changes_its_type_is_refused(one: str, other: str) -> None:
     with pytest.raises(ProfileFormatError, match="type"):
         decode(

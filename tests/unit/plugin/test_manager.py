@@ -188,7 +188,9 @@ def test_the_default_is_what_a_plugin_says_or_cpu(
 def test_an_unknown_backend_names_the_choices(as_the_one: PluginManager, text: str) -> None:
     as_the_one.register(make_plugin(no_such=lambda: None, proton_x=lambda: None), "odd")
 
-    with pytest.raises(UsageError, match=r"choose from: absent, cpu, gpu.*broken plugins: odd"):
+    with pytest.raises(
+        UsageError, match=r"choose backends from: absent, cpu, gpu.*broken plugins: odd"
+    ):
         resolve_backend(text)
 
 

@@ -63,13 +63,12 @@ def test_parent_must_exist(parent: int) -> None:
         ProfileBuilder().add(parent, "a")
 
 
-def test_mixed_types_of_one_metric_are_refused() -> None:
+def test_mixed_types_of_one_metric_become_the_widest() -> None:
     builder = ProfileBuilder()
-    builder.add(0, "a", metrics={"m": 1})
-    builder.add(0, "b", metrics={"m": "text"})
-
-    with pytest.raises(MetricError, match="'m'"):
-        builder.build()
+    first = builder.add(0, "a", metrics={"m": 1})
+    second = builder.add(0, "b", metrics={"m": "text"})
+    column = builder.build().columns["m"]
+    assert [column.get(first), column.get(second)] == ["1", "text"]
 
 
 def test_metric_on_a_missing_row_is_refused() -> None:

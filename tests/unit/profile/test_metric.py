@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,27 @@ def test_vectors_may_come_in_any_row_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[1, "a"], [1, [2]], [{}], [["a"]], [[[1]]], [b"x"], [2**63], [[2**70]], [2**200]]
+    ("values", "kind", "read"),
+    [
+        ([1, 2.5], ValueKind.FLOAT, [1.0, 2.5]),
+        ([1, 2**70], ValueKind.FLOAT, [1.0, 2.0**70]),
+        ([1, [2]], ValueKind.INT_VECTOR, [(1,), (2,)]),
+        ([1.5, [2]], ValueKind.FLOAT_VECTOR, [(1.5,), (2.0,)]),
+        ([1, [2**70]], ValueKind.FLOAT_VECTOR, [(1.0,), (2.0**70,)]),
+        ([1, "a"], ValueKind.STR, ["1", "a"]),
+    ],
 )
+def test_values_of_several_kinds_become_the_widest(
+    values: list[Any], kind: ValueKind, read: list[Any]
+) -> None:
+    table = StringTable()
+    column = MetricColumn.from_rows(MetricSpec("m"), [0, 1], values, total=2, table=table)
+    column = dataclasses.replace(column, strings=table.texts())
+    assert column.kind is kind
+    assert [column.get(0), column.get(1)] == read
+
+
+@pytest.mark.parametrize("values", [[{}], [["a"]], [[[1]]], [b"x"], [2**2000]])
 def test_values_that_do_not_fit_are_refused(values: list[Any]) -> None:
     with pytest.raises(MetricError, match="'m'"):
         column(values)

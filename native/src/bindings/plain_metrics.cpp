@@ -1,4 +1,4 @@
-#include "bindings/launch_metrics.h"
+#include "bindings/plain_metrics.h"
 
 #include <cmath>
 #include <cstring>
@@ -26,31 +26,31 @@ std::string_view text_of(PyObject *key) {
 
 } // namespace
 
-LaunchMetrics::~LaunchMetrics() {
+PlainMetrics::~PlainMetrics() {
   for (Key &key : keys_)
     Py_CLEAR(key.text);
 }
 
-const LaunchMetrics::Key &LaunchMetrics::find(PyObject *key) {
+const PlainMetrics::Key &PlainMetrics::find(PyObject *key) {
   auto address = reinterpret_cast<uintptr_t>(key) * 0x9E3779B97F4A7C15ull;
   Key &known = keys_[(address >> 40) % keys_.size()];
   if (known.text == key)
     return known;
   std::string_view text = text_of(key);
   Key fresh;
-  fresh.is_reserved = is_one_of(text, {"name", "function", "stream"});
+  fresh.is_reserved = source_ == Source::kLaunch && is_one_of(text, {"name", "function", "stream"});
   if (!fresh.is_reserved && !text.empty()) {
     py::object parse = py::module_::import("proton_bench.capture.metric").attr("parse_metric_name");
     try {
       py::tuple parsed = parse(py::handle(key));
-      fresh.name = parsed[0].cast<std::string>();
-      fresh.aggregation = parse_aggregation(parsed[1].cast<std::string>());
-      fresh.is_usable = true;
+      fresh.name = &MetricName::of(parsed[0].cast<std::string>(),
+                                   parse_aggregation(parsed[1].cast<std::string>()));
     } catch (py::error_already_set &) { // Python's side says what is wrong with it
     }
-    if (fresh.name == "bytes")
+    std::string_view name = fresh.name ? std::string_view(fresh.name->text) : "";
+    if (name == "bytes")
       fresh.coercion = Coercion::kInt;
-    else if (is_one_of(fresh.name, {"flops", "flops8", "flops16", "flops32", "flops64"}))
+    else if (is_one_of(name, {"flops", "flops8", "flops16", "flops32", "flops64"}))
       fresh.coercion = Coercion::kFloat;
   }
   fresh.text = Py_NewRef(key);
@@ -59,7 +59,13 @@ const LaunchMetrics::Key &LaunchMetrics::find(PyObject *key) {
   return known;
 }
 
-std::optional<MetricValue> LaunchMetrics::plain_value(const Key &key, PyObject *value) {
+std::optional<MetricValue> PlainMetrics::plain_value(const Key &key, PyObject *value) const {
+  if (PyUnicode_CheckExact(value) && key.name->aggregation != Aggregation::kInclusive) {
+    std::string_view text = text_of(value);
+    if (text.empty())
+      return std::nullopt; // or no text that can be written: Python's side says so
+    return MetricValue(std::string(text));
+  }
   if (PyFloat_CheckExact(value)) {
     double number = PyFloat_AS_DOUBLE(value);
     if (key.coercion != Coercion::kInt)
@@ -79,17 +85,17 @@ std::optional<MetricValue> LaunchMetrics::plain_value(const Key &key, PyObject *
   return MetricValue(static_cast<int64_t>(number));
 }
 
-bool LaunchMetrics::split(PyObject *values, std::vector<UserMetric> &metrics, py::object &rest) {
+bool PlainMetrics::split(PyObject *values, std::vector<UserMetric> &metrics, py::object &rest) {
   PyObject *name = nullptr, *value = nullptr;
   Py_ssize_t position = 0;
   while (PyDict_Next(values, &position, &name, &value)) {
     const Key &key = find(name);
-    if (key.is_reserved || value == Py_None || PyUnicode_CheckExact(value))
+    bool is_none = value == Py_None || PyUnicode_CheckExact(value);
+    if (key.is_reserved || (is_none && source_ == Source::kLaunch))
       continue;
-    std::optional<MetricValue> plain =
-        key.is_usable ? plain_value(key, value) : std::optional<MetricValue>();
-    if (plain) {
-      metrics.push_back({key.name, key.aggregation, std::move(*plain)});
+    if (std::optional<MetricValue> plain =
+            key.name ? plain_value(key, value) : std::optional<MetricValue>()) {
+      metrics.emplace_back(*key.name, std::move(*plain));
       continue;
     }
     if (!rest)

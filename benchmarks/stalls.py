@@ -1,0 +1,156 @@
+"""The longest stall of a thread that enters scopes: python -m benchmarks.stalls [--scopes N].
+
+Each load runs twice in turn, with scopes and with a call that does nothing; what that one waits for
+is the machine's. A stall is the time of one scope, metrics included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import proton_bench as proton
+from benchmarks.interleaved import print_machine
+
+Enter = Callable[[int], Any]
+
+
+def plain(i: int) -> Any:
+    """One name, no values."""
+    return proton.scope("step")
+
+
+def values(i: int) -> Any:
+    """One name with a value."""
+    return proton.scope("step", {"tokens": 1})
+
+
+def names(i: int) -> Any:
+    """Ever new names."""
+    return proton.scope(f"step {i}")
+
+
+def new_values(i: int) -> Any:
+    """Ever new names with a value."""
+    return proton.scope(f"step {i}", {"tokens": 1})
+
+
+@contextmanager
+def repeated(act: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Have another thread do something again and again."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(every_s):
+            act()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def fork() -> None:
+    """Make a child that ends at once."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def start_thread() -> None:
+    """Have a new thread open a scope."""
+
+    def work() -> None:
+        with proton.scope("in a thread"):
+            pass
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def beside(load: str, session: int) -> Any:
+    """Return what happens meanwhile."""
+    acts: dict[str, tuple[Callable[[], object], float]] = {
+        "get": (lambda: proton.data.get_msgpack(session, proton.data.advance_phase(session)), 0.2),
+        "phases": (lambda: proton.data.clear(session, proton.data.advance_phase(session) - 1), 0.1),
+        "threads": (start_thread, 0.001),
+        "fork": (fork, 0.1),
+    }
+    return repeated(*acts[load]) if load in acts else nullcontext()
+
+
+def longest_ns(count: int, enter: Enter) -> tuple[int, float]:
+    """Return the longest time of one scope in ns, and the seconds of all."""
+    clock, longest, begin = time.perf_counter_ns, 0, time.perf_counter()
+    before = clock()
+    for i in range(count):
+        with enter(i):
+            pass
+        now = clock()
+        if now - before > longest:
+            longest = now - before
+        before = now
+    return longest, time.perf_counter() - begin
+
+
+LOADS: dict[str, tuple[str, Enter]] = {
+    "plain": ("", plain),
+    "values": ("", values),
+    "names": ("", names),
+    "names, values": ("", new_values),
+    "get meanwhile": ("get", values),
+    "phases meanwhile": ("phases", new_values),
+    "threads meanwhile": ("threads", values),
+    "forks meanwhile": ("fork", values),
+}
+
+
+def measure(data: str, title: str, scopes: int) -> None:
+    """Run one load and print its row."""
+    load, enter = LOADS[title]
+    nothing = nullcontext()
+    with TemporaryDirectory() as folder:
+        session = proton.start(Path(folder, "run"), data=data, backend="cpu")
+        assert session is not None
+        with beside(load, session):
+            longest, seconds = longest_ns(scopes, enter)
+            idle, _ = longest_ns(scopes, lambda _: nothing)
+        proton.finalize(session)
+    print(
+        f"{data:6} {title:18} longest {longest / 1e6:8.2f} ms, of nothing {idle / 1e6:8.2f} ms, "
+        f"{seconds / scopes * 1e6:6.2f} us per scope",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print a row for each load and kind of data."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scopes", type=int, default=300_000)
+    options = parser.parse_args()
+    print_machine()
+    os.environ["PROTON_BENCH_SIGNALS"] = "1"  # partial files are written meanwhile
+    os.environ.setdefault("PROTON_BENCH_PARTIAL_INTERVAL_S", "1")
+    sys.setswitchinterval(0.0005)
+    gc.disable()
+    for data in ("tree", "trace"):
+        for title in LOADS:
+            measure(data, title, options.scopes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+// What the program calls its metrics.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "calltree/metric_value.h"
+#include "support/name.h"
+
+namespace proton {
+
+/// A metric and how its values are summed, each pair once in the process and for its whole life.
+class MetricName {
+public:
+  std::string text; ///< with unit, e.g. "time (ns)"
+  Aggregation aggregation = Aggregation::kInclusive;
+  uint32_t number = 0;
+  /// Whether a list of numbers was ever given. Only sums of lists can meet what does not fit.
+  mutable std::atomic<bool> has_lists{false};
+  Name shown; ///< as the program gave it, without what it need not say: "m", "m (exc)"
+
+  static const MetricName &of(std::string_view text, Aggregation aggregation); ///< [any thread]
+  static const MetricName &numbered(uint32_t number);                          ///< [any thread]
+};
+
+} // namespace proton
