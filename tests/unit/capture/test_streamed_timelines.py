@@ -289,10 +289,10 @@ def test_a_timeline_that_cannot_be_written_is_an_error_and_the_tree_is_there(
     folder = tmp_path / "gone"
     folder.mkdir()
     session = proton.start(str(folder / "x"), data="trace")
-    (folder / "x.partial.chrome_trace").mkdir()
+    (folder / "x.chrome_trace").mkdir()
     launch("foo")
 
-    with pytest.raises(OutputError, match=r"x\.partial\.chrome_trace"):
+    with pytest.raises(OutputError, match=r"x\.chrome_trace"):
         proton.finalize(session)
     assert len(read_profile(folder / "x.proton")) == 2
 
