@@ -31,7 +31,7 @@ EventValues texts(const std::vector<UserMetric> &metrics) {
 } // namespace
 
 void InstanceValues::add(const OpenInstance &instance, int64_t at_ns, const UserMetric &metric) {
-  std::deque<Given> &given = given_[key(instance.thread, instance.at)];
+  std::list<Given> &given = given_[key(instance.thread, instance.at)];
   if (given.empty() || given.back().scope_id != instance.scope_id)
     given.push_back({instance.scope_id, instance.epoch, at_ns, {}});
   add_metric(given.back().metrics, metric);
@@ -42,8 +42,8 @@ std::optional<EventValues> InstanceValues::take(uint32_t thread, ContextId at, i
   auto found = given_.find(key(thread, at));
   if (found == given_.end())
     return std::nullopt;
-  std::deque<Given> &given = found->second;
-  auto after = to_ns == 0 ? given.begin() + 1
+  std::list<Given> &given = found->second;
+  auto after = to_ns == 0 ? std::next(given.begin())
                           : std::find_if(given.begin(), given.end(),
                                          [&](const Given &each) { return each.at_ns > to_ns; });
   if (after == given.begin())

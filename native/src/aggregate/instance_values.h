@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -53,7 +53,7 @@ private:
   static uint64_t key(uint32_t thread, ContextId at) { return (uint64_t{thread} << 32) | at; }
 
   /// Each in order of time. What is taken stands in front, whatever is pending behind it.
-  std::unordered_map<uint64_t, std::deque<Given>> given_;
+  std::unordered_map<uint64_t, std::list<Given>> given_;
 };
 
 } // namespace proton

@@ -55,4 +55,10 @@ const MetricName &MetricName::numbered(uint32_t number) {
   return table.all[number];
 }
 
+size_t MetricName::count() {
+  MetricNames &table = names();
+  std::lock_guard lock(table.mutex);
+  return table.all.size();
+}
+
 } // namespace proton

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ public:
 
   static const MetricName &of(std::string_view text, Aggregation aggregation); ///< [any thread]
   static const MetricName &numbered(uint32_t number);                          ///< [any thread]
+  static size_t count(); ///< for tests that what else has names frees them
 };
 
 } // namespace proton

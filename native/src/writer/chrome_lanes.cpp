@@ -1,7 +1,6 @@
 #include "writer/chrome_lanes.h"
 
 #include "writer/json_text.h"
-#include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
@@ -76,7 +75,7 @@ void ChromeLanes::describe(const LaneId &id, int64_t row, int64_t rank, std::str
     out += ",\"thread_id\":";
     append_json_number(out, thread->second.thread_id);
     out += ",\"thread_name\":";
-    append_json_text(out, valid_utf8(thread->second.name));
+    append_quoted(out, thread->second.name);
   }
   out += "},\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":";
   append_json_number(out, row);

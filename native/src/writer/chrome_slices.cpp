@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "writer/json_text.h"
-#include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
@@ -27,16 +26,6 @@ std::string_view call_name(FrameKind kind, std::string_view work) {
   return kind == FrameKind::kGraph ? "\"cudaGraphLaunch\"" : "\"cudaLaunchKernel\"";
 }
 
-// Upstream keeps metrics in the order of their names.
-std::vector<std::pair<std::string_view, std::string_view>> metrics_of(const HeldEvent &held) {
-  std::vector<std::pair<std::string_view, std::string_view>> metrics;
-  if (held.values != nullptr)
-    for (const auto &[name, text] : held.values->values)
-      metrics.emplace_back(name.text(), text);
-  std::sort(metrics.begin(), metrics.end());
-  return metrics;
-}
-
 } // namespace
 
 void append_us(std::string &out, int64_t ns) {
@@ -53,9 +42,9 @@ void append_us(std::string &out, int64_t ns) {
   out.append(digits, length);
 }
 
-std::string quoted(std::string_view text) {
+std::string quoted(std::string_view bytes) {
   std::string json;
-  append_json_text(json, valid_utf8(text));
+  append_quoted(json, bytes);
   return json;
 }
 
@@ -108,24 +97,33 @@ void ChromeSlices::add_name(const HeldEvent &held) {
     out_ += name(node);
     return;
   }
-  std::string shown(nodes_.name(node).text());
+  shown_name_ = nodes_.name(node).text();
   const char *before = ": <";
-  for (const auto &[key, text] : metrics_of(held)) {
-    shown.append(before).append(key).append(", ").append(text).append(">");
+  for (const auto &[key, text] : metrics_) {
+    shown_name_.append(before).append(key).append(", ").append(text).append(">");
     before = ", <";
   }
-  out_ += quoted(shown);
+  append_quoted(out_, shown_name_);
 }
 
-void ChromeSlices::add_metrics(const HeldEvent &held) {
+// Upstream keeps metrics in the order of their names.
+void ChromeSlices::take_metrics(const HeldEvent &held) {
+  metrics_.clear();
+  if (held.values != nullptr)
+    for (const auto &[name, text] : held.values->values)
+      metrics_.emplace_back(name.text(), text);
+  std::sort(metrics_.begin(), metrics_.end());
+}
+
+void ChromeSlices::add_metrics() {
   out_ += "\"metrics\":{";
   bool is_first = true;
-  for (const auto &[key, text] : metrics_of(held)) {
+  for (const auto &[key, text] : metrics_) {
     out_ += is_first ? "" : ",";
     is_first = false;
-    out_ += quoted(key);
+    append_quoted(out_, key);
     out_ += ':';
-    out_ += quoted(text);
+    append_quoted(out_, text);
   }
   out_ += "},";
 }
@@ -154,7 +152,7 @@ void ChromeSlices::add_arguments(const HeldEvent &held) {
     number("\"device\":", rows_.device_index(event.device));
   bool is_kernel = event.kind == EventKind::kKernel && is_on_stream && !event.is_of_graph;
   if (held.values != nullptr || is_kernel)
-    add_metrics(held);
+    add_metrics();
   if (event.is_open && !upstream_shape_)
     out_ += "\"open\":true,";
   if (is_scope)
@@ -210,6 +208,7 @@ void ChromeSlices::add_flow(const HeldEvent &held, int64_t row) {
 
 void ChromeSlices::add_slice(const HeldEvent &held, int64_t row) {
   const TimelineEvent &event = held.event;
+  take_metrics(held);
   out_ += ',';
   add_arguments(held);
   out_ += ",\"cat\":\"";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "writer/chrome_lanes.h"
 #include "writer/event_lanes.h"
@@ -52,7 +53,8 @@ private:
   void begin_as_upstream(const HeldEvent &held);
   void add_slice(const HeldEvent &held, int64_t row);
   void add_arguments(const HeldEvent &held);
-  void add_metrics(const HeldEvent &held);
+  void take_metrics(const HeldEvent &held);
+  void add_metrics();
   void add_name(const HeldEvent &held);
   void add_flow(const HeldEvent &held, int64_t row);
   void add_mark(char phase, uint64_t id, int64_t row, int64_t at_ns);
@@ -78,6 +80,9 @@ private:
   std::deque<uint64_t> oldest_calls_;
   std::unordered_map<uint32_t, std::string> call_stacks_; ///< by node
   std::unordered_map<uint32_t, std::string> names_;       ///< quoted
+  /// Names and texts of the slice that is being written.
+  std::vector<std::pair<std::string_view, std::string_view>> metrics_;
+  std::string shown_name_;
   uint64_t scopes_ = 0;
   Spill spill_;
   std::string out_;
@@ -91,7 +96,7 @@ inline constexpr const char *kFirstEvents =
 
 /// Microseconds with at least one digit behind the point.
 void append_us(std::string &out, int64_t ns);
-/// Any bytes as a JSON text.
-std::string quoted(std::string_view text);
+/// `append_quoted` as an own text.
+std::string quoted(std::string_view bytes);
 
 } // namespace proton

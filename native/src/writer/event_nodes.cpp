@@ -2,7 +2,6 @@
 
 #include "writer/json_text.h"
 #include "writer/upstream_tree.h"
-#include "writer/utf8_text.h"
 
 namespace proton {
 
@@ -44,10 +43,9 @@ std::string EventNodes::call_stack(uint32_t node, bool upstream_shape) const {
       path.push_back(&name(node));
   path.push_back(&name(0));
   std::string text = "[";
-  std::string scratch;
   for (auto frame = path.rbegin(); frame != path.rend(); ++frame) {
     text += frame == path.rbegin() ? "" : ",";
-    append_json_text(text, valid_utf8((*frame)->text(), scratch));
+    append_quoted(text, (*frame)->text());
   }
   text += ']';
   return text;

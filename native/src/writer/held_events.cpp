@@ -40,14 +40,16 @@ void HeldEvents::add(const HeldEvent &held) {
 void HeldEvents::sort() {
   order_.resize(events_.size());
   std::iota(order_.begin(), order_.end(), 0u);
-  std::sort(order_.begin(), order_.end(), [this](uint32_t left, uint32_t right) {
+  auto is_before = [this](uint32_t left, uint32_t right) {
     const TimelineEvent &a = events_[left].event;
     const TimelineEvent &b = events_[right].event;
     if (a.start_ns != b.start_ns)
       return a.start_ns < b.start_ns;
     return std::tuple(b.end_ns, nodes_.depth(a.node), right) <
            std::tuple(a.end_ns, nodes_.depth(b.node), left);
-  });
+  };
+  if (!std::is_sorted(order_.begin(), order_.end(), is_before)) // as scopes in a row are
+    std::sort(order_.begin(), order_.end(), is_before);
 }
 
 uint64_t HeldEvents::hand_out(EventLanes &lanes, SliceVisitor &visitor) {

@@ -1,7 +1,10 @@
 #include "writer/json_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+
+#include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
@@ -62,6 +65,21 @@ void append_json_text(std::string &out, std::string_view text) {
   }
   out.append(text.substr(plain));
   out += '"';
+}
+
+void append_quoted(std::string &out, std::string_view bytes) {
+  // Most names are this plain, and writing names is most of the work of writing a timeline.
+  bool is_plain = std::all_of(bytes.begin(), bytes.end(), [](char character) {
+    return character >= 0x20 && character < 0x7F && character != '"' && character != '\\';
+  });
+  if (is_plain) {
+    out += '"';
+    out.append(bytes);
+    out += '"';
+    return;
+  }
+  std::string scratch;
+  append_json_text(out, valid_utf8(bytes, scratch));
 }
 
 void append_json_number(std::string &out, int64_t number) { append_number(out, number); }

@@ -9,6 +9,8 @@ namespace proton {
 
 /// `text` is valid UTF-8.
 void append_json_text(std::string &out, std::string_view text);
+/// Any bytes, in the readable form of `valid_utf8`.
+void append_quoted(std::string &out, std::string_view bytes);
 void append_json_number(std::string &out, int64_t number);
 /// The shortest text that reads back equal; whole numbers with ".0", NaN and infinities as null.
 void append_json_number(std::string &out, double number);

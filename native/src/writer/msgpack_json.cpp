@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "writer/json_text.h"
-#include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
@@ -74,7 +73,7 @@ bool Reader::real(size_t size) {
 bool Reader::text(uint64_t size) {
   if (size > bytes_.size())
     return false;
-  append_json_text(out_, valid_utf8(bytes_.substr(0, size)));
+  append_quoted(out_, bytes_.substr(0, size));
   bytes_.remove_prefix(size);
   return true;
 }

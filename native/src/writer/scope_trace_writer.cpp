@@ -173,7 +173,7 @@ void Trace::add_program(const TimelineLaunch &launch, const TimelineProgram &pro
   process += " Core" + std::to_string(program.processor) + " CTA" +
              std::to_string(program.program) + device_suffix(launch.device);
   process_.clear();
-  append_json_text(process_, valid_utf8(process));
+  append_quoted(process_, process);
   auto scopes = std::span(launch.instances).subspan(program.first, program.count);
   std::vector<const TimelineScope *> order(scopes.size());
   std::transform(scopes.begin(), scopes.end(), order.begin(), [](auto &scope) { return &scope; });
@@ -196,14 +196,14 @@ void Trace::add_program(const TimelineLaunch &launch, const TimelineProgram &pro
 void Trace::add_launch(const TimelineLaunch &launch) {
   const std::vector<TreeNode> &nodes = tree_.nodes();
   kernel_.clear();
-  append_json_text(kernel_, valid_utf8(nodes[launch.kernel].name.text()));
+  append_quoted(kernel_, nodes[launch.kernel].name.text());
   std::vector<NodeIndex> path; // innermost first
   for (NodeIndex node = launch.kernel; node != kNoNode; node = nodes[node].parent)
     path.push_back(node);
   call_stack_ = "[";
   for (auto node = path.rbegin(); node != path.rend(); ++node) {
     call_stack_ += node == path.rbegin() ? "" : ",";
-    append_json_text(call_stack_, valid_utf8(nodes[*node].name.text()));
+    append_quoted(call_stack_, nodes[*node].name.text());
   }
   call_stack_ += ']';
   for (const TimelineProgram &program : launch.programs)
@@ -226,7 +226,7 @@ void Trace::add_processors() {
       return left.program->init_ns < right.program->init_ns;
     });
     process_.clear();
-    append_json_text(process_, valid_utf8("Cores" + device_suffix(where.first)));
+    append_quoted(process_, "Cores" + device_suffix(where.first));
     Lanes lanes;
     for (const Run &run : runs) {
       const TimelineProgram &program = *run.program;
