@@ -41,11 +41,16 @@ const MetricName &MetricName::of(std::string_view text, Aggregation aggregation)
   if (known != table.numbers.end())
     return table.all[known->second];
   MetricName &fresh = table.all.emplace_back();
-  fresh.text = text;
-  fresh.aggregation = aggregation;
-  fresh.number = static_cast<uint32_t>(table.all.size() - 1);
-  fresh.shown = Name(shown_name(text, aggregation));
-  table.numbers.emplace(std::pair(std::string_view(fresh.text), aggregation), fresh.number);
+  try {
+    fresh.text = text;
+    fresh.aggregation = aggregation;
+    fresh.number = static_cast<uint32_t>(table.all.size() - 1);
+    fresh.shown = Name(shown_name(text, aggregation));
+    table.numbers.emplace(std::pair(std::string_view(fresh.text), aggregation), fresh.number);
+  } catch (...) {
+    table.all.pop_back();
+    throw;
+  }
   return fresh;
 }
 

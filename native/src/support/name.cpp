@@ -1,6 +1,7 @@
 #include "support/name.h"
 
 #include <array>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -42,10 +43,11 @@ Name::Name(std::string_view text) {
     retain();
     return;
   }
-  entry_ = new detail::NameEntry;
-  entry_->text.assign(text);
-  entry_->references.store(1, std::memory_order_relaxed);
-  entries.emplace(entry_->text, entry_);
+  auto fresh = std::make_unique<detail::NameEntry>();
+  fresh->text.assign(text);
+  fresh->references.store(1, std::memory_order_relaxed);
+  entries.emplace(fresh->text, fresh.get());
+  entry_ = fresh.release();
 }
 
 void Name::release() noexcept {
