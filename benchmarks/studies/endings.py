@@ -126,9 +126,10 @@ class Program:
             if ending.way not in SIGNALS:
                 scopes = log[0]
             ending.code = os.waitstatus_to_exitcode(status)
-            if ending.code in KILLED and not (folder / "x.proton").exists():
-                ending.age_s = age_s(ending, folder, (log, sent))
+            times = list(log[3:])
             log.release()
+        if ending.code in KILLED and not (folder / "x.proton").exists():
+            ending.age_s = age_s(ending, folder, (times, sent))
         return scopes
 
     @staticmethod
@@ -154,7 +155,7 @@ class Program:
         self._process.communicate()
 
 
-def age_s(ending: Ending, folder: Path, known: tuple[memoryview, int]) -> float | None:
+def age_s(ending: Ending, folder: Path, known: tuple[list[int], int]) -> float | None:
     """Return how long before the end the newest scope of the partial files ended.
 
     Args:
@@ -165,14 +166,14 @@ def age_s(ending: Ending, folder: Path, known: tuple[memoryview, int]) -> float 
     Returns:
         None where the program did not live long enough for a file.
     """
-    log, sent = known
-    times = list(log[3:])
+    times, sent = known
     times = times[: times.index(0)] if 0 in times else times
     times = [each for each in times if not sent or each <= sent]
     ended = sent or (times[-1] if times else 0)
     begun = times[0] if times else ended
     name = "x.partial.chrome_trace" if ending.data == "trace" else "x.partial.proton"
-    if not (folder / name).exists():
+    # A timeline is there, and empty, a moment before its first bytes are.
+    if not (folder / name).exists() or (folder / name).stat().st_size == 0:
         lived_s = (ended - begun) / 1e9
         return lived_s if lived_s > OLDEST_S + 0.5 else None
     known_times = times[: recorded(folder, name) // SCOPES_PER_TIME]
@@ -242,12 +243,11 @@ def run(seed: int, number: int, programs: SimpleQueue[Program]) -> Ending:
         program = programs.get()
         try:
             scopes = program.end(ending, Path(name))
-        finally:
-            programs.put(program)
-        try:
             ending.faults = check(ending, Path(name), scopes)
         except Exception as error:  # noqa: BLE001 - what cannot be read is a finding
             ending.faults.append(f"{type(error).__name__}: {error}")
+        finally:
+            programs.put(program)
     return ending
 
 
