@@ -120,8 +120,7 @@ class Program:
         child = self._line()
         with (folder / "log").open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
             log = memoryview(memory).cast("q")
-            sent = self._send(ending, child, log)
-            scopes = log[0]
+            sent, scopes = self._send(ending, child, log)
             status = self._line()
             if ending.way not in SIGNALS:
                 scopes = log[0]
@@ -133,22 +132,25 @@ class Program:
         return scopes
 
     @staticmethod
-    def _send(ending: Ending, child: int, log: memoryview) -> int:
+    def _send(ending: Ending, child: int, log: memoryview) -> tuple[int, int]:
+        """Return when the signal was sent, 0 for none, and how many scopes had ended."""
         if ending.way not in SIGNALS:
-            return 0
+            return 0, 0
         wanted = OVER if ending.at_end else RUNNING
         limit = time.monotonic() + _PATIENCE_S
         while log[1] < wanted and time.monotonic() < limit:
             time.sleep(0.0002)
         time.sleep(ending.delay)
         number, times = SIGNALS[ending.way]
+        # Before it is sent: the program goes on until it comes, as long as this process waits.
+        sent = time.monotonic_ns(), log[0]
         for _ in range(times):
             try:
                 os.kill(child, number)
             except ProcessLookupError:
                 break
             time.sleep(0.0001 * (times - 1))
-        return time.monotonic_ns()
+        return sent
 
     def close(self) -> None:
         """End it."""
