@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
 from proton_bench.baseline.entry import Entry, Pointer, StoredRun, decode_entry, decode_pointer
 from proton_bench.baseline.key import Key
 from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.files import Folder
 from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import decode_profile
 
-__all__ = ["Catalogue"]
+__all__ = ["ENTRY_FILE", "Catalogue"]
+
+ENTRY_FILE = "entry.json"
+_POINTER_SUFFIX = ".json"
+_MOST_ENTRY_BYTES = 16 << 20
+_MOST_POINTER_BYTES = 1 << 16
+# What says that something of the store cannot be read.
+_DAMAGED = (OSError, ProfileFormatError, UsageError)
 
 
 class Catalogue:
@@ -33,20 +42,41 @@ class Catalogue:
         return self._names / name / f"{key.digest}.json"
 
     def pointer_files(self, name: str) -> list[Path]:
-        """Return everything that says what a name means."""
-        return sorted((self._names / name).glob("*.json"))
+        """Return everything that says what a name means.
+
+        Raises:
+            UsageError: It is a link, or no folder.
+        """
+        try:
+            with (
+                Folder.open(self._folder) as store,
+                store.folder("names") as names,
+                names.folder(name) as folder,
+            ):
+                found = [each for each in folder.names() if each.endswith(_POINTER_SUFFIX)]
+        except OSError:
+            return []
+        return [self._names / name / each for each in found]
 
     # -- entries -------------------------------------------------------------------------------
     def names(self) -> list[str]:
         """Return the names of all baselines, promoted or not."""
-        promoted = {file.parent.name for file in self._names.glob("*/*.json")}
+        promoted = {name for name in self.folders_of_names() if self._has_pointers(name)}
         return sorted(promoted | {entry.name for entry in self.entries()})
+
+    def folders_of_names(self) -> list[str]:
+        """Return what stands where names that mean something have their folders.
+
+        Raises:
+            UsageError: The store or its `names` is a link, or no folder.
+        """
+        return self._listed("names")
 
     def entries(self, name: str | None = None) -> list[Entry]:
         """Return the entries that can be read, oldest first; `unreadable` names the others."""
         found = [entry for entry in map(self.find, self._ids()) if entry is not None]
         chosen = [entry for entry in found if name is None or entry.name == name]
-        return sorted(chosen, key=lambda entry: (entry.created_ns, entry.id))
+        return sorted(chosen, key=lambda entry: (entry.number, entry.created_ns, entry.id))
 
     def unreadable(self) -> dict[str, str]:
         """Return for the id of each entry that cannot be read why that is so."""
@@ -60,7 +90,7 @@ class Catalogue:
                     found[id] = "entry.json is missing"
             except OSError as error:
                 found[id] = error.strerror or str(error)
-            except ProfileFormatError as error:
+            except (ProfileFormatError, UsageError) as error:
                 found[id] = str(error)
         return found
 
@@ -68,7 +98,7 @@ class Catalogue:
         """Return an entry by its id, None where there is none that can be read."""
         try:
             return self._read_entry(id)
-        except (OSError, ProfileFormatError):
+        except _DAMAGED:
             return None
 
     def entry(self, name: str, id: str | None = None) -> Entry:
@@ -101,7 +131,15 @@ class Catalogue:
         Raises:
             ProfileFormatError: The pointer is corrupt.
         """
-        return _read_pointer(self.pointer_file(name, key))
+        return self._read_pointer(self.pointer_file(name, key))
+
+    def pointers(self, name: str) -> list[Pointer]:
+        """Return everything that a name means and that can be read."""
+        found = []
+        for file in self.pointer_files(name):
+            with suppress(ProfileFormatError):
+                found.append(self._read_pointer(file))
+        return [each for each in found if each is not None]
 
     def promoted(self, name: str) -> list[tuple[Pointer, Entry]]:
         """Return what a name means, for each key, the last promoted one first.
@@ -120,14 +158,14 @@ class Catalogue:
                     f"corrupt; promote another one, or `proton baseline rm {name}`"
                 )
             found.append((pointer, entry))
-        return sorted(found, key=lambda each: -each[0].promoted_ns)
+        return sorted(found, key=lambda each: (-each[0].number, -each[0].promoted_ns))
 
     def _meant(self, file: Path) -> tuple[Pointer | None, Entry | None]:
         """Return a pointer and its entry, looking again if it was moved while we looked."""
         while True:
-            pointer = _read_pointer(file)
+            pointer = self._read_pointer(file)
             entry = None if pointer is None else self.find(pointer.entry)
-            if pointer is None or entry is not None or _read_pointer(file) == pointer:
+            if pointer is None or entry is not None or self._read_pointer(file) == pointer:
                 return pointer, entry
 
     def baseline(self, name: str, key: Key) -> Entry | None:
@@ -161,9 +199,13 @@ class Catalogue:
         for run in entry.runs:
             file = self.folder_of(entry.id) / run.file
             try:
-                content = file.read_bytes()
+                content = self._read(entry.id, run.file, run.size)
             except OSError as error:
                 raise _damaged(file, error.strerror or str(error)) from None
+            except MemoryError:
+                raise _damaged(file, "it is larger than the free memory") from None
+            except ProfileFormatError as error:
+                raise _damaged(file, str(error)) from None
             if len(content) != run.size:
                 raise _damaged(file, f"{len(content)} bytes instead of {run.size}")
             if hashlib.sha256(content).hexdigest() != run.sha256:
@@ -172,27 +214,58 @@ class Catalogue:
         return found
 
     def _ids(self) -> list[str]:
-        if not self._entries.is_dir():
+        return self._listed("entries")
+
+    def _listed(self, place: str) -> list[str]:
+        try:
+            with Folder.open(self._folder) as store, store.folder(place) as folder:
+                return folder.names()
+        except OSError:
             return []
-        return sorted(folder.name for folder in self._entries.iterdir())
+
+    def _has_pointers(self, name: str) -> bool:
+        try:
+            return bool(self.pointer_files(name))
+        except UsageError:
+            return False  # no folder of ours
+
+    def _read(self, id: str, name: str, most: int) -> bytes:
+        with (
+            Folder.open(self._folder) as store,
+            store.folder("entries") as entries,
+            entries.folder(Path(id).name) as folder,
+        ):
+            return folder.read(name, most)
 
     def _read_entry(self, id: str) -> Entry:
-        file = self.folder_of(Path(id).name) / "entry.json"
-        entry = decode_entry(file.read_bytes(), display_name(file))
+        file = self.folder_of(Path(id).name) / ENTRY_FILE
+        source = display_name(file)
+        try:
+            content = self._read(id, ENTRY_FILE, _MOST_ENTRY_BYTES)
+        except ProfileFormatError as error:
+            raise ProfileFormatError(f"{source}: {error}") from None
+        entry = decode_entry(content, source)
         if entry.id != id:
-            raise ProfileFormatError(f"{display_name(file)}: it is the entry {entry.id!a}")
+            raise ProfileFormatError(f"{source}: it is the entry {entry.id!a}")
         return entry
 
-
-def _read_pointer(file: Path) -> Pointer | None:
-    try:
-        return decode_pointer(file.read_bytes(), display_name(file))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ProfileFormatError(
-            f"{display_name(file)} cannot be read: {error.strerror}; promote the baseline anew"
-        ) from None
+    def _read_pointer(self, file: Path) -> Pointer | None:
+        source = display_name(file)
+        try:
+            with (
+                Folder.open(self._folder) as store,
+                store.folder("names") as names,
+                names.folder(file.parent.name) as folder,
+            ):
+                content = folder.read(file.name, _MOST_POINTER_BYTES)
+        except FileNotFoundError:
+            return None
+        except (OSError, ProfileFormatError, UsageError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ProfileFormatError(
+                f"{source} cannot be read: {reason}; promote the baseline anew"
+            ) from None
+        return decode_pointer(content, source)
 
 
 def _damaged(file: Path, why: str) -> ProfileFormatError:

@@ -11,12 +11,27 @@ import msgspec
 from proton_bench.baseline.key import Key
 from proton_bench.errors import ProfileFormatError
 
-__all__ = ["Entry", "Pointer", "StoredRun", "decode_entry", "decode_pointer", "is_name"]
+__all__ = [
+    "MOST_NUMBER",
+    "Entry",
+    "Pointer",
+    "StoredRun",
+    "decode_entry",
+    "decode_pointer",
+    "is_id",
+    "is_name",
+    "is_old_scratch",
+]
 
 _ENTRY = "proton_bench.baseline"
 _POINTER = "proton_bench.baseline_pointer"
 _VERSION = (1, 0)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
+_OLD_SCRATCH = re.compile(r"pointer-[0-9]+")
+# Larger ones cannot be true, and would leave none for what is saved later.
+MOST_NUMBER = (1 << 53) - 1
+_MOST_NS = 1 << 63
 
 T = TypeVar("T")
 
@@ -24,6 +39,16 @@ T = TypeVar("T")
 def is_name(text: str) -> bool:
     """Return whether a text can be a name in a store: it stays in the folder that it stands in."""
     return _NAME.fullmatch(text) is not None
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text has the form of the ids that the store gives."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_old_scratch(text: str) -> bool:
+    """Return whether a text is the name of a pointer that an earlier version was writing."""
+    return _OLD_SCRATCH.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +79,8 @@ class Entry:
         key: What the runs were recorded on and with.
         runs: The runs.
         revision: What git had checked out when they were recorded, "" for unknown.
+        number: Counts the entries of a store in the order in which they were saved, because clocks
+            of machines differ; 0 in entries of earlier versions.
     """
 
     id: str
@@ -62,6 +89,7 @@ class Entry:
     key: Key
     runs: tuple[StoredRun, ...]
     revision: str = ""
+    number: int = 0
 
     @property
     def reference(self) -> str:
@@ -80,10 +108,12 @@ class Pointer:
     Attributes:
         entry: Id of the entry.
         promoted_ns: When it was promoted, in ns since 1970.
+        number: Counts the promotions of a name; 0 in pointers of earlier versions.
     """
 
     entry: str
     promoted_ns: int
+    number: int = 0
 
     def encoded(self) -> bytes:
         """Return what `decode_pointer` reads."""
@@ -99,6 +129,7 @@ def decode_entry(content: bytes, source: str) -> Entry:
     entry = _decoded(content, source, (_ENTRY, Entry))
     if not all(map(is_name, (entry.id, entry.name, *(run.file for run in entry.runs)))):
         raise ProfileFormatError(f"{source}: names in it cannot be names of a store; save it anew")
+    _check_numbers(source, entry.number, entry.created_ns, *(run.size for run in entry.runs))
     return entry
 
 
@@ -108,7 +139,24 @@ def decode_pointer(content: bytes, source: str) -> Pointer:
     Raises:
         ProfileFormatError: It is corrupt, or of a version that is not known.
     """
-    return _decoded(content, source, (_POINTER, Pointer))
+    pointer = _decoded(content, source, (_POINTER, Pointer))
+    _check_numbers(source, pointer.number, pointer.promoted_ns)
+    return pointer
+
+
+def _check_numbers(source: str, number: int, *others: int) -> None:
+    if not (0 <= number <= MOST_NUMBER and all(0 <= each < _MOST_NS for each in others)):
+        raise ProfileFormatError(f"{source}: numbers in it cannot be true; save it anew")
+
+
+_CORRUPT = (
+    msgspec.MsgspecError,
+    KeyError,
+    TypeError,
+    IndexError,
+    ValueError,
+    RecursionError,
+)
 
 
 def _encoded(schema: str, value: Any) -> bytes:
@@ -126,7 +174,7 @@ def _decoded(content: bytes, source: str, wanted: tuple[str, type[T]]) -> T:
                 f"{source}: not {schema} of version {_VERSION[0]}; save the baseline anew"
             )
         return msgspec.convert(document, kind)
-    except (msgspec.MsgspecError, KeyError, TypeError, IndexError, ValueError) as error:
+    except _CORRUPT as error:
         if isinstance(error, ProfileFormatError):
             raise
         raise ProfileFormatError(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from proton_bench.baseline.catalogue import Catalogue
-from proton_bench.baseline.durable import move, refused, write_new
 from proton_bench.baseline.entry import Entry
 from proton_bench.errors import UsageError
+from proton_bench.files import Folder, refused
 from proton_bench.formats.base import display_name
 
 __all__ = ["export_entry"]
@@ -28,15 +28,19 @@ def export_entry(catalogue: Catalogue, entry: Entry, folder: Path) -> list[Path]
     if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
         raise UsageError(f"{display_name(folder)} is there already; name a new or empty folder")
     place = Path(os.path.realpath(folder))
+    files = {f"{entry.name}-{run.file}": content for run, content in contents}
     with refused(f"export {entry.reference}"):
         place.parent.mkdir(parents=True, exist_ok=True)
-        scratch = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
-        try:
-            scratch.mkdir()
-            for run, content in contents:
-                write_new(scratch / f"{entry.name}-{run.file}", content)
-            move(scratch, place)
-        except OSError:
-            shutil.rmtree(scratch, ignore_errors=True)
-            raise
-    return [folder / f"{entry.name}-{run.file}" for run, _ in contents]
+        with Folder.of_user(place.parent) as above:
+            _put(above, place.name, files)
+    return [folder / name for name in files]
+
+
+def _put(above: Folder, name: str, files: Mapping[str, bytes]) -> None:
+    scratch = f".proton-tmp-{secrets.token_hex(8)}"
+    with above.undone(scratch):
+        above.make(scratch)
+        with above.folder(scratch) as folder:
+            for file, content in files.items():
+                folder.write(file, content)
+        above.move(scratch, above, name)

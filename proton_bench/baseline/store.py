@@ -15,20 +15,29 @@ or new; what it was writing is swept away by the next who writes.
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
-import shutil
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from dataclasses import replace as changed
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
-from proton_bench.baseline.catalogue import Catalogue
-from proton_bench.baseline.durable import is_in_use, kept, locked, move, refused, replace, write_new
-from proton_bench.baseline.entry import Entry, Pointer, StoredRun, is_name
+from proton_bench.baseline.catalogue import ENTRY_FILE, Catalogue
+from proton_bench.baseline.entry import (
+    MOST_NUMBER,
+    Entry,
+    Pointer,
+    StoredRun,
+    is_id,
+    is_name,
+    is_old_scratch,
+)
 from proton_bench.baseline.key import Key, key_of
-from proton_bench.errors import UsageError
+from proton_bench.baseline.lock import held, is_in_use, shared
+from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.files import Folder, is_scratch, refused
 from proton_bench.formats.native_file import NativeFile
 from proton_bench.profile.frame import escape_surrogates
 
@@ -48,41 +57,46 @@ def check_name(text: str) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The folders of a store, held open while it is changed."""
+
+    store: Folder
+    entries: Folder
+    names: Folder
+    staging: Folder
+
+
 class BaselineStore:
     """Baselines in one folder, for any number of processes at once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.catalogue = Catalogue(folder)
-        self._staging = folder / "staging"
-        self._lock = folder / "lock"
 
     def save(self, name: str, runs: Sequence[Run]) -> Entry:
         """Save runs as a candidate of a baseline; what the name means stays what it was.
 
         Raises:
-            UsageError: The name cannot be one, or the runs are none, unfinished or of several keys.
+            UsageError: The name cannot be one, or the runs are none, unfinished or of several keys;
+                or a folder of the store is a link.
             OutputError: The store cannot be written; nothing of the entry is left.
         """
         _check(name, runs)
         contents = [NativeFile().encode(run.profile) for run in runs]
         entry = _entry_of(name, runs, contents)
-        with refused(f"save {entry.reference}"), ExitStack() as held:
-            self._create_folders()
-            staging = self._staging / entry.id
-            with locked(self._lock):
-                self._sweep()
-                staging.mkdir()
-                held.enter_context(locked(staging, create=False))
-            try:
-                for run, content in zip(entry.runs, contents, strict=True):
-                    write_new(staging / run.file, content)
-                write_new(staging / "entry.json", entry.encoded())
-                with locked(self._lock):
-                    move(staging, self.catalogue.folder_of(entry.id))
-            except BaseException:
-                shutil.rmtree(staging, ignore_errors=True)
-                raise
+        with (
+            refused(f"save {entry.reference}"),
+            self._opened() as opened,
+            opened.staging.undone(entry.id),
+            self._begun(opened, entry.id) as staging,
+        ):
+            for run, content in zip(entry.runs, contents, strict=True):
+                staging.write(run.file, content)
+            with held(opened.store):
+                entry = changed(entry, number=self._next_number())
+                staging.write(ENTRY_FILE, entry.encoded())
+                opened.staging.move(entry.id, opened.entries, entry.id)
         return entry
 
     def load(self, name: str, key: Key) -> list[Run] | None:
@@ -91,7 +105,7 @@ class BaselineStore:
         Raises:
             ProfileFormatError: What the name means is corrupt or gone.
         """
-        with kept(self._lock):
+        with shared(self.folder):
             entry = self.catalogue.baseline(name, key)
             return None if entry is None else self.catalogue.load(entry)
 
@@ -102,7 +116,7 @@ class BaselineStore:
             UsageError: There is no such entry.
             ProfileFormatError: It is corrupt.
         """
-        with kept(self._lock):
+        with shared(self.folder):
             return self.catalogue.load(self.catalogue.entry(name, id))
 
     def promote(self, name: str, id: str | None = None) -> tuple[Entry, Entry | None]:
@@ -117,20 +131,20 @@ class BaselineStore:
 
         Raises:
             UsageError: There is no such entry.
-            ProfileFormatError: The entry or what the name meant is corrupt.
             OutputError: The store cannot be written.
         """
         entry = self.catalogue.entry(name, id)
-        with refused(f"promote {entry.reference}"):
-            self._create_folders()
-            with locked(self._lock):
-                self._sweep()
-                entry = self.catalogue.entry(name, entry.id)  # it may have been removed meanwhile
+        with refused(f"promote {entry.reference}"), self._opened() as opened, held(opened.store):
+            _sweep(opened.staging)
+            entry = self.catalogue.entry(name, entry.id)  # it may have been removed meanwhile
+            try:
                 before = self.catalogue.pointer(name, entry.key)
-                place = self.catalogue.pointer_file(name, entry.key)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                pointer = Pointer(entry.id, time.time_ns())
-                replace(place, pointer.encoded(), self._staging / f"pointer-{os.getpid()}")
+            except ProfileFormatError:
+                before = None  # the new one mends it
+            pointer = Pointer(entry.id, time.time_ns(), self._next_promotion(name))
+            with opened.names.folder(name, create=True) as pointers:
+                file = self.catalogue.pointer_file(name, entry.key).name
+                pointers.write(file, pointer.encoded(), scratch=opened.staging)
         former = None if before is None else self.catalogue.find(before.entry)
         return entry, former
 
@@ -146,12 +160,13 @@ class BaselineStore:
         """
         if not self.folder.is_dir():  # looking must not create one
             raise UsageError(self.catalogue.unknown(name))
-        with refused(f"remove {name}"):
-            self._create_folders()
-            with locked(self._lock):
-                self._sweep()
-                ids = self._forgotten(name) if id is None else [self._unused(name, id)]
-                self._discard(ids)
+        with refused(f"remove {name}"), self._opened() as opened, held(opened.store):
+            _sweep(opened.staging)
+            if id is None:
+                ids = self._forgotten(name, opened.names)
+            else:
+                ids = [self._unused(name, id)]
+            _discard(opened, ids)
         return ids
 
     def remove_candidates(self, name: str) -> list[str]:
@@ -163,29 +178,28 @@ class BaselineStore:
             OutputError: The store cannot be written.
         """
         self.catalogue.entry(name)
-        with refused(f"remove candidates of {name}"):
-            self._create_folders()
-            with locked(self._lock):
-                self._sweep()
-                meant = {entry.id for _, entry in self.catalogue.promoted(name)}
-                ids = [each.id for each in self.catalogue.entries(name) if each.id not in meant]
-                self._discard(ids)
+        with (
+            refused(f"remove candidates of {name}"),
+            self._opened() as opened,
+            held(opened.store),
+        ):
+            _sweep(opened.staging)
+            meant = {entry.id for _, entry in self.catalogue.promoted(name)}
+            ids = [each.id for each in self.catalogue.entries(name) if each.id not in meant]
+            _discard(opened, ids)
         return ids
 
-    def _discard(self, ids: Sequence[str]) -> None:
-        for id in ids:
-            os.rename(self.catalogue.folder_of(id), self._staging / id)
-        self._sweep()
-
-    def _forgotten(self, name: str) -> list[str]:
+    def _forgotten(self, name: str, names: Folder) -> list[str]:
         """Let a name mean nothing, and return its entries."""
         ids = [entry.id for entry in self.catalogue.entries(name)]
         pointers = self.catalogue.pointer_files(name)
         if not ids and not pointers:
             raise UsageError(self.catalogue.unknown(name))
         # Before the entries go: a pointer without its entry would be corrupt.
-        for file in pointers:
-            file.unlink()
+        if pointers:
+            with names.folder(name) as folder:
+                for file in pointers:
+                    folder.remove(file.name)
         return ids
 
     def _unused(self, name: str, id: str) -> str:
@@ -201,17 +215,67 @@ class BaselineStore:
             )
         return id
 
-    def _create_folders(self) -> None:
-        for folder in (self.catalogue.folder_of(""), self._staging):
-            folder.mkdir(parents=True, exist_ok=True)
+    @contextmanager
+    def _opened(self) -> Iterator[_Opened]:
+        """Open the folders of the store, made where they are not there yet.
 
-    def _sweep(self) -> None:
-        """Remove what killed writers left; the lock is held, so nobody is about to begin."""
-        for left in self._staging.iterdir():
-            if not left.is_dir():
-                left.unlink()
-            elif not is_in_use(left):
-                shutil.rmtree(left, ignore_errors=True)
+        Raises:
+            UsageError: One is a link, or no folder.
+            OSError: One cannot be opened or made.
+        """
+        with (
+            Folder.open(self.folder, create=True) as store,
+            store.folder("entries", create=True) as entries,
+            store.folder("names", create=True) as names,
+            store.folder("staging", create=True) as staging,
+        ):
+            yield _Opened(store, entries, names, staging)
+
+    def _begun(self, opened: _Opened, id: str) -> Folder:
+        """Return a new folder for an entry; while it is open, nobody sweeps it away."""
+        with held(opened.store):
+            _sweep(opened.staging)
+            opened.staging.make(id)
+            staging = opened.staging.folder(id)
+            is_in_use(staging)  # from here on it is
+            return staging
+
+    def _next_number(self) -> int:
+        """Return the number of an entry that becomes the newest one, whatever clocks say."""
+        numbers = (entry.number for entry in self.catalogue.entries())
+        return min(max(numbers, default=0) + 1, MOST_NUMBER)
+
+    def _next_promotion(self, name: str) -> int:
+        numbers = (pointer.number for pointer in self.catalogue.pointers(name))
+        return min(max(numbers, default=0) + 1, MOST_NUMBER)
+
+
+def _discard(opened: _Opened, ids: Sequence[str]) -> None:
+    """Remove entries, each at once for readers; links among them go, and not what they lead to."""
+    for id in ids:
+        # What cannot be read may be called anything.
+        name = _new_id(time.time_ns())
+        opened.entries.move(id, opened.staging, name)
+        with suppress(OSError):
+            opened.staging.remove(name)
+
+
+def _sweep(staging: Folder) -> None:
+    """Remove what killed writers left; the lock is held, so nobody is about to begin.
+
+    What has a name that the store gives nothing stays: it is somebody else's.
+    """
+    for name in staging.names():
+        with suppress(OSError, UsageError):
+            if _is_left(staging, name):
+                staging.remove(name)
+
+
+def _is_left(staging: Folder, name: str) -> bool:
+    if not is_id(name):
+        return is_scratch(name) or is_old_scratch(name)
+    with staging.folder(name) as left:
+        return not is_in_use(left)
 
 
 def _check(name: str, runs: Sequence[Run]) -> None:
@@ -228,10 +292,9 @@ def _check(name: str, runs: Sequence[Run]) -> None:
 
 def _entry_of(name: str, runs: Sequence[Run], contents: Sequence[bytes]) -> Entry:
     now_ns = time.time_ns()
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ns // 1_000_000_000))
     git = runs[0].profile.provenance.get("git")
     return Entry(
-        id=f"{stamp}-{secrets.token_hex(4)}",
+        id=_new_id(now_ns),
         name=name,
         created_ns=now_ns,
         key=key_of(runs),
@@ -243,6 +306,11 @@ def _entry_of(name: str, runs: Sequence[Run], contents: Sequence[bytes]) -> Entr
         ),
         revision=str(git.get("revision", "")) if git else "",
     )
+
+
+def _new_id(now_ns: int) -> str:
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ns // 1_000_000_000))
+    return f"{stamp}-{secrets.token_hex(4)}"
 
 
 def _sha256(content: bytes) -> str:

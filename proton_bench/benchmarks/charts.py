@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proton_bench.benchmarks.files import write_file
 from proton_bench.benchmarks.pytest_benchmark import pytest_benchmark_document
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.settings import PYTEST_BENCHMARK, Settings
+from proton_bench.files import write_file
 from proton_bench.report.chart_files import CHART_FORMATS
 from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.names import visible

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proton_bench.benchmarks.files import write_file
 from proton_bench.benchmarks.record import REPLICATE, BenchmarkRecord
+from proton_bench.files import write_file
 
 __all__ = ["SCHEMA", "VERSION", "write_document"]
 

@@ -11,12 +11,12 @@ import pytest
 from proton_bench.analysis.run import Run
 from proton_bench.baseline import BaselineStore, Side, read_noise
 from proton_bench.baseline.reference import read_base
-from proton_bench.benchmarks.files import write_file
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.replicates import record_replicates
 from proton_bench.benchmarks.settings import Settings
 from proton_bench.errors import InterruptedExperimentError, ProtonError
 from proton_bench.experiment.judged import compared, judged
+from proton_bench.files import write_file
 from proton_bench.gate import GateResult, Policy, SuiteVerdict
 from proton_bench.gate.policy_words import PolicyWords
 from proton_bench.gate.verdict import EXIT_CODES

@@ -13,11 +13,11 @@ import pytest
 from proton_bench.analysis.run import Run
 from proton_bench.capture.run_options import RunOptions
 from proton_bench.capture.target import PYTEST_AS_MODULE, TargetKind
-from proton_bench.errors import OutputError
 from proton_bench.experiment.command import Command
 from proton_bench.experiment.project import store_of_project
 from proton_bench.experiment.replicates import record_runs
 from proton_bench.experiment.store import new_folder
+from proton_bench.files import write_file
 
 __all__ = ["record_replicates", "replicate_command"]
 
@@ -39,10 +39,7 @@ def record_replicates(config: pytest.Config, tests: Sequence[str], count: int) -
     """
     folder = new_folder("pytest", store_of_project(config.rootpath))
     file = folder / _TESTS
-    try:
-        file.write_text(json.dumps(list(tests)), encoding="ascii")
-    except OSError as error:
-        raise OutputError(f"cannot write {str(file)!a}: {error.strerror}") from error
+    write_file(file, json.dumps(list(tests)))
     command = replicate_command(config, file)
     return list(record_runs(command, count, doing="pytest", folder=folder).runs)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import IO, cast
 
 from proton_bench.cli.merge_inputs import CHROME, PERFETTO, unreadable
-from proton_bench.cli.output_file import STDOUT, opened_output, refuse_input, unwritable
+from proton_bench.cli.output_file import STDOUT, refuse_input
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
+from proton_bench.files import opened_output, unwritable
 from proton_bench.formats.base import display_name
 from proton_bench.formats.kineto_file import KinetoFile, base_of
 from proton_bench.formats.timeline_file import read_slices
@@ -117,7 +118,7 @@ class _Export:
         try:
             self._output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise unwritable(str(self._output), error) from None
+            raise unwritable(self._output, error) from None
         return self._output
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from proton_bench.cli.output_file import STDOUT, print_bytes, unwritable, write_output
+from proton_bench.cli.output_file import STDOUT, print_bytes, write_output
 from proton_bench.errors import UsageError
+from proton_bench.files import unwritable
 from proton_bench.gate.verdict import SuiteVerdict
 from proton_bench.report.chart_files import CHART_FORMATS, ChartFile
 from proton_bench.report.document import encode_document

@@ -9,9 +9,9 @@ from typing import IO, cast
 
 from proton_bench.analysis.job import Member, in_order
 from proton_bench.cli.merge_inputs import CHROME, PERFETTO, best_of_each, unreadable
-from proton_bench.cli.output_file import opened_output
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
+from proton_bench.files import opened_output
 from proton_bench.formats.base import display_name
 from proton_bench.formats.chrome_merge import merge_chrome, survey_chrome
 from proton_bench.formats.perfetto_merge import merge_perfetto, survey_perfetto

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import typer
 
-from proton_bench.baseline.durable import replace
-from proton_bench.errors import OutputError, UsageError
-from proton_bench.formats.base import display_name
+from proton_bench.errors import UsageError
+from proton_bench.files import write_file
 from proton_bench.formats.registry import formats
 
 __all__ = [
     "STDOUT",
     "beside",
-    "opened_output",
     "output_option",
     "print_bytes",
     "refuse_input",
-    "unwritable",
     "write_output",
 ]
 
@@ -76,48 +70,7 @@ def write_output(file: Path, content: bytes) -> None:
     if file == STDOUT:
         print_bytes(content)
         return
-    try:
-        if file.exists() and not file.is_file():
-            file.write_bytes(content)  # a device or pipe
-        else:
-            place = Path(os.path.realpath(file))  # a link stays a link
-            replace(place, content, place.with_name(f".{place.name}.{os.getpid()}"))
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise unwritable(str(file), error) from None
-
-
-@contextmanager
-def opened_output(file: Path) -> Iterator[IO[bytes]]:
-    """Open a file that is there as a whole once the block ends, and not at all if it fails.
-
-    Raises:
-        OutputError: It cannot be written.
-    """
-    place = Path(os.path.realpath(file))  # a link stays a link
-    scratch = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        if file.exists() and not file.is_file():
-            raise OSError(errno.EINVAL, "it is no file")
-        stream = scratch.open("xb")
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise unwritable(str(file), error) from None
-    try:
-        with stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(scratch, place)
-    except BaseException as error:
-        scratch.unlink(missing_ok=True)
-        if isinstance(error, OSError) and not isinstance(error, OutputError):
-            raise unwritable(str(file), error) from None
-        raise
-
-
-def unwritable(name: str, error: Exception) -> OutputError:
-    """Return the error that says why a file cannot be written."""
-    reason = getattr(error, "strerror", None) or str(error)
-    return OutputError(f"cannot write {display_name(Path(name))}: {reason}; choose another place")
+    write_file(file, content)
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -19,7 +19,8 @@ from proton_bench.cli.tree_options import (
     TrialsOption,
 )
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import read_profile, replace_file
+from proton_bench.files import write_file
+from proton_bench.formats.registry import read_profile
 from proton_bench.report.names import FrameFormat
 from proton_bench.report.page import PageOptions, comparison_page, profile_page
 
@@ -138,7 +139,7 @@ def _write(page: bytes, target: _Target) -> None:
     if target.is_stdout:
         print_bytes(page)
         return
-    replace_file(target.file, page)
+    write_file(target.file, page)
     name = str(target.file).encode("utf-8", "backslashreplace").decode()
     typer.echo(name)
     if target.is_opened:

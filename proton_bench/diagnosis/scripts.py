@@ -6,20 +6,19 @@ uninstall of either package takes the script away from the other one.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import os
 import re
 import shutil
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.errors import OutputError
+from proton_bench.files import Folder
 
 __all__ = ["SCRIPTS", "Place", "environment_place", "fix_scripts", "script_section"]
 
@@ -138,17 +137,14 @@ def _write_script(path: Path, python: str, target: tuple[str, str]) -> Path:
         f"from {module} import {function}\n\n"
         f'if __name__ == "__main__":\n    sys.exit({function}())\n'
     )
-    temporary = ""
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o755)
-        os.replace(temporary, path)
+        # A link is replaced itself: what it leads to belongs to others.
+        with (
+            Folder.of_user(path.parent) as folder,
+            folder.writing(path.name, mode=0o755) as stream,
+        ):
+            stream.write(text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
         raise OutputError(
             f"script {path} cannot be written ({error.strerror}): run as the owner of "
             f"{path.parent}, or use `python -m proton_bench`"

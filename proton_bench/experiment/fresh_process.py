@@ -68,7 +68,9 @@ def run_fresh(launch: Launch) -> Ended:
         OutputError: Its log cannot be written.
     """
     try:
-        log = launch.log.open("wb")
+        # A new one: what has its name may be a link to a file elsewhere.
+        launch.log.unlink(missing_ok=True)
+        log = launch.log.open("xb")
     except OSError as error:
         raise OutputError(f"cannot write {str(launch.log)!a}: {error.strerror}") from error
     with log:

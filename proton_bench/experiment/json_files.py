@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from proton_bench.baseline.durable import replace
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.files import Folder, unwritable
 
 __all__ = ["make_folder", "read_json", "write_json"]
 
+_MOST_BYTES = 256 << 20
+
 
 def write_json(path: Path, document: Any) -> None:
-    """Replace a file.
+    """Replace a file, or a link itself.
 
     Raises:
         OutputError: It cannot be written; the old content is still there.
     """
     content = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
     try:
-        replace(path, content, path.with_name(f".{path.name}.{os.getpid()}"))
+        with Folder.of_user(path.parent) as folder:
+            folder.write(path.name, content)
     except OSError as error:
-        raise OutputError(f"cannot write {str(path)!a}: {error.strerror}") from error
+        raise unwritable(path, error) from error
 
 
 def read_json(path: Path) -> Any:
     """Return the content of a file.
 
     Raises:
-        UsageError: There is none, or it cannot be read.
+        UsageError: There is none, it is a link or pipe, or it cannot be read.
         ProfileFormatError: It is no JSON.
     """
     try:
-        content = path.read_bytes()
+        with Folder.of_user(path.parent) as folder:
+            content = folder.read(path.name, _MOST_BYTES)
     except OSError as error:
         raise UsageError(f"cannot read {str(path)!a}: {error.strerror}") from error
+    except ProfileFormatError as error:
+        raise UsageError(f"cannot read {str(path)!a}: {error}") from error
     try:
         return msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ProfileFormatError(f"{str(path)!a} is no JSON: {error}") from error
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.experiment.json_files import make_folder, read_json, write_json
 from proton_bench.experiment.slot import Slot, Stage
 from proton_bench.experiment.store import shown
+from proton_bench.files import Folder, refused
 from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
@@ -80,12 +82,13 @@ class KeptRuns:
         """Open an experiment that was begun; runs whose files are gone are left out.
 
         Raises:
-            UsageError: There is none.
+            UsageError: There is none, or links lie beside it.
             ProfileFormatError: Its manifest is damaged, or of a version that is not known.
         """
         path = folder / MANIFEST
         if not path.exists():
             raise UsageError(f"{str(folder)!a} holds no experiment: there is no {MANIFEST} in it")
+        _refuse_links(folder)
         document = read_json(path)
         try:
             if document["schema"] != SCHEMA or document["version"][0] != VERSION[0]:
@@ -150,7 +153,8 @@ class KeptRuns:
         Raises:
             UsageError: One does already.
         """
-        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with refused(f"lock {str(self.folder)!a}"), Folder.of_user(self.folder) as folder:
+            descriptor = folder.open_lock("lock")
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -168,6 +172,17 @@ class KeptRuns:
             "runs": [asdict(each) for each in self._runs.values()],
         }
         write_json(self.folder / MANIFEST, document)
+
+
+def _refuse_links(folder: Path) -> None:
+    """Check that what is written in a folder stays there."""
+    with Folder.of_user(folder) as opened:
+        for name in opened.names():
+            if stat.S_ISLNK(opened.mode(name) or 0):
+                raise UsageError(
+                    f"{str(folder / name)!a} is a symbolic link, which no experiment makes; remove "
+                    "it, or begin a new experiment"
+                )
 
 
 def _read_run(document: Mapping[str, Any]) -> KeptRun:

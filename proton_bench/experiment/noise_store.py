@@ -14,8 +14,9 @@ from typing import Any
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
-from proton_bench.experiment.json_files import make_folder, read_json, write_json
+from proton_bench.experiment.json_files import read_json, write_json
 from proton_bench.experiment.store import shown
+from proton_bench.files import Folder, refused
 from proton_bench.gate.fingerprint import machine_of
 from proton_bench.gate.noise import Noise
 from proton_bench.profile import Profile
@@ -34,10 +35,16 @@ def save_noise(noise: Noise, store: Path, *, facts: dict[str, Any]) -> Path:
         facts: What to write beside it, for people.
 
     Raises:
+        UsageError: A folder above it is a link.
         OutputError: It cannot be written.
     """
-    path = make_folder(store / _FOLDER) / f"{_digest(noise.machine)}.json"
-    write_json(path, {**noise.to_document(), "measured": facts})
+    path = store / _FOLDER / f"{_digest(noise.machine)}.json"
+    with (
+        refused(f"write {str(path)!a}"),
+        Folder.open(store, create=True) as project,
+        project.folder(_FOLDER, create=True),
+    ):
+        write_json(path, {**noise.to_document(), "measured": facts})
     return path
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime
 import os
 import secrets
+import stat
 from pathlib import Path
 
-from proton_bench.errors import OutputError, UsageError
-from proton_bench.experiment.json_files import make_folder
+from proton_bench.errors import UsageError
+from proton_bench.files import Folder, refused
 
 __all__ = ["kept_folder", "new_folder", "shown"]
+
+_IGNORE = ".gitignore"
 
 
 def new_folder(kind: str, store: Path) -> Path:
@@ -21,29 +24,38 @@ def new_folder(kind: str, store: Path) -> Path:
         store: The project's ``.proton``.
 
     Raises:
+        UsageError: A folder above it is a link.
         OutputError: It cannot be made.
     """
-    above = make_folder(store / kind)
-    ignore = above / ".gitignore"
-    try:
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="ascii")
-    except OSError as error:
-        raise OutputError(f"cannot write {str(ignore)!a}: {error.strerror}") from error
     now = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    return make_folder(above / f"{now}-{secrets.token_hex(3)}").resolve()
+    name = f"{now}-{secrets.token_hex(3)}"
+    place = store / kind
+    with (
+        refused(f"make a folder in {str(place)!a}"),
+        Folder.open(store, create=True) as project,
+        project.folder(kind, create=True) as above,
+    ):
+        if above.mode(_IGNORE) is None:
+            above.write(_IGNORE, b"*\n")
+        above.make(name)
+    return (place / name).resolve()
 
 
 def kept_folder(kind: str, store: Path) -> Path:
     """Return the folder of the latest experiment of a kind.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is none, or a folder above it is a link.
     """
-    found = sorted(each for each in (store / kind).glob("*/") if not each.name.startswith("."))
+    try:
+        with Folder.open(store) as project, project.folder(kind) as above:
+            names = [name for name in above.names() if not name.startswith(".")]
+            found = [name for name in names if stat.S_ISDIR(above.mode(name) or 0)]
+    except OSError:
+        found = []
     if not found:
         raise UsageError(f"there is no experiment in {shown(store / kind)}")
-    return found[-1].resolve()
+    return (store / kind / found[-1]).resolve()
 
 
 def shown(path: Path) -> str:

@@ -8,7 +8,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from proton_bench.errors import OutputError, PluginError, ProfileFormatError, UsageError
+from proton_bench.errors import PluginError, ProfileFormatError, UsageError
+from proton_bench.files import write_file
 from proton_bench.formats.base import Format, StreamedFormat, display_name
 from proton_bench.formats.chrome_trace import ChromeTrace
 from proton_bench.formats.folded_stacks import FoldedStacks
@@ -32,7 +33,6 @@ __all__ = [
     "formats",
     "read_profile",
     "register_format",
-    "replace_file",
     "write_profile",
 ]
 
@@ -210,7 +210,7 @@ def write_profile(
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
     else:
-        replace_file(file, content)
+        write_file(file, content)
     return notes
 
 
@@ -262,42 +262,3 @@ def _sniffed(content: bytes) -> Format | None:
     # Timelines first, because to hatchet's reader every array is a tree.
     order = sorted(_registered.values(), key=lambda each: each not in _READ_ONLY)
     return next((each for each in order if each.sniff(content)), None)
-
-
-def replace_file(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all; devices and pipes are written to, and links stay links.
-
-    Raises:
-        OutputError: It cannot be written; nothing is left behind.
-    """
-    try:
-        if _is_device(file):
-            # Replaced, /dev/null would be an ordinary file from then on.
-            file.write_bytes(content)
-        else:
-            _write_beside(Path(os.path.realpath(file)), content)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise OutputError(
-            f"cannot write {display_name(file)}: {reason}; choose another place with -o"
-        ) from None
-
-
-def _is_device(file: Path) -> bool:
-    """Whether the name stands for a device, pipe or socket, maybe through a link."""
-    try:
-        mode = file.stat().st_mode
-    except FileNotFoundError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
-def _write_beside(file: Path, content: bytes) -> None:
-    partial = file.with_name(f"{file.stem}{PARTIAL}{file.suffix}")
-    try:
-        with partial.open("wb") as stream:
-            stream.write(content)
-        os.replace(partial, file)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -173,10 +174,10 @@ def test_a_full_disk_leaves_nothing_behind(
 ) -> None:
     use_probe(monkeypatch, tmp_path, f"print({json.dumps(GOOD)!r})")
 
-    def fail(self: Path, target: Path) -> Path:
+    def fail(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "fsync", fail)
 
     assert judge_torch(torch).reason == ""
     assert list(verdict_file(BUILD_ID).parent.iterdir()) == []

@@ -20,6 +20,7 @@ from types import ModuleType
 import proton_bench
 import proton_bench_plugins
 from proton_bench import _native
+from proton_bench.files import write_file
 from proton_bench_plugins.cpu import torch_probe
 
 __all__ = ["Verdict", "judge_torch", "verdict_file"]
@@ -86,14 +87,9 @@ def _read(file: Path) -> Verdict | None:
 def _write(file: Path, verdict: Verdict) -> None:
     """Keep the verdict; where that is impossible, each run asks again."""
     fields = asdict(verdict) | {"version": VERSION}
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            draft.write_text(json.dumps(fields))
-            draft.replace(file)
-        except OSError:
-            draft.unlink(missing_ok=True)
+        write_file(file, json.dumps(fields))
 
 
 def _probe(torch: ModuleType, build_id: str) -> Verdict:

@@ -11,9 +11,10 @@ from fakes.stored import check_whole, other_gpu, stored_profile, stored_run
 
 from proton_bench.analysis.run import Run
 from proton_bench.baseline import BaselineStore
-from proton_bench.baseline.durable import kept, locked
 from proton_bench.baseline.entry import Entry
+from proton_bench.baseline.lock import is_in_use, shared
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.files import Folder
 from proton_bench.profile import ProfileBuilder
 
 
@@ -119,7 +120,7 @@ def test_rm_of_candidates_keeps_what_the_name_means_on_every_machine(
 def test_a_reader_keeps_who_removes_waiting(store: BaselineStore) -> None:
     store.promote("main", store.save("main", [stored_run()]).id)
 
-    with kept(store.folder / "lock"), (store.folder / "lock").open() as lock:
+    with shared(store.folder), (store.folder / "lock").open() as lock:
         with pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert store.load("main", key_of_store(store)) is not None
@@ -212,7 +213,7 @@ def test_a_full_disk_leaves_the_store_as_it_was(
 
     with monkeypatch.context() as patch:
         if call == "write":
-            patch.setattr("proton_bench.baseline.store.write_new", full)
+            patch.setattr("proton_bench.files.Folder.write", full)
         else:
             patch.setattr(os, call, full)
         with pytest.raises(OutputError, match=os.strerror(errno.ENOSPC)) as caught:
@@ -297,15 +298,18 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
 ) -> None:
     store.save("main", [stored_run()])
     staging = store.folder / "staging"
-    for name in ("dead", "alive"):
+    dead, alive = "20260101T000000-00000000", "20260101T000000-00000001"
+    for name in (dead, alive, "not of ours"):
         (staging / name).mkdir()
         (staging / name / "0.proton").write_bytes(b"half")
-    (staging / "pointer-1").write_bytes(b"{")
+    for name in ("pointer-1", ".proton-tmp-0123456789abcdef"):
+        (staging / name).write_bytes(b"{")
 
-    with locked(staging / "alive", create=False):
+    with Folder.open(staging / alive) as folder:
+        assert not is_in_use(folder)
         store.save("main", [stored_run()])
 
-    assert [left.name for left in staging.iterdir()] == ["alive"]
+    assert sorted(left.name for left in staging.iterdir()) == [alive, "not of ours"]
 
 
 def test_a_source_that_is_no_utf8_is_escaped(store: BaselineStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from fakes.gated import profile_of_times
 
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
-from proton_bench.experiment import json_files
 from proton_bench.experiment.kept_runs import KeptRun, KeptRuns
 from proton_bench.experiment.slot import Slot, Stage, pairs
 from proton_bench.formats.registry import write_profile
@@ -116,11 +116,11 @@ def test_a_run_does_not_count_where_the_manifest_cannot_be_written(
     kept = KeptRuns.create(tmp_path, {})
     keep(kept, SLOTS[0], 1.0)
 
-    def full(path: Path, content: bytes, scratch: Path) -> None:
+    def full(handle: int) -> None:
         raise OSError(28, "no room")
 
     with monkeypatch.context() as broken:
-        broken.setattr(json_files, "replace", full)
+        broken.setattr(os, "fsync", full)
         with pytest.raises(OutputError, match="no room"):
             keep(kept, SLOTS[1], 1.0)
 

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.files import Folder, is_scratch, opened_output, refused, write_file
+
+WRITERS, WRITES = 8, 20
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+def test_a_file_is_replaced_and_no_scratch_is_left(tmp_path: Path) -> None:
+    for content in (b"one", "tw\udcff"):
+        write_file(tmp_path / "a", content)
+
+    assert contents(tmp_path) == {"a": b"tw\\udcff"}
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_a_full_disk_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    (tmp_path / "a.proton").write_bytes(b"old")
+    (tmp_path / "a.partial.proton").write_bytes(b"the only record")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(OutputError) as caught:
+            write_file(tmp_path / "a.proton", b"new")
+
+    assert caught.value.exit_code == 74
+    assert contents(tmp_path) == {"a.proton": b"old", "a.partial.proton": b"the only record"}
+
+
+def test_a_block_that_fails_writes_nothing(tmp_path: Path) -> None:
+    def fail() -> None:
+        with opened_output(tmp_path / "a") as stream:
+            stream.write(b"half")
+            raise UsageError("not so")
+
+    with pytest.raises(UsageError):
+        fail()
+
+    assert contents(tmp_path) == {}
+
+
+def test_a_file_and_its_folder_reach_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    before = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(stat.S_IFMT(os.fstat(handle).st_mode))
+        before(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_file(tmp_path / "a", b"x")
+
+    assert synced == [stat.S_IFREG, stat.S_IFDIR]
+
+
+def test_a_planted_scratch_name_is_neither_followed_nor_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    (tmp_path / ".proton-tmp-planted").symlink_to(victim)
+    names = iter(["planted", "free"])
+    monkeypatch.setattr("proton_bench.files.secrets.token_hex", lambda _: next(names))
+
+    write_file(tmp_path / "a", b"x")
+
+    assert victim.read_bytes() == b"mine"
+    assert (tmp_path / "a").read_bytes() == b"x"
+
+
+def test_a_link_that_a_user_names_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+
+    write_file(tmp_path / "a", b"x")
+
+    assert (tmp_path / "a").is_symlink()
+    assert (tmp_path / "b").read_bytes() == b"x"
+
+
+def test_devices_are_written_to(tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    write_file(tmp_path / "null", b"x")
+
+    with pytest.raises(OutputError):
+        write_file(Path("/dev/full"), b"x")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@pytest.mark.parametrize("name", ["", "folder", "a\0b", "missing/a", "x" * 300, "loop"])
+def test_what_cannot_be_written_is_an_error_of_ours(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+
+    with pytest.raises(OutputError):
+        write_file(tmp_path / name, b"x")
+
+
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+    write_file(tmp_path / ("x" * 255), b"x")
+
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def _write_often(file: str, letter: str) -> None:
+    for _ in range(WRITES):
+        write_file(Path(file), letter.encode() * 50_000)
+
+
+def test_many_writers_of_one_name_leave_whole_files_only(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    write_file(file, b"0" * 50_000)
+    context = multiprocessing.get_context("fork")
+    writers = [
+        context.Process(target=_write_often, args=(str(file), letter))
+        for letter in "abcdefgh"[:WRITERS]
+    ]
+    for writer in writers:
+        writer.start()
+
+    torn = 0
+    while any(writer.is_alive() for writer in writers):
+        seen = file.read_bytes()
+        torn += len(seen) != 50_000 or len(set(seen)) != 1
+    for writer in writers:
+        writer.join()
+
+    assert ([writer.exitcode for writer in writers], torn) == ([0] * WRITERS, 0)
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "file", "fifo"])
+def test_a_folder_is_nothing_else(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    place = tmp_path / "place"
+    if kind in ("link", "dangling"):
+        place.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nothing"))
+    elif kind == "file":
+        place.write_bytes(b"")
+    else:
+        os.mkfifo(place)
+
+    error = NotADirectoryError if kind == "file" else UsageError
+
+    with pytest.raises(error):
+        Folder.open(place, create=True)
+    with Folder.open(tmp_path) as folder, pytest.raises(error):
+        folder.folder("place", create=True)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["elsewhere", "place"]
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "fifo", "large", "socket", "device"])
+def test_what_is_no_small_file_is_not_read_and_blocks_nobody(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "place"
+    if kind == "link":
+        place.symlink_to("/etc/hostname")
+    elif kind == "folder":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "large":
+        place.touch()
+        os.truncate(place, 1 << 40)
+    elif kind == "socket":
+        os.mknod(place, stat.S_IFSOCK | 0o600)
+    else:
+        place = Path("/dev/zero")
+
+    with Folder.open(place.parent) as folder, pytest.raises(ProfileFormatError):
+        folder.read(place.name, 1000)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "fifo", "second name"])
+def test_only_a_plain_file_of_one_name_is_a_lock(tmp_path: Path, kind: str) -> None:
+    victim, place = tmp_path / "victim", tmp_path / "lock"
+    victim.write_bytes(b"mine")
+    if kind in ("link", "dangling"):
+        place.symlink_to(victim if kind == "link" else tmp_path / "made")
+    elif kind == "folder":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        os.link(victim, place)
+
+    with Folder.open(tmp_path) as folder, pytest.raises(UsageError):
+        folder.open_lock("lock")
+    assert victim.read_bytes() == b"mine"
+    assert not (tmp_path / "made").exists()
+
+
+def test_removing_a_tree_leaves_what_links_in_it_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "mine").write_bytes(b"x")
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for link in ("in/link", "in/deep/link", "link"):
+        (tmp_path / link).symlink_to(tmp_path / "outside")
+
+    with Folder.open(tmp_path) as folder:
+        for name in ("in", "link", "nothing"):
+            folder.remove(name)
+
+    assert [each.name for each in tmp_path.iterdir()] == ["outside"]
+    assert contents(tmp_path / "outside") == {"mine": b"x"}
+
+
+def test_scratch_names_are_those_that_are_made(tmp_path: Path) -> None:
+    with opened_output(tmp_path / "a"):
+        names = [each.name for each in tmp_path.iterdir()]
+
+    assert [is_scratch(name) for name in names] == [True]
+    assert not is_scratch(".proton-tmp-x")
+
+
+def test_what_the_file_system_refuses_is_said_in_one_line() -> None:
+    with (
+        pytest.raises(OutputError, match=r"^cannot save x: of its own \('a\\nb'\)"),
+        refused("save x"),
+    ):
+        raise OSError(errno.ENOSPC, "of its own", "a\nb")
+
+
+@pytest.mark.parametrize("error", [OutputError("mine"), UsageError("mine")])
+def test_errors_of_ours_stay_what_they_are(error: Exception) -> None:
+    with pytest.raises(type(error), match=r"^mine$"), refused("save x"):
+        raise error
