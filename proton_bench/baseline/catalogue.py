@@ -131,15 +131,38 @@ class Catalogue:
         Raises:
             ProfileFormatError: The pointer is corrupt.
         """
-        return self._read_pointer(self.pointer_file(name, key))
+        return self.read_pointer(self.pointer_file(name, key))
 
     def pointers(self, name: str) -> list[Pointer]:
         """Return everything that a name means and that can be read."""
         found = []
         for file in self.pointer_files(name):
             with suppress(ProfileFormatError):
-                found.append(self._read_pointer(file))
+                found.append(self.read_pointer(file))
         return [each for each in found if each is not None]
+
+    def read_pointer(self, file: Path) -> Pointer | None:
+        """Return what one of `pointer_files` says, None where it is gone.
+
+        Raises:
+            ProfileFormatError: It is corrupt, or no plain file.
+        """
+        source = display_name(file)
+        try:
+            with (
+                Folder.open(self._folder) as store,
+                store.folder("names") as names,
+                names.folder(file.parent.name) as folder,
+            ):
+                content = folder.read(file.name, _MOST_POINTER_BYTES)
+        except FileNotFoundError:
+            return None
+        except (OSError, ProfileFormatError, UsageError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ProfileFormatError(
+                f"{source} cannot be read: {reason}; promote the baseline anew"
+            ) from None
+        return decode_pointer(content, source)
 
     def promoted(self, name: str) -> list[tuple[Pointer, Entry]]:
         """Return what a name means, for each key, the last promoted one first.
@@ -155,7 +178,7 @@ class Catalogue:
             if entry is None:
                 raise ProfileFormatError(
                     f"{display_name(file)}: entry {pointer.entry!a} of baseline {name} is gone or "
-                    f"corrupt; promote another one, or `proton baseline rm {name}`"
+                    f"corrupt; promote another one, or `proton baseline check --repair`"
                 )
             found.append((pointer, entry))
         return sorted(found, key=lambda each: (-each[0].number, -each[0].promoted_ns))
@@ -163,9 +186,9 @@ class Catalogue:
     def _meant(self, file: Path) -> tuple[Pointer | None, Entry | None]:
         """Return a pointer and its entry, looking again if it was moved while we looked."""
         while True:
-            pointer = self._read_pointer(file)
+            pointer = self.read_pointer(file)
             entry = None if pointer is None else self.find(pointer.entry)
-            if pointer is None or entry is not None or self._read_pointer(file) == pointer:
+            if pointer is None or entry is not None or self.read_pointer(file) == pointer:
                 return pointer, entry
 
     def baseline(self, name: str, key: Key) -> Entry | None:
@@ -248,24 +271,6 @@ class Catalogue:
         if entry.id != id:
             raise ProfileFormatError(f"{source}: it is the entry {entry.id!a}")
         return entry
-
-    def _read_pointer(self, file: Path) -> Pointer | None:
-        source = display_name(file)
-        try:
-            with (
-                Folder.open(self._folder) as store,
-                store.folder("names") as names,
-                names.folder(file.parent.name) as folder,
-            ):
-                content = folder.read(file.name, _MOST_POINTER_BYTES)
-        except FileNotFoundError:
-            return None
-        except (OSError, ProfileFormatError, UsageError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ProfileFormatError(
-                f"{source} cannot be read: {reason}; promote the baseline anew"
-            ) from None
-        return decode_pointer(content, source)
 
 
 def _damaged(file: Path, why: str) -> ProfileFormatError:

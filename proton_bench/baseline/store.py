@@ -6,6 +6,7 @@
     .proton/names/<name>/<key>.json                  which entry a name means for a key
     .proton/staging/                                 what is being written, or was
     .proton/lock                                     held while names change
+    .proton/damaged/                                 what `check.py` moved aside
 
 Saving adds a candidate and moves no pointer, so that a slow run never becomes what the next one is
 held against by itself. Whatever is killed at whatever moment leaves entries whole and pointers old
@@ -18,7 +19,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
@@ -41,7 +42,9 @@ from proton_bench.files import Folder, is_scratch, refused
 from proton_bench.formats.native_file import NativeFile
 from proton_bench.profile.frame import escape_surrogates
 
-__all__ = ["BaselineStore", "check_name"]
+__all__ = ["FOLDERS", "BaselineStore", "check_name"]
+
+FOLDERS = ("entries", "names", "staging")
 
 
 def check_name(text: str) -> None:
@@ -223,13 +226,10 @@ class BaselineStore:
             UsageError: One is a link, or no folder.
             OSError: One cannot be opened or made.
         """
-        with (
-            Folder.open(self.folder, create=True) as store,
-            store.folder("entries", create=True) as entries,
-            store.folder("names", create=True) as names,
-            store.folder("staging", create=True) as staging,
-        ):
-            yield _Opened(store, entries, names, staging)
+        with ExitStack() as opened:
+            store = opened.enter_context(Folder.open(self.folder, create=True))
+            parts = [opened.enter_context(store.folder(name, create=True)) for name in FOLDERS]
+            yield _Opened(store, *parts)
 
     def _begun(self, opened: _Opened, id: str) -> Folder:
         """Return a new folder for an entry; while it is open, nobody sweeps it away."""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from proton_bench.baseline import BaselineStore, read_runs
+from proton_bench.baseline.check import DAMAGED, check_store, repair_store
 from proton_bench.baseline.export import export_entry
 from proton_bench.baseline.reference import split_reference
 from proton_bench.cli.gate_options import StoreOption
@@ -17,14 +18,16 @@ from proton_bench.cli.project import default_store
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.report.baselines import BaselineListing, ListedEntry, baselines_document
 from proton_bench.report.document import encode_document
+from proton_bench.report.names import visible
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import print_report
+from proton_bench.report.units import count_text
 
 __all__ = ["group"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 group = typer.Typer(
-    help="Keep runs to compare with: save candidates, promote one, list, show, remove, export.",
+    help="Keep runs to compare with: save, promote, list, show, remove, export and check them.",
     no_args_is_help=True,
     context_settings=dict(_HELP),
 )
@@ -102,6 +105,27 @@ def remove(
     gone = baselines.remove_candidates(chosen) if candidates else baselines.remove(chosen, id)
     for each in gone:
         typer.echo(f"removed {chosen}@{each}")
+
+
+@group.command("check")
+def check(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Move what is damaged to `damaged` of the store.")
+    ] = False,
+    store: StoreOption = None,
+) -> int:
+    """Read every file of the store and name what is damaged; exit code 2 where something is."""
+    baselines = _store(store)
+    found = repair_store(baselines) if repair else check_store(baselines)
+    for place, why in found.items():
+        typer.echo(f"{'moved aside' if repair else 'DAMAGED'} {visible(place)}: {visible(why)}")
+    if not found:
+        typer.echo("nothing is damaged")
+    elif repair:
+        typer.echo(f"what was damaged is in {visible(str(baselines.folder / DAMAGED))}")
+    else:
+        typer.echo(f"{count_text(len(found), 'damaged place')}; --repair moves them aside")
+    return ProfileFormatError.exit_code if found and not repair else 0
 
 
 @group.command("export")

@@ -71,6 +71,8 @@ class BaselineListing:
             yield Segment("no baselines; `proton baseline save NAME RUN...` adds one\n", DIM)
         for id, problem in self.unreadable.items():
             yield Segment(f"UNREADABLE {visible(id)}: {visible(problem)}\n", WARNING)
+        if self.unreadable:
+            yield Segment("`proton baseline check --repair` moves what is damaged aside\n", DIM)
 
 
 def _when(entry: Entry) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from fakes.stored import check_whole, other_gpu, stored_profile, stored_run
 from proton_bench.analysis.run import Run
 from proton_bench.baseline import BaselineStore
 from proton_bench.baseline.entry import Entry
-from proton_bench.baseline.lock import is_in_use, shared
+from proton_bench.baseline.lock import held, is_in_use, shared
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.files import Folder
 from proton_bench.profile import ProfileBuilder
@@ -332,3 +333,52 @@ def test_profile_of_a_git_checkout_keeps_its_revision(store: BaselineStore) -> N
     profile = stored_profile(git={"revision": "abc123", "dirty": False})
 
     assert store.save("main", [Run(profile, "a")]).revision == "abc123"
+
+
+def test_the_newest_entry_is_the_one_saved_last_whatever_clocks_say(
+    store: BaselineStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hour_ns = 3600 * 10**9
+    now_ns = time.time_ns()
+    ids = []
+    for ahead in (2, 1, 0):
+        monkeypatch.setattr(time, "time_ns", lambda at=now_ns + ahead * hour_ns: at)
+        ids.append(store.save("main", [stored_run()]).id)
+        store.promote("main", ids[-1])
+
+    assert [entry.id for entry in store.catalogue.entries("main")] == ids
+    assert store.promote("main")[0].id == ids[-1]
+    store.remove("main", ids[1])
+    assert store.save("main", [stored_run()]).number == 4
+
+
+def test_entries_of_earlier_versions_are_older_than_new_ones(store: BaselineStore) -> None:
+    old = [store.save("main", [stored_run()]) for _ in range(2)]
+    store.promote("main")
+    for file in store.folder.rglob("*.json"):
+        lines = file.read_text().splitlines()
+        kept = [line for line in lines if '"number"' not in line]
+        kept[-2] = kept[-2].rstrip(",")
+        file.write_text("\n".join(kept))
+
+    assert [entry.id for entry in store.catalogue.entries()] == [entry.id for entry in old]
+    assert len(store.catalogue.promoted("main")) == 1
+    new = store.save("main", [stored_run()])
+    assert store.promote("main")[0] == new
+    check_whole(store)
+
+
+def test_who_waits_too_long_hears_who_holds_the_store(
+    store: BaselineStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.promote("main", store.save("main", [stored_run()]).id)
+    key = key_of_store(store)
+    monkeypatch.setattr("proton_bench.baseline.lock.TIMEOUT_S", 0.0)
+
+    with Folder.open(store.folder) as folder, held(folder):
+        for act in (lambda: store.save("main", [stored_run()]), lambda: store.load("main", key)):
+            with pytest.raises(OutputError, match=f"process {os.getpid()};|process {os.getpid()},"):
+                act()
+    with shared(store.folder), pytest.raises(OutputError, match="left no number"):
+        store.promote("main")
+    check_whole(store)
