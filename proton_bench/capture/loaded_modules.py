@@ -7,8 +7,11 @@ import json
 import os
 import sys
 import sysconfig
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from proton_bench.files import write_file
 
 __all__ = ["write_loaded_modules"]
 
@@ -25,7 +28,7 @@ def write_loaded_modules(path: str) -> None:
         path: File to write, whole or not at all.
 
     Raises:
-        OSError: It cannot be written.
+        OutputError: It cannot be written.
     """
     standard = tuple(
         os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
@@ -37,10 +40,7 @@ def write_loaded_modules(path: str) -> None:
         if file and (installed or not file.startswith(standard)):
             sha256 = "" if installed else _hash(file)
             found.append({"name": _text(name), "file": _text(file), "sha256": sha256})
-    partial = f"{path}.partial"
-    with open(partial, "w", encoding="ascii") as stream:
-        json.dump(found, stream)
-    os.replace(partial, path)
+    write_file(Path(path), json.dumps(found))
 
 
 def _file_of(module: ModuleType | None) -> str:

@@ -251,7 +251,7 @@ class _Recording:
         try:
             write_loaded_modules(self._options.modules_file)
         except OSError as error:
-            warn(f"the files of modules were not written down: {error.strerror}")
+            warn(f"the files of modules were not written down: {error.strerror or error}")
 
 
 def _exit_with(code: int) -> None:

@@ -67,10 +67,11 @@ class KeptRuns:
         """Begin an experiment in a folder.
 
         Raises:
-            UsageError: There is one already.
+            UsageError: There is one already, or links lie there.
             OutputError: The folder or the manifest cannot be written.
         """
         make_folder(folder)
+        _refuse_links(folder)
         if (folder / MANIFEST).exists():
             raise UsageError(f"{str(folder)!a} holds an experiment already: name another folder")
         kept = cls(folder, description, {})
