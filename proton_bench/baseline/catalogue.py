@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -207,9 +208,17 @@ class Catalogue:
         Raises:
             ProfileFormatError: A file is gone or is not what was saved.
         """
+        return self.decoded(entry, self.contents(entry))
+
+    def decoded(self, entry: Entry, contents: Sequence[tuple[StoredRun, bytes]]) -> list[Run]:
+        """Return the runs of an entry by what `contents` returned for it.
+
+        Raises:
+            ProfileFormatError: A file was no profile when it was saved.
+        """
         return [
             Run(decode_profile(content, run.file), f"{entry.reference}/{run.file}")
-            for run, content in self.contents(entry)
+            for run, content in contents
         ]
 
     def contents(self, entry: Entry) -> list[tuple[StoredRun, bytes]]:

@@ -16,7 +16,7 @@ from proton_bench.files import Folder
 __all__ = ["LOCK", "held", "is_in_use", "shared"]
 
 LOCK = "lock"
-TIMEOUT_S = 60.0
+TIMEOUT_S = 30.0
 _STEP_S = 0.02
 _SHOWN_BYTES = 200
 

@@ -110,7 +110,9 @@ class BaselineStore:
         """
         with shared(self.folder):
             entry = self.catalogue.baseline(name, key)
-            return None if entry is None else self.catalogue.load(entry)
+            contents = [] if entry is None else self.catalogue.contents(entry)
+        # Who wants to change the store does not wait for this.
+        return None if entry is None else self.catalogue.decoded(entry, contents)
 
     def load_entry(self, name: str, id: str) -> list[Run]:
         """Return the runs of one entry.
@@ -120,7 +122,9 @@ class BaselineStore:
             ProfileFormatError: It is corrupt.
         """
         with shared(self.folder):
-            return self.catalogue.load(self.catalogue.entry(name, id))
+            entry = self.catalogue.entry(name, id)
+            contents = self.catalogue.contents(entry)
+        return self.catalogue.decoded(entry, contents)
 
     def promote(self, name: str, id: str | None = None) -> tuple[Entry, Entry | None]:
         """Make an entry what the name means for the entry's key.

@@ -16,6 +16,7 @@ from pathlib import Path
 from proton_bench.errors import OutputError, TargetFailedError
 from proton_bench.experiment.fresh_process import Launch, output_end, run_fresh
 from proton_bench.experiment.store import shown
+from proton_bench.files import write_file
 
 __all__ = ["OwnEnvironment", "own_environment"]
 
@@ -73,9 +74,9 @@ def _make(folder: Path) -> OwnEnvironment:
     packages = sysconfig.get_path("purelib", "venv", vars=schemes)
     try:
         venv.EnvBuilder(with_pip=True, clear=True, symlinks=True).create(folder)
-        (Path(packages) / _LINK).write_text("\n".join(_links()) + "\n", encoding="utf-8")
+        write_file(Path(packages) / _LINK, "\n".join(_links()) + "\n")
     except OSError as error:
-        raise OutputError(f"cannot make {str(folder)!a}: {error.strerror}") from error
+        raise OutputError(f"cannot make {str(folder)!a}: {error.strerror or error}") from error
     programs = folder / "bin"
     path = os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])
     variables = {"VIRTUAL_ENV": str(folder), "PATH": path}

@@ -1,0 +1,36 @@
+"""Files are written in one way, outside of a recording: that of `proton_bench/files.py`."""
+
+from __future__ import annotations
+
+import re
+
+from architecture.source_tree import ROOT, files
+
+WRITES = re.compile(
+    r"os\.(replace|rename)\(|mkstemp\(|NamedTemporaryFile\(|\.write_(text|bytes)\("
+    r"|\bopen\([^)\n]*['\"][wxa]b?\+?['\"]"
+)
+# Those that write for no other reader, or may not replace.
+OTHERS = {
+    "proton_bench/files.py",
+    "proton_bench/cli/boundary.py",  # /dev/null
+    "proton_bench/cli/gate_outputs.py",  # adds to the summary that GitHub reads
+    "proton_bench/experiment/fresh_process.py",  # the log of a process that runs
+    # Folders for temporary files:
+    "proton_bench/plugin/kernel_ir.py",
+    "plugins/proton_bench_plugins/instrumentation/compiler/plain.py",
+}
+
+
+def writers() -> set[str]:
+    """Return the modules that write files themselves."""
+    return {
+        name
+        for path in files(".py")
+        if (name := str(path.relative_to(ROOT))).startswith(("proton_bench/", "plugins/"))
+        and WRITES.search(path.read_text(encoding="utf-8"))
+    }
+
+
+def test_nothing_else_writes_files() -> None:
+    assert writers() == OTHERS
