@@ -87,6 +87,11 @@ VARIABLES = (
         "PROTON_BENCH_DEBUG", Reader.OURS, "1 shows our traceback below an error of proton run"
     ),
     Variable(
+        "PROTON_BENCH_DECODE_LIMIT",
+        Reader.OURS,
+        "a factor on what a file may decode to in memory and time before it is refused; 1",
+    ),
+    Variable(
         "PROTON_BENCH_DISABLE", Reader.OURS, "1, on or true: start() does nothing and returns None"
     ),
     Variable(

@@ -11,6 +11,7 @@ from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.formats.budget import Limit, take
 from proton_bench.profile.profile import Profile
 
 __all__ = [
@@ -169,6 +170,8 @@ def plain_map(value: dict[str, Any], source: str) -> dict[str, Any]:
         inner, depth = todo.pop()
         if depth > MAX_NESTING:
             raise corrupt(source, f"a map is nested deeper than {MAX_NESTING} levels")
+        if isinstance(inner, dict | list | tuple):
+            take(Limit.OBJECTS, 1 + len(inner))
         if isinstance(inner, dict):
             if not all(isinstance(key, str) for key in inner):
                 raise corrupt(source, "a map has a key that is not a string")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -222,10 +221,7 @@ def _survey(found: TraceInput) -> _Survey:
 
 def _pieces(file: Path, source: str) -> Iterator[Any]:
     with opened_trace(file) as stream:
-        try:
-            yield from split_trace(stream, source, may_be_cut=is_partial_name(file.name))
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise corrupt(source, f"gzip: {error}") from None
+        yield from split_trace(stream, source, may_be_cut=is_partial_name(file.name))
 
 
 def _take_facts(content: bytes, head: TraceHead, source: str, *, is_whole: bool) -> None:

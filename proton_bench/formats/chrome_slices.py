@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from proton_bench.formats.base import corrupt, display_name
+from proton_bench.formats.base import display_name
 from proton_bench.formats.chrome_trace import opened_trace
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.session_trace import is_session_trace, process_facts
@@ -60,12 +59,9 @@ class _ChromeSlices:
         is_partial = is_partial_name(self._file.name)
         with opened_trace(self._file) as stream:
             batches = read_trace(stream, self.reading.source, head, may_be_cut=is_partial)
-            try:
-                for batch in batches:
-                    self._take_head(head)
-                    self._add_all(batch)
-            except (EOFError, gzip.BadGzipFile) as error:
-                raise corrupt(self.reading.source, f"gzip: {error}") from None
+            for batch in batches:
+                self._take_head(head)
+                self._add_all(batch)
         self._take_head(head)
         return self.reading
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Protocol
 
-from proton_bench.formats.base import TimelineFile, corrupt
+from proton_bench.formats.base import TimelineFile, corrupt, display_name
+from proton_bench.formats.budget import Limit, decoding, take
 from proton_bench.formats.kineto_trace import KinetoReader, is_kineto
 from proton_bench.formats.proton_trace import ProtonTraceReader, is_proton_trace
 from proton_bench.formats.session_trace import SessionTraceReader, is_session_trace
@@ -60,7 +61,7 @@ class ChromeTrace(TimelineFile):
 
     def read_stream(self, stream: IO[bytes], source: str) -> Profile:
         """Return the profile in a stream."""
-        return _read(stream, source)
+        return _profile(_unpacked(stream, source), source)
 
 
 def _first_bytes(content: bytes) -> bytes:
@@ -72,41 +73,44 @@ def _first_bytes(content: bytes) -> bytes:
         return b""
 
 
-def _read(stream: IO[bytes], source: str) -> Profile:
-    try:
-        return _profile(_unpacked(stream, may_be_cut=is_partial_name(source)), source)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise corrupt(source, f"gzip: {error}") from None
-
-
 @contextmanager
 def opened_trace(file: Path) -> Iterator[Readable]:
     """Open a trace, plain or compressed by gzip; one called partial may end anywhere."""
     with file.open("rb") as stream:
-        yield _unpacked(stream, may_be_cut=is_partial_name(file.name))
+        size = file.stat().st_size
+        with decoding(size, display_name(file)):
+            yield _unpacked(stream, display_name(file))
 
 
-def _unpacked(stream: IO[bytes], *, may_be_cut: bool) -> Readable:
+def _unpacked(stream: IO[bytes], source: str) -> Readable:
     is_packed = stream.read(2) == _GZIP
     stream.seek(0)
-    return _Unpacked(gzip.GzipFile(fileobj=stream), may_be_cut=may_be_cut) if is_packed else stream
+    return _Unpacked(gzip.GzipFile(fileobj=stream), source) if is_packed else stream
 
 
 class _Unpacked:
     """A compressed stream, which may end where it was cut off."""
 
-    def __init__(self, stream: gzip.GzipFile, *, may_be_cut: bool) -> None:
+    def __init__(self, stream: gzip.GzipFile, source: str) -> None:
         self._stream = stream
-        self._may_be_cut = may_be_cut
+        self._source = source
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, none at the end."""
+        """Return the next bytes, none at the end.
+
+        Raises:
+            ProfileFormatError: They are damaged, or more than a file of its size may have.
+        """
         try:
-            return self._stream.read1(size)
-        except EOFError:
-            if self._may_be_cut:
+            found = self._stream.read1(size)
+        except EOFError as error:
+            if is_partial_name(self._source):
                 return b""
-            raise
+            raise corrupt(self._source, f"gzip: {error}") from None
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise corrupt(self._source, f"gzip: {error}") from None
+        take(Limit.BYTES, len(found))
+        return found
 
 
 def _profile(stream: Readable, source: str) -> Profile:

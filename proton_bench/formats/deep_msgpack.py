@@ -9,7 +9,7 @@ import msgspec
 
 from proton_bench.formats.base import corrupt, decoded
 
-__all__ = ["parse_msgpack"]
+__all__ = ["length_of", "parse_msgpack"]
 
 
 class _Level:
@@ -56,6 +56,17 @@ def parse_msgpack(content: bytes, on_map: Callable[[dict[str, Any]], Any], sourc
     if position != len(content):
         raise corrupt(source, f"there are bytes after the end at {position}")
     return outer.items[0]
+
+
+def length_of(content: bytes) -> int:
+    """Return how many elements the list or map has that the content begins with, 0 for others."""
+    head = content[:1]
+    if b"\x80" <= head <= b"\x9f":
+        return head[0] & 0x0F
+    if b"\xdc" <= head <= b"\xdf":
+        width = 4 if head[0] & 1 else 2
+        return int.from_bytes(content[1 : 1 + width], "big")
+    return 0
 
 
 def _closed(level: _Level, on_map: Callable[[dict[str, Any]], Any], source: str) -> Any:

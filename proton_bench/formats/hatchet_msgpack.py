@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from proton_bench.formats.base import corrupt, decoded
+from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.deep_msgpack import parse_msgpack
 from proton_bench.formats.hatchet_devices import device_map
 from proton_bench.formats.hatchet_rows import HatchetRows, losses
@@ -18,6 +20,7 @@ __all__ = ["HatchetMsgpack"]
 _decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])
 _encode = msgspec.msgpack.Encoder().encode
 # The order in which upstream writes a kernel's own metrics; the others follow by name.
+_SMALLEST_MAP, _LARGEST_LIST = 0x80, 0x9F  # heads of those that are told by one byte
 _FIRST = {"time (ns)": 0, "count": 1, "device_id": 2, "device_type": 3}
 
 
@@ -33,6 +36,9 @@ class HatchetMsgpack:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; files of Triton 3.9.0 and trees of any depth."""
+        heads = np.frombuffer(content, dtype=np.uint8)
+        maps = int(((heads >= _SMALLEST_MAP) & (heads <= _LARGEST_LIST)).sum())
+        take(Limit.OBJECTS, maps // 2)  # bytes of numbers look like them, too
         try:
             root, devices = _decoder.decode(content)
         except RecursionError:

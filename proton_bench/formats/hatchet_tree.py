@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded
+from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.hatchet_devices import device_rows, device_table
 from proton_bench.formats.hatchet_hints import assumed_aggregations
 from proton_bench.formats.sample_names import known_names
@@ -98,6 +99,8 @@ def tree_profile(root: Node, devices: dict[str, Any], source: str) -> Profile:
     rows.cells = known_names(rows.cells, seen)
     hinted, stated = frozenset(known_names(dict.fromkeys(hinted), seen)), known_names(stated, seen)
     total = len(rows.parents)
+    take(Limit.ROWS, total)
+    take(Limit.CELLS, total * len({*rows.cells, *hinted}))
     known = device_table(devices, source)
     placed = device_rows(rows.cells, known, total=total)
     try:

@@ -14,6 +14,7 @@ import numpy as np
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
+from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.native_file import check_version
 from proton_bench.profile.builder import with_strings
 from proton_bench.profile.device import Device, Variant
@@ -102,6 +103,7 @@ class JsonFile:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; unknown keys are kept in ``extra``."""
+        take(Limit.OBJECTS, content.count(b"{") + content.count(b"["))
         head = decoded(lambda: msgspec.json.decode(content, type=_Head), source)
         check_version(head.schema, head.version, source, known=SCHEMA)
         layout = decoded(lambda: msgspec.json.decode(content, type=_Layout), source)
@@ -194,6 +196,8 @@ def _profile(layout: _Layout, extra: dict[str, Any], source: str) -> Profile:
     places = np.array([table.index(text) for text in layout.strings] or [0], dtype="<i4")
     columns = {metric.name: _column(metric, table, rows) for metric in layout.metrics}
     strings = table.texts()
+    take(Limit.ROWS, rows)
+    take(Limit.CELLS, rows * len(layout.metrics))
     frames = np.array(layout.frames, dtype="<i4")
     if rows and not (frames.min() >= 0 and frames.max() < len(layout.strings)):
         raise ProfileFormatError("a row has a name that does not exist")

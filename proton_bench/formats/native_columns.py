@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
+from proton_bench.formats.budget import DecodeBudget, Limit
 
-__all__ = ["Budget", "PackedBytes", "PackedColumn", "array", "inflate", "pack", "pack_bytes"]
+__all__ = ["PackedBytes", "PackedColumn", "array", "inflate", "pack", "pack_bytes"]
 
 COMPRESS_ABOVE = 4096
 COMPRESS_LEVEL = 4
 # Deflate cannot do better than 1032:1, so a larger claim is a lie.
 MAX_DEFLATE_RATIO = 1032
-MIN_BUDGET = 256 << 20
-BUDGET_PER_BYTE = 256
 
 
 class PackedBytes(msgspec.Struct):
@@ -39,25 +38,7 @@ class PackedColumn(PackedBytes, kw_only=True):
     dtype: str
 
 
-class Budget:
-    """How many bytes a file may still inflate to, so that a small file cannot fill the memory."""
-
-    def __init__(self, file_size: int, source: str) -> None:
-        self.source = source
-        self._left = max(MIN_BUDGET, BUDGET_PER_BYTE * file_size)
-
-    def take(self, size: int) -> None:
-        """Use up some bytes.
-
-        Raises:
-            ProfileFormatError: The file inflates to too much.
-        """
-        self._left -= size
-        if self._left < 0:
-            raise corrupt(self.source, "it inflates to far more than its own size")
-
-
-def inflate(packed: PackedBytes, budget: Budget, what: str) -> bytes:
+def inflate(packed: PackedBytes, budget: DecodeBudget, what: str) -> bytes:
     """Return the bytes; sizes are checked before anything is allocated.
 
     Raises:
@@ -76,7 +57,7 @@ def inflate(packed: PackedBytes, budget: Budget, what: str) -> bytes:
         )
     if not 0 <= packed.size <= MAX_DEFLATE_RATIO * len(packed.content):
         raise corrupt(source, f"{what} declares {packed.size} bytes in {len(packed.content)}")
-    budget.take(packed.size)
+    budget.take(Limit.BYTES, packed.size)
     stream = zlib.decompressobj()
     try:
         content = stream.decompress(packed.content, packed.size + 1)
@@ -88,13 +69,13 @@ def inflate(packed: PackedBytes, budget: Budget, what: str) -> bytes:
 
 
 def array(
-    packed: PackedColumn, budget: Budget, *, what: str, dtype: str, count: int | None = None
+    packed: PackedColumn, budget: DecodeBudget, *, what: str, dtype: str, count: int | None = None
 ) -> npt.NDArray[Any]:
     """Return the column as a read-only array.
 
     Args:
         packed: The column as it stands in the file.
-        budget: What the file may inflate to.
+        budget: What the file may decode to.
         what: Name of the column for messages.
         dtype: The only type allowed, as numpy writes it.
         count: The only number of elements allowed; None allows any.

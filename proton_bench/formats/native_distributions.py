@@ -10,7 +10,9 @@ import numpy as np
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded
-from proton_bench.formats.native_columns import Budget, PackedBytes, inflate, pack_bytes
+from proton_bench.formats.budget import DecodeBudget, Limit
+from proton_bench.formats.deep_msgpack import length_of
+from proton_bench.formats.native_columns import PackedBytes, inflate, pack_bytes
 from proton_bench.profile.distribution import SKETCH_GAMMA
 from proton_bench.profile.distribution_table import DistributionTable
 
@@ -36,18 +38,43 @@ _FIELDS = (
 )
 # Indexes of buckets are written as the steps between them, which take a third less when compressed;
 # earlier versions wrote them as they are.
-_STEPS, _EARLIER_INDEXES = "bucket_steps", "bucket_index"
+_STEPS = "bucket_steps"
 # Of these two a file may lack one: earlier versions merged the lowest buckets into one that is open
 # below ("collapsed"), and what records today has none of those.
 _OPTIONAL = frozenset({"collapses", "collapsed"})
 # Earlier versions said nothing of it, and had values that were off in wide buckets alone.
 _EARLIER_ERROR = 1.0 / 32.0
+_OBJECTS = 64  # that a table counts as
+
+
+class _Entry(msgspec.Struct, kw_only=True, gc=False):
+    """One table as it stands in the file; what else stands there is skipped unseen."""
+
+    metric: str
+    gamma: float
+    value_error: float | None = None
+    rows: bytes
+    n: bytes
+    zero_count: bytes
+    sum: bytes
+    min: bytes
+    max: bytes
+    sum_ln: bytes
+    sum_ln2: bytes
+    sample_offsets: bytes
+    samples: bytes
+    bucket_offsets: bytes
+    bucket_steps: bytes | None = None
+    bucket_index: bytes | None = None
+    bucket_count: bytes
+    collapses: bytes | None = None
+    collapsed: bytes | None = None
 
 
 class PackedDistributions(Mapping[str, DistributionTable]):
     """Tables by metric name. Damage shows as ProfileFormatError at the first look."""
 
-    def __init__(self, packed: PackedBytes, budget: Budget, rows: int) -> None:
+    def __init__(self, packed: PackedBytes, budget: DecodeBudget, rows: int) -> None:
         self.packed = packed
         self._budget = budget
         self._rows = rows
@@ -64,41 +91,45 @@ class PackedDistributions(Mapping[str, DistributionTable]):
 
     def _inflated(self) -> dict[str, DistributionTable]:
         if self._tables is None:
-            source = self._budget.source
-            content = inflate(self.packed, self._budget, "distributions")
-            entries = decoded(
-                lambda: msgspec.msgpack.decode(content, type=list[dict[str, Any]]), source
-            )
-            self._tables = dict(_table(entry, source, self._rows) for entry in entries)
+            with self._budget.running():
+                self._tables = dict(self._read())
         return self._tables
 
+    def _read(self) -> Iterator[tuple[str, DistributionTable]]:
+        source = self._budget.source
+        content = inflate(self.packed, self._budget, "distributions")
+        self._budget.take(Limit.OBJECTS, _OBJECTS * length_of(content))
+        for entry in decoded(lambda: _decode_entries(content), source):
+            yield _table(entry, source, self._rows)
 
-def _table(entry: dict[str, Any], source: str, rows: int) -> tuple[str, DistributionTable]:
+
+_decode_entries = msgspec.msgpack.Decoder(list[_Entry]).decode
+
+
+def _table(entry: _Entry, source: str, rows: int) -> tuple[str, DistributionTable]:
     arrays: dict[str, Any] = {}
+    has_one = any(getattr(entry, key) is not None for key in _OPTIONAL)
     for key, field, dtype in _FIELDS:
-        content = entry.get(key)
+        content: bytes | None = getattr(entry, key)
         is_earlier = key == _STEPS and content is None
         if is_earlier:
-            content = entry.get(_EARLIER_INDEXES)
-        if content is None and key in _OPTIONAL and not _OPTIONAL.isdisjoint(entry):
-            content = bytes(len(entry["rows"]) // 4)
-        if not isinstance(content, bytes) or len(content) % np.dtype(dtype).itemsize:
+            content = entry.bucket_index
+        if content is None and key in _OPTIONAL and has_one:
+            content = bytes(len(entry.rows) // 4)
+        if content is None or len(content) % np.dtype(dtype).itemsize:
             raise corrupt(source, f"the distributions have no usable {key}")
         arrays[field] = np.frombuffer(content, dtype=dtype)
         if key == _STEPS and not is_earlier:
             arrays[field] = np.cumsum(arrays[field], dtype=dtype)
-    metric, gamma = entry.get("metric"), entry.get("gamma")
-    if not isinstance(metric, str) or not isinstance(gamma, float):
-        raise corrupt(source, "the distributions name no metric or no bucket ratio")
-    value_error = entry.get("value_error", 0.0 if gamma == SKETCH_GAMMA else _EARLIER_ERROR)
-    if not isinstance(value_error, float):
-        raise corrupt(source, "the distributions do not say how far values are off")
-    table = DistributionTable(**arrays, gamma=gamma, value_error=value_error)
+    value_error = entry.value_error
+    if value_error is None:
+        value_error = 0.0 if entry.gamma == SKETCH_GAMMA else _EARLIER_ERROR
+    table = DistributionTable(**arrays, gamma=entry.gamma, value_error=value_error)
     try:
         table.self_check(rows)
     except ProfileFormatError as error:
         raise corrupt(source, str(error)) from None
-    return metric, table
+    return entry.metric, table
 
 
 def pack_distributions(tables: Mapping[str, DistributionTable]) -> dict[str, Any] | None:

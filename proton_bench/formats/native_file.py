@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
-from proton_bench.formats.native_columns import Budget, PackedBytes, PackedColumn, array, pack
+from proton_bench.formats.budget import DecodeBudget, Limit, decoding
+from proton_bench.formats.deep_msgpack import length_of
+from proton_bench.formats.native_columns import PackedBytes, PackedColumn, array, pack
 from proton_bench.formats.native_distributions import PackedDistributions, pack_distributions
 from proton_bench.formats.native_metrics import PackedMetric, metric_column, pack_metric
 from proton_bench.profile.device import Device, Variant
@@ -49,6 +51,10 @@ class _Layout(msgspec.Struct, kw_only=True):
 
 
 _KNOWN = frozenset(_Layout.__struct_fields__)
+# What elements of these lists count as: some objects each.
+_LISTS = {"strings": 1, "devices": 4, "variants": 4, "metrics": 8, "device_use": 8}
+_HEAD_BYTES = 5
+_BYTES_OF_VALUE = 4
 
 
 class _Head(msgspec.Struct):
@@ -72,10 +78,15 @@ class NativeFile:
         """Return the profile; unknown keys are kept in ``extra``."""
         head = decoded(lambda: msgspec.msgpack.decode(content, type=_Head), source)
         check_version(head.schema, head.version, source)
-        layout = decoded(lambda: msgspec.msgpack.decode(content, type=_Layout), source)
-        budget = Budget(len(content), source)
+        with decoding(len(content), source) as budget:
+            extra = _unknown_keys(content, budget)
+            layout = decoded(lambda: msgspec.msgpack.decode(content, type=_Layout), source)
+            return self._checked(layout, budget, extra)
+
+    def _checked(self, layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Profile:
+        source = budget.source
         try:
-            profile = _profile(layout, budget, _unknown_keys(content, source))
+            profile = _profile(layout, budget, extra)
             profile.self_check()
         except ProfileFormatError as error:
             raise error if source in str(error) else corrupt(source, str(error)) from None
@@ -120,8 +131,16 @@ def check_version(
         )
 
 
-def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:
+def _unknown_keys(content: bytes, budget: DecodeBudget) -> dict[str, Any]:
+    """Return what later versions added; sizes of everything are looked at before it is decoded."""
+    source = budget.source
+    budget.take(Limit.OBJECTS, length_of(content))
     raw = decoded(lambda: msgspec.msgpack.decode(content, type=dict[str, msgspec.Raw]), source)
+    for key, value in raw.items():
+        if key in _LISTS:
+            budget.take(Limit.OBJECTS, _LISTS[key] * length_of(bytes(value)[:_HEAD_BYTES]))
+        elif key not in _KNOWN or key == "provenance":
+            budget.take(Limit.OBJECTS, len(bytes(value)) // _BYTES_OF_VALUE)
     unknown = {
         key: decoded(lambda value=value: msgspec.msgpack.decode(value), source)  # type: ignore[misc]
         for key, value in raw.items()
@@ -130,12 +149,14 @@ def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:
     return plain_map(unknown, source)
 
 
-def _profile(layout: _Layout, budget: Budget, extra: dict[str, Any]) -> Profile:
+def _profile(layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Profile:
     rows = layout.rows
     if not 1 <= rows < 2**31:
         raise ProfileFormatError(f"it declares {rows} rows")
     # parents come first: they prove the number of rows that every other column is sized by.
     parents = array(layout.parents, budget, what="parents", dtype="<i4", count=rows)
+    budget.take(Limit.ROWS, rows)
+    budget.take(Limit.CELLS, rows * len(layout.metrics))
     kinds = array(layout.kinds, budget, what="kinds", dtype="|u1", count=rows)
     columns: dict[str, MetricColumn] = {}
     for packed in layout.metrics:
@@ -165,7 +186,7 @@ def _profile(layout: _Layout, budget: Budget, extra: dict[str, Any]) -> Profile:
 
 
 def _optional(
-    packed: PackedColumn | None, budget: Budget, what: str, *, rows: int
+    packed: PackedColumn | None, budget: DecodeBudget, what: str, *, rows: int
 ) -> npt.NDArray[np.int32]:
     if packed is None:
         return np.full(rows, -1, dtype="<i4")

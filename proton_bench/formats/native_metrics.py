@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.native_columns import Budget, PackedColumn, array, pack
+from proton_bench.formats.budget import DecodeBudget
+from proton_bench.formats.native_columns import PackedColumn, array, pack
 from proton_bench.profile.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 
 __all__ = ["PackedMetric", "metric_column", "pack_metric"]
@@ -37,7 +38,7 @@ class PackedMetric(msgspec.Struct, kw_only=True):
 
 
 def metric_column(
-    packed: PackedMetric, budget: Budget, *, rows: int, strings: tuple[str, ...]
+    packed: PackedMetric, budget: DecodeBudget, *, rows: int, strings: tuple[str, ...]
 ) -> MetricColumn:
     """Return the column; values of rows without one are set to 0 (-1 for strings).
 
@@ -68,7 +69,7 @@ def metric_column(
 
 
 def _valid(
-    packed: PackedColumn | None, budget: Budget, what: str, *, rows: int
+    packed: PackedColumn | None, budget: DecodeBudget, what: str, *, rows: int
 ) -> npt.NDArray[np.bool_]:
     if packed is None:
         return np.ones(rows, dtype=np.bool_)

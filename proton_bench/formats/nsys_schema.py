@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.formats.base import corrupt
+from proton_bench.formats.budget import DecodeBudget, Limit, decoding, take
 
 __all__ = ["NsysTables", "opened_content", "opened_file"]
 
-_ROWS = 1 << 14
+_ROWS = 1 << 8  # read at once; each may hold a text of the greatest length
+_MOST_TEXT = 1 << 20
+_STEPS = 100_000  # of SQLite's machine between two looks at the clock: a millisecond or two
 _HEADER = 100
 _ADVICE = "the file is damaged; export it again with nsys"
 
@@ -76,6 +79,7 @@ class NsysTables:
         ]
         cursor = self._connection.execute(f"SELECT {', '.join(chosen)} FROM {_quoted(table)}")
         while rows := cursor.fetchmany(_ROWS):
+            take(Limit.EVENTS, len(rows))
             yield from rows
 
     def text(self, number: Any) -> str | None:
@@ -110,9 +114,10 @@ def opened_file(path: Path, source: str) -> Iterator[NsysTables]:
         ProfileFormatError: It is no database, or damaged.
     """
     with path.open("rb") as stream:
-        _check_size(stream.read(_HEADER), os.fstat(stream.fileno()).st_size, source)
+        size = os.fstat(stream.fileno()).st_size
+        _check_size(stream.read(_HEADER), size, source)
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    with _tables(lambda: sqlite3.connect(address, uri=True), source) as found:
+    with _tables(lambda: sqlite3.connect(address, uri=True), size, source) as found:
         yield found
 
 
@@ -130,7 +135,7 @@ def opened_content(content: bytes, source: str) -> Iterator[NsysTables]:
         connection.deserialize(content)
         return connection
 
-    with _tables(connect, source) as found:
+    with _tables(connect, len(content), source) as found:
         yield found
 
 
@@ -146,16 +151,32 @@ def _check_size(header: bytes, size: int, source: str) -> None:
 
 
 @contextmanager
-def _tables(connect: Callable[[], sqlite3.Connection], source: str) -> Iterator[NsysTables]:
+def _tables(
+    connect: Callable[[], sqlite3.Connection], size: int, source: str
+) -> Iterator[NsysTables]:
     connection: sqlite3.Connection | None = None
     try:
-        connection = connect()
-        connection.text_factory = lambda text: text.decode(errors="backslashreplace")
-        for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
-            connection.execute(f"PRAGMA {pragma}")
-        yield NsysTables(connection, source)
+        with decoding(size, source) as budget:
+            connection = connect()
+            yield _opened(connection, budget)
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
+        budget.look()  # which is what interrupts a question
         raise corrupt(source, f"SQLite: {str(error)[:200]}", _ADVICE) from None
     finally:
         if connection is not None:
             connection.close()
+
+
+def _opened(connection: sqlite3.Connection, budget: DecodeBudget) -> NsysTables:
+    """Return the tables of a database whose pages may share others, or lead in circles."""
+
+    def text(content: bytes) -> str:
+        budget.take(Limit.BYTES, len(content))
+        return content.decode(errors="backslashreplace")
+
+    connection.text_factory = text
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
+    connection.set_progress_handler(lambda: budget.is_late, _STEPS)
+    for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    return NsysTables(connection, budget.source)

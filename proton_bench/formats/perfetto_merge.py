@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from proton_bench.errors import UsageError
 from proton_bench.formats.base import corrupt, display_name
+from proton_bench.formats.budget import decoding
 from proton_bench.formats.perfetto_profile import SESSION_MARK, PerfettoReader
 from proton_bench.formats.perfetto_stream import PacketStream
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
@@ -22,7 +23,6 @@ _SEQUENCE, _EVENT, _DESCRIPTOR, _UUID = 10, 11, 60, 1
 _PACKET = b"\x0a"
 _MEMBER_BYTES = 1 << 22
 _TRACKS, _SEQUENCES, _IS_COPIED = "tracks", "sequences", "is_copied"
-_MOST_TRACKS = 1 << 22
 
 
 def survey_perfetto(file: Path) -> TraceInput:
@@ -35,7 +35,7 @@ def survey_perfetto(file: Path) -> TraceInput:
     """
     source = display_name(file)
     survey = _Survey(source)
-    with file.open("rb") as stream:
+    with file.open("rb") as stream, decoding(file.stat().st_size, source):
         packets = PacketStream(stream, source)
         for packet in packets:
             survey.take(packet)
@@ -70,8 +70,6 @@ class _Survey:
         descriptor = fields.get(_DESCRIPTOR)
         if isinstance(descriptor, bytes):
             self.tracks.add(_number(_fields(descriptor, self._source), _UUID))
-            if len(self.tracks) > _MOST_TRACKS:
-                raise corrupt(self._source, "it has more tracks than a trace can have")
         # Of events only those of sessions matter; all else is what they count on.
         if _EVENT not in fields or SESSION_MARK in packet:
             self.reader.trace.add([packet])
@@ -87,7 +85,8 @@ def merge_perfetto(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:
     """
     _check_numbers(inputs)
     for each in inputs:
-        with each.file.open("rb") as source:
+        size = each.file.stat().st_size
+        with each.file.open("rb") as source, decoding(size, each.source):
             if each.facts[_IS_COPIED]:
                 shutil.copyfileobj(source, stream, _MEMBER_BYTES)
             else:

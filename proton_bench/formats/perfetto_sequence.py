@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from proton_bench.formats.protobuf import DamagedMessage, read_fields
+from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.protobuf import read_fields
 
 __all__ = ["BOOT_CLOCK", "Clocks", "Sequence", "text_of"]
 
 BOOT_CLOCK = 6
 _OWN_CLOCKS = range(64, 128)  # of one sequence each
 _MASK = 2**64 - 1
-_MOST_TEXTS = 1 << 24
 # Fields of InternedData, and of each entry.
 _CATEGORIES, _EVENT_NAMES, _ANNOTATION_NAMES, _ANNOTATION_TEXTS = 1, 2, 3, 29
 _IID, _TEXT = 1, 2
@@ -146,12 +146,12 @@ class Sequence:
             _ANNOTATION_NAMES: self.keys,
             _ANNOTATION_TEXTS: self.texts,
         }
-        for number, value in read_fields(content):
+        fields = read_fields(content)
+        take(Limit.OBJECTS, len(fields))
+        for number, value in fields:
             table = tables.get(number)
             if table is None or not isinstance(value, bytes):
                 continue
-            if len(table) >= _MOST_TEXTS:
-                raise DamagedMessage("more texts are interned than a trace can have")
             entry = dict(read_fields(value))
             iid = entry.get(_IID, 0)
             if isinstance(iid, int):

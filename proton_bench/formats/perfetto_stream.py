@@ -8,6 +8,7 @@ from itertools import chain
 from typing import IO
 
 from proton_bench.formats.base import corrupt
+from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.protobuf import DamagedMessage, read_fields
 from proton_bench.formats.trace_split import Readable
 
@@ -15,7 +16,9 @@ __all__ = ["GZIP", "MAX_PACKET", "PacketStream", "looks_like_packets"]
 
 GZIP = b"\x1f\x8b"
 MAX_PACKET = 1 << 25
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
+_LARGE = 1 << 16
+_BYTES_OF_FIELD = 32  # in large packets, on average at least
 _PACKET = b"\x0a"  # field 1, of known length
 _KEY, _LONG = _PACKET[0], 128
 _COMPRESSED = 50  # packets in a packet
@@ -24,7 +27,6 @@ _LONGEST_LENGTH = 10
 # Of TracePacket: user, clocks, time, sequence, event, config, marker, defaults, descriptor, uuid.
 _USUAL = frozenset((3, 6, 8, 10, 11, 33, 36, 50, 59, 60, 89))
 _MOST_FIELDS = 1000
-_MOST_DEPTH = 2
 
 
 class PacketStream:
@@ -58,9 +60,11 @@ class PacketStream:
             rest = rest[place:]
         self.is_cut = self.is_cut or bool(rest)
 
-    def _whole_packets(self, content: bytes) -> Generator[bytes, None, int]:
+    def _whole_packets(
+        self, content: bytes, *, is_inner: bool = False
+    ) -> Generator[bytes, None, int]:
         """Yield the packets of which all is there, and return where the rest begins."""
-        place, end = 0, len(content)
+        place, end, count = 0, len(content), 0
         while place < end:
             if content[place] == _KEY and place + 1 < end and content[place + 1] < _LONG:
                 start, stop = place + 2, place + 2 + content[place + 1]  # as nearly all are
@@ -71,10 +75,14 @@ class PacketStream:
             if stop > end:
                 break
             packet, place = content[start:stop], stop
+            count += 1
+            if stop - start > _LARGE:
+                take(Limit.OBJECTS, (stop - start) // _BYTES_OF_FIELD)
             if _MAY_BE_COMPRESSED in packet:
-                yield from self._opened(packet, depth=0)
+                yield from self._opened(packet, is_inner=is_inner)
             else:
                 yield packet
+        take(Limit.EVENTS, count)
         return place
 
     def _packet(self, content: bytes, place: int) -> tuple[int, int] | None:
@@ -96,37 +104,30 @@ class PacketStream:
             raise corrupt(self._source, "a packet has a length that is no number")
         return None
 
-    def _opened(self, packet: bytes, *, depth: int) -> Iterator[bytes]:
+    def _opened(self, packet: bytes, *, is_inner: bool) -> Iterator[bytes]:
         """Yield the packet, or those that it holds compressed."""
-        if _MAY_BE_COMPRESSED not in packet or depth >= _MOST_DEPTH:
-            yield packet
-            return
-        try:
-            fields = read_fields(packet)
-        except DamagedMessage:
-            yield packet  # whoever reads it says what is wrong
-            return
-        inner = [value for field, value in fields if field == _COMPRESSED]
+        inner = _compressed(packet)
         if not inner:
             yield packet
+        elif is_inner:
+            # Each further level could be a thousand times as large; no tool writes one.
+            raise corrupt(self._source, "compressed packets hold compressed packets")
         for content in inner:
-            if isinstance(content, bytes):
-                yield from self._inflated(content, depth)
+            yield from self._inflated(content)
 
-    def _inflated(self, content: bytes, depth: int) -> Iterator[bytes]:
+    def _inflated(self, content: bytes) -> Iterator[bytes]:
         unpacker = zlib.decompressobj()
-        try:
-            packets = unpacker.decompress(content, MAX_PACKET)
-        except zlib.error as error:
-            raise corrupt(self._source, f"compressed packets: {error}") from None
-        if unpacker.unconsumed_tail:
-            raise corrupt(
-                self._source, f"compressed packets are larger than {MAX_PACKET >> 20} MiB"
-            )
-        place = 0
-        while (found := self._packet(packets, place)) is not None:
-            start, place = found
-            yield from self._opened(packets[start:place], depth=depth + 1)
+        rest = b""
+        while content:
+            try:
+                block = unpacker.decompress(content, _BLOCK)
+            except zlib.error as error:
+                raise corrupt(self._source, f"compressed packets: {error}") from None
+            take(Limit.BYTES, len(block))
+            content = unpacker.unconsumed_tail
+            rest += block
+            place = yield from self._whole_packets(rest, is_inner=True)
+            rest = rest[place:]
 
     def _blocks(self) -> Iterator[bytes]:
         """Yield the content without compression, also that of a file that was packed once more."""
@@ -166,6 +167,7 @@ class PacketStream:
             except zlib.error as error:
                 raise corrupt(self._source, f"gzip: {error}") from None
             if content:
+                take(Limit.BYTES, len(content))
                 yield content
             if unpacker.eof:
                 return unpacker.unused_data
@@ -173,6 +175,15 @@ class PacketStream:
             if not block:
                 self.is_cut = True
                 return b""
+
+
+def _compressed(packet: bytes) -> list[bytes]:
+    """Return what a packet holds compressed; of one that is damaged, whoever reads it tells."""
+    try:
+        fields = read_fields(packet)
+    except DamagedMessage:
+        return []
+    return [value for field, value in fields if field == _COMPRESSED and isinstance(value, bytes)]
 
 
 class _Pieces:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from proton_bench.formats.base import corrupt
+from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto_event import (
     BEGIN,
@@ -34,8 +35,7 @@ _FLAG_CLEARED, _FLAG_NEEDS_STATE = 1, 2
 _STATE = frozenset(
     (_CLOCK_SNAPSHOT, _INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE, _DEFAULTS, _DESCRIPTOR)
 )
-_MOST_SEQUENCES = 1 << 16
-_MOST_TRACKS = 1 << 22
+_OBJECTS_OF_SEQUENCE = 8
 _MOST_OPEN = 4096  # slices of one track
 _NO_END = "slice without an end: left out"
 
@@ -150,7 +150,7 @@ class PerfettoTrace:
             sequence.clear()
         if _number(packet, _LOST_BEFORE):
             self.reading.drop("packets that the tool lost, at least", 1)
-        for number, take in (
+        for number, take_state in (
             (_DEFAULTS, sequence.take_defaults),
             (_INTERNED, sequence.take_interned),
             (_CLOCK_SNAPSHOT, lambda content: self._clocks.observe(content, sequence)),
@@ -158,12 +158,11 @@ class PerfettoTrace:
         ):
             content = packet.get(number)
             if isinstance(content, bytes):
-                take(content)
+                take_state(content)
 
     def _add_track(self, content: bytes) -> None:
         found = read_track(content)
-        if len(self.tracks) >= _MOST_TRACKS:
-            raise DamagedMessage("it has more tracks than a trace can have")
+        take(Limit.OBJECTS, 1)
         before = self.tracks.get(found.uuid)
         # A later description says what is new; its parent stays.
         if before is None or found.parent or not before.parent:
@@ -172,8 +171,7 @@ class PerfettoTrace:
     def _sequence(self, number: int) -> Sequence:
         found = self._sequences.get(number)
         if found is None:
-            if len(self._sequences) >= _MOST_SEQUENCES:
-                raise DamagedMessage("it has more sequences than a trace can have")
+            take(Limit.OBJECTS, _OBJECTS_OF_SEQUENCE)
             found = self._sequences[number] = Sequence(number)
         return found
 
@@ -190,6 +188,7 @@ class PerfettoTrace:
     def _begin(self, track: int, begun: _Begun) -> None:
         stack = self._open.get(track)
         if stack is None:
+            take(Limit.OBJECTS, 1)
             stack = self._open[track] = []
         if len(stack) >= _MOST_OPEN:
             self.reading.drop(_NO_END)

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
 from proton_bench.files import write_file
 from proton_bench.formats.base import Format, StreamedFormat, display_name
+from proton_bench.formats.budget import decoding
 from proton_bench.formats.chrome_trace import ChromeTrace
 from proton_bench.formats.folded_stacks import FoldedStacks
 from proton_bench.formats.hatchet_json import HatchetJson
@@ -133,7 +134,8 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     if found is None:
         return decode_profile(_content(file), file)
     try:
-        profile = found.read(file, display_name(file))
+        with decoding(file.stat().st_size, display_name(file)):
+            profile = found.read(file, display_name(file))
     except OSError as error:
         raise _unreadable(file, error) from None
     return _marked(profile, file)
@@ -149,7 +151,9 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
     source = display_name(file)
     if not content and not file.name.endswith(_EMPTY_TRACE):
         raise ProfileFormatError(f"{source}: the file is empty; write it again")
-    return _marked(_format_of(file, content, source).decode(content, source), file)
+    with decoding(len(content), source):
+        profile = _format_of(file, content, source).decode(content, source)
+    return _marked(profile, file)
 
 
 def _marked(profile: Profile, file: Path) -> Profile:

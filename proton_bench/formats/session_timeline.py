@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.device_time import device_uses, with_uses
 from proton_bench.formats.launched_work import place_work
 from proton_bench.formats.nesting import place_ranges
@@ -65,6 +66,7 @@ class SessionTimeline:
         key = tuple(names)
         found = self._paths.get(key)
         if found is None:
+            take(Limit.PATHS, len(key))
             found = 0
             for name in key:
                 found = self._frames.setdefault((found, name), len(self._frames) + 1)

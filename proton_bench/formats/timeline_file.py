@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from proton_bench.formats.base import display_name
+from proton_bench.formats.budget import decoding
 from proton_bench.formats.chrome_slices import read_chrome_slices
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto_slices import read_perfetto_slices
@@ -27,4 +29,6 @@ def read_slices(file: Path, take: Take) -> Reading:
     """
     with file.open("rb") as stream:
         is_perfetto = looks_like_packets(stream.read(_SNIFFED))
-    return read_perfetto_slices(file, take) if is_perfetto else read_chrome_slices(file, take)
+    read = read_perfetto_slices if is_perfetto else read_chrome_slices
+    with decoding(file.stat().st_size, display_name(file)):
+        return read(file, take)

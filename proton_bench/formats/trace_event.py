@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from proton_bench.formats.base import corrupt, decoded, plain_map
-from proton_bench.formats.trace_split import Batch, Readable, split_trace
+from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.trace_split import BLOCK, Batch, Readable, split_trace
 
 __all__ = ["Arguments", "TraceEvent", "TraceHead", "nanoseconds", "read_trace"]
 
@@ -92,8 +93,13 @@ def read_trace(
     """
     for piece in split_trace(stream, source, may_be_cut=may_be_cut):
         content = piece.content
+        if not isinstance(piece, Batch) or len(content) > 2 * BLOCK:
+            # What is more than some events may hold anything.
+            take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
         if isinstance(piece, Batch):
-            yield decoded(lambda content=content: _decode_events(content), source)  # type: ignore[misc]
+            events = decoded(lambda content=content: _decode_events(content), source)  # type: ignore[misc]
+            take(Limit.EVENTS, len(events))
+            yield events
             continue
         # Before its end a frame lacks the brackets that close its events and itself.
         closed = content if piece.is_whole else content + _closing(content)

@@ -20,7 +20,7 @@ from proton_bench.formats.base import corrupt
 __all__ = ["BLOCK", "MAX_PIECE", "Batch", "Frame", "Readable", "split_trace"]
 
 BLOCK = 1 << 20
-MAX_PIECE = 1 << 25
+MAX_PIECE = 1 << 23
 MAX_DEPTH = 512
 
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
