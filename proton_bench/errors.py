@@ -25,6 +25,8 @@ returns when the error ends a command. Only ``cli``, ``pytest_plugin`` and its `
 
 from __future__ import annotations
 
+from proton_bench.text import visible, visible_lines
+
 __all__ = [
     "BackendUnavailableError",
     "InterruptedExperimentError",
@@ -42,11 +44,21 @@ __all__ = [
     "UsageError",
 ]
 
+_MAX_MESSAGE = 16384  # characters
+
 
 class ProtonError(Exception):
     """Base of every error that proton_bench raises on purpose."""
 
     exit_code = 70
+
+    def __str__(self) -> str:
+        """Return the message on one line; names and errors of others in it can do no harm."""
+        return visible(super().__str__(), _MAX_MESSAGE)
+
+    def report(self) -> str:
+        """Return the message with what was added to it by `add_note`, such as a log's end."""
+        return visible_lines("\n".join([str(self), *getattr(self, "__notes__", ())]))
 
 
 class UsageError(ProtonError, ValueError):

@@ -31,6 +31,7 @@ from proton_bench.errors import ProtonError
 from proton_bench.testrun.nodes import TestNodes
 from proton_bench.testrun.report import ProfileReport, RunSession
 from proton_bench.testrun.workers import WorkerEnd, WorkerOrders, WorkerParts, is_controller
+from proton_bench.text import visible
 
 if TYPE_CHECKING:
     from proton_bench.capture.output_name import OutputName
@@ -110,7 +111,7 @@ def pytest_configure(config: pytest.Config) -> None:
             add_to_run(config, settings, None, recorded=no_profile)
         return
     for notice in config.stash.get(_notices, []):
-        sys.stderr.write(f"proton: {notice}\n")
+        sys.stderr.write(f"proton: {visible(notice)}\n")
     if hasattr(config, "workerinput"):
         _record_worker(config, settings)
         return

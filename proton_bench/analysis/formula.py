@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from proton_bench.errors import MetricError, UnknownMetricError
 from proton_bench.profile.metric import MetricSpec
+from proton_bench.text import visible
 
 __all__ = [
     "FLOPS_WIDTHS",
@@ -122,20 +123,20 @@ def unknown_metric(
     """
     recorded = tuple(recorded)
     bases = sorted({MetricSpec(full).base.lower() for full in recorded})
-    known = f"recorded are {', '.join(map(_plain, bases))}" if bases else "nothing is recorded"
+    known = (
+        f"recorded are {', '.join(visible(each, _MAX_SHOWN) for each in bases)}"
+        if bases
+        else "nothing is recorded"
+    )
     offered = [*bases, *(derivable or derivable_names(recorded))]
     near = difflib.get_close_matches(name.strip().lower()[:_MAX_SHOWN], offered, n=3, cutoff=0.75)
-    meant = f"Did you mean {' or '.join(map(_plain, near))}? " if near else ""
+    meant = (
+        f"Did you mean {' or '.join(visible(each, _MAX_SHOWN) for each in near)}? " if near else ""
+    )
     return UnknownMetricError(
-        f"Metric {_plain(name)} is not found: {known}. {meant}"
+        f"Metric {visible(name, _MAX_SHOWN)} is not found: {known}. {meant}"
         "Use the --list flag to list available metrics"
     )
-
-
-def _plain(name: str) -> str:
-    """Return a name for a message of one line, whatever the recorded program called it."""
-    shown = name if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]}..."
-    return shown if shown.isprintable() else ascii(shown)[1:-1]
 
 
 def derivable_names(recorded: Iterable[str]) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from proton_bench.baseline.entry import Entry, Pointer, StoredRun, decode_entry,
 from proton_bench.baseline.key import Key
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.files import Folder
-from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import decode_profile
+from proton_bench.text import visible
 
 __all__ = ["ENTRY_FILE", "Catalogue"]
 
@@ -121,7 +121,7 @@ class Catalogue:
         """Return a sentence about a name without entries."""
         known = ", ".join(self.names()) or "none"
         return (
-            f"{display_name(self._folder)} has no baseline {name!a}; there are: {known}. "
+            f"{visible(self._folder)} has no baseline {name!a}; there are: {known}. "
             f"`proton baseline save {name} RUN...` adds one"
         )
 
@@ -148,7 +148,7 @@ class Catalogue:
         Raises:
             ProfileFormatError: It is corrupt, or no plain file.
         """
-        source = display_name(file)
+        source = visible(file)
         try:
             with (
                 Folder.open(self._folder) as store,
@@ -178,7 +178,7 @@ class Catalogue:
                 continue
             if entry is None:
                 raise ProfileFormatError(
-                    f"{display_name(file)}: entry {pointer.entry!a} of baseline {name} is gone or "
+                    f"{visible(file)}: entry {pointer.entry!a} of baseline {name} is gone or "
                     f"corrupt; promote another one, or `proton baseline check --repair`"
                 )
             found.append((pointer, entry))
@@ -271,7 +271,7 @@ class Catalogue:
 
     def _read_entry(self, id: str) -> Entry:
         file = self.folder_of(Path(id).name) / ENTRY_FILE
-        source = display_name(file)
+        source = visible(file)
         try:
             content = self._read(id, ENTRY_FILE, _MOST_ENTRY_BYTES)
         except ProfileFormatError as error:
@@ -284,5 +284,5 @@ class Catalogue:
 
 def _damaged(file: Path, why: str) -> ProfileFormatError:
     return ProfileFormatError(
-        f"{display_name(file)}: the saved run is damaged ({why}); remove the entry and save it anew"
+        f"{visible(file)}: the saved run is damaged ({why}); remove the entry and save it anew"
     )

@@ -11,7 +11,7 @@ from proton_bench.baseline.catalogue import Catalogue
 from proton_bench.baseline.entry import Entry
 from proton_bench.errors import UsageError
 from proton_bench.files import Folder, refused
-from proton_bench.formats.base import display_name
+from proton_bench.text import visible
 
 __all__ = ["export_entry"]
 
@@ -26,7 +26,7 @@ def export_entry(catalogue: Catalogue, entry: Entry, folder: Path) -> list[Path]
     """
     contents = catalogue.contents(entry)
     if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UsageError(f"{display_name(folder)} is there already; name a new or empty folder")
+        raise UsageError(f"{visible(folder)} is there already; name a new or empty folder")
     place = Path(os.path.realpath(folder))
     files = {f"{entry.name}-{run.file}": content for run, content in contents}
     with refused(f"export {entry.reference}"):

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.formats.base import display_name
 from proton_bench.gate.noise import Noise
+from proton_bench.text import visible
 
 __all__ = ["read_noise"]
 
@@ -20,7 +20,7 @@ def read_noise(file: Path) -> Noise:
         UsageError: The file cannot be read.
         ProfileFormatError: It is corrupt, something else, or of a version that is not known.
     """
-    name = display_name(file)
+    name = visible(file)
     try:
         document = msgspec.json.decode(file.read_bytes())
     except OSError as error:

@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import drop_metadata, drop_trials
 from proton_bench.errors import UsageError
-from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import PARTIAL, read_profile
+from proton_bench.text import visible
 
 __all__ = ["best_of", "read_runs"]
 
@@ -29,9 +29,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     for file in files:
         place = file.resolve()
         if place in seen:
-            raise UsageError(
-                f"{display_name(file)} is named twice; the same run again says nothing new"
-            )
+            raise UsageError(f"{visible(file)} is named twice; the same run again says nothing new")
         seen.add(place)
     return [_read(file) for file in files]
 
@@ -64,6 +62,6 @@ def _read(file: Path) -> Run:
     columns = drop_trials(drop_metadata(profile)).columns.values()
     if not any(column.valid.any() for column in columns):
         raise UsageError(
-            f"{display_name(file)} is empty: it holds no values; did the run launch anything?"
+            f"{visible(file)} is empty: it holds no values; did the run launch anything?"
         )
     return Run(profile, str(file))

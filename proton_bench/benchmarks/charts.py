@@ -10,8 +10,8 @@ from proton_bench.benchmarks.settings import PYTEST_BENCHMARK, Settings
 from proton_bench.files import write_file
 from proton_bench.report.chart_files import CHART_FORMATS
 from proton_bench.report.gate_outcome import Outcome
-from proton_bench.report.names import visible
 from proton_bench.report.series import Series, series_of
+from proton_bench.text import visible
 
 __all__ = ["write_charts"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from proton_bench.text import visible_lines
+
 __all__ = ["GateFailure"]
 
 
@@ -25,7 +27,7 @@ class GateFailure:
     """
 
     def __init__(self, text: str, path: str, line: int) -> None:
-        self._text = text
+        self._text = text = visible_lines(text)
         self.reprcrash = _Place(path, line, text.partition("\n")[0])
 
     def toterminal(self, writer: Any) -> None:

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from proton_bench.benchmarks.record import BenchmarkRecord
-from proton_bench.benchmarks.table import printable
 from proton_bench.report.bars import bar_text
 from proton_bench.report.units import Unit, count_text
+from proton_bench.text import visible
 
 __all__ = ["histograms"]
 
@@ -30,7 +30,7 @@ def histograms(records: Iterable[BenchmarkRecord], *, ascii_only: bool = False) 
     for record in records:
         times = sorted(record.gated_ns)
         unit = Unit.of_times(times)
-        lines.append(f"{printable(record.id)}: {count_text(len(times), 'round')} ({unit.name})")
+        lines.append(f"{visible(record.id)}: {count_text(len(times), 'round')} ({unit.name})")
         lines += _drawn(times, unit, ascii_only=ascii_only)
     return lines
 

@@ -12,6 +12,7 @@ from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.settings import Settings
 from proton_bench.benchmarks.table import tables
 from proton_bench.errors import InterruptedExperimentError, ProtonError
+from proton_bench.text import visible_lines
 
 if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
@@ -83,7 +84,7 @@ class BenchmarksOfRun:
         if self._records:
             terminalreporter.section("proton: benchmarks")
             for line in tables(self._records.values(), self._settings):
-                terminalreporter.write_line(line)
+                terminalreporter.write_line(visible_lines(line))
             if self._settings.histogram:
                 self._draw(terminalreporter)
             if len({record.worker for record in self._records.values()}) > 1:
@@ -93,7 +94,7 @@ class BenchmarksOfRun:
         if self._lines:
             terminalreporter.section("proton gate")
             for line in self._lines:
-                terminalreporter.write_line(line)
+                terminalreporter.write_line(visible_lines(line))
             self._lines = []
 
     def _draw(self, terminalreporter: Any) -> None:
@@ -102,7 +103,7 @@ class BenchmarksOfRun:
         encoding = getattr(terminalreporter._tw._file, "encoding", None) or "ascii"
         is_wide = encoding.lower().replace("-", "").startswith("utf")
         for line in histograms(self._records.values(), ascii_only=not is_wide):
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(visible_lines(line))
 
     def _write_times(self) -> None:
         try:

@@ -24,6 +24,7 @@ from proton_bench.report.gate import GateReport
 from proton_bench.report.gate_document import gate_document
 from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.gate_words import row_text, structure_text
+from proton_bench.text import visible
 
 __all__ = ["Judging"]
 
@@ -116,12 +117,12 @@ class Judging:
         outcome = self._outcome
         if outcome is not None and outcome.problem:
             said = f"{outcome.result.verdict}: {outcome.problem}"
-            lines += [_printable(line) for line in said.split("\n")]
+            lines += [visible(line) for line in said.split("\n")]
         elif outcome is not None:
             lines += _report_lines(outcome)
         if outcome is not None:
             lines += self._advice(outcome)
-        lines += [f"error: {_printable(problem)}" for problem in self._problems]
+        lines += [f"error: {visible(problem)}" for problem in self._problems]
         lines += [
             f"saved as candidate {reference}; `proton baseline promote {reference}` makes it count"
             for reference in self._saved
@@ -195,10 +196,6 @@ class Judging:
                 "--proton-runs=6 measures in 6 fresh processes"
             ]
         return []
-
-
-def _printable(line: str) -> str:
-    return line if line.isprintable() else ascii(line)[1:-1]
 
 
 def _failure_text(lines: Sequence[str]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from proton_bench.benchmarks.record import BenchmarkRecord
 from proton_bench.benchmarks.settings import UNITS, Settings
 from proton_bench.report.units import Unit
+from proton_bench.text import visible
 
-__all__ = ["printable", "tables"]
+__all__ = ["tables"]
 
 _COUNTS: dict[str, Callable[[BenchmarkRecord], str]] = {
     "rounds": lambda record: str(len(record.gated_ns)),
@@ -56,7 +57,7 @@ def _table(records: Sequence[BenchmarkRecord], settings: Settings) -> list[str]:
     rows = [[_cell(record, name, unit) for name in settings.columns] for record in records]
     titles = [name if name in _COUNTS else f"{name} ({unit})" for name in settings.columns]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    named = [[*row, printable(record.id)] for row, record in zip(rows, records, strict=True)]
+    named = [[*row, visible(record.id)] for row, record in zip(rows, records, strict=True)]
     return [_line(cells, widths) for cells in [[*titles, "benchmark"], *named]]
 
 
@@ -71,8 +72,3 @@ def _cell(record: BenchmarkRecord, name: str, unit: str) -> str:
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     placed = [cell.rjust(width) for cell, width in zip(cells, widths, strict=False)]
     return "  ".join([*placed, cells[-1]])
-
-
-def printable(text: str) -> str:
-    """Return a name on one line."""
-    return text if text.isprintable() else ascii(text)[1:-1]

@@ -21,6 +21,7 @@ from proton_bench.capture.output_format import (
     suffix_of,
 )
 from proton_bench.errors import OutputError, ProtonError
+from proton_bench.text import visible
 
 if TYPE_CHECKING:
     from proton_bench.profile.profile import Profile
@@ -218,8 +219,8 @@ def _write(session: Phases, phase: int, path: Path) -> None:
         native.write_phase(session.id, phase, path, name)
         if name.startswith("hatchet") and native.folds_in_hatchet(session.id, phase):
             sys.stderr.write(
-                f"proton: warning: {path.name} holds 480 levels; what is deeper was added to the "
-                "row there (.proton has no such limit)\n"
+                f"proton: warning: {visible(path.name)} holds 480 levels; what is deeper was added "
+                "to the row there (.proton has no such limit)\n"
             )
         return
     _write_profile(session.profile(phase), path)
@@ -229,7 +230,7 @@ def _write_profile(profile: Profile, path: Path) -> None:
     from proton_bench.formats.registry import write_profile
 
     for note in write_profile(profile, path, format=path.suffix[1:]):
-        sys.stderr.write(f"proton: warning: {path.name}: {note}\n")
+        sys.stderr.write(f"proton: warning: {visible(path.name)}: {visible(note)}\n")
 
 
 def _encoded(session: Phases, phase: int, name: str) -> bytes:

@@ -29,6 +29,7 @@ from proton_bench.capture.run_options import (
 from proton_bench.capture.stderr import QUIET, say, shown_path, warn
 from proton_bench.capture.target import Target, TargetKind, load_target, own_traceback
 from proton_bench.errors import ProtonError
+from proton_bench.text import visible_lines
 
 if TYPE_CHECKING:
     from proton_bench.capture.canary import SessionCanary
@@ -47,8 +48,8 @@ _EXIT_INTERRUPTED = 128 + signal.SIGINT
 def report_error(error: ProtonError) -> int:
     """Print an error the way every command does and return its exit code."""
     if os.environ.get("PROTON_BENCH_DEBUG") == "1":
-        traceback.print_exception(error)
-    sys.stderr.write(f"proton: error: {error}\n")
+        sys.stderr.write(visible_lines("".join(traceback.format_exception(error))))
+    sys.stderr.write(f"proton: error: {error.report()}\n")
     return error.exit_code
 
 

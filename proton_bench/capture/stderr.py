@@ -6,6 +6,8 @@ import contextlib
 import os
 import sys
 
+from proton_bench.text import visible
+
 __all__ = ["QUIET", "is_quiet", "say", "shown_path", "warn"]
 
 QUIET = "PROTON_BENCH_QUIET"
@@ -28,7 +30,7 @@ def say(text: str, *, is_error: bool = False) -> None:
     if stream is None or (not is_error and is_quiet()):
         return
     with contextlib.suppress(OSError, ValueError):
-        stream.write(f"proton: {text}\n")
+        stream.write(f"proton: {visible(text)}\n")
         stream.flush()
 
 

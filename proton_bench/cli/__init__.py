@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from proton_bench.cli.boundary import exit_code
 from proton_bench.cli.router import VERSION_OPTIONS, needs_plugin_commands, route
+from proton_bench.text import visible
 
 if TYPE_CHECKING:
     import typer
@@ -63,7 +64,7 @@ def _call(app: typer.Typer, arguments: list[str], commands: set[str]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        sys.stderr.write(f"proton: error: {_usage_message(error, message(), arguments)}\n")
+        sys.stderr.write(f"proton: error: {visible(_usage_message(error, message(), arguments))}\n")
         return int(getattr(error, "exit_code", _EXIT_USAGE))
     return result if isinstance(result, int) else 0
 

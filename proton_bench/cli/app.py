@@ -12,6 +12,7 @@ import typer
 from typer.models import CommandInfo
 
 from proton_bench.plugin.manager import get_plugin_manager
+from proton_bench.text import visible
 
 __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 
@@ -74,7 +75,7 @@ def add_plugin_commands(app: typer.Typer) -> Collection[str]:
         name = command.name or str(getattr(command.callback, "__name__", "")).replace("_", "-")
         problem = "exists already" if name in (*COMMANDS, *added) else _problem(command)
         if problem:
-            sys.stderr.write(f"proton: warning: a plugin's command {name!r} {problem}\n")
+            sys.stderr.write(f"proton: warning: a plugin's command {name!r} {visible(problem)}\n")
             continue
         app.registered_commands.append(command)
         added.append(name)

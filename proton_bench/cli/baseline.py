@@ -18,10 +18,10 @@ from proton_bench.cli.project import default_store
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.report.baselines import BaselineListing, ListedEntry, baselines_document
 from proton_bench.report.document import encode_document
-from proton_bench.report.names import visible
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import print_report
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["group"]
 
@@ -145,7 +145,7 @@ def export(
     else:
         entry = baselines.catalogue.entry(chosen, id)
     for file in export_entry(baselines.catalogue, entry, folder):
-        typer.echo(str(file))
+        typer.echo(visible(file))
 
 
 def _store(folder: Path | None) -> BaselineStore:

@@ -7,9 +7,11 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from typing import TextIO, cast
 
 from proton_bench.capture.runner import report_error
 from proton_bench.errors import OutputError, ProtonError
+from proton_bench.text import SafeStream
 
 __all__ = ["exit_code"]
 
@@ -22,6 +24,18 @@ def exit_code(command: Callable[[], int]) -> int:
     """Run a command to its exit code, whatever it raises but ``SystemExit``."""
     if sys.stderr is None:  # closed as by `2>&-`: messages have nowhere to go
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+    streams = sys.stdout, sys.stderr
+    # Whatever a command, a plugin or a library prints passes the door for foreign text.
+    sys.stderr = cast(TextIO, SafeStream(sys.stderr))
+    if sys.stdout is not None:
+        sys.stdout = cast(TextIO, SafeStream(sys.stdout))
+    try:
+        return _exit_code(command)
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _exit_code(command: Callable[[], int]) -> int:
     try:
         code = command()
         # Here, where a reader that went away still can be told from a bug.

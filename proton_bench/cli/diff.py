@@ -30,6 +30,7 @@ from proton_bench.report.document import encode_document
 from proton_bench.report.names import FrameFormat
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import print_report
+from proton_bench.text import visible_lines
 
 __all__ = ["command"]
 
@@ -140,6 +141,6 @@ def _print(comparison: Comparison, ranking: Ranking, output: _Output) -> None:
         print_bytes(encode_document(diff_document(comparison, ranking)))
     elif output.as_markdown:
         text = diff_markdown(comparison, ranking, output.frames)
-        print_bytes(text.encode("utf-8", "backslashreplace"))
+        print_bytes(visible_lines(text).encode())
     else:
         print_report(open_console(), DiffReport(comparison, ranking, output.frames))

@@ -16,6 +16,7 @@ from proton_bench.report.diagnosis import DiagnosisReport, diagnosis_document
 from proton_bench.report.document import encode_document
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import print_report
+from proton_bench.text import visible
 
 __all__ = ["command"]
 
@@ -72,7 +73,7 @@ def command(
 def _fix() -> None:
     written = fix_scripts(environment_place())
     for path in written:
-        sys.stderr.write(f"proton: wrote {path}\n")
+        sys.stderr.write(f"proton: wrote {visible(path)}\n")
     if not written:
         sys.stderr.write("proton: the scripts of this environment are ours already\n")
 

@@ -17,6 +17,7 @@ from proton_bench.cli.options import CONTEXT_SETTINGS, ModuleOption, TargetArgum
 from proton_bench.cli.run import interpreter_flags
 from proton_bench.cli.target import TargetWords, read_target
 from proton_bench.errors import OutputError, TargetFailedError, UsageError
+from proton_bench.text import visible
 
 __all__ = ["CONTEXT_SETTINGS", "command"]
 
@@ -58,7 +59,7 @@ def command(
     if files and not kept:
         _report_nothing_kept(files, f"--only {' '.join(only or ())}", output, done.returncode)
     for path in kept:
-        typer.echo(output / path.relative_to(folder))
+        typer.echo(visible(output / path.relative_to(folder)))
     return done.returncode if done.returncode >= 0 else _SHELL_SIGNAL - done.returncode
 
 

@@ -13,10 +13,10 @@ from proton_bench.cli.output_file import STDOUT, refuse_input
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
 from proton_bench.files import opened_output, unwritable
-from proton_bench.formats.base import display_name
 from proton_bench.formats.kineto_file import KinetoFile, base_of
 from proton_bench.formats.timeline_file import read_slices
 from proton_bench.formats.timeline_slices import TimelineSlice
+from proton_bench.text import visible
 
 __all__ = ["export_kineto"]
 
@@ -53,7 +53,7 @@ def _read(file: Path, export: _Export) -> None:
         raise unreadable(file, error) from None
     for reason, count in reading.dropped.items():
         if count:
-            warn(f"{display_name(file)}: {count} times: {reason}")
+            warn(f"{visible(file)}: {count} times: {reason}")
 
 
 class _Export:
@@ -89,7 +89,7 @@ class _Export:
             there = ", ".join(map(str, sorted(self._ranks)))
             what = f"nothing of rank {self._rank}" if self._rank is not None else "no slice"
             has = f"; ranks that are there: {there}" if there else ""
-            raise UsageError(f"{display_name(self._inputs[0])} holds {what}{has}")
+            raise UsageError(f"{visible(self._inputs[0])} holds {what}{has}")
         for file in self._files.values():
             file.close()
         return self._paths
@@ -136,6 +136,6 @@ def _timeline_of(file: Path) -> Path:
         if beside.is_file():
             return beside
     raise UsageError(
-        f"{display_name(file)} is a tree, and no timeline lies beside it: record one with "
+        f"{visible(file)} is a tree, and no timeline lies beside it: record one with "
         "`proton run -d trace`"
     )

@@ -25,6 +25,7 @@ from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.series import series_of
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import print_report
+from proton_bench.text import raw, visible_lines
 
 __all__ = ["Outputs"]
 
@@ -70,7 +71,7 @@ class Outputs:
             )
         if self.markdown is not None:
             text = gate_markdown(outcome)
-            write_output(self.markdown, text.encode("utf-8", "backslashreplace"))
+            write_output(self.markdown, visible_lines(text).encode())
         if self.junit is not None:
             write_output(self.junit, gate_junit(outcome))
         series = list(series_of(outcome)) if self.charts else []
@@ -92,7 +93,8 @@ class Outputs:
         elif not self._has_stdout:
             self._report(outcome, console)
         if self.github:
-            stream = sys.stderr if self._has_stdout else console.file
+            # Past the door for foreign text: these commands are meant, and their data is encoded.
+            stream = raw(sys.stderr if self._has_stdout else console.file)
             workspace = os.environ.get("GITHUB_WORKSPACE", "")
             for line in gate_annotations(outcome, workspace=workspace):
                 stream.write(f"{line}\n")
@@ -102,10 +104,10 @@ class Outputs:
             return  # it was said on standard error
         token = secrets.token_hex(16)
         if self.github:
-            console.file.write(f"{stopped(token)}\n")
+            raw(console.file).write(f"{stopped(token)}\n")
         print_report(console, GateReport(outcome, self.everything))
         if self.github:
-            console.file.write(f"{resumed(token)}\n")
+            raw(console.file).write(f"{resumed(token)}\n")
 
 
 def _summarize(outcome: Outcome) -> None:
@@ -120,6 +122,6 @@ def _summarize(outcome: Outcome) -> None:
                 sys.stderr.write("proton: warning: the step summary is full; nothing was added\n")
                 return
             text = gate_markdown(outcome, room)
-            stream.write(text.encode("utf-8", "backslashreplace"))
+            stream.write(visible_lines(text).encode())
     except OSError as error:
         raise unwritable(name, error) from None

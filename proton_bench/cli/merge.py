@@ -16,7 +16,6 @@ from proton_bench.cli.merge_traces import merge_traces
 from proton_bench.cli.output_file import output_option, print_bytes, refuse_input
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
-from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import find_format_of, read_profile, write_profile
 from proton_bench.profile.origin import Origin
 from proton_bench.profile.ranks import rank_gaps
@@ -25,6 +24,7 @@ from proton_bench.report.ranks import gap_sentences
 from proton_bench.report.stragglers import StragglerReport, straggler_document
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import print_report
+from proton_bench.text import visible
 
 __all__ = ["command"]
 
@@ -123,7 +123,7 @@ def _members(files: list[Path]) -> list[Member]:
     for file in files:
         profile = read_profile(file)
         origin = Origin.of(profile.provenance, file.name, is_partial=profile.partial)
-        members.append(Member(display_name(file), origin, profile))
+        members.append(Member(visible(file), origin, profile))
     ordered, notes = in_order(members)
     for note in notes:
         warn(note)

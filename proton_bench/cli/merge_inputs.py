@@ -7,8 +7,8 @@ from pathlib import Path
 
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
-from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import PARTIAL
+from proton_bench.text import visible
 
 __all__ = ["CHROME", "PERFETTO", "best_of_each", "is_trace", "unreadable"]
 
@@ -41,7 +41,7 @@ def best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) ->
     for file in files:
         place = _resolved(file)
         if place in seen:
-            raise UsageError(f"{display_name(file)} is named twice; it would count twice")
+            raise UsageError(f"{visible(file)} is named twice; it would count twice")
         seen.add(place)
         suffix = next((each for each in wanted if file.name.endswith(each)), None)
         if suffix is None:
@@ -54,10 +54,7 @@ def best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) ->
         if before is not None:
             taken, other = sorted([before, (worth, file)], key=lambda each: each[0])
             best[run] = taken
-            warn(
-                f"{display_name(other[1])} is left out: {display_name(taken[1])} is of the same "
-                "process"
-            )
+            warn(f"{visible(other[1])} is left out: {visible(taken[1])} is of the same process")
         else:
             best[run] = (worth, file)
     return [file for _, file in best.values()]
@@ -68,11 +65,11 @@ def _resolved(file: Path) -> Path:
         return file.resolve()
     except (OSError, ValueError):  # ValueError: a NUL in the name
         raise UsageError(
-            f"cannot read {display_name(file)}: it is no name of a file; name one that exists"
+            f"cannot read {visible(file)}: it is no name of a file; name one that exists"
         ) from None
 
 
 def unreadable(file: Path, error: Exception) -> UsageError:
     """Return the error that says why a file cannot be read."""
     reason = getattr(error, "strerror", None) or str(error)
-    return UsageError(f"cannot read {display_name(file)}: {reason}; name a file that exists")
+    return UsageError(f"cannot read {visible(file)}: {reason}; name a file that exists")

@@ -12,13 +12,13 @@ from proton_bench.cli.merge_inputs import CHROME, PERFETTO, best_of_each, unread
 from proton_bench.cli.show import warn
 from proton_bench.errors import UsageError
 from proton_bench.files import opened_output
-from proton_bench.formats.base import display_name
 from proton_bench.formats.chrome_merge import merge_chrome, survey_chrome
 from proton_bench.formats.perfetto_merge import merge_perfetto, survey_perfetto
 from proton_bench.formats.perfetto_stream import looks_like_packets
 from proton_bench.formats.trace_inputs import TraceInput
 from proton_bench.profile.ranks import rank_gaps
 from proton_bench.report.ranks import gap_sentences
+from proton_bench.text import visible
 
 __all__ = ["merge_traces"]
 
@@ -78,6 +78,6 @@ def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
         return
     wanted = "Perfetto's format" if is_perfetto else "Chrome's format"
     raise UsageError(
-        f"{display_name(file)} is no timeline in {wanted}, which {display_name(output)} is to be: "
+        f"{visible(file)} is no timeline in {wanted}, which {visible(output)} is to be: "
         "name timelines of one format and write that; a profile is made of all formats"
     )

@@ -40,9 +40,9 @@ from proton_bench.experiment.progress import open_progress
 from proton_bench.experiment.store import shown
 from proton_bench.gate.noise import PathNoise
 from proton_bench.report.document import encode_document
-from proton_bench.report.names import visible
 from proton_bench.report.quantity import percent_text
 from proton_bench.report.theme import open_console
+from proton_bench.text import visible
 
 __all__ = ["CONTEXT_SETTINGS", "command"]
 

@@ -13,6 +13,7 @@ from proton_bench.plugin.manager import (
     backend_availability,
     get_plugin_manager,
 )
+from proton_bench.text import json_text, visible
 
 __all__ = ["command", "describe"]
 
@@ -27,7 +28,7 @@ def command(
 ) -> None:
     """List backends with their availability and the reason, and plugins that are broken."""
     described = describe(get_plugin_manager())
-    typer.echo(json.dumps(described, indent=2) if as_json else _render(described))
+    typer.echo(json_text(json.dumps(described, indent=2)) if as_json else _render(described))
 
 
 def describe(manager: PluginManager) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _render(described: dict[str, Any]) -> str:
     lines += ["", "Plugins:"]
     width = max((len(plugin["name"]) for plugin in described["plugins"]), default=0)
     for plugin in described["plugins"]:
-        problem = f"  BROKEN: {plugin['problem']}" if plugin["problem"] else ""
+        problem = f"  BROKEN: {visible(plugin['problem'])}" if plugin["problem"] else ""
         lines.append(f"  {plugin['name']:<{width}}  {plugin['origin']}{problem}")
     return "\n".join(lines)
 
@@ -85,8 +86,8 @@ def _render_backend(backend: dict[str, Any], width: int, default: str) -> list[s
     mark = " (default)" if backend["name"] == default else ""
     indent = " " * (width + 4)
     lines = [
-        f"  {backend['name']:<{width}}  {state}{mark}: {backend['reason']}",
-        f"{indent}{backend['summary']}",
+        f"  {backend['name']:<{width}}  {state}{mark}: {visible(backend['reason'])}",
+        f"{indent}{visible(backend['summary'])}",
     ]
     for mode in backend["modes"]:
         options = "".join(f"[:{key}=...]" for key in mode["options"])

@@ -23,6 +23,7 @@ from proton_bench.files import write_file
 from proton_bench.formats.registry import read_profile
 from proton_bench.report.names import FrameFormat
 from proton_bench.report.page import PageOptions, comparison_page, profile_page
+from proton_bench.text import visible
 
 __all__ = ["command"]
 
@@ -141,7 +142,7 @@ def _write(page: bytes, target: _Target) -> None:
         return
     write_file(target.file, page)
     name = str(target.file).encode("utf-8", "backslashreplace").decode()
-    typer.echo(name)
+    typer.echo(visible(name))
     if target.is_opened:
         _open(target.file)
 

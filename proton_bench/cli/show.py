@@ -31,6 +31,7 @@ from proton_bench.report.source import DEFAULT_THRESHOLD, SourceReport
 from proton_bench.report.source_document import source_document
 from proton_bench.report.theme import open_console
 from proton_bench.report.tree import SortedReport, TreeReport, print_report, sorted_rows
+from proton_bench.text import visible
 
 __all__ = [
     "SourceRequest",
@@ -127,7 +128,7 @@ def read_metric_names(text: str | None) -> tuple[str, ...]:
 
 def warn(message: str) -> None:
     """Print one line of warning on stderr."""
-    sys.stderr.write(f"proton: warning: {message}\n")
+    sys.stderr.write(f"proton: warning: {visible(message)}\n")
 
 
 def show(request: ViewRequest) -> None:

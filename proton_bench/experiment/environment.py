@@ -60,10 +60,12 @@ def own_environment(folder: Path, tree: Path, setup: str) -> Iterator[OwnEnviron
         environment = {**os.environ, **made.variables}
         ended = run_fresh(Launch(["/bin/sh", "-c", setup], str(tree), log, environment))
         if ended.code != 0:
-            raise TargetFailedError(
+            error = TargetFailedError(
                 f"--setup {setup!r} in {shown(tree)} {ended.text}; the end of its output "
-                f"({shown(log)}):\n{output_end(log)}"
+                f"({shown(log)}):"
             )
+            error.add_note(output_end(log))
+            raise error
         yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -21,9 +21,9 @@ from proton_bench.experiment.json_files import make_folder, read_json, write_jso
 from proton_bench.experiment.slot import Slot, Stage
 from proton_bench.experiment.store import shown
 from proton_bench.files import Folder, refused
-from proton_bench.formats.base import display_name
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
+from proton_bench.text import visible
 
 __all__ = ["MANIFEST", "KeptRun", "KeptRuns"]
 
@@ -140,7 +140,7 @@ class KeptRuns:
         paths = [self.folder / name for name in run.files]
         profiles = [read_profile(path) for path in paths]
         whole = profiles[0] if len(profiles) == 1 else Profile.merge(profiles)
-        return Run(whole, display_name(Path(shown(paths[0]))))
+        return Run(whole, visible(Path(shown(paths[0]))))
 
     def modules(self, run: KeptRun) -> list[dict[str, str]] | None:
         """Return name, file and hash of what a run loaded, None where it did not say."""

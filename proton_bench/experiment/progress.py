@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from proton_bench.experiment.slot import Slot, Stage
+from proton_bench.text import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -97,7 +98,7 @@ class Lines:
 
     def say(self, text: str) -> None:
         """Show one line."""
-        self._stream.write(f"proton {self._doing}: {text}\n")
+        self._stream.write(f"proton {self._doing}: {visible(text)}\n")
         self._stream.flush()
 
     def __enter__(self) -> Self:
@@ -132,7 +133,7 @@ class TerminalBar:
 
     def say(self, text: str) -> None:
         """Show one line above the bar."""
-        self._bar.console.print(text, markup=False, highlight=False)
+        self._bar.console.print(visible(text))
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -154,9 +155,10 @@ def open_progress(doing: str, stream: TextIO | None = None) -> Progress:
 
 
 def _open_bar(stream: TextIO) -> Bar:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
+
+    from proton_bench.report.theme import open_console
 
     return Bar(
         TextColumn("{task.description}", markup=False),
@@ -165,6 +167,6 @@ def _open_bar(stream: TextIO) -> Bar:
         TextColumn("{task.fields[what]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}", markup=False),
-        console=Console(file=stream),
+        console=open_console(stream),
         transient=True,
     )

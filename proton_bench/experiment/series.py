@@ -94,8 +94,11 @@ class Series:
         log = self.kept.folder / f"{slot.name}.log"
         which = f"run {slot.text}" + (f" ({arm.label})" if arm.label else "")
         end = output_end(log)
-        said = f"; the end of its output ({shown(log)}):\n{end}" if end else "; it printed nothing"
-        return TargetFailedError(f"{which} of {arm.command.text} {what}{said}")
+        said = f"; the end of its output ({shown(log)}):" if end else "; it printed nothing"
+        error = TargetFailedError(f"{which} of {arm.command.text} {what}{said}")
+        if end:
+            error.add_note(end)
+        return error
 
     def _remove_remains(self, name: str) -> None:
         """Remove what an attempt left that did not end."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from proton_bench.errors import UsageError
 from proton_bench.files import Folder, refused
+from proton_bench.text import visible
 
 __all__ = ["kept_folder", "new_folder", "shown"]
 
@@ -60,4 +61,4 @@ def kept_folder(kind: str, store: Path) -> Path:
 
 def shown(path: Path) -> str:
     """Return a path as somebody in the current folder would write it."""
-    return min(os.path.relpath(path), str(path), key=len)
+    return visible(min(os.path.relpath(path), str(path), key=len))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -22,7 +22,6 @@ __all__ = [
     "WriteOnly",
     "corrupt",
     "decoded",
-    "display_name",
     "plain_map",
 ]
 
@@ -183,9 +182,3 @@ def plain_map(value: dict[str, Any], source: str) -> dict[str, Any]:
         elif isinstance(inner, int) and not -(2**63) <= inner < 2**64:
             raise corrupt(source, "a map holds an integer of more than 64 bits")
     return value
-
-
-def display_name(path: PurePath | str) -> str:
-    """Return the file name for messages, with what no terminal can show escaped."""
-    text = str(path).encode("utf-8", "backslashreplace").decode()
-    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -11,7 +11,7 @@ from typing import IO, Any
 import msgspec
 
 from proton_bench.errors import UsageError
-from proton_bench.formats.base import corrupt, decoded, display_name, plain_map
+from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.chrome_trace import opened_trace
 from proton_bench.formats.session_trace import (
     dropped_records,
@@ -23,6 +23,7 @@ from proton_bench.formats.trace_event import TraceHead, nanoseconds
 from proton_bench.formats.trace_inputs import TraceInput, merged_already
 from proton_bench.formats.trace_split import Batch, split_trace
 from proton_bench.profile.origin import Origin, is_partial_name
+from proton_bench.text import visible
 
 __all__ = ["merge_chrome", "survey_chrome"]
 
@@ -83,7 +84,7 @@ def survey_chrome(file: Path) -> TraceInput:
         ProfileFormatError: It is damaged, or no trace.
         OSError: It cannot be read.
     """
-    source = display_name(file)
+    source = visible(file)
     head = TraceHead()
     for piece in _pieces(file, source):
         if not isinstance(piece, Batch):

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from proton_bench.formats.base import display_name
 from proton_bench.formats.chrome_trace import opened_trace
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.session_trace import is_session_trace, process_facts
@@ -23,6 +22,7 @@ from proton_bench.formats.timeline_slices import (
 )
 from proton_bench.formats.trace_event import TraceEvent, TraceHead, nanoseconds, read_trace
 from proton_bench.profile.origin import Origin, is_partial_name
+from proton_bench.text import visible
 
 __all__ = ["read_chrome_slices"]
 
@@ -43,7 +43,7 @@ def read_chrome_slices(file: Path, take: Take) -> Reading:
 
 class _ChromeSlices:
     def __init__(self, file: Path, take: Take) -> None:
-        self.reading = Reading(display_name(file))
+        self.reading = Reading(visible(file))
         self._file = file
         self._take = take
         self._base_ns: int | None = None  # None: the head was not read yet

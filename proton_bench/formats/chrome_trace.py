@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Protocol
 
-from proton_bench.formats.base import TimelineFile, corrupt, display_name
+from proton_bench.formats.base import TimelineFile, corrupt
 from proton_bench.formats.budget import Limit, decoding, take
 from proton_bench.formats.kineto_trace import KinetoReader, is_kineto
 from proton_bench.formats.proton_trace import ProtonTraceReader, is_proton_trace
@@ -19,6 +19,7 @@ from proton_bench.formats.trace_event import TraceEvent, TraceHead, read_trace
 from proton_bench.formats.trace_split import Readable
 from proton_bench.profile.origin import is_partial_name
 from proton_bench.profile.profile import Profile
+from proton_bench.text import visible
 
 __all__ = ["ChromeTrace", "opened_trace"]
 
@@ -78,8 +79,8 @@ def opened_trace(file: Path) -> Iterator[Readable]:
     """Open a trace, plain or compressed by gzip; one called partial may end anywhere."""
     with file.open("rb") as stream:
         size = file.stat().st_size
-        with decoding(size, display_name(file)):
-            yield _unpacked(stream, display_name(file))
+        with decoding(size, visible(file)):
+            yield _unpacked(stream, visible(file))
 
 
 def _unpacked(stream: IO[bytes], source: str) -> Readable:

@@ -15,6 +15,7 @@ from proton_bench.formats.flame_rows import (
     whole_numbers,
 )
 from proton_bench.profile.profile import Profile
+from proton_bench.text import visible_lines
 
 __all__ = ["FoldedStacks"]
 
@@ -61,7 +62,7 @@ class FoldedStacks(WriteOnly):
                 # Flame graphs draw a root of their own.
                 stack = path[1:] if parents[row] >= 0 else path
                 lines.append(f"{';'.join(stack)} {weights[row]}\n")
-        return "".join(lines).encode("utf-8", "backslashreplace")
+        return visible_lines("".join(lines)).encode()
 
 
 def _metric(profile: Profile) -> str:

@@ -13,6 +13,7 @@ from proton_bench.formats.hatchet_devices import device_map
 from proton_bench.formats.hatchet_rows import HatchetRows, losses
 from proton_bench.formats.hatchet_tree import Node, deep_node, tree_profile
 from proton_bench.profile.profile import Profile
+from proton_bench.text import json_text
 
 __all__ = ["HatchetJson"]
 
@@ -53,7 +54,7 @@ class HatchetJson:
         devices = msgspec.json.encode(device_map(rows.profile.devices))
         indented = msgspec.json.format(devices, indent=4).decode().replace("\n", "\n    ")
         text.append(f",\n    {indented}\n]\n")
-        return "".join(text).encode()
+        return json_text("".join(text)).encode()
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Say what a file of this profile does not hold."""

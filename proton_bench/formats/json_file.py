@@ -25,6 +25,7 @@ from proton_bench.profile.frame import FrameKind, StringTable
 from proton_bench.profile.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.profile.profile import Profile
 from proton_bench.profile.provenance import Provenance
+from proton_bench.text import json_text
 
 __all__ = ["JsonFile"]
 
@@ -136,7 +137,8 @@ class JsonFile:
         }
         if profile.device_use:
             layout["device_use"] = profile.device_use
-        return msgspec.json.encode(layout | dict(profile.extra)) + b"\n"
+        text = msgspec.json.encode(layout | dict(profile.extra)).decode()
+        return json_text(text).encode() + b"\n"
 
 
 def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:

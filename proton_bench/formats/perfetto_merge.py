@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from proton_bench.errors import UsageError
-from proton_bench.formats.base import corrupt, display_name
+from proton_bench.formats.base import corrupt
 from proton_bench.formats.budget import decoding
 from proton_bench.formats.perfetto_profile import SESSION_MARK, PerfettoReader
 from proton_bench.formats.perfetto_stream import PacketStream
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
 from proton_bench.formats.trace_inputs import TraceInput, merged_already
 from proton_bench.profile.origin import Origin
+from proton_bench.text import visible
 
 __all__ = ["merge_perfetto", "survey_perfetto"]
 
@@ -33,7 +34,7 @@ def survey_perfetto(file: Path) -> TraceInput:
         ProfileFormatError: It is damaged, or no trace.
         OSError: It cannot be read.
     """
-    source = display_name(file)
+    source = visible(file)
     survey = _Survey(source)
     with file.open("rb") as stream, decoding(file.stat().st_size, source):
         packets = PacketStream(stream, source)

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.formats.base import display_name
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto_event import Track, TrackEvent
 from proton_bench.formats.perfetto_profile import START_OF_SESSION
@@ -23,6 +22,7 @@ from proton_bench.formats.timeline_slices import (
     told_bytes,
 )
 from proton_bench.profile.origin import Origin
+from proton_bench.text import visible
 
 __all__ = ["read_perfetto_slices"]
 
@@ -40,7 +40,7 @@ def read_perfetto_slices(file: Path, take: Take) -> Reading:
         ProfileFormatError: It is damaged.
         OSError: It cannot be read.
     """
-    return _PerfettoSlices(display_name(file), take).read(file)
+    return _PerfettoSlices(visible(file), take).read(file)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
 from proton_bench.files import write_file
-from proton_bench.formats.base import Format, StreamedFormat, display_name
+from proton_bench.formats.base import Format, StreamedFormat
 from proton_bench.formats.budget import decoding
 from proton_bench.formats.chrome_trace import ChromeTrace
 from proton_bench.formats.folded_stacks import FoldedStacks
@@ -25,6 +25,7 @@ from proton_bench.formats.speedscope_file import SpeedscopeFile
 from proton_bench.formats.table_files import CsvTable, ParquetTable
 from proton_bench.profile.invariants import violations
 from proton_bench.profile.profile import Profile
+from proton_bench.text import visible
 
 __all__ = [
     "FORMATS",
@@ -109,7 +110,7 @@ def find_format_of(path: str | os.PathLike[str]) -> Format:
     if found is None:
         suffixes = ", ".join(_registered[name].suffixes[0] for name in _writable())
         raise UsageError(
-            f"{display_name(file)}: the suffix names no format; use one of {suffixes}, or say "
+            f"{visible(file)}: the suffix names no format; use one of {suffixes}, or say "
             f"which of {', '.join(_writable())} to write"
         )
     return found
@@ -134,8 +135,8 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     if found is None:
         return decode_profile(_content(file), file)
     try:
-        with decoding(file.stat().st_size, display_name(file)):
-            profile = found.read(file, display_name(file))
+        with decoding(file.stat().st_size, visible(file)):
+            profile = found.read(file, visible(file))
     except OSError as error:
         raise _unreadable(file, error) from None
     return _marked(profile, file)
@@ -148,7 +149,7 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
         ProfileFormatError: The content is corrupt, or no profile of a known format and version.
     """
     file = Path(path)
-    source = display_name(file)
+    source = visible(file)
     if not content and not file.name.endswith(_EMPTY_TRACE):
         raise ProfileFormatError(f"{source}: the file is empty; write it again")
     with decoding(len(content), source):
@@ -158,7 +159,7 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
 
 def _marked(profile: Profile, file: Path) -> Profile:
     if os.environ.get(_CHECK) == "1":
-        _check(profile, display_name(file))
+        _check(profile, visible(file))
     is_partial = PurePath(file.stem).suffix == PARTIAL
     return replace(profile, partial=True) if is_partial else profile
 
@@ -222,19 +223,19 @@ def _content(file: Path) -> bytes:
     try:
         mode = file.stat().st_mode
         if stat.S_ISDIR(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            raise UsageError(f"{display_name(file)} is no file; name a profile")
+            raise UsageError(f"{visible(file)} is no file; name a profile")
         return file.read_bytes()
     except (OSError, ValueError) as error:
         if isinstance(error, UsageError):
             raise
         raise _unreadable(file, error) from None
     except MemoryError:
-        raise UsageError(f"{display_name(file)} is larger than the free memory") from None
+        raise UsageError(f"{visible(file)} is larger than the free memory") from None
 
 
 def _unreadable(file: Path, error: Exception) -> UsageError:
     reason = getattr(error, "strerror", None) or str(error)
-    return UsageError(f"cannot read {display_name(file)}: {reason}; name a profile that exists")
+    return UsageError(f"cannot read {visible(file)}: {reason}; name a profile that exists")
 
 
 def _format_by_suffix(file: Path) -> Format | None:

@@ -17,6 +17,7 @@ from proton_bench.formats.flame_rows import (
 )
 from proton_bench.profile.metric import MetricSpec
 from proton_bench.profile.profile import Profile
+from proton_bench.text import json_text
 
 __all__ = ["SpeedscopeFile"]
 
@@ -62,7 +63,7 @@ class SpeedscopeFile(WriteOnly):
                 _events(rows, frames, own, spec=column.spec) for column, own in flame_metrics(rows)
             ],
         }
-        return msgspec.json.encode(document) + b"\n"
+        return json_text(msgspec.json.encode(document).decode()).encode() + b"\n"
 
 
 def _text(command: Any) -> str:

@@ -38,11 +38,11 @@ class CsvTable(WriteOnly):
         return (_LOST,)
 
     def encode(self, profile: Profile) -> bytes:
-        """Return the file. Texts are as they were recorded, also those that look like formulas."""
+        """Return the file. Texts that look like formulas stay."""
         columns = dict(_columns(profile))
         cells = [[_cell(value) for value in values] for values in columns.values()]
         lines = [csv_line(columns), *map(csv_line, zip(*cells, strict=True))]
-        return "".join(lines).encode("utf-8", "backslashreplace")
+        return "".join(lines).encode()
 
 
 class ParquetTable(WriteOnly):

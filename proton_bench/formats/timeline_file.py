@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proton_bench.formats.base import display_name
 from proton_bench.formats.budget import decoding
 from proton_bench.formats.chrome_slices import read_chrome_slices
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto_slices import read_perfetto_slices
 from proton_bench.formats.perfetto_stream import looks_like_packets
 from proton_bench.formats.timeline_slices import Take
+from proton_bench.text import visible
 
 __all__ = ["read_slices"]
 
@@ -30,5 +30,5 @@ def read_slices(file: Path, take: Take) -> Reading:
     with file.open("rb") as stream:
         is_perfetto = looks_like_packets(stream.read(_SNIFFED))
     read = read_perfetto_slices if is_perfetto else read_chrome_slices
-    with decoding(file.stat().st_size, display_name(file)):
+    with decoding(file.stat().st_size, visible(file)):
         return read(file, take)

@@ -16,6 +16,7 @@ import pluggy
 from proton_bench.errors import BackendUnavailableError, UsageError
 from proton_bench.plugin import hookspecs
 from proton_bench.plugin.backend import Availability, Backend
+from proton_bench.text import visible
 
 __all__ = [
     "BUILTIN",
@@ -163,7 +164,8 @@ class PluginManager:
             return
         self._broken[name] = BrokenPlugin(name, self._origins.get(name, "in-process"), reason)
         sys.stderr.write(
-            f"proton: warning: plugin {name!r} is broken: {reason}; see `proton plugins`\n"
+            f"proton: warning: plugin {visible(name)!r} is broken: {visible(reason)}; "
+            "see `proton plugins`\n"
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from proton_bench.report.gate_reasons import part_text
 from proton_bench.report.quantity import percent_text
 from proton_bench.report.series import Series
+from proton_bench.text import json_text
 
 __all__ = ["action_benchmark"]
 
@@ -20,7 +21,7 @@ __all__ = ["action_benchmark"]
 def action_benchmark(series: Iterable[Series]) -> bytes:
     """Return one entry for each value that is worse when it grows; rates have no place there."""
     entries = [_entry(each) for each in series if each.grows_when_worse]
-    return (json.dumps(entries, indent=1) + "\n").encode()
+    return (json_text(json.dumps(entries, indent=1)) + "\n").encode()
 
 
 def _entry(series: Series) -> dict[str, Any]:

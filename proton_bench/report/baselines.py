@@ -13,9 +13,9 @@ from rich.segment import Segment
 from proton_bench.baseline.entry import Entry
 from proton_bench.gate.fingerprint import Tier
 from proton_bench.profile.frame import escape_surrogates
-from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import Unit, count_text
+from proton_bench.text import visible
 
 __all__ = ["BaselineListing", "ListedEntry", "baselines_document"]
 

@@ -11,9 +11,9 @@ from rich.segment import Segment
 
 from proton_bench.analysis.counters import CounterJoin, Doubt
 from proton_bench.report.edge import edge_of, prose
-from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, WARNING
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["CounterReport", "counter_document"]
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from proton_bench.diagnosis import Diagnosis, Finding, Section, Status
-from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING, WARNING
+from proton_bench.text import visible
 
 __all__ = ["DiagnosisReport", "diagnosis_document"]
 

@@ -25,9 +25,10 @@ from proton_bench.report.diff_summary import (
     side_lines,
 )
 from proton_bench.report.edge import prose
-from proton_bench.report.names import FrameFormat, format_name, visible
+from proton_bench.report.names import FrameFormat, format_name
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["DiffReport"]
 

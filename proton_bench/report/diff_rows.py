@@ -14,9 +14,10 @@ from proton_bench.analysis.ranking import Ranking
 from proton_bench.analysis.source_lines import parse_line
 from proton_bench.profile import FrameKind, Variant
 from proton_bench.report.columns import Column
-from proton_bench.report.names import FrameFormat, format_name, visible
+from proton_bench.report.names import FrameFormat, format_name
 from proton_bench.report.quantity import measured_unit, percent_text
 from proton_bench.report.units import Unit, count_text
+from proton_bench.text import visible
 
 __all__ = ["SCALED", "columns", "footer", "meanings", "names", "notes"]
 

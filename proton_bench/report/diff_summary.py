@@ -15,9 +15,9 @@ from proton_bench.analysis.own_cost import OwnCost, costs_differ, own_cost
 from proton_bench.analysis.pairing import Fate
 from proton_bench.analysis.run import Run
 from proton_bench.report.header import losses
-from proton_bench.report.names import visible
 from proton_bench.report.quantity import measured_unit, percent_text
 from proton_bench.report.units import Unit, count_text, duration_text
+from proton_bench.text import visible
 
 __all__ = [
     "calls_line",

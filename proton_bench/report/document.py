@@ -16,6 +16,7 @@ from proton_bench.analysis.recorded import recorded_of
 from proton_bench.analysis.select import MetricTree
 from proton_bench.profile import FrameKind, Profile
 from proton_bench.report.names import FrameFormat, format_name
+from proton_bench.text import json_text
 
 __all__ = ["encode_document", "list_document", "view_document"]
 
@@ -82,8 +83,8 @@ def list_document(profile: Profile, available: AvailableMetrics, source: str) ->
 
 
 def encode_document(document: Mapping[str, Any]) -> bytes:
-    """Return the document as UTF-8 JSON with a newline behind it."""
-    return msgspec.json.encode(document) + b"\n"
+    """Return the document as UTF-8 JSON of one line, safe to print."""
+    return json_text(msgspec.json.encode(document).decode()).encode() + b"\n"
 
 
 def _device_use(profile: Profile) -> list[dict[str, Any]]:

@@ -12,9 +12,9 @@ from proton_bench.gate.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.report.columns import Column
 from proton_bench.report.gate_outcome import Outcome
 from proton_bench.report.gate_reasons import MEANINGS, part_text, runs_text, why
-from proton_bench.report.names import visible
 from proton_bench.report.quantity import percent_text
 from proton_bench.report.units import Unit, count_text
+from proton_bench.text import visible
 
 __all__ = [
     "MEANINGS_OF_COLUMNS",

@@ -15,12 +15,12 @@ from proton_bench.analysis.recorded import recorded_of
 from proton_bench.profile import Profile
 from proton_bench.report.edge import edge_of, prose
 from proton_bench.report.inside_kernels import inside_notes
-from proton_bench.report.names import visible
 from proton_bench.report.ranks import gap_sentences, gaps_of, rank_text
 from proton_bench.report.record_costs import record_cost_notes
 from proton_bench.report.sampling import sampling_line, sampling_losses
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import Unit, count_text, duration_text
+from proton_bench.text import visible
 
 __all__ = [
     "HeaderReport",

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from proton_bench.report.series import Series
+from proton_bench.text import json_text
 
 __all__ = ["hud_records"]
 
@@ -19,7 +20,7 @@ _BENCHMARK = "proton_bench"
 
 def hud_records(series: Iterable[Series]) -> bytes:
     """Return one record for each value; what stands beside it is text, as the database wants."""
-    return (json.dumps([_record(each) for each in series], indent=1) + "\n").encode()
+    return (json_text(json.dumps([_record(each) for each in series], indent=1)) + "\n").encode()
 
 
 def _record(series: Series) -> dict[str, Any]:

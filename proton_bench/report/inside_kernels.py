@@ -8,8 +8,8 @@ import numpy as np
 
 from proton_bench.analysis.scope_cycles import INSTRUMENTED, KEPT, LOST, own_counts
 from proton_bench.profile import Profile
-from proton_bench.report.names import visible
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["inside_notes"]
 

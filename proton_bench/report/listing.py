@@ -10,8 +10,8 @@ from rich.segment import Segment
 
 from proton_bench.analysis.derive import AvailableMetrics
 from proton_bench.profile import MetricSpec
-from proton_bench.report.names import visible
 from proton_bench.report.theme import HEADING
+from proton_bench.text import visible
 
 __all__ = ["ListReport"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from proton_bench.text import visible
+
 __all__ = ["escaped"]
 
 # What could become markup, a cell's end, a link or a mention.
@@ -16,5 +18,6 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 def escaped(text: str) -> str:
     """Return text of one line that is shown as it is: no markup, link or mention in it."""
-    text = _LINKED.sub("\\g<0>\N{WORD JOINER}", text.translate(_ENTITIES))
+    text = visible(text, len(text)).translate(_ENTITIES)
+    text = _LINKED.sub("\\g<0>\N{WORD JOINER}", text)
     return _MARKUP.sub(r"\\\1", text)

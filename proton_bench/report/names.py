@@ -1,4 +1,4 @@
-"""Names as they are shown: none can move the cursor, start a colour or break a line."""
+"""Forms of the names of Python frames."""
 
 from __future__ import annotations
 
@@ -6,15 +6,8 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 
-__all__ = ["MAX_NAME", "FrameFormat", "format_name", "visible"]
+__all__ = ["FrameFormat", "format_name"]
 
-MAX_NAME = 4096
-
-# Control characters, line and paragraph separators, marks that reorder text, surrogates.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PYTHON_FRAME = re.compile(r"(?P<file>.*):(?P<line>\d+)@(?P<function>.*)", re.DOTALL)
 # What releases of 2024 wrote.
 _OLD_PYTHON_FRAME = re.compile(r"(?P<file>.*):(?P<function>[^:@]*)@(?P<line>\d+)", re.DOTALL)
@@ -27,25 +20,6 @@ class FrameFormat(StrEnum):
     FILE_FUNCTION_LINE = "file_function_line"
     FUNCTION_LINE = "function_line"
     FILE_FUNCTION = "file_function"
-
-
-def visible(text: str, limit: int = MAX_NAME) -> str:
-    r"""Return text that is safe to print on one line: ``\n`` and ``\x1b`` instead of the bytes.
-
-    Args:
-        text: Any name.
-        limit: Characters to keep; what is left out is counted behind them.
-    """
-    shown = text[:limit]
-    if not shown.isprintable():
-        shown = _UNSAFE.sub(_escaped, shown)
-    return shown if len(text) <= limit else f"{shown}... ({len(text) - limit} more characters)"
-
-
-def _escaped(match: re.Match[str]) -> str:
-    character = match[0]
-    code = ord(character)
-    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 def format_name(name: str, style: FrameFormat) -> str:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 
 from proton_bench.analysis.measure import Measure
-from proton_bench.report.names import visible
 from proton_bench.report.units import Unit
+from proton_bench.text import visible
 
 __all__ = ["measured_unit", "percent_text"]
 

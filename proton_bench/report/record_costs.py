@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from proton_bench.analysis.record_costs import RecordCost, record_costs
 from proton_bench.profile import Profile
-from proton_bench.report.names import visible
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["record_cost_notes"]
 

@@ -17,9 +17,9 @@ from proton_bench.analysis.own_cost import own_cost
 from proton_bench.analysis.query import QueryResult
 from proton_bench.analysis.relations import Run
 from proton_bench.formats.csv_text import csv_line
-from proton_bench.report.names import visible
 from proton_bench.report.theme import DIM, HEADING
 from proton_bench.report.units import count_text, number_texts
+from proton_bench.text import visible
 
 __all__ = ["ResultReport", "result_csv", "result_document"]
 
@@ -113,7 +113,7 @@ def result_csv(result: QueryResult) -> bytes:
     lines += [
         csv_line("" if value is None else _text(value) for value in row) for row in result.rows
     ]
-    return "".join(lines).encode("utf-8", "backslashreplace")
+    return "".join(lines).encode()
 
 
 def result_document(result: QueryResult, runs: Sequence[Run], query: str) -> dict[str, Any]:

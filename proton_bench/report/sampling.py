@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from proton_bench.analysis.sampling_facts import SamplingFacts, sampling_facts
 from proton_bench.profile import Profile
-from proton_bench.report.names import visible
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["sampling_line", "sampling_losses"]
 

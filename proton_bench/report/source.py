@@ -14,10 +14,10 @@ from proton_bench.analysis.stall_reasons import explain_stall
 from proton_bench.analysis.stalls import NOT_ISSUED, PARTS, REASON
 from proton_bench.profile import Profile
 from proton_bench.report.edge import edge_of, fitting, prose
-from proton_bench.report.names import visible
 from proton_bench.report.source_text import SourceText, read_source
 from proton_bench.report.theme import BANDS, DIM, HEADING, WARNING, bands_of
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["DEFAULT_THRESHOLD", "SourceReport", "shown_lines"]
 

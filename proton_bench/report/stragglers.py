@@ -13,10 +13,10 @@ from rich.segment import Segment
 from proton_bench.analysis.stragglers import ScopeTimes, Stragglers
 from proton_bench.report.columns import LEAST_NAME, Column, cut, fitting
 from proton_bench.report.edge import edge_of, prose
-from proton_bench.report.names import visible
 from proton_bench.report.ranks import gap_sentences
 from proton_bench.report.theme import DIM, HEADING, WARNING
 from proton_bench.report.units import Unit, count_text
+from proton_bench.text import visible
 
 __all__ = ["StragglerReport", "straggler_document"]
 

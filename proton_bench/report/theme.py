@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.style import Style
+
+from proton_bench.text import SafeStream, visible_lines
 
 __all__ = ["BANDS", "DIM", "HEADING", "WARNING", "Band", "bands_of", "open_console"]
 
@@ -62,6 +66,18 @@ class _ReportConsole(Console):
         """Pass the error on that is being handled."""
         raise BrokenPipeError
 
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield what is printed; only the console makes escape sequences, never a name."""
+        for segment in super().render(renderable, options):
+            text = segment.text
+            if segment.control or not text or text.isprintable():
+                yield segment
+            else:
+                safe = visible_lines(text)
+                yield segment if safe == text else Segment(safe, segment.style)
+
 
 def open_console(file: TextIO | None = None) -> Console:
     """Return a console for reports; nothing in them is read as markup, emoji or link.
@@ -74,7 +90,8 @@ def open_console(file: TextIO | None = None) -> Console:
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
     return _ReportConsole(
-        file=stream,
+        # None where whoever started us closed it: rich drops what is printed then.
+        file=cast(TextIO, SafeStream(stream, styled=True)) if stream is not None else None,
         color_system=None if os.environ.get("NO_COLOR") else "auto",
         markup=False,
         emoji=False,

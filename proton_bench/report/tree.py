@@ -14,7 +14,7 @@ from proton_bench.analysis.derive import MetricValues
 from proton_bench.analysis.select import MetricTree
 from proton_bench.report.bars import BAR_WIDTH, bar_texts
 from proton_bench.report.edge import edge_of, fitting_name, prose
-from proton_bench.report.names import FrameFormat, format_name, visible
+from proton_bench.report.names import FrameFormat, format_name
 from proton_bench.report.theme import BANDS, DIM, HEADING, bands_of
 from proton_bench.report.tree_columns import (
     TreeColumn,
@@ -23,6 +23,7 @@ from proton_bench.report.tree_columns import (
     width_of,
 )
 from proton_bench.report.tree_legend import largest_of, legend
+from proton_bench.text import visible
 
 __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
 

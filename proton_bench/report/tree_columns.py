@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from proton_bench.analysis.values import MetricValues
 from proton_bench.report.edge import fitting
-from proton_bench.report.names import visible
 from proton_bench.report.units import number_texts
+from proton_bench.text import visible
 
 __all__ = ["TreeColumn", "columns_of", "fitting_columns", "width_of"]
 

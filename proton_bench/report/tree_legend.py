@@ -13,9 +13,9 @@ from proton_bench.analysis.tree import MetricTree
 from proton_bench.analysis.values import MetricValues
 from proton_bench.profile import Aggregation
 from proton_bench.report.edge import prose
-from proton_bench.report.names import visible
 from proton_bench.report.theme import BANDS, DIM, HEADING
 from proton_bench.report.units import count_text, number_texts
+from proton_bench.text import visible
 
 __all__ = ["largest_of", "legend"]
 

@@ -12,6 +12,7 @@ import pytest
 
 from proton_bench.errors import OutputError, ProtonError
 from proton_bench.testrun.summary import hottest_paths, shortened
+from proton_bench.text import visible, visible_lines
 
 if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
@@ -77,16 +78,16 @@ class ProfileReport:
         width = terminalreporter._tw.fullwidth if terminalreporter.isatty else _PIPED_WIDTH
         terminalreporter.section("proton: hottest paths")
         for line in self._paths:
-            terminalreporter.write_line(shortened(line, width))
+            terminalreporter.write_line(visible_lines(shortened(line, width)))
         for line in self._notes:
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(visible_lines(line))
         self._paths, self._notes = [], []
 
     def pytest_unconfigure(self) -> None:
         """Write the files of a run that ended early; tell what pytest did not ask for."""
         self._end()
         for line in self._notes:
-            sys.stderr.write(f"proton: {line}\n")
+            sys.stderr.write(f"proton: {visible(line)}\n")
         self._notes = []
 
     def recorded(self) -> Run:

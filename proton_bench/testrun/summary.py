@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from proton_bench.report.units import Unit
 from proton_bench.testrun.nodes import SESSION
+from proton_bench.text import visible
 
 if TYPE_CHECKING:
     from proton_bench.profile.profile import Profile
@@ -58,7 +59,7 @@ def _shown_path(profile: Profile, row: int) -> list[str]:
         name = profile.name(row)
         # Of Python frames, "folder/file.py:line@function", the folder only takes room.
         is_python = profile.kind(row) is FrameKind.PYTHON
-        names.append(_printable(name.rpartition("/")[2] if is_python else name))
+        names.append(visible(name.rpartition("/")[2] if is_python else name, _MAX_NAME))
         row = int(profile.parents[row])
     if len(names) > 1 and names[-1] == SESSION:
         names.pop()
@@ -71,15 +72,6 @@ def _own_values(profile: Profile, metric: str) -> list[int]:
         return [0] * len(profile)
     values: list[int] = column.values.tolist()
     return values
-
-
-def _printable(name: str) -> str:
-    shown = name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..."
-    if shown.isprintable():
-        return shown
-    return "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in shown
-    )
 
 
 def shortened(line: str, width: int) -> str:

@@ -11,8 +11,8 @@ from proton_bench.analysis.compare import Comparison
 from proton_bench.analysis.formula import SECONDS
 from proton_bench.analysis.measure import Measure
 from proton_bench.report.diff_rows import SCALED
-from proton_bench.report.names import visible
 from proton_bench.report.page.column import Column, Form, metric_form, rounded
+from proton_bench.text import visible
 
 __all__ = ["change_columns", "measure_form"]
 

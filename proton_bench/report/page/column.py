@@ -12,8 +12,8 @@ from proton_bench.analysis.formula import SECONDS, Divisor, parse_formula
 from proton_bench.analysis.values import MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.profile import Aggregation, MetricSpec
-from proton_bench.report.names import visible
 from proton_bench.report.units import Unit
+from proton_bench.text import visible
 
 __all__ = ["Column", "Form", "form_unit", "metric_column", "metric_form", "rounded"]
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proton_bench.profile import Device, Profile
-from proton_bench.report.names import visible
 from proton_bench.report.units import Unit, count_text
+from proton_bench.text import visible
 
 __all__ = ["FactLine", "fact_lines"]
 

@@ -16,10 +16,11 @@ from proton_bench.analysis.values import MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.profile import Aggregation, FrameKind
 from proton_bench.report.diff_rows import notes
-from proton_bench.report.names import FrameFormat, format_name, visible
+from proton_bench.report.names import FrameFormat, format_name
 from proton_bench.report.page.changes import change_columns, measure_form
 from proton_bench.report.page.column import Column, Form, metric_column, metric_form, rounded
 from proton_bench.report.page.layout import arranged, row_widths
+from proton_bench.text import visible
 
 __all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
 

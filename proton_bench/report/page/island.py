@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
+from proton_bench.text import json_text
+
 __all__ = ["island"]
 
 # In JSON these stand in strings only, where an escape means the same.
@@ -16,8 +18,6 @@ _ESCAPES = str.maketrans(
         "<": "\\u003c",
         ">": "\\u003e",
         "&": "\\u0026",
-        "\u2028": "\\u2028",
-        "\u2029": "\\u2029",
     }
 )
 
@@ -29,7 +29,7 @@ def island(document: Mapping[str, Any]) -> Markup:
     lone surrogates, which UTF-8 cannot hold, as text that shows them.
     """
     text = msgspec.json.encode(_encodable(document)).decode()
-    return Markup(text.translate(_ESCAPES))
+    return Markup(json_text(text).translate(_ESCAPES))
 
 
 def _encodable(value: Any) -> Any:

@@ -15,9 +15,10 @@ from proton_bench.analysis.tree import MetricTree
 from proton_bench.errors import MetricError
 from proton_bench.profile import Aggregation, Profile
 from proton_bench.report.diff_rows import notes
-from proton_bench.report.names import FrameFormat, format_name, visible
+from proton_bench.report.names import FrameFormat, format_name
 from proton_bench.report.page.changes import change_columns
 from proton_bench.report.page.column import Column, Form, metric_column, rounded
+from proton_bench.text import visible
 
 __all__ = ["KernelTable", "changed_kernels", "kernel_table"]
 

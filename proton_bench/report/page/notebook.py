@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.profile import Profile
-from proton_bench.report.names import FrameFormat, visible
+from proton_bench.report.names import FrameFormat
 from proton_bench.report.page.column import Column, Form, form_unit
 from proton_bench.report.page.flame import FlameGraph, flame_of_tree, is_amount
 from proton_bench.report.page.summary import Summary, profile_summary, shown_metrics
 from proton_bench.report.page.template import environment
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["profile_html"]
 

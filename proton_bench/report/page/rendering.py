@@ -10,7 +10,6 @@ from typing import Any
 from markupsafe import Markup
 
 from proton_bench.profile import FrameKind
-from proton_bench.report.names import visible
 from proton_bench.report.page.facts import FactLine
 from proton_bench.report.page.flame import FlameGraph
 from proton_bench.report.page.island import island
@@ -19,6 +18,7 @@ from proton_bench.report.page.roofline import RooflinePlot
 from proton_bench.report.page.summary import Summary
 from proton_bench.report.page.template import content_policy, environment, script, style
 from proton_bench.report.units import count_text
+from proton_bench.text import visible
 
 __all__ = ["Page", "file_name", "render"]
 

@@ -19,9 +19,9 @@ from proton_bench.analysis.roofline import Roofline, roofline
 from proton_bench.analysis.select import Selection, drop_metadata, drop_trials
 from proton_bench.errors import MetricError
 from proton_bench.profile import Device, Profile
-from proton_bench.report.names import visible
 from proton_bench.report.page.axes import Axes, Tick, scaled
 from proton_bench.report.units import duration_text
+from proton_bench.text import visible
 
 __all__ = ["Point", "Roof", "RooflinePlot", "roofline_plots"]
 

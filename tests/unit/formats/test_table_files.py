@@ -14,6 +14,7 @@ import pytest
 from proton_bench.errors import MissingExtraError
 from proton_bench.formats import find_format, read_profile, write_profile
 from proton_bench.profile import Aggregation, Device, FrameKind, Profile, ProfileBuilder, Variant
+from proton_bench.text import visible
 
 DATA = Path(__file__).parents[2] / "data"
 NAMES = (
@@ -63,8 +64,8 @@ def parquet_rows(profile: Profile, path: Path, sql: str) -> list[tuple[Any, ...]
 def test_pandas_reads_what_was_written() -> None:
     frame = csv_frame(rows())
 
-    assert frame["name"].tolist() == ["ROOT", *NAMES, "vector"]
-    assert frame["label"].tolist()[1:-1] == list(NAMES)
+    assert frame["name"].tolist() == ["ROOT", *map(visible, NAMES), "vector"]
+    assert frame["label"].tolist()[1:-1] == [*map(visible, NAMES)]
     assert frame["time (ns)"][1:-1].tolist() == [2**60 + n for n in range(1, len(NAMES) + 1)]
     last = frame.iloc[-1]
     assert (last["device"], last["grid"], last["block"]) == ("CUDA:1", "2x3x1", "32x1x1")
@@ -114,7 +115,7 @@ def test_duckdb_reads_the_csv_too(tmp_path: Path) -> None:
     reader = f"read_csv('{tmp_path / 'x.csv'}', all_varchar = true, nullstr = '')"
     found = duckdb.sql(f"SELECT name FROM {reader}").fetchall()
 
-    assert sorted(line[0] for line in found) == sorted(["ROOT", *NAMES, "vector"])
+    assert sorted(line[0] for line in found) == sorted(["ROOT", *map(visible, NAMES), "vector"])
 
 
 def test_an_empty_profile_is_a_line(tmp_path: Path) -> None:

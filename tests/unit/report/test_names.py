@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.report.names import FrameFormat, format_name, visible
+from proton_bench.report.names import FrameFormat, format_name
 
 FRAME = "/home/me/projects/example.py/test.py:12@foo"
 OLD_FRAME = "/home/me/projects/example.py/test.py:foo@12"
@@ -38,25 +38,3 @@ def test_older_spelling_is_shortened_too(style: FrameFormat, expected: str) -> N
 @pytest.mark.parametrize("name", ["aten::mm", "a/b", "user@host", "void f<a::b>(c*)", ""])
 def test_other_names_are_shown_whole(name: str, style: FrameFormat) -> None:
     assert format_name(name, style) == name
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("plain [red]name[/red] :smile:", "plain [red]name[/red] :smile:"),
-        ("two\nlines\tand\r", "two\\nlines\\tand\\r"),
-        ("\x1b[31mred\x00", "\\x1b[31mred\\x00"),
-        ("a\u202eb\u2028c", "a\\u202eb\\u2028c"),
-        ("\udc80", "\\udc80"),
-        ("Kernel_\u03b1\u6f22", "Kernel_\u03b1\u6f22"),
-    ],
-)
-def test_nothing_in_a_name_reaches_the_terminal_as_a_command(name: str, expected: str) -> None:
-    assert visible(name) == expected
-
-
-def test_huge_name_is_cut_and_counted() -> None:
-    shown = visible("x" * 1_000_000)
-
-    assert shown.endswith("x... (995904 more characters)")
-    assert len(shown) < 5000

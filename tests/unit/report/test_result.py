@@ -73,7 +73,7 @@ def test_csv_reads_back() -> None:
 
     assert lines == [
         ["a", "b", "c", "d"],
-        ['a"b,\nc', "", str(2**70), "0.1"],
+        ['a"b,\\nc', "", str(2**70), "0.1"],
         ["é", "true", "[1,null]", '{"x":1}'],
     ]
 

@@ -1,0 +1,127 @@
+r"""The one door for text from elsewhere: names, paths, variables, errors of other libraries.
+
+None of it may move the cursor, start a colour, break a line, reorder what stands beside it, or be
+a command of a CI runner. GitHub's runner obeys ``::name::`` at the start of a line and ``##[name]``
+anywhere in one. `visible` makes one text safe, `visible_lines` a text of several lines, and
+`json_text` and `SafeStream` what goes out as JSON or through a stream.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import IO, Any
+
+__all__ = ["MAX_NAME", "SafeStream", "json_text", "raw", "visible", "visible_lines"]
+
+MAX_NAME = 4096
+
+# Control characters, line and paragraph separators, marks that reorder or hide text, surrogates.
+_HOSTILE = (
+    "\x7f-\x9f\u061c\u2028\u2029\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f"
+)
+_UNSAFE = re.compile(f"[\x00-\x1f{_HOSTILE}]")
+_UNSAFE_IN_LINES = re.compile(f"[\x00-\x09\x0b-\x1f{_HOSTILE}]")
+_UNSAFE_IN_JSON = re.compile(f"[{_HOSTILE}]")
+_UNSAFE_BESIDE_STYLES = re.compile(f"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f{_HOSTILE}]")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_MARK = re.compile(r"##(?=\[)")
+# Colours are no part of a line's text.
+_BLANK = r"(?:\s|\x1b\[[0-9;]*m)*"
+_FIRST_WORD = re.compile(rf"^({_BLANK}:)(?=:)", re.MULTILINE)
+_UNDECIDED = re.compile(rf"{_BLANK}:?")
+
+
+def visible(text: str | PurePath, limit: int = MAX_NAME) -> str:
+    r"""Return text that is safe to print within a line: ``\n`` and ``\x1b`` instead of the bytes.
+
+    Args:
+        text: Any name.
+        limit: Characters to keep; what is left out is counted behind them.
+    """
+    whole = str(text)
+    shown = whole[:limit]
+    if not shown.isprintable():
+        shown = _UNSAFE.sub(_escaped, shown)
+    if "##[" in shown:
+        shown = _MARK.sub(r"##\\", shown)
+    return shown if len(whole) <= limit else f"{shown}... ({len(whole) - limit} more characters)"
+
+
+def visible_lines(text: str) -> str:
+    r"""Return lines that are safe to print: line breaks stay, ``::`` at a start becomes ``:\:``."""
+    if _UNSAFE_IN_LINES.search(text):
+        text = _UNSAFE_IN_LINES.sub(_escaped, text)
+    return _without_commands(text)
+
+
+def json_text(text: str) -> str:
+    """Return JSON that means the same and is safe to print; what could harm stands in strings."""
+    if _UNSAFE_IN_JSON.search(text):
+        text = _UNSAFE_IN_JSON.sub(_json_escaped, text)
+    return text.replace("##[", "\\u0023#[")
+
+
+class SafeStream:
+    """A text stream with whose lines nobody can command a terminal or a CI runner.
+
+    Everything but ``write`` is the stream's own; bytes that go to its buffer are not looked at.
+
+    Args:
+        stream: Where the text goes.
+        styled: Whether escape sequences pass, for a console that makes them itself and has the
+            text escaped before.
+    """
+
+    def __init__(self, stream: IO[str], *, styled: bool = False) -> None:
+        self.inner: IO[str] = raw(stream)
+        self._styled = styled
+        self._line = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def write(self, text: str) -> int:
+        """Write text; a command that arrives in pieces is none either."""
+        unsafe = _UNSAFE_BESIDE_STYLES if self._styled else _UNSAFE_IN_LINES
+        if unsafe.search(text):
+            text = unsafe.sub(_escaped, text)
+        before = self._line
+        safe = _without_commands(before + text)[len(before) :]
+        self.inner.write(safe)
+        last = (before + safe).rpartition("\n")[2]
+        if _UNDECIDED.fullmatch(last):
+            self._line = ":" if last.endswith(":") else ""
+        else:
+            self._line = "." + last[-2:]
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write each line."""
+        for line in lines:
+            self.write(line)
+
+
+def raw(stream: IO[str]) -> IO[str]:
+    """Return the stream behind the door, for commands that we mean ourselves."""
+    return stream.inner if isinstance(stream, SafeStream) else stream
+
+
+def _without_commands(text: str) -> str:
+    if "::" in text:
+        text = _FIRST_WORD.sub(r"\1\\", text)
+    return _MARK.sub(r"##\\", text) if "##[" in text else text
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    code = ord(character)
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def _json_escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -1,0 +1,171 @@
+"""No command lets text of files, names, variables or errors command a terminal or a CI runner.
+
+Every command and option of the application is walked, so that new ones are covered by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+import typer
+from fakes.runs import GPU
+
+from proton_bench.cli import main
+from proton_bench.cli.app import COMMANDS, build_app
+from proton_bench.formats.registry import write_profile
+from proton_bench.profile import FrameKind, ProfileBuilder
+
+HOSTILE = "::error::pwn ##[error]pwn\x1b[2J\x1b]0;t\x07\x9b31m\u202e\u2028\u2029\r\n::set-env::y"
+HOSTILE_FILE = HOSTILE.replace("/", "")
+# Left alone: one changes the environment of the tests, with the others Python itself speaks.
+SKIPPED = {("doctor", "--fix-scripts"), *((each, "--module") for each in ("run", "dump-ir"))}
+MEANT = re.compile(rb"^::(error|warning|stop-commands|[0-9a-f]{32})(?= |::)", re.MULTILINE)
+CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def hostile_profile(path: Path, value: int = 100) -> Path:
+    builder = ProfileBuilder(HOSTILE)
+    for count, name in enumerate((HOSTILE, f"[red]{HOSTILE}[/red]", "::a::", f"x.py:1@{HOSTILE}")):
+        scope = builder.add(0, name, FrameKind.SCOPE)
+        metrics: dict[str, Any] = {"time (ns)": value * (count + 1), "count": 1, HOSTILE: 2}
+        kernel = builder.add(scope, name, FrameKind.KERNEL, metrics=metrics, device=GPU)
+        builder.add(kernel, f"{name}.py:3@{name}", FrameKind.LINE, metrics={"num_samples": 5})
+    facts: dict[str, Any] = {"backend": HOSTILE, HOSTILE: HOSTILE, "directory": HOSTILE}
+    facts["git"] = {"revision": HOSTILE}
+    profile = builder.build(provenance=facts, dropped={HOSTILE: 3}, partial=True)
+    write_profile(profile, path)
+    return path
+
+
+def assert_harmless(what: str, content: bytes) -> None:
+    text = content.decode("utf-8")
+    found = CONTROL.search(text)
+    assert found is None, (what, text[max(found.start() - 60, 0) : found.end() + 20])
+    assert "##[" not in text, (what, text)
+    started = [line for line in text.split("\n") if line.lstrip().startswith("::")]
+    assert not started, (what, started)
+
+
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if hasattr(command, "commands"):
+        for name, inner in command.commands.items():
+            yield from leaves(inner, (*path, name))
+    else:
+        yield path, command
+
+
+LEAVES = dict(leaves(typer.main.get_command(build_app(COMMANDS))))
+
+
+def option_words(path: tuple[str, ...]) -> Iterator[list[str]]:
+    """Yield every option of a command alone, with a hostile value where it takes one."""
+    for parameter in LEAVES[path].params:
+        if parameter.param_type_name != "option" or not parameter.opts:
+            continue
+        name = parameter.opts[-1]
+        if (path[0], name) in SKIPPED:
+            continue
+        yield [name] if parameter.is_flag else [name, HOSTILE]
+
+
+Walk = Callable[..., None]
+
+
+@pytest.fixture
+def walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Walk:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
+    monkeypatch.setenv("PROTON_BENCH_BASELINES", HOSTILE)
+    monkeypatch.setattr(webbrowser, "open", lambda _: False)
+    monkeypatch.setattr(os, "execv", lambda *_: sys.exit(0))
+
+    def run(*words: str, own_commands: bool = False) -> None:
+        with contextlib.suppress(SystemExit):
+            main(words)
+        said = capfdbinary.readouterr()
+        for stream, content in (("stdout", said.out), ("stderr", said.err)):
+            # Annotations that are meant; the lines of all others stay.
+            foreign = MEANT.sub(b"own", content) if own_commands else content
+            assert_harmless(f"{stream} of {words}", foreign)
+
+    return run
+
+
+@pytest.mark.parametrize("path", LEAVES, ids="-".join)
+def test_nothing_that_a_command_prints_is_obeyed(path: tuple[str, ...], walk: Walk) -> None:
+    one, other = str(hostile_profile(Path(HOSTILE_FILE + ".proton"))), "other.proton"
+    hostile_profile(Path(other), 200)
+    Path("damaged.proton").write_bytes(HOSTILE.encode())
+    own = "--github" in [word for words in option_words(path) for word in words]
+    inputs = [[], [f"--{HOSTILE}"], ["missing" + HOSTILE]]
+    if path[0] not in {"run", "ab", "noise", "dump-ir"}:  # words of those are programs
+        inputs += [["damaged.proton"], [one], [one, other]]
+    for words in inputs:
+        walk(*path, *words)
+    for option in option_words(path):
+        walk(*path, *option, *inputs[-1], own_commands=own)
+
+
+@pytest.mark.parametrize("form", ["folded", "json", "csv", "speedscope", "hatchet"])
+def test_exports_to_the_standard_output_are_harmless(form: str, walk: Walk) -> None:
+    walk("export", str(hostile_profile(Path("a.proton"))), "--to", form, "-o", "-")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["view", "a.proton", "--json"],
+        ["view", "a.proton", "-m", HOSTILE],
+        ["view", "a.proton", "--source"],
+        ["view", "a.proton", "--source", "--json"],
+        ["diff", "a.proton", "b.proton", "--json"],
+        ["diff", "a.proton", "b.proton", "--markdown"],
+        ["query", "a.proton", "select name, path from nodes", "--csv"],
+        ["query", "a.proton", "select name, path from nodes", "--json"],
+        ["report", "a.proton", "-o", "-"],
+        ["gate", "a.proton", "b.proton", "--json"],
+        ["gate", "a.proton", "b.proton", "--junit", "-"],
+        ["gate", "a.proton", "b.proton", "--markdown", "-"],
+        ["gate", "a.proton", "b.proton", "--github"],
+        ["gate", "a.proton", "b.proton", "--github", "--json"],
+        ["gate", "a.proton", "b.proton", "--github", "--junit", "-"],
+    ],
+)
+def test_forms_for_machines_are_harmless_in_a_log(words: list[str], walk: Walk) -> None:
+    for count, name in enumerate("ab", 1):
+        hostile_profile(Path(f"{name}.proton"), 100 * count)
+
+    walk(*words, own_commands="--github" in words)
+
+
+def test_files_of_a_gate_are_harmless_when_they_are_shown(walk: Walk, tmp_path: Path) -> None:
+    for count, name in enumerate("ab", 1):
+        hostile_profile(Path(f"{name}.proton"), 100 * count)
+
+    words = ["--markdown", "gate.md", "--junit", "gate.xml", "--github"]
+    walk("gate", "a.proton", "b.proton", *words, own_commands=True)
+
+    for name in ("gate.md", "gate.xml", "summary"):
+        assert_harmless(name, (tmp_path / name).read_bytes())
+    Xml.parse(tmp_path / "gate.xml")
+
+
+def test_error_of_a_run_is_one_harmless_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "proton_bench", "run", f"missing{HOSTILE_FILE}.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+
+    assert done.returncode != 0
+    assert_harmless("stderr", done.stderr)
+    assert done.stdout == b""
