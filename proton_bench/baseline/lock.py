@@ -91,13 +91,32 @@ def _take(handle: int, kind: int, store: Path) -> None:
 
 
 def _holder(handle: int) -> str:
-    """Return which process holds a lock; readers, and those of other programs, leave no number."""
+    """Return which process holds a lock: what the kernel says, else by the number in it."""
+    holders = _holders_of(os.fstat(handle).st_ino)
+    if holders:
+        return f"process {', '.join(holders)}"
     words = os.pread(handle, _SHOWN_BYTES, 0).decode("ascii", "replace").split()
     if len(words) == 2 and words[0].isdecimal():
-        here = words[1] == os.uname().nodename
-        if not here or os.path.exists(f"/proc/{words[0]}"):
-            return f"process {words[0]}" + ("" if here else f" of machine {words[1]!a}")
-    return "a process that left no number in it (`fuser` or `lslocks` show which)"
+        return f"process {words[0]} of machine {words[1]!a}"
+    return "a process elsewhere that left no number in it"  # readers leave none
+
+
+def _holders_of(inode: int) -> list[str]:
+    try:
+        locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    # 1: FLOCK ADVISORY WRITE <pid> <major>:<minor>:<inode> 0 EOF; who waits has an arrow.
+    rows = [line.split() for line in locks.splitlines()]
+    return [
+        row[4]
+        for row in rows
+        if len(row) > 5
+        and row[4] != "0"
+        and row[1] == "FLOCK"
+        and row[4].isdecimal()
+        and row[5].endswith(f":{inode}")
+    ]
 
 
 def _note(handle: int, text: str) -> None:
