@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from proton_bench.errors import UsageError
-from proton_bench.experiment.project import policy_of_project, store_of_project
+from proton_bench.experiment.project import policy_of_project, project_of, store_of_project
 
-__all__ = ["default_store", "policy_file"]
+__all__ = ["default_store", "policy_file", "project_folder"]
 
 
 def default_store() -> Path:
@@ -18,6 +18,11 @@ def default_store() -> Path:
 def policy_file() -> Path | None:
     """Return the project's pyproject.toml, None where it has none."""
     return policy_of_project(_here())
+
+
+def project_folder() -> Path:
+    """Return the folder of the project, the current one where there is none."""
+    return project_of(_here())
 
 
 def _here() -> Path:

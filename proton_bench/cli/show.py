@@ -19,6 +19,7 @@ from proton_bench.analysis.select import MetricTree, Selection, build_tree
 from proton_bench.analysis.source_lines import sampled_source
 from proton_bench.analysis.subtract import subtract
 from proton_bench.cli.output_file import print_bytes
+from proton_bench.cli.project import project_folder
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.profile import Profile
@@ -82,6 +83,7 @@ class SourceRequest:
         names: Rows whose samples count, with those below them.
         threshold: Lines with a smaller share of all samples, in percent, are left out.
         as_json: Print one JSON document instead of text.
+        root: Folder below which files of the source are read; None for that of the project.
     """
 
     file: Path
@@ -89,6 +91,7 @@ class SourceRequest:
     names: NameFilter = field(default_factory=NameFilter)
     threshold: float = DEFAULT_THRESHOLD
     as_json: bool = False
+    root: Path | None = None
 
 
 def show_source(request: SourceRequest) -> None:
@@ -104,11 +107,14 @@ def show_source(request: SourceRequest) -> None:
     if request.wanted:
         source = source.named(request.wanted)
     name = str(request.file)
+    root = project_folder() if request.root is None else request.root
     if request.as_json:
-        document = source_document(source, profile, name=name, threshold=request.threshold)
+        document = source_document(
+            source, profile, name=name, threshold=request.threshold, root=root
+        )
         print_bytes(encode_document(document))
         return
-    report = SourceReport(source, profile, request.threshold)
+    report = SourceReport(source, profile, root, request.threshold)
     print_report(open_console(), HeaderReport(profile, name), report)
 
 

@@ -93,6 +93,16 @@ def command(
             help="The same of the one file whose path ends so.",
         ),
     ] = None,
+    source_root: Annotated[
+        Path | None,
+        typer.Option(
+            "--source-root",
+            metavar="FOLDER",
+            help="Folder below which source is read, instead of the project around this folder.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
     counters: Annotated[
         Path | None,
         typer.Option(
@@ -127,7 +137,7 @@ def command(
     if source or source_file is not None:
         least = DEFAULT_THRESHOLD if threshold is None else threshold
         wanted = NameFilter(include, exclude)
-        show_source(SourceRequest(file, source_file or "", wanted, least, as_json=as_json))
+        show_source(SourceRequest(file, source_file or "", wanted, least, as_json, source_root))
         return
     show(
         ViewRequest(

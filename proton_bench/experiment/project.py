@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["policy_of_project", "store_of_project"]
+__all__ = ["policy_of_project", "project_of", "store_of_project"]
 
 _STORE = ".proton"
 _POLICY = "pyproject.toml"
@@ -13,16 +13,16 @@ _MARKS = (_POLICY, ".git")
 
 def store_of_project(folder: Path) -> Path:
     """Return the store of the project around a folder: beside its pyproject.toml or .git."""
-    return _project(folder) / _STORE
+    return project_of(folder) / _STORE
 
 
 def policy_of_project(folder: Path) -> Path | None:
     """Return the pyproject.toml of the project around a folder, None where it has none."""
-    file = _project(folder) / _POLICY
+    file = project_of(folder) / _POLICY
     return file if file.is_file() else None
 
 
-def _project(folder: Path) -> Path:
+def project_of(folder: Path) -> Path:
     """Return the nearest folder upwards that is a project, the folder itself where none is."""
     for each in (folder, *folder.parents):
         if any((each / mark).exists() for mark in _MARKS):

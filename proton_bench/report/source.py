@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console, ConsoleOptions
@@ -39,12 +40,14 @@ class SourceReport:
     Attributes:
         source: Samples by line.
         profile: Where they come from.
+        root: Folder below which files of the source are read.
         threshold: Lines and kernels with a smaller share of all samples, in percent, are summed up.
         context: Lines to show around each.
     """
 
     source: SampledSource
     profile: Profile
+    root: Path
     threshold: float = DEFAULT_THRESHOLD
     context: int = _CONTEXT
 
@@ -76,7 +79,7 @@ class SourceReport:
             heading += f", {_percent(file.called.total / total)} in code inlined from other files"
         yield Segment("\n")
         yield from prose(console, heading, HEADING, edge=edge)
-        text = read_source(file.path, self.profile, max(file.lines))
+        text = read_source(file.path, self.profile, max(file.lines), root=self.root)
         if text.note:
             yield from prose(console, f"  {visible(text.note)}", WARNING, edge=edge)
         if hot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from proton_bench.analysis.sampling_facts import sampling_facts
@@ -18,7 +19,7 @@ _VERSION = (1, 1)
 
 
 def source_document(
-    source: SampledSource, profile: Profile, *, name: str, threshold: float
+    source: SampledSource, profile: Profile, *, name: str, threshold: float, root: Path
 ) -> dict[str, Any]:
     """Return what ``proton view --source --json`` prints.
 
@@ -27,6 +28,7 @@ def source_document(
         profile: Where they come from.
         name: Name of the profile's file.
         threshold: Lines with a smaller share of all samples, in percent, are left out.
+        root: Folder below which files of the source are read.
     """
     facts = sampling_facts(profile)
     reasons = sorted(metric for metric, count in source.samples.reasons.items() if count)
@@ -40,7 +42,7 @@ def source_document(
         "attribution": facts.attribution or None if facts else None,
         "parts": dict(source.samples.parts),
         "files": [
-            _file(each, profile, shown_lines(each, source.samples.total, threshold))
+            _file(each, profile, shown_lines(each, source.samples.total, threshold), root=root)
             for each in source.files
         ],
         "kernels_without_lines": [
@@ -50,8 +52,8 @@ def source_document(
     }
 
 
-def _file(file: SampledFile, profile: Profile, hot: list[int]) -> dict[str, Any]:
-    text = read_source(file.path, profile, max(file.lines))
+def _file(file: SampledFile, profile: Profile, hot: list[int], *, root: Path) -> dict[str, Any]:
+    text = read_source(file.path, profile, max(file.lines), root=root)
     return {
         "path": file.path,
         "note": text.note or None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from proton_bench.profile import Profile
 __all__ = ["SourceText", "read_source"]
 
 _MAX_BYTES = 8 << 20  # of a file that somebody wrote; others are not read
+# Folders of a kernel, whose files do something or tell of processes when they are read.
+_NO_SOURCE = ("/proc", "/sys", "/dev", "/run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +34,31 @@ class SourceText:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else None
 
 
-def read_source(path: str, profile: Profile, last_line: int) -> SourceText:
+def read_source(path: str, profile: Profile, last_line: int, *, root: Path) -> SourceText:
     """Return the text of a file that lines of a profile name.
 
-    It is looked for where it was, then with ever shorter parts of its path below this folder.
+    It is looked for where it was, then with ever shorter parts of its path below the root. A
+    profile may come from anybody and name any file: only regular files below the root are read.
 
     Args:
         path: As the compiler wrote it.
         profile: The profile; it knows the folder and the time of the run.
         last_line: The last line that was sampled.
+        root: The folder of the source; links are followed as far as they stay below it.
     """
-    for place in _places(path, profile):
-        text = _read(place)
+    for place in _places(path, profile, root):
+        text = _read(place, root)
         if text is not None:
             # As compilers count: no other character ends a line.
             lines = tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
             return SourceText(lines, _note(place, path, profile, is_short=last_line > len(lines)))
-    return SourceText(note="the file is not here: lines are shown without their text")
+    return SourceText(
+        note=f"the file is not below {root}: lines are shown without their text; "
+        "--source-root names another folder"
+    )
 
 
-def _places(path: str, profile: Profile) -> Iterator[Path]:
+def _places(path: str, profile: Profile, root: Path) -> Iterator[Path]:
     folder = profile.provenance.get("directory")
     if os.path.isabs(path):
         yield Path(path)
@@ -58,15 +66,22 @@ def _places(path: str, profile: Profile) -> Iterator[Path]:
         yield Path(folder, path)
     parts = [part for part in Path(path).parts if part not in {os.sep, ".."}]
     for start in range(len(parts)):
-        yield Path(*parts[start:])
+        yield Path(root, *parts[start:])
 
 
-def _read(place: Path) -> str | None:
+def _read(place: Path, root: Path) -> str | None:
     try:
-        if not place.is_file() or place.stat().st_size > _MAX_BYTES:
+        whole = place.resolve(strict=True)
+        if not whole.is_relative_to(root.resolve()) or any(map(whole.is_relative_to, _NO_SOURCE)):
             return None
-        return place.read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):  # not readable, or no path at all
+        # What is put there meanwhile is no link to elsewhere, and no pipe that blocks.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+        with open(os.open(whole, flags), "rb") as stream:
+            facts = os.fstat(stream.fileno())
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > _MAX_BYTES:
+                return None
+            return stream.read(_MAX_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError, RuntimeError):  # not readable, no path at all, or links in a ring
         return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -167,3 +168,50 @@ def test_a_query_gives_samples_of_lines_and_no_times(proton_here: Run, tmp_path:
 
     values = [tuple(row.values() if isinstance(row, dict) else row) for row in document["rows"]]
     assert [row[1:] for row in values] == [(None, 700), (None, 200)]
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("kind", ["outside", "link", "folder link", "pipe", "environment"])
+def test_a_profile_opens_no_file_elsewhere(
+    proton_here: Run,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    kind: str,
+    form: list[str],
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "key").write_text("SECRET\n" * 40)
+    named = {
+        "outside": outside / "key",
+        "link": tmp_path / "link.py",
+        "folder link": tmp_path / "folder" / "key",
+        "pipe": tmp_path / "pipe",
+        "environment": Path("/proc/self/environ"),
+    }[kind]
+    (tmp_path / "link.py").symlink_to(outside / "key")
+    (tmp_path / "folder").symlink_to(outside)
+    os.mkfifo(tmp_path / "pipe")
+    write_profile(sampled_profile((Line(f"{named}:1@f", {"wait": 9}, 9),)), tmp_path / "x.proton")
+
+    shown = succeeded(proton_here("view", "--source", *form, tmp_path / "x.proton"))
+
+    assert "SECRET" not in shown
+    assert "PATH=" not in shown
+    if form:
+        assert [line["text"] for line in json.loads(shown)["files"][0]["lines"]] == [None]
+
+
+def test_source_elsewhere_is_read_below_a_root_that_was_named(
+    proton_here: Run, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "key").write_text("text of mine\n")
+    write_profile(
+        sampled_profile((Line(f"{outside}/key:1@f", {"wait": 9}, 9),)), tmp_path / "x.proton"
+    )
+
+    root = ("--source-root", outside)
+    shown = succeeded(proton_here("view", "--source", *root, tmp_path / "x.proton"))
+
+    assert "text of mine" in shown
