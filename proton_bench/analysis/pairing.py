@@ -115,10 +115,12 @@ class PairedTree:
 
     def path(self, row: int) -> tuple[str, ...]:
         """Return the names from below the root down to the row; () for the root."""
+        above, new, base = self.parents.item, self.new.frames.item, self.base.frames.item
         names: list[str] = []
         while row > 0:
-            names.append(self.name(row))
-            row = int(self.parents[row])
+            frame = new(row)
+            names.append(self.strings[frame if frame >= 0 else base(row)])
+            row = above(row)
         return tuple(reversed(names))
 
     def code_changed(self, row: int) -> bool:

@@ -25,6 +25,6 @@ def read_noise(file: Path) -> Noise:
         document = msgspec.json.decode(file.read_bytes())
     except OSError as error:
         raise UsageError(f"noise {name} cannot be read: {error.strerror or error}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ProfileFormatError(f"noise {name} is no JSON: {error}; measure it anew") from None
     return Noise.from_document(document, name)

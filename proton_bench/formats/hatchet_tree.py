@@ -195,10 +195,14 @@ def _kinds(
     kinds[operators[frames]] = FrameKind.OP
     # Source lines of a kernel look like Python frames, but are sampled or stand below the kernel.
     lines = (kinds == FrameKind.PYTHON) & (sampled | (kinds[parents] == FrameKind.KERNEL))
-    while lines.any():
+    if lines.any():
         kinds[lines] = FrameKind.LINE
         # What was inlined into a line stands below it; lines that only call have no samples.
-        lines = (kinds == FrameKind.PYTHON) & (kinds[parents] == FrameKind.LINE)
+        found, above = kinds.tolist(), parents.tolist()
+        for row in np.flatnonzero(kinds == FrameKind.PYTHON).tolist():
+            if row and found[above[row]] == FrameKind.LINE:
+                found[row] = FrameKind.LINE
+        kinds = np.array(found, dtype=np.uint8)
     lines = kinds == FrameKind.LINE
     above = np.maximum(parents[lines], 0)
     kinds[above[kinds[above] == FrameKind.UNKNOWN]] = FrameKind.KERNEL

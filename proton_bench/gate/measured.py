@@ -13,16 +13,20 @@ from proton_bench.analysis.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import drop_metadata, drop_trials, shown_rows
 from proton_bench.errors import UsageError
+from proton_bench.formats.budget import DecodeBudget, Limit
 from proton_bench.gate.arrangement import Arrangement
 from proton_bench.gate.canary import CANARY_SCOPE
 from proton_bench.gate.sample import Sample
 from proton_bench.profile import Distribution, MetricColumn, MetricSpec, Profile
+from proton_bench.profile.preorder import depths
 from proton_bench.profile.regroup import sum_column
 
 __all__ = ["Measured", "measure"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+
+_BYTES_OF_ROW = 128  # of a large file, for the names that its path may have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +131,10 @@ def measure(
             f"values of {comparison.measure.name!a} do not add up over a run, so there is "
             "nothing to gate; record times, cycles or counts"
         )
+    # Whatever is told of a row is told by its path.
+    budget = DecodeBudget(_BYTES_OF_ROW * len(tree), f"the runs of {len(tree)} paths")
+    with budget.running():
+        budget.take(Limit.PATHS, float(depths(tree.parents).sum(dtype=np.int64)))
     shape = (len(arrangement.base) + len(arrangement.new), len(tree))
     totals, calls = np.zeros(shape), np.zeros(shape)
     present = np.zeros(shape, dtype=np.bool_)

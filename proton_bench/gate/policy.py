@@ -115,7 +115,7 @@ def read_policy(path: Path) -> Policy:
     except OSError as error:
         why = error.strerror or error
         raise UsageError(f"policy {str(path)!a} cannot be read: {why}") from error
-    except ValueError as error:  # no TOML, or no UTF-8
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or nested too deeply
         raise UsageError(f"policy {str(path)!a} is no TOML: {error}") from error
     table: Any = document
     for key in _TABLE.split("."):

@@ -61,5 +61,5 @@ def _setting(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set {text!a} is not KEY=VALUE, such as share=1%")
     try:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return key.strip(), value.strip()

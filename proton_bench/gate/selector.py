@@ -67,11 +67,17 @@ def _segments(selector: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _pattern(segment: str) -> re.Pattern[str]:
-    parts = []
+    parts = [""]  # between stars
     characters = iter(segment)
     for character in characters:
         if character == "\\":
-            parts.append(re.escape(next(characters, "\\")))
+            parts[-1] += re.escape(next(characters, "\\"))
+        elif character == "*":
+            parts.append("")
         else:
-            parts.append({"*": ".*", "?": "."}.get(character) or re.escape(character))
-    return re.compile("".join(parts), re.DOTALL)
+            parts[-1] += "." if character == "?" else re.escape(character)
+    if len(parts) == 1:
+        return re.compile(parts[0], re.DOTALL)
+    # The first place where a part stands is as good as any later one, so none is tried again.
+    middle = "".join(f"(?>.*?{part})" for part in parts[1:-1] if part)
+    return re.compile(f"{parts[0]}{middle}.*{parts[-1]}", re.DOTALL)

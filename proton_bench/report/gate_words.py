@@ -30,6 +30,7 @@ __all__ = [
 
 _MAX_NAME = 120
 _MAX_PATH = 400
+_BELOW, _CUT = " > ", "... > "
 _MAX_NOTE = 600
 _MAX_UNIT = 20
 _MAX_SOURCES = 3
@@ -155,12 +156,24 @@ def _direction(row: GateRow) -> str:
 
 def path_text(path: Sequence[str], limit: int = _MAX_PATH) -> str:
     """Return a path on one line, its end where it is too long."""
-    names = [visible(name, _MAX_NAME) for name in path]
-    shown = " > ".join(names)
-    while len(shown) > limit and len(names) > 1:
-        names = names[1:]
-        shown = "... > " + " > ".join(names)
-    return shown or "ROOT"
+    if not path:
+        return "ROOT"
+    # From the end, as many names as fit: a path may have thousands.
+    names = [visible(path[-1], _MAX_NAME)]
+    size = len(names[0])
+    for name in reversed(path[:-1][-limit:]):
+        shown = visible(name, _MAX_NAME)
+        size += len(_BELOW) + len(shown)
+        names.append(shown)
+        if size > limit:
+            break
+    whole = _BELOW.join(reversed(names))
+    if len(whole) <= limit and len(names) == len(path):
+        return whole or "ROOT"
+    while len(names) > 1 and len(_CUT) + size > limit:
+        size -= len(_BELOW) + len(names.pop())
+    is_whole = len(names) == len(path)
+    return ("" if is_whole else _CUT) + _BELOW.join(reversed(names))
 
 
 def _known(value: float) -> bool:
