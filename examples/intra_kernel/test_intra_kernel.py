@@ -12,6 +12,8 @@ import scoped_matmul
 import torch
 from device import DEVICE, pick
 
+from proton_bench.mode import SAMPLING_STRATEGY
+
 EVERY_OPTION = ["--op-measure", "--warp-sampling", "--warp-ids", "0", "--increase-accuracy"]
 
 
@@ -49,8 +51,8 @@ def test_options_make_the_mode() -> None:
         op_measure=True, warp_sampling=True, warp_ids="1, 3", increase_accuracy=True
     )
     mode = options.mode()
-    assert (mode.sampling_strategy, mode.sampling_options) == ("selective", "1,3")
-    assert set(mode.optimizations) == {"clock32", "time_shift", "sched_stores"}
+    assert (mode.sampling_strategy, mode.sampling_options) == (SAMPLING_STRATEGY.SELECTIVE, "1,3")
+    assert {each.value for each in mode.optimizations} == {"clock32", "time_shift", "sched_stores"}
 
 
 def test_records_stand_around_loads_and_stores() -> None:

@@ -65,7 +65,7 @@ class Judging:
         except InterruptedExperimentError:
             raise
         except ProtonError as error:
-            self._outcome = Outcome.failed(str(error))
+            self._outcome = Outcome.failed(error.report())
         for step in (self._save, self._write):
             try:
                 step()

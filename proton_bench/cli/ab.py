@@ -172,7 +172,7 @@ class _Shown:
             raise InterruptedExperimentError(error.signal, hint) from None
         except ProtonError as error:
             code = report_error(error)
-            self._write(Outcome.failed(str(error)))
+            self._write(Outcome.failed(error.report()))
             return code
         sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
         self._write(Outcome(result))

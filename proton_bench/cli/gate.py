@@ -130,7 +130,7 @@ def _refuse(error: ProtonError, outputs: Outputs) -> int:
     """Say in all outputs what is wrong; what is wrong with these comes second."""
     code = report_error(error)
     try:
-        outputs.write(Outcome.failed(str(error)))
+        outputs.write(Outcome.failed(error.report()))
     except OutputError as other:
         report_error(other)
     return code
