@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+import re
+import resource
+import warnings
 from dataclasses import replace
 from enum import StrEnum
 
@@ -17,6 +21,11 @@ __all__ = ["Demangling", "base_name", "demangled", "short_name", "with_demangled
 
 _MANGLED = "_Z"
 _ANONYMOUS = "(anonymous namespace)"
+# A name can refer to parts of itself, and each such mark may double what it stands for.
+_REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
+_MOST_REFERENCES, _MOST_CHARACTERS = 14, 4096  # that are safe to try in this process
+_MOST_TEXT = 1 << 20
+_MOST_MEMORY, _MOST_SECONDS = 256 << 20, 1
 _SUFFIXES = (" [clone .kd]", " (.kd)", ".kd")
 
 
@@ -54,6 +63,13 @@ def demangled(name: str) -> str:
         raise BackendUnavailableError(
             "names cannot be demangled: neither libstdc++.so.6 nor libc++abi is on this machine"
         )
+    references = sum(1 for _ in _REFERENCE.finditer(name))
+    if references <= _MOST_REFERENCES and len(name) <= _MOST_CHARACTERS:
+        return _text_of(library, name)
+    return _text_in_child(library, name)
+
+
+def _text_of(library: ctypes.CDLL, name: str) -> str:
     status = ctypes.c_int()
     mangled = name.encode("utf-8", "backslashreplace")
     found = library.__cxa_demangle(ctypes.c_char_p(mangled), None, None, ctypes.byref(status))
@@ -63,6 +79,44 @@ def demangled(name: str) -> str:
         return ctypes.string_at(found).decode("utf-8", "replace")
     finally:
         ctypes.CDLL(None).free(ctypes.c_void_p(found))
+
+
+class _Child:
+    """Whether a child was ended by its limits: what comes after that is shown as it is."""
+
+    has_failed = False
+
+
+def _text_in_child(library: ctypes.CDLL, name: str) -> str:
+    """Return what `_text_of` does, or the name where that takes too much time or memory."""
+    if _Child.has_failed:
+        return name
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child runs no other thread
+        process = os.fork()
+    if not process:
+        try:
+            _bound_own_process()
+            text = _text_of(library, name).encode("utf-8", "replace")
+            with os.fdopen(writing, "wb") as stream:
+                stream.write(text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace"))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        content = stream.read()
+    _, status = os.waitpid(process, 0)
+    _Child.has_failed = status != 0 or not content
+    return content.decode("utf-8", "replace") or name
+
+
+def _bound_own_process() -> None:
+    with open("/proc/self/statm", encoding="ascii") as stream:
+        size = int(stream.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + _MOST_MEMORY,) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_SECONDS, _MOST_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def short_name(name: str) -> str:

@@ -204,7 +204,7 @@ def packed_lists_for_a_value() -> bytes:
 
 @kind(".hatchet")
 def mangled_names() -> bytes:
-    names = ["_Z" + "1fI" + "S_" * 60 + "E", mangled(70), "_Z" + "N" * 3000, "_Z1f" + "P" * 100_000]
+    names = ["_Z" + "1fI" + "S_" * 60 + "E", mangled(25), "_Z" + "N" * 3000, "_Z1f" + "P" * 100_000]
     return b'[{"frame":{"name":"ROOT"},"metrics":{"time (ns)":0},"children":[%s]}]' % b",".join(
         b'{"frame":{"name":%s},"metrics":{"time (ns)":1}}' % json.dumps(each).encode()
         for each in names
@@ -214,11 +214,7 @@ def mangled_names() -> bytes:
 def mangled(levels: int) -> str:
     """Return a name whose every level holds the one below twice."""
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    inner = "1BI1AS0_E"
-    for number in range(1, levels + 1):
-        seq = digits[number] if number < 36 else digits[number // 36] + digits[number % 36]
-        inner = f"1CI{inner}S{seq}_E"
-    return "_Z1fI1AS0_E" + inner
+    return "_Z1f1AIiiE" + "".join(f"S_IS{d}_S{d}_E" for d in digits[:levels])
 
 
 # -- .proton and .json ---------------------------------------------------------------------------
@@ -402,7 +398,7 @@ def bounded(folder: Path, *words: object) -> tuple[int | str, str]:
 def words_of(command: str, file: str) -> list[str]:
     other = f"b{file}"
     return {
-        "view": ["view", file],
+        "view": ["view", file, "--demangle", "full"],
         "merge": ["merge", file, other, "-o", "out.proton"],
         "gate": ["gate", file, other],
         "report": ["report", file, "-o", "out.html"],
