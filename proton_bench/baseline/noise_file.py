@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.files import read_file
 from proton_bench.gate.noise import Noise
 from proton_bench.text import visible
 
@@ -22,7 +23,7 @@ def read_noise(file: Path) -> Noise:
     """
     name = visible(file)
     try:
-        document = msgspec.json.decode(file.read_bytes())
+        document = msgspec.json.decode(read_file(file))
     except OSError as error:
         raise UsageError(f"noise {name} cannot be read: {error.strerror or error}") from None
     except (msgspec.DecodeError, RecursionError) as error:

@@ -17,6 +17,7 @@ from proton_bench.capture.template import rank_facts
 __all__ = ["end_facts", "estimated_cost_ns", "git_facts", "start_facts"]
 
 _GIT_TIMEOUT_S = 2.0
+_GIT_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
 _LIBRARIES = ("torch", "triton", "numpy")
 
 
@@ -90,25 +91,45 @@ def git_facts(directory: str) -> dict[str, Any]:
         return {}
     import subprocess
 
-    command = ["git", "-C", directory, "status", "--porcelain=v2", "--branch"]
-    command.append("--untracked-files=no")
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    try:
+    def ask(*words: str) -> str:
+        # Whose folder this is nobody knows: its settings must not start a program.
+        command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
         done = subprocess.run(
-            command,
+            [*command, "-C", directory, *words],
             capture_output=True,
             check=True,
             timeout=_GIT_TIMEOUT_S,
-            env=environment,
+            env={**os.environ, **_GIT_VARIABLES},
             stdin=subprocess.DEVNULL,
         )
+        return done.stdout.decode("utf-8", "surrogateescape")
+
+    try:
+        settings = ask("config", "--show-scope", "--name-only", "--list", "-z").split("\0")
+        state = [*_without_filters(settings), "status", "--porcelain=v2", "--branch"]
+        lines = ask(*state, "--untracked-files=no", "--ignore-submodules=all").splitlines()
     except (OSError, subprocess.SubprocessError):
         return {}
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
     oids = [line.rpartition(" ")[2] for line in lines if line.startswith("# branch.oid ")]
     if not oids:
         return {}
     return {"revision": oids[0], "dirty": any(not line.startswith("#") for line in lines)}
+
+
+def _without_filters(settings: list[str]) -> list[str]:
+    """Return the options that turn off filters of contents that a repository's own settings name.
+
+    Args:
+        settings: Scopes and names of all settings in turn.
+    """
+    options: list[str] = []
+    for scope, name in zip(settings[::2], settings[1::2], strict=False):
+        if scope in {"local", "worktree"} and name.startswith("filter."):
+            driver = name.rpartition(".")[0]
+            for key in ("clean", "process"):
+                options += ["-c", f"{driver}.{key}="]
+            options += ["-c", f"{driver}.required=false"]
+    return options
 
 
 def _is_in_work_tree(directory: str) -> bool:

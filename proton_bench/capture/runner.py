@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RunOptions", "main", "report_error", "runner_command"]
 
-_EXIT_STRICT = 70
 _EMPTY = (
     "the profile is empty: the target ran nothing that the backend records "
     "(see `proton plugins`, and -b for another backend)"
@@ -224,9 +223,11 @@ class _Recording:
                 paths = session.finalize(formats=self._options.formats)
         except ProtonError as error:
             say(f"error: {error}", is_error=True)
-            warn("the profile was not written, or not in every format")
+            warn(
+                "the profile was not written, or not in every format; see --strict"
+            )
             if self._options.strict:
-                _exit_with(_EXIT_STRICT)
+                _exit_with(error.exit_code)
             return
         self._write_modules()
         for remark in session.remarks or ([_EMPTY] if is_empty else []):

@@ -87,6 +87,8 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
         return fields[field]().replace("/", "_")  # no value may name another folder
 
     expanded = _FIELD.sub(fill, name)
+    parts = zip(name.split("/"), expanded.split("/"), strict=True)
+    expanded = "/".join(_kept_inside(part, given) for given, part in parts)
     if _is_one_of_several(launcher, environ) and not used & {"rank", f"%{launcher.rank}"}:
         expanded += f".rank{fields['rank']()}".replace("/", "_")
     return expanded
@@ -118,9 +120,14 @@ def _launcher(environ: Mapping[str, str]) -> _Launcher:
 
 
 def _variable(variable: str, name: str, environ: Mapping[str, str]) -> str:
-    if not environ.get(variable):
+    if "/" in variable or not environ.get(variable):
         raise UsageError(f"name {name!r}: environment variable {variable!r} is not set; set it")
     return environ[variable]
+
+
+def _kept_inside(part: str, given: str) -> str:
+    """Return a part of a path that names another folder only if that is how it was written."""
+    return part if part == given else "_" if part in {".", ".."} else part
 
 
 def _unknown_field(field: str, name: str) -> str:

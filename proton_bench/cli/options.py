@@ -143,7 +143,7 @@ QuietOption = Annotated[
 ]
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Exit with 70 when the profile cannot be written at the end."),
+    typer.Option("--strict", help="Exit with 74 when the profile cannot be written at the end."),
 ]
 
 

@@ -115,11 +115,15 @@ def _remove(revision: Revision, folder: Path) -> None:
         _git(revision.root, "worktree", "prune")
 
 
+# Settings of a repository with which it has git start programs.
+_HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+
+
 def _git(folder: str, *words: str) -> str:
     environment = {name: os.environ[name] for name in os.environ if name not in _GIT_VARIABLES}
     try:
         done = subprocess.run(
-            ["git", "-c", "core.hooksPath=/dev/null", "-C", folder or ".", *words],
+            ["git", *_HARMLESS, "-C", folder or ".", *words],
             capture_output=True,
             check=False,
             stdin=subprocess.DEVNULL,

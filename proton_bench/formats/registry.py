@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
-from proton_bench.files import write_file
+from proton_bench.files import read_file, write_file
 from proton_bench.formats.base import Format, StreamedFormat
 from proton_bench.formats.budget import decoding
 from proton_bench.formats.chrome_trace import ChromeTrace
@@ -221,13 +221,8 @@ def write_profile(
 
 def _content(file: Path) -> bytes:
     try:
-        mode = file.stat().st_mode
-        if stat.S_ISDIR(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            raise UsageError(f"{visible(file)} is no file; name a profile")
-        return file.read_bytes()
+        return read_file(file)
     except (OSError, ValueError) as error:
-        if isinstance(error, UsageError):
-            raise
         raise _unreadable(file, error) from None
     except MemoryError:
         raise UsageError(f"{visible(file)} is larger than the free memory") from None

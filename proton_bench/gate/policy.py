@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import UsageError
+from proton_bench.files import read_file
 from proton_bench.gate.discovery import Dependence
 from proton_bench.gate.power import MOST_PAIRS
 from proton_bench.gate.threshold import Amount, Threshold, parse_threshold
@@ -111,7 +112,7 @@ def read_policy(path: Path) -> Policy:
         UsageError: The file cannot be read, is no TOML, or has keys or values that mean nothing.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_file(path).decode())
     except OSError as error:
         why = error.strerror or error
         raise UsageError(f"policy {str(path)!a} cannot be read: {why}") from error

@@ -80,7 +80,7 @@ def test_a_full_disk_leaves_nothing_half_written(
 
     done = proton("-n", "x", "--strict", target)
 
-    assert done.returncode == 70
+    assert done.returncode == 74
     assert "proton: warning: the profile was not written" in done.stderr
     assert "Traceback" not in done.stderr
     assert written(tmp_path) == set()
@@ -141,7 +141,7 @@ def test_debug_shows_the_traceback_of_an_error(proton: Run) -> None:
     assert "Traceback" in done.stderr
 
 
-@pytest.mark.parametrize(("words", "code"), [([], 3), (["--strict"], 70)])
+@pytest.mark.parametrize(("words", "code"), [([], 3), (["--strict"], 74)])
 def test_a_profile_that_cannot_be_written_is_a_warning_or_strict(
     proton: Run, script: Callable[[str], str], tmp_path: Path, words: list[str], code: int
 ) -> None:

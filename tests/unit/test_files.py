@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from proton_bench import files
+from proton_bench.baseline.noise_file import read_noise
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.files import Folder, is_scratch, opened_output, refused, write_file
+from proton_bench.formats.registry import read_profile
+from proton_bench.gate.policy import read_policy
 
 WRITERS, WRITES = 8, 20
 
@@ -243,3 +247,17 @@ def test_what_the_file_system_refuses_is_said_in_one_line() -> None:
 def test_errors_of_ours_stay_what_they_are(error: Exception) -> None:
     with pytest.raises(type(error), match=r"^mine$"), refused("save x"):
         raise error
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_PIPE_WAIT_MS", 1)
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(UsageError, match="nobody writes"):
+        read_profile(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="nobody writes"):
+        read_policy(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="nobody writes"):
+        read_noise(tmp_path / "pipe")

@@ -122,6 +122,27 @@ def test_revision_and_changes_of_the_work_tree(tmp_path: Path) -> None:
     assert changed == {"revision": revision, "dirty": True}
 
 
+def test_settings_of_a_repository_start_no_program(tmp_path: Path) -> None:
+    script = tmp_path / "hook"
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\ncat\n")
+    script.chmod(0o755)
+    folder = tmp_path / "repository"
+    _git(tmp_path, "init", "--quiet", str(folder))
+    (folder / ".gitattributes").write_text("* filter=own\n")
+    (folder / "a").write_text("1")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "--quiet", "-m", "first")
+    for name in ("core.fsmonitor", "filter.own.clean", "filter.own.process"):
+        _git(folder, "config", name, str(script))
+    _git(folder, "config", "filter.own.required", "true")
+    (folder / "a").write_text("2")
+
+    facts = git_facts(str(folder))
+
+    assert facts["dirty"]
+    assert not (tmp_path / "started").exists()
+
+
 def test_folder_outside_of_a_work_tree_has_no_revision(tmp_path: Path) -> None:
     assert git_facts(str(tmp_path)) == {}
 

@@ -121,3 +121,24 @@ def test_an_unknown_field_names_the_known_ones() -> None:
 def test_an_unset_variable_is_named() -> None:
     with pytest.raises(UsageError, match="'JOB' is not set"):
         expand_name("{%JOB}", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("out/{%V}/x", ".."),
+        ("out/{%V}", ".."),
+        ("{%V}{%V}/x", "."),
+        (".{%V}/x", "."),
+        ("{%V}/x", "/"),
+    ],
+)
+def test_no_value_leaves_the_folder(name: str, value: str) -> None:
+    expanded = expand_name(name, {"V": value})
+
+    assert not os.path.normpath(expanded).startswith((".", "/"))
+    assert os.path.normpath(expanded).count("/") == name.count("/")
+
+
+def test_a_folder_above_may_be_written() -> None:
+    assert expand_name("../{%V}", {"V": "x"}) == "../x"
