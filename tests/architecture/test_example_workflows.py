@@ -84,8 +84,29 @@ def test_workflows_ask_for_little(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "action"), [(name, step["uses"]) for name, step in STEPS if "uses" in step]
 )
-def test_actions_are_github_s_own_at_a_major_version(name: str, action: str) -> None:
-    assert re.fullmatch(r"actions/[a-z-]+@v\d+", action), name
+def test_actions_are_github_s_own_at_a_commit(name: str, action: str) -> None:
+    assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", action), name
+
+
+def test_every_pinned_action_names_its_version() -> None:
+    workflows = (Path(__file__).parents[2] / ".github" / "workflows").glob("*.yml")
+    for text in (PAGE, *(each.read_text(encoding="utf-8") for each in workflows)):
+        for line in re.findall(r"^.*\buses: .*$", text, re.MULTILINE):
+            assert re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
+
+
+def test_the_comment_trusts_the_event_and_not_the_artifact() -> None:
+    text = yaml.dump(WORKFLOWS["perf-comment"])
+
+    assert "number.txt" not in PAGE
+    assert "workflow_run.head_sha" in text or "run.head_sha" in text
+
+
+def test_docs_install_from_the_repository() -> None:
+    docs = Path(__file__).parents[2]
+    for page in (docs / "README.md", *(docs / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"pip install '?\"?proton-bench(?! @ git)", text), page
 
 
 def test_the_comment_is_found_by_its_mark() -> None:
