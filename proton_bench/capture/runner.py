@@ -223,9 +223,7 @@ class _Recording:
                 paths = session.finalize(formats=self._options.formats)
         except ProtonError as error:
             say(f"error: {error}", is_error=True)
-            warn(
-                "the profile was not written, or not in every format; see --strict"
-            )
+            warn("the profile was not written, or not in every format; see --strict")
             if self._options.strict:
                 _exit_with(error.exit_code)
             return

@@ -216,7 +216,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", program, str(GOLDEN / "profile.proton"), str(path)],
+        [sys.executable, "-B", "-c", program, str(GOLDEN / "profile.proton"), str(path)],
         capture_output=True,
         text=True,
         check=True,
