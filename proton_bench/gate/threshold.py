@@ -211,6 +211,6 @@ class _Reader:
 
     def _error(self, what: str, column: int | None = None) -> UsageError:
         at = self._at if column is None else column
-        return UsageError(
-            f"threshold {self._text!r}, column {at + 1}: {what}\n  {self._text}\n  {' ' * at}^"
-        )
+        error = UsageError(f"threshold {self._text!r}, column {at + 1}: {what}")
+        error.add_note(f"  {self._text}\n  {' ' * at}^")
+        return error

@@ -341,7 +341,7 @@ def test_export_warns_of_what_is_lost(proton: Run, tmp_path: Path) -> None:
 
 
 def test_export_of_a_folder_is_refused_by_name(proton_here: Run) -> None:
-    assert ". is no file" in refused(proton_here("export", ".", "--to", "json"))
+    assert "cannot read .: it is no file" in refused(proton_here("export", ".", "--to", "json"))
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_export_of_a_folder_is_refused_by_name(proton_here: Run) -> None:
     [
         (["--to", "xml"], 2, "'xml'; choose from proton, hatchet"),
         (["--to", "proton"], 2, "is the file to read"),
-        (["--to", "json", "-o", "/proc/nowhere/x.json"], 74, "cannot write /proc/nowhere/x.json"),
+        (["--to", "json", "-o", "/proc/nowhere/x.json"], 74, "cannot write '/proc/nowhere/x.json'"),
         ([], 2, "--to"),
     ],
 )

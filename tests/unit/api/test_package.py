@@ -22,7 +22,7 @@ def run(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_import_loads_only_the_errors() -> None:
+def test_import_loads_only_the_errors_and_their_text() -> None:
     loaded = run(
         """
         import sys, proton_bench
@@ -30,7 +30,7 @@ def test_import_loads_only_the_errors() -> None:
         """
     )
 
-    assert loaded == "['proton_bench', 'proton_bench.errors']"
+    assert loaded == "['proton_bench', 'proton_bench.errors', 'proton_bench.text']"
 
 
 def test_functions_that_use_the_package_can_be_sent_to_other_processes() -> None:

@@ -121,7 +121,7 @@ def test_messages_point_at_the_column(text: str, column: int, words: str) -> Non
     with pytest.raises(UsageError) as caught:
         parse_threshold(text)
 
-    first, shown, mark = str(caught.value).split("\n")
+    first, shown, mark = caught.value.report().split("\n")
     assert f"column {column}: " in first
     assert words in first
     assert shown == f"  {text}"
