@@ -1,7 +1,7 @@
 """The longest stall of a thread that enters scopes: python -m benchmarks.stalls [--scopes N].
 
-Each load runs twice in turn, with scopes and with a call that does nothing; what that one waits for
-is the machine's. A stall is the time of one scope, metrics included.
+Each load runs twice in turn for as long, with scopes and with a call that does nothing; what that one
+waits for is the machine's. A stall is the time of one scope, metrics included.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import proton_bench as proton
 from benchmarks.interleaved import print_machine
 
 Enter = Callable[[int], Any]
+
+LEAST_NS = 1_000_000_000  # what happens ten times a second happens in both halves
 
 
 def plain(i: int) -> Any:
@@ -93,18 +95,19 @@ def beside(load: str, session: int) -> Any:
     return repeated(*acts[load]) if load in acts else nullcontext()
 
 
-def longest_ns(count: int, enter: Enter) -> tuple[int, float]:
-    """Return the longest time of one scope in ns, and the seconds of all."""
-    clock, longest, begin = time.perf_counter_ns, 0, time.perf_counter()
-    before = clock()
-    for i in range(count):
+def longest_ns(enter: Enter, scopes: int, least_ns: int = 0) -> tuple[int, int]:
+    """Enter so many scopes, and go on for ``least_ns``; return the longest time of one and of all."""
+    clock, longest, i = time.perf_counter_ns, 0, 0
+    begin = before = clock()
+    while i < scopes or before - begin < least_ns:
         with enter(i):
             pass
         now = clock()
         if now - before > longest:
             longest = now - before
         before = now
-    return longest, time.perf_counter() - begin
+        i += 1
+    return longest, before - begin
 
 
 LOADS: dict[str, tuple[str, Enter]] = {
@@ -127,12 +130,12 @@ def measure(data: str, title: str, scopes: int) -> None:
         session = proton.start(Path(folder, "run"), data=data, backend="cpu")
         assert session is not None
         with beside(load, session):
-            longest, seconds = longest_ns(scopes, enter)
-            idle, _ = longest_ns(scopes, lambda _: nothing)
+            longest, all_ns = longest_ns(enter, scopes, least_ns=LEAST_NS)
+            idle, _ = longest_ns(lambda _: nothing, 0, least_ns=all_ns)
         proton.finalize(session)
     print(
         f"{data:6} {title:18} longest {longest / 1e6:8.2f} ms, of nothing {idle / 1e6:8.2f} ms, "
-        f"{seconds / scopes * 1e6:6.2f} us per scope",
+        f"{all_ns / 1e9:.1f} s",
         flush=True,
     )
 

@@ -35,6 +35,7 @@ SIZE = 1 << 20
 # What clocks of host and device may differ by, and how late an idle GPU may begin.
 CLOCK_NS = 20_000
 IDLE_NS = 50_000_000
+TIME_SLICES_NS = 20_000_000
 
 
 @pytest.fixture(autouse=True)
@@ -269,7 +270,8 @@ def test_scopes_inside_a_kernel_lie_in_its_time(tmp_path: Path) -> None:
         assert kernel.start_ns <= each.start_ns <= each.end_ns <= kernel.end_ns
     (timer,) = run.tree.provenance["collectors"]["instrumentation"]["device_timers"]
     assert timer["readings"] >= 1
-    assert 0 <= timer["uncertainty_ns"] < 5 * CLOCK_NS
+    # A reading takes as long as the programs beside this one hold the device.
+    assert 0 <= timer["uncertainty_ns"] < TIME_SLICES_NS
     assert "failure" not in timer
 
 
