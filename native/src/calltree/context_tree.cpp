@@ -10,6 +10,7 @@ namespace proton {
 namespace {
 
 constexpr timespec kBetweenSlices{0, 50'000};
+constexpr int kMostPauses = 20; ///< between two slices, where threads that wait need longer
 
 uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t birth) {
   uint64_t hash = reinterpret_cast<uintptr_t>(name.key());
@@ -65,14 +66,14 @@ ContextId ContextTree::allocate() {
 ContextId ContextTree::child(ContextId parent, std::string_view text, FrameKind kind,
                              uint32_t birth, EpochId epoch) {
   Name name(text); // before the lock: names have one of their own
-  std::lock_guard lock(mutex_);
+  Lock lock = wait_for_lock();
   return find_or_add(parent, std::move(name), kind, birth, epoch);
 }
 
 ContextId ContextTree::child_since(uint32_t collection, ContextId parent, std::string_view text,
                                    FrameKind kind, uint32_t birth, EpochId epoch) {
   Name name(text);
-  std::lock_guard lock(mutex_);
+  Lock lock = wait_for_lock();
   if (collections_.load(std::memory_order_relaxed) != collection)
     return kStale;
   return find_or_add(parent, std::move(name), kind, birth, epoch);
@@ -84,7 +85,7 @@ bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) 
   if (node.last_used.load(std::memory_order_seq_cst) >= epoch &&
       node.first_used.load(std::memory_order_seq_cst) <= epoch)
     return collections() == collection;
-  std::lock_guard lock(mutex_);
+  Lock lock = wait_for_lock();
   if (collections_.load(std::memory_order_relaxed) != collection)
     return false;
   touch(id, epoch);
@@ -142,9 +143,30 @@ void ContextTree::note_late(ContextNode &node, EpochId epoch) noexcept {
 
 void ContextTree::collect(const std::vector<EpochId> &live_epochs,
                           const std::function<void(std::vector<ContextId> &)> &gather_roots) {
-  // Who waits gets the lock between two slices only where this thread does not ask for it at once.
-  for (uint32_t start = 1; start != 0; nanosleep(&kBetweenSlices, nullptr))
+  uint32_t start = collect_slice(1, live_epochs, gather_roots);
+  while (start != 0) {
+    let_others_pass();
     start = collect_slice(start, live_epochs, gather_roots);
+  }
+}
+
+ContextTree::Lock ContextTree::wait_for_lock() const {
+  Lock lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    lock.lock();
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return lock;
+}
+
+void ContextTree::let_others_pass() const {
+  // A thread may take longer to wake than this one sleeps, and would find the next slice at work
+  // each time.
+  int pauses = 0;
+  do
+    nanosleep(&kBetweenSlices, nullptr);
+  while (waiting_.load(std::memory_order_relaxed) != 0 && ++pauses < kMostPauses);
 }
 
 uint32_t
@@ -181,7 +203,7 @@ uint32_t ContextTree::settled_collections() const {
   uint32_t number = collections();
   if (number % 2 == 0)
     return number;
-  std::lock_guard lock(mutex_); // a collection holds it from odd to even
+  Lock lock = wait_for_lock(); // a collection holds it from odd to even
   return collections();
 }
 

@@ -91,8 +91,11 @@ public:
   void collect(const std::vector<EpochId> &live_epochs,
                const std::function<void(std::vector<ContextId> &)> &roots);
   size_t live_count() const;
+  /// The threads that waited do not exist here. [child]
+  void reset_after_fork() noexcept { waiting_.store(0, std::memory_order_relaxed); }
 
 private:
+  using Lock = std::unique_lock<std::mutex>;
   static constexpr uint32_t kChunkNodes = 1024;
   static constexpr uint32_t kMaxChunks = 1u << 16;
   static constexpr size_t kLookups = 1024;
@@ -110,11 +113,15 @@ private:
   std::unordered_multimap<uint64_t, ContextId> &lookup(uint64_t key) {
     return lookups_[key % kLookups];
   }
-  /// Returns where the next slice begins.
+  Lock wait_for_lock() const;
+  /// Between two slices: until the threads that wait for the lock had it.
+  void let_others_pass() const;
+  /// Returns where the next slice begins, 0 after the last.
   uint32_t collect_slice(uint32_t start, const std::vector<EpochId> &live_epochs,
                          const std::function<void(std::vector<ContextId> &)> &roots);
 
   mutable std::mutex mutex_;
+  mutable std::atomic<uint32_t> waiting_{0}; ///< threads that wait for the lock
   std::atomic<uint32_t> collections_{0};
   /// Many small tables, because one that grows stops who adds to it: the longer, the more it holds.
   std::array<std::unordered_multimap<uint64_t, ContextId>, kLookups> lookups_;

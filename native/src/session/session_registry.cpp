@@ -318,6 +318,7 @@ void SessionRegistry::reset_after_fork() noexcept {
   // The parent's threads do not exist here; its data is copy-on-write and simply abandoned.
   publish_situation(Situation{});
   set_starting_stack({});
+  ContextTree::instance().reset_after_fork();
   if (was_forked_in_a_change()) // and the list of sessions perhaps with it
     return;
   for (auto &[number, session] : sessions_) {
