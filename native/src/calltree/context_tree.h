@@ -99,7 +99,7 @@ private:
   static constexpr uint32_t kChunkNodes = 1024;
   static constexpr uint32_t kMaxChunks = 1u << 16;
   static constexpr size_t kLookups = 1024;
-  static constexpr uint32_t kSlice = 2048; ///< nodes that a collection looks at in one go
+  static constexpr uint32_t kSlice = 512; ///< nodes that a collection looks at in one go
 
   ContextTree();
   ContextNode &slot(ContextId id) const {
