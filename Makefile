@@ -2,6 +2,7 @@
 # sanitize: native tests under ASan, UBSan and TSan.  lint: what CI checks without running code.
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
+# lock: requirements.txt, the hashes of constraints.txt.
 # gate: whether these got slower than in BASE; minutes, and no test: a busy machine cannot tell.
 PYTHON ?= python3
 JOBS ?= 2
@@ -19,16 +20,27 @@ PANDAS3_TESTS := tests/unit/analysis tests/unit/baseline tests/unit/formats test
 BASE ?= $(shell git merge-base HEAD origin/main)
 GATE ?=
 
-.PHONY: demo test sanitize lint bench bench-native gate docs test-pandas3
+.PHONY: demo test sanitize lint bench bench-native gate docs test-pandas3 lock
 .DELETE_ON_ERROR:
 
-# The build tools come first, so that the kept build folder stays valid; hatchet too, because it
-# has no wheel for Python 3.13 and later and needs a build environment of its own.
-$(INSTALLED): pyproject.toml constraints.txt $(shell find native -type f)
+# Each file that is downloaded must have a hash of requirements.txt, which has those of all platforms.
+# Not so torch and the CUDA libraries that it asks for: every index has builds of its own (CPU, CUDA,
+# ROCm), so that only their versions are given. pip cannot hash an editable install, nor what builds
+# hatchet, which has no wheel for Python 3.13 and later; it gets a build environment of its own.
+UNHASHED := torch $(shell grep -oE '^(cuda|nvidia)-[a-z0-9-]+' constraints.txt | grep -vx nvidia-ml-py)
+
+$(INSTALLED): pyproject.toml constraints.txt requirements.txt $(shell find native -type f)
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -q -c constraints.txt scikit-build-core pybind11 cmake ninja llnl-hatchet
+	$(PIP) install -q --require-hashes -r requirements.txt
+	@echo "torch and its CUDA libraries are installed by version, without hashes: builds differ"
 	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[all]'
 	touch $@
+
+# With uv, after a change of pyproject.toml or constraints.txt.
+lock:
+	uv pip compile -q pyproject.toml --all-extras -c constraints.txt --universal --generate-hashes \
+	  --no-annotate --custom-compile-command 'make lock' $(UNHASHED:%=--no-emit-package %) \
+	  -o requirements.txt
 
 demo: $(INSTALLED)
 	mkdir -p build

@@ -1,4 +1,4 @@
-"""pyproject.toml, constraints.txt, CHANGELOG.md and the Makefile agree with each other."""
+"""pyproject.toml, constraints.txt, requirements.txt, CHANGELOG.md and the Makefile agree."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ PINS = {
     for name, _, version in (line.partition("==") for line in LINES)
 }
 
+# Every file that pip may download for a line: name==version ; marker \ --hash=... \ --hash=...
+HASHED = [
+    line.split()
+    for line in (ROOT / "requirements.txt")
+    .read_text(encoding="utf-8")
+    .replace("\\\n", "")
+    .splitlines()
+    if line and not line.startswith("#")
+]
+# Each index has builds of its own of these.
+BUILD_OF_TORCH = re.compile(r"torch|cuda-.*|nvidia-(?!ml-py$).*")
+# What other platforms and interpreters ask for.
+ELSEWHERE = {"appnope", "cffi", "colorama", "pycparser"}
+
 
 def requirements() -> list[Requirement]:
     """Return every requirement of the package, of its extras and of its build."""
@@ -42,6 +56,29 @@ def test_constraints_are_exact_versions_for_every_user() -> None:
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in LINES), "no local version tags"
     assert PINS["torch"] == Version("2.13.0")
     assert PINS["triton"] == Version("3.7.1")
+
+
+def test_every_version_has_its_hashes_but_torch() -> None:
+    hashed = {
+        name: Version(version) for name, version in (words[0].split("==") for words in HASHED)
+    }
+    expected = {name: pin for name, pin in PINS.items() if not BUILD_OF_TORCH.fullmatch(name)}
+
+    assert {name: pin for name, pin in hashed.items() if name not in ELSEWHERE} == expected
+    for words in HASHED:
+        hashes = [word for word in words if word.startswith("--hash=")]
+        assert hashes, words[0]
+        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", word) for word in hashes), words[0]
+
+
+def test_make_installs_nothing_before_the_hashes() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    rule = makefile.split("$(INSTALLED):")[1].split("\n\n")[0]
+    installs = re.findall(r"\$\(PIP\) install (.*)", rule)
+
+    assert installs[0] == "-q --require-hashes -r requirements.txt"
+    assert "-c constraints.txt" in installs[1]
+    assert len(installs) == 2
 
 
 def test_extra_all_names_every_other_extra() -> None:
