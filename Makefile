@@ -1,5 +1,6 @@
 # demo: a profile of real work, from a clean clone.   test: every test, Python and native.
 # sanitize: native tests under ASan, UBSan and TSan.  lint: what CI checks without running code.
+# siege: attacks on every reader and writer for SECONDS, on JOBS cores: docs/reliability.md.
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
 # lock: requirements.txt, the hashes of constraints.txt.
@@ -20,7 +21,11 @@ PANDAS3_TESTS := tests/unit/analysis tests/unit/baseline tests/unit/formats test
 BASE ?= $(shell git merge-base HEAD origin/main)
 GATE ?=
 
-.PHONY: demo test sanitize lint bench bench-native gate docs test-pandas3 lock
+# How long `make siege` attacks, and what its dice begin with.
+SECONDS ?= 600
+SEED ?= 1
+
+.PHONY: demo test sanitize siege lint bench bench-native gate docs test-pandas3 lock
 .DELETE_ON_ERROR:
 
 # Each file that is downloaded must have a hash of requirements.txt, which has those of all platforms.
@@ -61,6 +66,11 @@ sanitize: $(INSTALLED)
 	cmake --build build/native-tsan -j $(JOBS)
 	cd native && ctest --preset asan -j $(JOBS) --no-tests=error
 	cd native && ctest --preset tsan -j $(JOBS) --no-tests=error
+
+siege: $(INSTALLED)
+	cd native && cmake --preset fuzz -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
+	cmake --build build/native-fuzz -j $(JOBS) --target fuzz_readers
+	python -m tests.siege --seconds $(SECONDS) --jobs $(JOBS) --seed $(SEED)
 
 lint: $(INSTALLED)
 	ruff check .

@@ -13,3 +13,10 @@ function(proton_bench_sanitize target)
   target_compile_options(${target} PUBLIC ${flags})
   target_link_options(${target} PUBLIC ${flags})
 endfunction()
+
+# Has every block of a target tell tests/native/fuzz/driver.cpp that it was reached.
+function(proton_bench_tell_blocks target)
+  if(PROTON_BENCH_COVERAGE)
+    target_compile_options(${target} PRIVATE -fsanitize-coverage=trace-pc)
+  endif()
+endfunction()

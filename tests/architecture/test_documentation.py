@@ -27,7 +27,8 @@ DOCS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").
 VARIABLE = re.compile(r"\bPROTON_BENCH_[A-Z_]*[A-Z]\b")
 # Names of the build and of headers, which no environment holds.
 NOT_VARIABLES = re.compile(
-    r"PROTON_BENCH_(BUILD_MODULE|BUILD_TESTS|PUBLIC_FRAMES|RAW_FRAMES|SANITIZE|VERSION|RECORD_SINK_\w+)"
+    r"PROTON_BENCH_(BUILD_MODULE|BUILD_TESTS|COVERAGE|PUBLIC_FRAMES|RAW_FRAMES|SANITIZE|VERSION"
+    r"|RECORD_SINK_\w+)"
 )
 
 

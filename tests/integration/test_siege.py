@@ -1,0 +1,38 @@
+"""Each attack of the siege, for a few attempts: `make siege` makes more.
+
+Those on native readers are tests of their own: fuzz_read_* of ctest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from siege.attacks import ATTACKS
+
+ROOT = Path(__file__).parents[2]
+SEED = 7
+ATTEMPTS = {"readers": 10, "settings": 8, "stores": 5, "bombs": 2, "kills": 12, "disks": 8}
+FEW = 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name != "native"])
+def test_attack_finds_nothing(name: str, tmp_path: Path) -> None:
+    words = ["--attack", name, "--seed", str(SEED), "--attempts", str(ATTEMPTS.get(name, FEW))]
+
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.siege", *words],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout.splitlines()[0])["seed"] == SEED

@@ -1,0 +1,71 @@
+"""Runs one command line in a forked child that the system ends when it takes too much."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.cli import main
+
+MEMORY = 500 << 20
+KILLED = "killed by the system"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended.
+
+    Attributes:
+        code: Its exit code, or the number of the signal, negative.
+        stderr: What it wrote there.
+        seconds: Processor time that it took.
+    """
+
+    code: int
+    stderr: str
+    seconds: float
+
+
+def bounded(folder: Path, words: Sequence[object], seconds: int) -> Ended:
+    """Run a command in a folder, with so much processor time and `MEMORY` bytes more than now."""
+    errors = folder / "stderr"
+    process = os.fork()
+    if not process:
+        with _ending():
+            os.chdir(folder)
+            _limit(seconds)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+            sys.stderr = os.fdopen(2, "w", closefd=False)
+            code = main([str(word) for word in words])
+            sys.stderr.flush()
+            os._exit(code)
+    _, status, used = os.wait4(process, 0)
+    text = errors.read_text(errors="replace")
+    return Ended(os.waitstatus_to_exitcode(status), text, used.ru_utime + used.ru_stime)
+
+
+def _limit(seconds: int) -> None:
+    own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (own + MEMORY, own + MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """End this process with 99 where something escapes; nothing of the parent's may run in it."""
+    try:
+        yield
+    except BaseException:  # noqa: BLE001 - it is told by the code and the text
+        traceback.print_exc()
+    finally:
+        os._exit(99)
