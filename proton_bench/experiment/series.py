@@ -18,6 +18,7 @@ from proton_bench.experiment.progress import Progress
 from proton_bench.experiment.slot import Slot, missing
 from proton_bench.experiment.store import shown
 from proton_bench.experiment.turn import machine_turn
+from proton_bench.files import Folder, refused
 from proton_bench.report.units import count_text
 
 __all__ = ["Series"]
@@ -67,7 +68,7 @@ class Series:
         name = str(self.kept.folder / slot.name)
         log = self.kept.folder / f"{slot.name}.log"
         with machine_turn(self._tell_wait) as turn:
-            self._remove_remains(name)
+            self._remove_remains(slot.name)
             begun_ns = time.time_ns()
             launch = Launch(
                 line=arm.command.line(name, ahead=arm.ahead, interpreter=arm.interpreter),
@@ -102,10 +103,11 @@ class Series:
 
     def _remove_remains(self, name: str) -> None:
         """Remove what an attempt left that did not end."""
-        folder, base = os.path.split(name)
-        for entry in os.listdir(folder):
-            if entry.startswith(f"{base}."):
-                os.unlink(os.path.join(folder, entry))
+        place = self.kept.folder
+        with refused(f"clear {str(place)!a}"), Folder.of_user(place) as folder:
+            for entry in folder.names():
+                if entry.startswith(f"{name}."):
+                    folder.remove(entry)
 
     def _tell_wait(self) -> None:
         self.progress.say("waiting for the measurement of another process to end")
