@@ -15,7 +15,6 @@ import errno
 import os
 import re
 import secrets
-import select
 import shutil
 import stat
 from collections.abc import Iterator
@@ -29,7 +28,6 @@ __all__ = [
     "Folder",
     "is_scratch",
     "opened_output",
-    "read_file",
     "refused",
     "unwritable",
     "write_file",
@@ -42,8 +40,6 @@ _FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # What file systems answer that cannot flush a folder, and folders that may not be read.
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
 _TRIES = 100
-# How long a writer of a named pipe may take for its next piece.
-_PIPE_WAIT_MS = 5000
 
 
 # -- files that a user names -------------------------------------------------------------------
@@ -64,29 +60,6 @@ def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
         content = content.encode("utf-8", "backslashreplace")
     with opened_output(file, mode=mode) as stream:
         stream.write(content)
-
-
-def read_file(file: Path) -> bytes:
-    """Return what a file holds; a pipe is read to its end.
-
-    Raises:
-        OSError: It cannot be read, is a folder or device, or a named pipe that nobody writes to.
-    """
-    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        mode = os.fstat(handle).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            raise OSError(errno.EINVAL, "it is no file")
-        if stat.S_ISFIFO(mode) and not os.path.realpath(file).startswith("/proc/"):
-            waiting = select.poll()
-            waiting.register(handle, select.POLLIN)
-            if not waiting.poll(_PIPE_WAIT_MS):
-                raise OSError(errno.ETIMEDOUT, "it is a pipe that nobody writes to")
-        os.set_blocking(handle, True)  # a pipe of the shell's has a writer
-        with open(handle, "rb", buffering=0, closefd=False) as stream:
-            return stream.read()
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -26,10 +26,14 @@ from pathlib import Path
 from proton_bench.analysis.counter_columns import Columns, is_heading, is_of_ncu
 from proton_bench.analysis.counter_units import base_unit, has_decimal_commas, number
 from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.formats.budget import decoding, take_unpacked
+from proton_bench.inputs import read_file
+from proton_bench.text import visible
 
 __all__ = ["CounterFile", "MeasuredLaunch", "parse_counters", "read_counters"]
 
 _MAX_BYTES = 2**30
+_PIECE = 1 << 20
 
 
 @dataclass(slots=True)
@@ -77,11 +81,9 @@ def read_counters(path: Path) -> CounterFile:
         ProfileFormatError: It is no CSV of a known tool, or malformed.
     """
     try:
-        with path.open("rb") as stream:
-            content = stream.read(_MAX_BYTES + 1)
+        content = read_file(path)
         if content.startswith(b"\x1f\x8b"):
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
-                content = packed.read(_MAX_BYTES + 1)
+            content = _unpacked(content, visible(path))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ProfileFormatError(f"{str(path)!a} cannot be unpacked: {error}") from error
     except OSError as error:
@@ -90,6 +92,17 @@ def read_counters(path: Path) -> CounterFile:
     if len(content) > _MAX_BYTES:
         raise ProfileFormatError(f"{str(path)!a} holds more than 1 GiB of counters")
     return parse_counters(content.decode("utf-8-sig", "replace"), str(path))
+
+
+def _unpacked(content: bytes, source: str) -> bytes:
+    packed, place = io.BytesIO(content), 0
+    pieces: list[bytes] = []
+    with decoding(len(content), source), gzip.GzipFile(fileobj=packed) as stream:
+        while piece := stream.read1(_PIECE):
+            take_unpacked(packed.tell() - place, len(piece))
+            place = packed.tell()
+            pieces.append(piece)
+    return b"".join(pieces)
 
 
 def parse_counters(text: str, source: str) -> CounterFile:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.counter_file import CounterFile, MeasuredLaunch
 from proton_bench.analysis.counters import CounterJoin, Doubt
-from proton_bench.analysis.demangling import base_name
+from proton_bench.analysis.demangling import base_name, base_names
 from proton_bench.analysis.launches import kernel_counts
 from proton_bench.profile import Profile
 
@@ -85,14 +85,15 @@ class _KernelNames:
 def _rows_by_name(profile: Profile, counts: npt.NDArray[np.int64]) -> _KernelNames:
     exact: dict[str, list[int]] = defaultdict(list)
     base: dict[str, list[int]] = defaultdict(list)
-    bases: dict[str, str] = {}
+    own: dict[int, dict[str, None]] = {}
     for row in np.flatnonzero(counts > 0).tolist():
         variant = profile.variant(row)
-        names = dict.fromkeys([profile.name(row), variant.raw_name if variant else ""])
-        names.pop("", None)
-        for name in names:
+        own[row] = dict.fromkeys([profile.name(row), variant.raw_name if variant else ""])
+        own[row].pop("", None)
+        for name in own[row]:
             exact[name].append(row)
-            bases.setdefault(name, base_name(name))
+    bases = base_names(exact)
+    for row, names in own.items():
         for name in dict.fromkeys(bases[name] for name in names):
             base[name].append(row)
     return _KernelNames(exact, base)

@@ -93,7 +93,7 @@ def import_hatchet() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             f"hatchet is needed for graph frames and cannot be imported ({error}): "
-            "pip install 'proton-bench[hatchet]'"
+            "pip install llnl-hatchet"
         ) from error
     _let_unify_write(hatchet.graphframe)
     return hatchet
@@ -148,7 +148,7 @@ def to_thicket(profile: Profile, name: str | None = None) -> thicket.Thicket:
         from thicket import Thicket
     except ImportError as error:
         raise MissingExtraError(
-            f"Thicket cannot be imported ({error}): pip install 'proton-bench[thicket]'"
+            f"Thicket cannot be imported ({error}): pip install llnl-thicket"
         ) from error
     graphframe = to_graphframe(profile)
     facts = profile.provenance.to_plain()

@@ -7,9 +7,13 @@ import functools
 import os
 import re
 import resource
+import signal
+import time
 import warnings
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +21,24 @@ from proton_bench.errors import BackendUnavailableError
 from proton_bench.profile import Profile
 from proton_bench.profile.frame import StringTable
 
-__all__ = ["Demangling", "base_name", "demangled", "short_name", "with_demangled_names"]
+__all__ = [
+    "Demangling",
+    "base_name",
+    "base_names",
+    "demangled",
+    "short_name",
+    "with_demangled_names",
+]
 
 _MANGLED = "_Z"
 _ANONYMOUS = "(anonymous namespace)"
 # A name can refer to parts of itself, and each such mark may double what it stands for.
 _REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
-_MOST_REFERENCES, _MOST_CHARACTERS = 14, 4096  # that are safe to try in this process
-_MOST_TEXT = 1 << 20
-_MOST_MEMORY, _MOST_SECONDS = 256 << 20, 1
+_MOST_EXPANDED = 1 << 18  # characters that are safe to make in this process
+# Names of real templates take less than a thousandth of this. The seconds are of one name.
+_MOST_TEXT, _MOST_MEMORY, _MOST_SECONDS = 1 << 20, 256 << 20, 0.1
+_MOST_TEXT_OF_ALL, _MOST_SECONDS_OF_ALL, _MOST_FAILURES = 32 << 20, 1.0, 4
+_MANY = 20
 _SUFFIXES = (" [clone .kd]", " (.kd)", ".kd")
 
 
@@ -37,60 +50,98 @@ class Demangling(StrEnum):
     SHORT = "short"
 
 
+@dataclass(frozen=True, slots=True)
+class _Library:
+    demangle: Any
+    free: Any
+
+
 @functools.lru_cache(maxsize=1)
-def _demangler() -> ctypes.CDLL | None:
+def _demangler() -> _Library:
     for name in ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib"):
         try:
-            library = ctypes.CDLL(name)
-            library.__cxa_demangle.restype = ctypes.c_void_p
+            demangle = ctypes.CDLL(name).__cxa_demangle
         except (OSError, AttributeError):
             continue
-        return library
-    return None
+        demangle.restype = ctypes.c_void_p
+        return _Library(demangle, ctypes.CDLL(None).free)
+    raise BackendUnavailableError(
+        "names cannot be demangled: neither libstdc++.so.6 nor libc++abi is on this machine"
+    )
 
 
 @functools.lru_cache(maxsize=65536)
 def demangled(name: str) -> str:
     """Return the declaration that a mangled name stands for; other names are returned as they are.
 
+    So are names that take too much time or memory to read.
+
     Raises:
         BackendUnavailableError: The C++ library that knows how is not on this machine.
     """
     if not name.startswith(_MANGLED):
         return name
-    library = _demangler()
-    if library is None:
-        raise BackendUnavailableError(
-            "names cannot be demangled: neither libstdc++.so.6 nor libc++abi is on this machine"
-        )
+    return _text_in_child([name])[name] if _is_risky(name) else _text_of(_demangler(), name)
+
+
+def _all_demangled(names: Iterable[str]) -> dict[str, str]:
+    """Return what `demangled` does for those of many names that are mangled.
+
+    They share one bound. Where they go beyond it together, all are returned as they are, so that
+    the order of names does not matter.
+    """
+    mangled = [name for name in names if name.startswith(_MANGLED)]
+    risky = [name for name in mangled if _is_risky(name)]
+    found = _text_in_child(risky) if risky else {}
+    size = sum(map(len, found.values()))
+    for name in mangled:
+        if name not in found:
+            found[name] = _text_of(_demangler(), name)
+            size += len(found[name])
+        if size > _MOST_TEXT_OF_ALL:
+            return {each: each for each in mangled}
+    return found
+
+
+def _is_risky(name: str) -> bool:
     references = sum(1 for _ in _REFERENCE.finditer(name))
-    if references <= _MOST_REFERENCES and len(name) <= _MOST_CHARACTERS:
-        return _text_of(library, name)
-    return _text_in_child(library, name)
+    return len(name) << min(references, _MANY) > _MOST_EXPANDED
 
 
-def _text_of(library: ctypes.CDLL, name: str) -> str:
+def _text_of(library: _Library, name: str) -> str:
     status = ctypes.c_int()
     mangled = name.encode("utf-8", "backslashreplace")
-    found = library.__cxa_demangle(ctypes.c_char_p(mangled), None, None, ctypes.byref(status))
+    found = library.demangle(ctypes.c_char_p(mangled), None, None, ctypes.byref(status))
     if not found:
         return name
     try:
         return ctypes.string_at(found).decode("utf-8", "replace")
     finally:
-        ctypes.CDLL(None).free(ctypes.c_void_p(found))
+        library.free(ctypes.c_void_p(found))
 
 
-class _Child:
-    """Whether a child was ended by its limits: what comes after that is shown as it is."""
+def _text_in_child(names: Sequence[str]) -> dict[str, str]:
+    """Return what `_text_of` does, or the names as they are where a bounded child does not end.
 
-    has_failed = False
+    A name that breaks its own bound costs a child, and the next one goes on behind it.
+    """
+    library = _demangler()
+    found: dict[str, str] = {}
+    failures, size, ends = 0, 0, time.monotonic() + _MOST_SECONDS_OF_ALL
+    while len(found) < len(names):
+        texts = _one_child(library, names[len(found) :])
+        size += sum(map(len, texts.values()))
+        found.update(texts)
+        if len(found) < len(names):
+            found[names[len(found)]] = names[len(found)]
+            failures += 1
+        if failures > _MOST_FAILURES or size > _MOST_TEXT_OF_ALL or time.monotonic() > ends:
+            return {name: name for name in names}
+    return found
 
 
-def _text_in_child(library: ctypes.CDLL, name: str) -> str:
-    """Return what `_text_of` does, or the name where that takes too much time or memory."""
-    if _Child.has_failed:
-        return name
+def _one_child(library: _Library, names: Sequence[str]) -> dict[str, str]:
+    """Return the texts of the first names, up to one that breaks a bound."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the child runs no other thread
@@ -98,24 +149,44 @@ def _text_in_child(library: ctypes.CDLL, name: str) -> str:
     if not process:
         try:
             _bound_own_process()
-            text = _text_of(library, name).encode("utf-8", "replace")
-            with os.fdopen(writing, "wb") as stream:
-                stream.write(text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace"))
+            _tell(library, names, writing)
         finally:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
-        content = stream.read()
-    _, status = os.waitpid(process, 0)
-    _Child.has_failed = status != 0 or not content
-    return content.decode("utf-8", "replace") or name
+        content = stream.read(_MOST_TEXT_OF_ALL)
+    os.waitpid(process, 0)
+    return dict(zip(names, _texts(content), strict=False))
+
+
+def _tell(library: _Library, names: Sequence[str], writing: int) -> None:
+    with os.fdopen(writing, "wb", buffering=0) as stream:
+        for name in names:
+            stream.write(_message(library, name))
+
+
+def _message(library: _Library, name: str) -> bytes:
+    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)  # its signal ends the process
+    text = _text_of(library, name).encode("utf-8", "replace")
+    told = text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace")
+    return len(told).to_bytes(4, "little") + told
+
+
+def _texts(content: bytes) -> Iterator[str]:
+    place = 0
+    while place + 4 <= len(content):
+        stop = place + 4 + int.from_bytes(content[place : place + 4], "little")
+        if stop > len(content):
+            return
+        yield content[place + 4 : stop].decode("utf-8", "replace")
+        place = stop
 
 
 def _bound_own_process() -> None:
     with open("/proc/self/statm", encoding="ascii") as stream:
         size = int(stream.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + _MOST_MEMORY,) * 2)
-    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_SECONDS, _MOST_SECONDS))
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -125,7 +196,10 @@ def short_name(name: str) -> str:
     ``void at::native::fill<4, float>(int, float*)`` is ``at::native::fill``; names that are no
     declarations are returned as they are.
     """
-    text = demangled(name)
+    return _shortened(name, demangled(name))
+
+
+def _shortened(name: str, text: str) -> str:
     for suffix in _SUFFIXES:
         text = text.removesuffix(suffix)
     if "(" not in text and "<" not in text:
@@ -161,6 +235,12 @@ def base_name(name: str) -> str:
     return short_name(name).rpartition("::")[2]
 
 
+def base_names(names: Collection[str]) -> dict[str, str]:
+    """Return what `base_name` does for each of many names."""
+    known = _all_demangled(names)
+    return {name: _shortened(name, known.get(name, name)).rpartition("::")[2] for name in names}
+
+
 def with_demangled_names(profile: Profile, form: Demangling) -> Profile:
     """Return the profile with readable names; texts of metrics stay what they are.
 
@@ -169,8 +249,11 @@ def with_demangled_names(profile: Profile, form: Demangling) -> Profile:
     """
     if form is Demangling.OFF:
         return profile
-    change = demangled if form is Demangling.FULL else _short_if_declaration
-    changed = [change(text) for text in profile.strings]
+    known = _all_demangled(profile.strings)
+    changed = [known.get(text, text) for text in profile.strings]
+    if form is Demangling.SHORT:
+        pairs = zip(profile.strings, changed, strict=True)
+        changed = [_short_if_declaration(name, text) for name, text in pairs]
     if changed == list(profile.strings):
         return profile
     table = StringTable()
@@ -178,6 +261,5 @@ def with_demangled_names(profile: Profile, form: Demangling) -> Profile:
     return replace(profile, frames=places[profile.frames], strings=table.texts())
 
 
-def _short_if_declaration(name: str) -> str:
-    text = demangled(name)
-    return short_name(text) if text != name or text.endswith(")") or "<" in text else name
+def _short_if_declaration(name: str, text: str) -> str:
+    return _shortened(text, text) if text != name or text.endswith(")") or "<" in text else name

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from proton_bench.analysis.dataframe import import_hatchet, to_graphframe
+from proton_bench.analysis.name_filter import matches
 from proton_bench.analysis.query import QueryResult
 from proton_bench.analysis.relations import Run
 from proton_bench.errors import UsageError
@@ -19,6 +20,7 @@ __all__ = ["match_nodes"]
 # A text of the dialect, and a property of a node: p."name".
 _TEXT = re.compile(r"\"((?:\\\"|[^\"])*)\"|'((?:\\'|[^'])*)'")
 _PROPERTY = re.compile(r"\b\w+\s*\.\s*(?:\"([^\"]*)\"|'([^']*)')")
+_EXPRESSION = re.compile(rf"=~\s*(?:{_TEXT.pattern})")
 _OF_NODES = ("depth", "node_id")
 _FIXED = ("run", "depth", "name")
 
@@ -43,6 +45,9 @@ def match_nodes(runs: Sequence[Run], text: str, limit: int | None = None) -> Que
     frames = [(run, to_graphframe(run.profile)) for run in runs]
     columns = list(dict.fromkeys(name for _, frame in frames for name in _metrics(frame)))
     _check_properties(text, ["name", *columns])
+    for match in _EXPRESSION.finditer(text):
+        for run in runs:  # hatchet itself would search without end
+            matches(run.profile.strings, (match[1] or match[2] or "") + r"\Z", "the expression")
     rows = [
         row for run, frame in frames for row in _rows(run, _matched(frame, text), columns=columns)
     ]

@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import UsageError
+from proton_bench.patience import bounded_time
 
-__all__ = ["NameFilter", "rows_above", "rows_below"]
+__all__ = ["NameFilter", "matches", "rows_above", "rows_below"]
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
+
+_SECONDS, _SECONDS_OF_NAME = 1.0, 20e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +53,39 @@ class NameFilter:
             find: Gives the rows that have a name, from one flag per name.
 
         Raises:
-            UsageError: The regular expression is malformed.
+            UsageError: The regular expression is malformed, or takes too long on these names.
         """
         if self.include:
-            found = find(_matches(strings, self.include, "include"))
+            found = find(matches(strings, self.include, "include"))
             return rows_below(found, ends) | rows_above(found, ends)
         if self.exclude:
-            return ~rows_below(find(_matches(strings, self.exclude, "exclude")), ends)
+            return ~rows_below(find(matches(strings, self.exclude, "exclude")), ends)
         return np.ones(len(ends), dtype=np.bool_)
 
 
-def _matches(strings: Sequence[str], expression: str, what: str) -> Mask:
+def matches(strings: Sequence[str], expression: str, what: str) -> Mask:
+    """Return which texts an expression matches from their start.
+
+    Args:
+        strings: The texts.
+        expression: A regular expression.
+        what: Where it was given, for messages.
+
+    Raises:
+        UsageError: It is malformed, or takes too long on these texts.
+    """
     try:
         pattern = re.compile(expression)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{what} {expression!r} is no regular expression: {error}") from error
-    return np.array([pattern.match(text) is not None for text in strings], dtype=np.bool_)
+    # Expressions backtrack, and the names may be made for that.
+    seconds = _SECONDS + _SECONDS_OF_NAME * len(strings)
+    message = (
+        f"{what} {expression[:200]!a} takes too long on the names of this profile: write it "
+        "without repetitions in repetitions"
+    )
+    with bounded_time(seconds, message):
+        return np.array([pattern.match(text) is not None for text in strings], dtype=np.bool_)
 
 
 def rows_below(rows: Mask, ends: Rows) -> Mask:

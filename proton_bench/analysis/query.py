@@ -121,8 +121,7 @@ def _import_duckdb() -> Any:
         import duckdb
     except ImportError as error:
         raise MissingExtraError(
-            f"SQL queries need DuckDB, which cannot be imported ({error}): "
-            "pip install 'proton-bench[store]'"
+            f"SQL queries need DuckDB, which cannot be imported ({error}): pip install duckdb"
         ) from error
     return duckdb
 

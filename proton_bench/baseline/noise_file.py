@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.files import read_file
 from proton_bench.gate.noise import Noise
+from proton_bench.inputs import read_file
 from proton_bench.text import visible
 
 __all__ = ["read_noise"]

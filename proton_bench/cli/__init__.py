@@ -30,7 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code; ``run`` does not return, it replaces the process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    return exit_code(lambda: _dispatch(arguments))
+    return exit_code(lambda: _dispatch_bounded(arguments))
+
+
+def _dispatch_bounded(arguments: list[str]) -> int:
+    from proton_bench.formats.budget import one_command
+
+    with one_command():
+        return _dispatch(arguments)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -16,6 +16,7 @@ from proton_bench.formats.chrome_merge import merge_chrome, survey_chrome
 from proton_bench.formats.perfetto_merge import merge_perfetto, survey_perfetto
 from proton_bench.formats.perfetto_stream import looks_like_packets
 from proton_bench.formats.trace_inputs import TraceInput
+from proton_bench.inputs import open_file
 from proton_bench.profile.ranks import rank_gaps
 from proton_bench.report.ranks import gap_sentences
 from proton_bench.text import visible
@@ -70,7 +71,7 @@ def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
         UsageError: It is of another one, or cannot be read.
     """
     try:
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             head = stream.read(_SNIFFED)
     except (OSError, ValueError) as error:
         raise unreadable(file, error) from None

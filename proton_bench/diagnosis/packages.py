@@ -95,5 +95,6 @@ def _extra(extra: str, names: list[str], version_of: Lookup) -> Finding:
     if not missing:
         return Finding(extra, Status.OK, "installed", provides=(extra,))
     value = f"missing: {', '.join(missing)}"
-    advice = f"pip install '{DISTRIBUTION}[{extra}]'"
+    # Not the extra of this package: whoever has its name in a registry need not be us.
+    advice = f"pip install {' '.join(missing)}"
     return Finding(extra, Status.ABSENT, value, advice, provides=(extra,))

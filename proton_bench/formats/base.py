@@ -12,6 +12,7 @@ import msgspec
 
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.budget import Limit, take
+from proton_bench.inputs import open_file
 from proton_bench.profile.profile import Profile
 
 __all__ = [
@@ -115,7 +116,7 @@ class TimelineFile(ABC):
 
     def read(self, path: Path, source: str) -> Profile:
         """Return the profile in a file without holding the file in memory."""
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             return self.read_stream(stream, source)
 
     def encode(self, profile: Profile) -> bytes:

@@ -1,7 +1,8 @@
 """How much a file may decode to, so that a small file can take neither the memory nor the hour.
 
 Each limit grows with the size of the file: what a recording writes takes some bytes for each row
-and event, also where it is compressed. A file that goes beyond one is refused.
+and event, also where it is compressed. A file that goes beyond one is refused. What any file may
+have, however small, the files of one command share.
 """
 
 from __future__ import annotations
@@ -15,7 +16,19 @@ from enum import Enum
 
 from proton_bench.errors import ProfileFormatError, UsageError
 
-__all__ = ["DECODE_LIMIT", "DecodeBudget", "Limit", "decoding", "take"]
+__all__ = [
+    "DECODE_LIMIT",
+    "OBJECTS_OF_COLUMN",
+    "OBJECTS_OF_DEVICE",
+    "OBJECTS_OF_REASON",
+    "DecodeBudget",
+    "Limit",
+    "decoding",
+    "one_command",
+    "take",
+    "take_table",
+    "take_unpacked",
+]
 
 DECODE_LIMIT = "PROTON_BENCH_DECODE_LIMIT"
 _MIB = 1 << 20
@@ -26,11 +39,22 @@ class Limit(Enum):
 
     BYTES = ("decompressed bytes", 128 * _MIB, 100.0)
     OBJECTS = ("texts, tracks and other objects", 300_000, 0.1)
-    EVENTS = ("packets and events", 100_000, 1.0)
-    ROWS = ("rows", 100_000, 3.0)
-    CELLS = ("rows times columns", 12_000_000, 3.0)
+    EVENTS = ("packets and events", 100_000, 2.0)
+    ROWS = ("rows", 2_000_000, 0.4)
+    CELLS = ("rows times columns", 12_000_000, 1.5)
     PATHS = ("names in call paths", 1_000_000, 2.0)
-    SECONDS = ("seconds of processor time", 1.0, 8.0 / _MIB)
+    SECONDS = ("seconds of processor time", 1.0, 12.0 / _MIB)
+
+
+_FULL_FILES = 2  # that a command may read, each up to what a small file may have
+# What is shown with every row, or looks at all rows, counts for several objects.
+OBJECTS_OF_COLUMN = 32
+OBJECTS_OF_DEVICE = 32
+OBJECTS_OF_REASON = 8
+# What a byte of a packed stream may hold, and how much of it may be saved up: noise at the start of
+# a file would else pay for nothing at its end. Timelines have up to 0.8 events, and up to a hundred
+# bytes where names are long.
+_STREAMED = {Limit.BYTES: (200.0, 16.0 * _MIB), Limit.EVENTS: (2.0, 100_000.0)}
 
 
 class DecodeBudget:
@@ -47,9 +71,16 @@ class DecodeBudget:
     def __init__(self, size: int, source: str) -> None:
         self.source = source
         factor = _factor()
-        self._most = {each: factor * (each.value[1] + each.value[2] * size) for each in Limit}
+        shared = _shared.get()
+        self._earned = {each: factor * each.value[2] * size for each in Limit}
+        self._most = {}
+        for each, earned in self._earned.items():
+            free = factor * each.value[1]
+            self._most[each] = earned + (free if shared is None else min(free, shared[each]))
         self._left = dict(self._most)
         self._ends = 0.0
+        self._factor = factor
+        self._saved: dict[Limit, float] = {}  # of a packed stream
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -69,7 +100,37 @@ class DecodeBudget:
         left = self._left[limit] = self._left[limit] - count
         if left < 0:
             raise self._spent(limit)
+        if limit in self._saved:
+            self._saved[limit] -= count
+            if self._saved[limit] < 0:
+                raise ProfileFormatError(
+                    f"{self.source}: a part of it holds more {limit.value[0]} for each packed byte "
+                    f"than recordings do; if it is no attack, set {DECODE_LIMIT}=10"
+                )
         self.look()
+
+    def unpacked(self, packed: int, found: int) -> None:
+        """Use up bytes of a packed stream, of whose parts each may have as much as its size allows.
+
+        Args:
+            packed: Bytes of the file that were read since the last time.
+            found: Bytes that came out of them.
+
+        Raises:
+            ProfileFormatError: The stream has more than it may have, here or in all.
+        """
+        for limit, (of_byte, most) in _STREAMED.items():
+            saved = self._saved.get(limit, self._factor * most) + self._factor * of_byte * packed
+            self._saved[limit] = min(saved, self._factor * most)
+        self.take(Limit.BYTES, found)
+
+    def settle(self) -> None:
+        """Take from what the files of a command share what this one had beyond its size."""
+        shared = _shared.get()
+        if shared is not None:
+            for each, left in self._left.items():
+                beyond = self._most[each] - left - self._earned[each]
+                shared[each] = max(0.0, shared[each] - max(0.0, beyond))
 
     @property
     def is_late(self) -> bool:
@@ -83,13 +144,29 @@ class DecodeBudget:
 
     def _spent(self, limit: Limit) -> ProfileFormatError:
         return ProfileFormatError(
-            f"{self.source}: a file of its size may decode to {self._most[limit]:.10g} "
-            f"{limit.value[0]}, and it has more; if it is no attack, set {DECODE_LIMIT}=10 to "
+            f"{self.source}: a file of its size may decode to {self._most[limit]:.3g} "
+            f"{limit.value[0]} here, and it has more; if it is no attack, set {DECODE_LIMIT}=10 to "
             "raise all limits tenfold"
         )
 
 
 _current: ContextVar[DecodeBudget | None] = ContextVar("decode_budget", default=None)
+_shared: ContextVar[dict[Limit, float] | None] = ContextVar("shared_budget", default=None)
+
+
+@contextmanager
+def one_command() -> Iterator[None]:
+    """Have the files that are read in the block share what any of them may have.
+
+    Raises:
+        UsageError: The environment asks for limits that are no number.
+    """
+    factor = _factor()
+    token = _shared.set({each: factor * _FULL_FILES * each.value[1] for each in Limit})
+    try:
+        yield
+    finally:
+        _shared.reset(token)
 
 
 @contextmanager
@@ -111,6 +188,7 @@ def decoding(size: int, source: str) -> Iterator[DecodeBudget]:
             yield budget
     finally:
         _current.reset(token)
+        budget.settle()
 
 
 def take(limit: Limit, count: float) -> None:
@@ -118,6 +196,20 @@ def take(limit: Limit, count: float) -> None:
     budget = _current.get()
     if budget is not None:
         budget.take(limit, count)
+
+
+def take_table(rows: int, columns: int) -> None:
+    """Use up rows, columns and the cells of both; see `DecodeBudget.take`."""
+    take(Limit.ROWS, rows)
+    take(Limit.OBJECTS, OBJECTS_OF_COLUMN * columns)
+    take(Limit.CELLS, rows * columns)
+
+
+def take_unpacked(packed: int, found: int) -> None:
+    """Use up bytes of a packed stream; see `DecodeBudget.unpacked`."""
+    budget = _current.get()
+    if budget is not None:
+        budget.unpacked(packed, found)
 
 
 def _factor() -> float:

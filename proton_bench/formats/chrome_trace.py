@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from proton_bench.formats.base import TimelineFile, corrupt
-from proton_bench.formats.budget import Limit, decoding, take
+from proton_bench.formats.budget import decoding, take_unpacked
 from proton_bench.formats.kineto_trace import KinetoReader, is_kineto
 from proton_bench.formats.proton_trace import ProtonTraceReader, is_proton_trace
 from proton_bench.formats.session_trace import SessionTraceReader, is_session_trace
 from proton_bench.formats.trace_event import TraceEvent, TraceHead, read_trace
 from proton_bench.formats.trace_split import Readable
+from proton_bench.inputs import open_file
 from proton_bench.profile.origin import is_partial_name
 from proton_bench.profile.profile import Profile
 from proton_bench.text import visible
@@ -77,7 +78,7 @@ def _first_bytes(content: bytes) -> bytes:
 @contextmanager
 def opened_trace(file: Path) -> Iterator[Readable]:
     """Open a trace, plain or compressed by gzip; one called partial may end anywhere."""
-    with file.open("rb") as stream:
+    with open_file(file) as stream:
         size = file.stat().st_size
         with decoding(size, visible(file)):
             yield _unpacked(stream, visible(file))
@@ -86,14 +87,16 @@ def opened_trace(file: Path) -> Iterator[Readable]:
 def _unpacked(stream: IO[bytes], source: str) -> Readable:
     is_packed = stream.read(2) == _GZIP
     stream.seek(0)
-    return _Unpacked(gzip.GzipFile(fileobj=stream), source) if is_packed else stream
+    return _Unpacked(stream, source) if is_packed else stream
 
 
 class _Unpacked:
     """A compressed stream, which may end where it was cut off."""
 
-    def __init__(self, stream: gzip.GzipFile, source: str) -> None:
-        self._stream = stream
+    def __init__(self, stream: IO[bytes], source: str) -> None:
+        self._packed = stream
+        self._place = 0
+        self._stream = gzip.GzipFile(fileobj=stream)
         self._source = source
 
     def read(self, size: int, /) -> bytes:
@@ -102,16 +105,24 @@ class _Unpacked:
         Raises:
             ProfileFormatError: They are damaged, or more than a file of its size may have.
         """
+        pieces: list[bytes] = []
         try:
-            found = self._stream.read1(size)
+            # What is asked for at once grows with a value that is larger than a block.
+            while size > 0 and (piece := self._stream.read1(size)):
+                pieces.append(piece)
+                size -= len(piece)
+                self._count(len(piece))
         except EOFError as error:
-            if is_partial_name(self._source):
-                return b""
-            raise corrupt(self._source, f"gzip: {error}") from None
+            if not is_partial_name(self._source):
+                raise corrupt(self._source, f"gzip: {error}") from None
         except (zlib.error, gzip.BadGzipFile) as error:
             raise corrupt(self._source, f"gzip: {error}") from None
-        take(Limit.BYTES, len(found))
-        return found
+        return b"".join(pieces)
+
+    def _count(self, found: int) -> None:
+        place = self._packed.tell()
+        take_unpacked(place - self._place, found)
+        self._place = place
 
 
 def _profile(stream: Readable, source: str) -> Profile:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded
-from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.budget import OBJECTS_OF_COLUMN, Limit, take, take_table
 from proton_bench.formats.hatchet_devices import device_rows, device_table
 from proton_bench.formats.hatchet_hints import assumed_aggregations
 from proton_bench.formats.sample_names import known_names
@@ -59,6 +59,7 @@ class _Rows:
         for name, value in node.metrics.items():
             column = cells.get(name)
             if column is None:
+                take(Limit.OBJECTS, OBJECTS_OF_COLUMN)
                 column = cells[name] = ([], [])
             column[0].append(row)
             column[1].append(value)
@@ -99,8 +100,7 @@ def tree_profile(root: Node, devices: dict[str, Any], source: str) -> Profile:
     rows.cells = known_names(rows.cells, seen)
     hinted, stated = frozenset(known_names(dict.fromkeys(hinted), seen)), known_names(stated, seen)
     total = len(rows.parents)
-    take(Limit.ROWS, total)
-    take(Limit.CELLS, total * len({*rows.cells, *hinted}))
+    take_table(total, len({*rows.cells, *hinted}))
     known = device_table(devices, source)
     placed = device_rows(rows.cells, known, total=total)
     try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
-from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.budget import OBJECTS_OF_REASON, Limit, take, take_table
 from proton_bench.formats.native_file import check_version
 from proton_bench.profile.builder import with_strings
 from proton_bench.profile.device import Device, Variant
@@ -194,12 +194,12 @@ def _profile(layout: _Layout, extra: dict[str, Any], source: str) -> Profile:
     for name, values in lists.items():
         if len(values) != rows:
             raise ProfileFormatError(f"{name} has {len(values)} elements, not {rows}")
+    take_table(rows, len(layout.metrics))
+    take(Limit.OBJECTS, OBJECTS_OF_REASON * len(layout.dropped))
     table = StringTable()
     places = np.array([table.index(text) for text in layout.strings] or [0], dtype="<i4")
     columns = {metric.name: _column(metric, table, rows) for metric in layout.metrics}
     strings = table.texts()
-    take(Limit.ROWS, rows)
-    take(Limit.CELLS, rows * len(layout.metrics))
     frames = np.array(layout.frames, dtype="<i4")
     if rows and not (frames.min() >= 0 and frames.max() < len(layout.strings)):
         raise ProfileFormatError("a row has a name that does not exist")

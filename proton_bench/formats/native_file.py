@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
-from proton_bench.formats.budget import DecodeBudget, Limit, decoding
+from proton_bench.formats.budget import (
+    OBJECTS_OF_DEVICE,
+    OBJECTS_OF_REASON,
+    DecodeBudget,
+    Limit,
+    decoding,
+    take_table,
+)
 from proton_bench.formats.deep_msgpack import length_of
 from proton_bench.formats.native_columns import PackedBytes, PackedColumn, array, pack
 from proton_bench.formats.native_distributions import PackedDistributions, pack_distributions
@@ -52,7 +59,14 @@ class _Layout(msgspec.Struct, kw_only=True):
 
 _KNOWN = frozenset(_Layout.__struct_fields__)
 # What elements of these lists count as: some objects each.
-_LISTS = {"strings": 1, "devices": 4, "variants": 4, "metrics": 8, "device_use": 8}
+_LISTS = {
+    "strings": 1,
+    "devices": OBJECTS_OF_DEVICE,
+    "variants": 4,
+    "metrics": 8,
+    "device_use": 8,
+    "dropped": OBJECTS_OF_REASON,
+}
 _HEAD_BYTES = 5
 _BYTES_OF_VALUE = 4
 
@@ -155,8 +169,7 @@ def _profile(layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Pr
         raise ProfileFormatError(f"it declares {rows} rows")
     # parents come first: they prove the number of rows that every other column is sized by.
     parents = array(layout.parents, budget, what="parents", dtype="<i4", count=rows)
-    budget.take(Limit.ROWS, rows)
-    budget.take(Limit.CELLS, rows * len(layout.metrics))
+    take_table(rows, len(layout.metrics))
     kinds = array(layout.kinds, budget, what="kinds", dtype="|u1", count=rows)
     columns: dict[str, MetricColumn] = {}
     for packed in layout.metrics:

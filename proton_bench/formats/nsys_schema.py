@@ -15,6 +15,7 @@ from typing import Any
 
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.budget import DecodeBudget, Limit, decoding, take
+from proton_bench.inputs import open_file
 
 __all__ = ["NsysTables", "opened_content", "opened_file"]
 
@@ -113,7 +114,7 @@ def opened_file(path: Path, source: str) -> Iterator[NsysTables]:
     Raises:
         ProfileFormatError: It is no database, or damaged.
     """
-    with path.open("rb") as stream:
+    with open_file(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         _check_size(stream.read(_HEADER), size, source)
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"

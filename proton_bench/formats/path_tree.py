@@ -8,7 +8,7 @@ from typing import Any
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.budget import OBJECTS_OF_DEVICE, Limit, take, take_table
 from proton_bench.profile.builder import ProfileBuilder
 from proton_bench.profile.device import Device, Variant
 from proton_bench.profile.frame import FrameKind, StringTable
@@ -120,8 +120,8 @@ class PathTree:
         Raises:
             ProfileFormatError: Values of one metric do not fit one another, or 64 bits.
         """
-        take(Limit.ROWS, len(self))
-        take(Limit.CELLS, len(self) * len(self._values))
+        take_table(len(self), len(self._values))
+        take(Limit.OBJECTS, OBJECTS_OF_DEVICE * len(devices or ()))
         builder = ProfileBuilder()
         names, variants = self.strings.texts(), tuple(self.variants)
         known = devices or {}

@@ -15,6 +15,7 @@ from proton_bench.formats.perfetto_profile import SESSION_MARK, PerfettoReader
 from proton_bench.formats.perfetto_stream import PacketStream
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
 from proton_bench.formats.trace_inputs import TraceInput, merged_already
+from proton_bench.inputs import open_file
 from proton_bench.profile.origin import Origin
 from proton_bench.text import visible
 
@@ -36,7 +37,7 @@ def survey_perfetto(file: Path) -> TraceInput:
     """
     source = visible(file)
     survey = _Survey(source)
-    with file.open("rb") as stream, decoding(file.stat().st_size, source):
+    with open_file(file) as stream, decoding(file.stat().st_size, source):
         packets = PacketStream(stream, source)
         for packet in packets:
             survey.take(packet)
@@ -87,7 +88,7 @@ def merge_perfetto(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:
     _check_numbers(inputs)
     for each in inputs:
         size = each.file.stat().st_size
-        with each.file.open("rb") as source, decoding(size, each.source):
+        with open_file(each.file) as source, decoding(size, each.source):
             if each.facts[_IS_COPIED]:
                 shutil.copyfileobj(source, stream, _MEMBER_BYTES)
             else:

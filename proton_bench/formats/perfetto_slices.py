@@ -21,6 +21,7 @@ from proton_bench.formats.timeline_slices import (
     not_ours,
     told_bytes,
 )
+from proton_bench.inputs import open_file
 from proton_bench.profile.origin import Origin
 from proton_bench.text import visible
 
@@ -64,7 +65,7 @@ class _PerfettoSlices:
     def read(self, file: Path) -> Reading:
         """Hand over the slices of a file."""
         self._file_name = file.name
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             self.trace.add(PacketStream(stream, self.trace.reading.source))
         self.trace.finish()
         if not self._processes:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import IO
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.budget import Limit, take, take_unpacked
 from proton_bench.formats.protobuf import DamagedMessage, read_fields
 from proton_bench.formats.trace_split import Readable
 
@@ -18,6 +18,7 @@ GZIP = b"\x1f\x8b"
 MAX_PACKET = 1 << 25
 _BLOCK = 1 << 18
 _LARGE = 1 << 16
+_LEAST_PACKET = 8  # on average: header, time, sequence and what happened
 _BYTES_OF_FIELD = 32  # in large packets, on average at least
 _PACKET = b"\x0a"  # field 1, of known length
 _KEY, _LONG = _PACKET[0], 128
@@ -82,7 +83,8 @@ class PacketStream:
                 yield from self._opened(packet, is_inner=is_inner)
             else:
                 yield packet
-        take(Limit.EVENTS, count)
+        # Packets that are too small to tell anything count for several.
+        take(Limit.EVENTS, count + max(0, _LEAST_PACKET * count - place))
         return place
 
     def _packet(self, content: bytes, place: int) -> tuple[int, int] | None:
@@ -119,12 +121,13 @@ class PacketStream:
         unpacker = zlib.decompressobj()
         rest = b""
         while content:
+            before = len(content)
             try:
                 block = unpacker.decompress(content, _BLOCK)
             except zlib.error as error:
                 raise corrupt(self._source, f"compressed packets: {error}") from None
-            take(Limit.BYTES, len(block))
             content = unpacker.unconsumed_tail
+            take_unpacked(before - len(content), len(block))
             rest += block
             place = yield from self._whole_packets(rest, is_inner=True)
             rest = rest[place:]
@@ -162,16 +165,18 @@ class PacketStream:
         """Yield the content of one gzip member, and return what was read behind it."""
         unpacker = zlib.decompressobj(wbits=31)
         while True:
+            before = len(block)
             try:
                 content = unpacker.decompress(block, _BLOCK)
             except zlib.error as error:
                 raise corrupt(self._source, f"gzip: {error}") from None
+            left = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+            take_unpacked(before - len(left), len(content))
             if content:
-                take(Limit.BYTES, len(content))
                 yield content
             if unpacker.eof:
-                return unpacker.unused_data
-            block = unpacker.unconsumed_tail or stream.read(_BLOCK)
+                return left
+            block = left or stream.read(_BLOCK)
             if not block:
                 self.is_cut = True
                 return b""

@@ -35,7 +35,7 @@ _FLAG_CLEARED, _FLAG_NEEDS_STATE = 1, 2
 _STATE = frozenset(
     (_CLOCK_SNAPSHOT, _INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE, _DEFAULTS, _DESCRIPTOR)
 )
-_OBJECTS_OF_SEQUENCE = 8
+_OBJECTS_OF_SEQUENCE = _OBJECTS_OF_TRACK = 8
 _MOST_OPEN = 4096  # slices of one track
 _NO_END = "slice without an end: left out"
 
@@ -162,7 +162,7 @@ class PerfettoTrace:
 
     def _add_track(self, content: bytes) -> None:
         found = read_track(content)
-        take(Limit.OBJECTS, 1)
+        take(Limit.OBJECTS, _OBJECTS_OF_TRACK)
         before = self.tracks.get(found.uuid)
         # A later description says what is new; its parent stays.
         if before is None or found.parent or not before.parent:
@@ -188,7 +188,7 @@ class PerfettoTrace:
     def _begin(self, track: int, begun: _Begun) -> None:
         stack = self._open.get(track)
         if stack is None:
-            take(Limit.OBJECTS, 1)
+            take(Limit.OBJECTS, _OBJECTS_OF_TRACK)
             stack = self._open[track] = []
         if len(stack) >= _MOST_OPEN:
             self.reading.drop(_NO_END)

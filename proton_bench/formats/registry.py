@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
-from proton_bench.files import read_file, write_file
+from proton_bench.files import write_file
 from proton_bench.formats.base import Format, StreamedFormat
 from proton_bench.formats.budget import decoding
 from proton_bench.formats.chrome_trace import ChromeTrace
@@ -23,6 +23,7 @@ from proton_bench.formats.perfetto_file import PerfettoFile
 from proton_bench.formats.pprof_file import PprofFile
 from proton_bench.formats.speedscope_file import SpeedscopeFile
 from proton_bench.formats.table_files import CsvTable, ParquetTable
+from proton_bench.inputs import read_file
 from proton_bench.profile.invariants import violations
 from proton_bench.profile.profile import Profile
 from proton_bench.text import visible

@@ -18,6 +18,7 @@ class SessionDevices:
         self._numbers: dict[Hashable, int] = {}
         self._devices: dict[int, Device] = {}
         self._taken: dict[str, set[int]] = {}
+        self._most: dict[str, int] = {}  # of those that are taken
         self.host = self.number(None, _HOST, 0)
 
     def number(self, process: Hashable, kind: str, index: int) -> int:
@@ -27,8 +28,9 @@ class SessionDevices:
         if found is None:
             found = self._numbers[key] = len(self._numbers)
             taken = self._taken.setdefault(kind, set())
-            free = index if index not in taken else max(taken) + 1
+            free = index if index not in taken else self._most[kind] + 1
             taken.add(free)
+            self._most[kind] = max(free, self._most.get(kind, free))
             self._devices[found] = Device(kind or UNNAMED_KIND, free)
         return found
 

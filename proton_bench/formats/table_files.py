@@ -92,8 +92,7 @@ def _import_duckdb() -> Any:
         import duckdb
     except ImportError as error:
         raise MissingExtraError(
-            f"Parquet needs DuckDB, which cannot be imported ({error}): "
-            "pip install 'proton-bench[store]'"
+            f"Parquet needs DuckDB, which cannot be imported ({error}): pip install duckdb"
         ) from error
     return duckdb
 

@@ -10,6 +10,7 @@ from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto_slices import read_perfetto_slices
 from proton_bench.formats.perfetto_stream import looks_like_packets
 from proton_bench.formats.timeline_slices import Take
+from proton_bench.inputs import open_file
 from proton_bench.text import visible
 
 __all__ = ["read_slices"]
@@ -27,7 +28,7 @@ def read_slices(file: Path, take: Take) -> Reading:
         ProfileFormatError: It is damaged.
         OSError: It cannot be read.
     """
-    with file.open("rb") as stream:
+    with open_file(file) as stream:
         is_perfetto = looks_like_packets(stream.read(_SNIFFED))
     read = read_perfetto_slices if is_perfetto else read_chrome_slices
     with decoding(file.stat().st_size, visible(file)):

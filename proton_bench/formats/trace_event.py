@@ -14,6 +14,7 @@ from proton_bench.formats.trace_split import BLOCK, Batch, Readable, split_trace
 
 __all__ = ["Arguments", "TraceEvent", "TraceHead", "nanoseconds", "read_trace"]
 
+_PACKETS_OF_EVENT = 4  # text takes more bytes for an event
 _MAX_MICROSECONDS = 2.0**62 / 1e3
 
 
@@ -98,7 +99,7 @@ def read_trace(
             take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
         if isinstance(piece, Batch):
             events = decoded(lambda content=content: _decode_events(content), source)  # type: ignore[misc]
-            take(Limit.EVENTS, len(events))
+            take(Limit.EVENTS, _PACKETS_OF_EVENT * len(events))
             yield events
             continue
         # Before its end a frame lacks the brackets that close its events and itself.

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.files import read_file
 from proton_bench.gate.discovery import Dependence
 from proton_bench.gate.power import MOST_PAIRS
 from proton_bench.gate.threshold import Amount, Threshold, parse_threshold
+from proton_bench.inputs import read_file
 
 __all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
 

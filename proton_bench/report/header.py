@@ -31,6 +31,8 @@ __all__ = [
     "root_note",
 ]
 
+_MOST_REASONS = 20
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeaderReport:
@@ -137,9 +139,12 @@ def losses(profile: Profile) -> tuple[str, ...]:
     if profile.partial:
         found.append("PARTIAL: the run had not ended when this was written")
     found.extend(f"INCOMPLETE: {gap}" for gap in gap_sentences(gaps_of(profile.provenance)))
-    for reason, count in profile.dropped.items():
-        if count:
-            found.append(f"DROPPED: {count_text(count, 'record')}: {visible(reason)}")
+    lost = [(reason, count) for reason, count in profile.dropped.items() if count]
+    for reason, count in lost[:_MOST_REASONS]:
+        found.append(f"DROPPED: {count_text(count, 'record')}: {visible(reason)}")
+    if len(lost) > _MOST_REASONS:
+        more = count_text(sum(count for _, count in lost[_MOST_REASONS:]), "record")
+        found.append(f"DROPPED: {more}: {len(lost) - _MOST_REASONS} more reasons")
     notes = (*inside_notes(profile), *record_cost_notes(profile), *sampling_losses(profile))
     return (*found, *notes)
 

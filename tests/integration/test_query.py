@@ -148,9 +148,9 @@ def test_missing_extras_are_named(
     monkeypatch.setitem(sys.modules, "hatchet", None)
 
     line = refused(capsysbinary, training, "SELECT 1", code=69)
-    assert "proton-bench[store]" in line
+    assert "pip install duckdb" in line
     line = refused(capsysbinary, training, "--hatchet", 'MATCH ("*", p)', code=69)
-    assert "proton-bench[hatchet]" in line
+    assert "pip install llnl-hatchet" in line
 
 
 def test_hatchet_dialect(capsysbinary: Capture, training: str) -> None:

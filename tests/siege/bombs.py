@@ -105,6 +105,34 @@ def one_large_text() -> bytes:
     return gzip.compress(FIRST + packet(bytes(Message().text(14, " " * (30 << 20)))) * 5)
 
 
+@kind(".pftrace")
+def noise_before_empty_packets() -> bytes:
+    noise = packet(bytes(Message().number(10, 1).packed(14, os.urandom(2 << 20))))
+    return gzip.compress(FIRST + noise + packet(b"") * 16_000_000)
+
+
+@kind(".pftrace")
+def noise_before_slices() -> bytes:
+    event = Message().number(9, 1).number(11, 1).text(23, "x")
+    begin = packet(bytes(Message().number(8, 5).number(10, 1).message(11, event)))
+    end = packet(bytes(Message().number(8, 6).number(10, 1).message(11, Message().number(9, 2))))
+    noise = packet(bytes(Message().number(10, 1).packed(14, os.urandom(2 << 20))))
+    return gzip.compress(FIRST + noise + (begin + end) * 2_000_000)
+
+
+@kind(".pftrace")
+def sequences_of_nothing() -> bytes:
+    return FIRST + b"".join(packet(bytes(Message().number(10, n))) for n in range(1, 800_000))
+
+
+@kind(".pftrace")
+def tracks_of_nothing() -> bytes:
+    return FIRST + b"".join(
+        packet(bytes(Message().number(10, 1).message(60, Message().number(1, number))))
+        for number in range(1, 500_000)
+    )
+
+
 # -- Chrome --------------------------------------------------------------------------------------
 def traced(events: bytes) -> bytes:
     return gzip.compress(b'{"schemaVersion":1,"deviceProperties":[],"traceEvents":[' + events)
@@ -113,6 +141,30 @@ def traced(events: bytes) -> bytes:
 @kind(".json.gz")
 def events_of_nothing() -> bytes:
     return traced(b'{"ph":"i"},' * 5_000_000 + b'{"ph":"i"}]}')
+
+
+@kind(".json.gz")
+def noise_before_events_of_nothing() -> bytes:
+    return traced(
+        b'{"name":"%s"}' % os.urandom(2 << 20).hex().encode() + b",{}" * 9_000_000 + b"]}"
+    )
+
+
+@kind(".json.gz")
+def one_long_value() -> bytes:
+    return traced(b'{"name":"%s"}]}' % os.urandom(6 << 20).hex().encode())
+
+
+@kind(".json.gz")
+def devices_of_nothing() -> bytes:
+    return traced(
+        b",".join(
+            b'{"ph":"X","cat":"kernel","name":"n","pid":%d,"tid":7,"ts":%d,"dur":9,'
+            b'"args":{"device":%d,"stream":7,"correlation":5}}' % (n, n, n)
+            for n in range(20_000)
+        )
+        + b"]}"
+    )
 
 
 @kind(".json.gz")
@@ -179,6 +231,41 @@ def nested(depth: int, name: str = "n", metrics: dict[str, Any] | None = None) -
 def one_metric_for_each_row() -> bytes:
     return b'[{"frame":{"name":"ROOT"},"metrics":{},"children":[%s]}]' % b",".join(
         b'{"frame":{"name":"n"},"metrics":{"m%d":1}}' % each for each in range(17_000)
+    )
+
+
+@kind(".hatchet")
+def metrics_of_nothing() -> bytes:
+    many = b",".join(b'"m%d":1' % number for number in range(300_000))
+    return b'[{"frame":{"name":"ROOT"},"metrics":{%s}}]' % many
+
+
+@kind(".hatchet")
+def many_devices() -> bytes:
+    many = b",".join(b'"%d":{"arch":"9"}' % number for number in range(100_000))
+    return b'[{"frame":{"name":"ROOT"},"metrics":{}},{"CUDA":{%s}}]' % many
+
+
+@kind(".hatchet")
+def deeper_than_any_program() -> bytes:
+    return nested(100_000)
+
+
+@kind(".hatchet")
+def many_mangled_names() -> bytes:
+    name = mangled(30)
+    return b'[{"frame":{"name":"ROOT"},"metrics":{"time (ns)":0},"children":[%s]}]' % b",".join(
+        b'{"frame":{"name":"%s%d"},"metrics":{"time (ns)":1}}' % (name.encode(), number)
+        for number in range(5000)
+    )
+
+
+@kind(".hatchet")
+def long_mangled_names() -> bytes:
+    name = "_Z1f" + "1A" * 1000 + "S_" * 7
+    return b'[{"frame":{"name":"ROOT"},"metrics":{"time (ns)":0},"children":[%s]}]' % b",".join(
+        b'{"frame":{"name":"%s%d"},"metrics":{"time (ns)":1}}' % (name.encode(), number)
+        for number in range(1000)
     )
 
 
@@ -258,6 +345,12 @@ def rows_of_nothing() -> bytes:
 
 def long_list(element: bytes, count: int) -> msgspec.Raw:
     return msgspec.Raw(b"\xdd" + count.to_bytes(4, "big") + element * count)
+
+
+@kind(".proton")
+def reasons_of_nothing() -> bytes:
+    many = {f"r{number}": 1 for number in range(300_000)}
+    return edited(lambda document: document.update(dropped=many))
 
 
 @kind(".proton")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench import files
+from proton_bench import inputs
 from proton_bench.baseline.noise_file import read_noise
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.files import Folder, is_scratch, opened_output, refused, write_file
@@ -252,7 +252,7 @@ def test_errors_of_ours_stay_what_they_are(error: Exception) -> None:
 def test_a_pipe_that_nobody_writes_to_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_PIPE_WAIT_MS", 1)
+    monkeypatch.setattr(inputs, "_PIPE_WAIT_MS", 1)
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(UsageError, match="nobody writes"):

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.analysis import demangling
-from proton_bench.analysis.demangling import Demangling, base_name, demangled, short_name
+from proton_bench.analysis.demangling import (
+    Demangling,
+    base_name,
+    demangled,
+    short_name,
+    with_demangled_names,
+)
 from proton_bench.analysis.select import Selection, build_tree
 from proton_bench.errors import BackendUnavailableError
 from proton_bench.profile import ProfileBuilder
@@ -65,7 +71,43 @@ def test_texts_of_metrics_stay_what_they_are() -> None:
 
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demangling, "_demangler", lambda: None)
+    def absent(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr("ctypes.CDLL", absent)
+    monkeypatch.setattr(demangling, "_demangler", demangling._demangler.__wrapped__)
 
     with pytest.raises(BackendUnavailableError, match="neither libstdc"):
         demangling.demangled.__wrapped__("_Z1fv")
+
+
+def test_what_one_name_shows_does_not_depend_on_others() -> None:
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    hostile = "_Z1f1AIiiE" + "".join(f"S_IS{d}_S{d}_E" for d in digits[:30])
+    risky = "_Z1fI" + "1A" + "S_" * 30 + "EvT_"
+    names = ["_Z1fv", *(f"_Z{n}{'g' * n}S_S_S_S_S_S_S_S_S_S_S_S_S_S_S_S_i" for n in range(2, 5))]
+    names += [hostile, risky]
+
+    def shown(order: list[str]) -> dict[str, str]:
+        builder = ProfileBuilder()
+        for name in order:
+            builder.add(0, name, metrics={"time (ns)": 1})
+        profile = with_demangled_names(builder.build(), Demangling.FULL)
+        return dict(zip(order, (profile.name(row) for row in range(1, len(profile))), strict=True))
+
+    forwards = shown(names)
+
+    assert forwards == shown(names[::-1])
+    assert forwards[hostile] == hostile
+    assert forwards["_Z1fv"] == "f()"
+
+
+def test_many_hostile_names_end_together() -> None:
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    hostile = "_Z1f1AIiiE" + "".join(f"S_IS{d}_S{d}_E" for d in digits[:30])
+    builder = ProfileBuilder()
+    for number in range(3000):
+        builder.add(0, f"{hostile}{number}", metrics={"time (ns)": 1})
+    profile = builder.build()
+
+    assert with_demangled_names(profile, Demangling.FULL) is profile

@@ -32,6 +32,14 @@ def test_rows_are_kept_with_those_above_and_below(names: NameFilter, rows: list[
     assert kept(names) == rows
 
 
+def test_expressions_end_on_any_names() -> None:
+    names = NameFilter(include="(a|aa)+$")
+
+    with pytest.raises(UsageError, match="too long"):
+        names.keep(["a" * 60 + "b"], ENDS[:1], lambda named: named)
+    assert kept(names) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("expression", ["(", "[", "*", "(?P<x", "a{99999999999}"])
 def test_malformed_expressions_are_told(expression: str) -> None:
     with pytest.raises(UsageError, match=r"exclude .* is no regular expression"):

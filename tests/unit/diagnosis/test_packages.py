@@ -19,7 +19,7 @@ def test_extras_name_what_is_missing_and_how_to_install_it() -> None:
 
     assert (torch.name, torch.status, torch.provides) == ("torch", Status.OK, ("torch",))
     assert (store.status, store.value) == (Status.ABSENT, "missing: duckdb")
-    assert store.advice == "pip install 'proton-bench[store]'"
+    assert store.advice == "pip install duckdb"
 
 
 def test_extras_of_this_package_are_found() -> None:

@@ -136,5 +136,5 @@ def test_what_a_table_lacks_is_told(tmp_path: Path) -> None:
 def test_missing_duckdb_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
 
-    with pytest.raises(MissingExtraError, match=r"pip install 'proton-bench\[store\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install duckdb"):
         find_format("parquet").encode(rows())

@@ -1,0 +1,75 @@
+"""Files and pipes that a user names to be read. None of them can keep a command waiting."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+from pathlib import Path
+from typing import IO
+
+__all__ = ["open_file", "read_file"]
+
+# A pipe in the place of a file must not block, and a terminal must not become ours.
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# How long a writer of a named pipe may take for its next piece.
+_PIPE_WAIT_MS = 5000
+_PIPE_BYTES, _MOST_PIPED = 1 << 20, 1 << 30
+
+
+def read_file(file: Path) -> bytes:
+    """Return what a file holds; a pipe is read to its end.
+
+    Raises:
+        OSError: It cannot be read, is a folder or device, or a named pipe whose writer
+            is not there or stops writing.
+    """
+    handle = os.open(file, _FLAGS)
+    try:
+        mode = os.fstat(handle).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise OSError(errno.EINVAL, "it is no file")
+        if stat.S_ISFIFO(mode):
+            # The writer of a pipe of the shell's may compute for long; its end ends the pipe.
+            is_of_shell = os.path.realpath(file).startswith("/proc/")
+            return _piped(handle, None if is_of_shell else _PIPE_WAIT_MS)
+        with open(handle, "rb", buffering=0, closefd=False) as stream:
+            return stream.read()
+    finally:
+        os.close(handle)
+
+
+def open_file(file: Path) -> IO[bytes]:
+    """Open a file that is read in pieces, or more than once.
+
+    Raises:
+        OSError: It cannot be read, or is no file: a pipe can be read only once.
+    """
+    handle = os.open(file, _FLAGS)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return open(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, "it is no file, and has to be one here: write it to a file first")
+
+
+def _piped(handle: int, wait_ms: int | None) -> bytes:
+    """Return what comes through a pipe until its end; each piece has to come in time."""
+    waiting = select.poll()
+    waiting.register(handle, select.POLLIN)
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        if not waiting.poll(wait_ms):
+            what = "a pipe whose writer stopped" if size else "a pipe that nobody writes to"
+            raise OSError(errno.ETIMEDOUT, f"it is {what}")
+        piece = os.read(handle, _PIPE_BYTES)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+        if size > _MOST_PIPED:
+            raise OSError(errno.EFBIG, f"more than {_MOST_PIPED >> 30} GiB come through the pipe")

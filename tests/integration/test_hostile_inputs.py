@@ -1,0 +1,79 @@
+"""Files of one command, and pipes: what they may take together, and how long they may wait."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from siege.bombs import FIRST, nested
+from siege.bounded import bounded
+
+from proton_bench.formats.registry import read_profile, write_profile
+from proton_bench.profile import FrameKind, ProfileBuilder
+
+SECONDS = 8
+
+
+def run(folder: Path, *words: object) -> tuple[int, str]:
+    """Run a command in a bounded child; return its exit code, and what it wrote to stderr."""
+    ended = bounded(folder, words, SECONDS)
+    return ended.code, ended.stderr
+
+
+def test_files_of_one_command_share_a_budget(tmp_path: Path) -> None:
+    names = [f"{number}.hatchet" for number in range(60)]
+    for name in names:
+        (tmp_path / name).write_bytes(nested(3000))
+
+    assert run(tmp_path, "merge", *names[:2], "-o", "out.proton")[0] == 0
+    code, text = run(tmp_path, "merge", *names, "-o", "out.proton")
+
+    assert code == 2, text[-500:]
+    assert len(text.splitlines()) == 1
+
+
+def test_many_ranks_are_merged(tmp_path: Path) -> None:
+    names = [f"{number}.proton" for number in range(64)]
+    for name in names:
+        builder = ProfileBuilder()
+        for row in range(300):
+            builder.add(0, f"k{row}", FrameKind.KERNEL, metrics={"time (ns)": row, "count": 1})
+        write_profile(builder.build(), tmp_path / name)
+
+    code, text = run(tmp_path, "merge", *names, "-o", "out.proton")
+
+    assert code == 0, text[-500:]
+    assert read_profile(tmp_path / "out.proton").inclusive("count")[0] == 64 * 300
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("view", "a.pftrace"),
+        ("merge", "a.pftrace", "b.pftrace", "-o", "out.pftrace"),
+        ("merge", "a.chrome_trace", "b.chrome_trace", "-o", "out.chrome_trace"),
+        ("merge", "a.pftrace", "b.pftrace", "-o", "out.proton"),
+        ("export", "a.pftrace", "--to", "kineto", "-o", "out"),
+        ("query", "a.proton", "SELECT 1"),
+    ],
+)
+def test_pipes_that_stall_are_refused(
+    tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proton_bench.inputs._PIPE_WAIT_MS", 50)
+    pipes = [tmp_path / word for word in words if word[:2] in ("a.", "b.")]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    # A writer that is there, and writes no more.
+    writers = [os.open(pipe, os.O_RDWR) for pipe in pipes]
+    for writer in writers:
+        os.write(writer, FIRST)
+
+    code, text = run(tmp_path, *words)
+
+    for writer in writers:
+        os.close(writer)
+    assert code == 2, text[-500:]
+    assert text.count("error:") == 1
+    assert "Traceback" not in text
