@@ -1,7 +1,7 @@
 """The longest stall of a thread that enters scopes: python -m benchmarks.stalls [--scopes N].
 
-Each load runs twice in turn for as long, with scopes and with a call that does nothing; what that one
-waits for is the machine's. A stall is the time of one scope, metrics included.
+Each load runs twice in turn for as long, with scopes and with a call that does nothing; what that
+one waits for is the machine's. A stall is the time of one scope, metrics included.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def beside(load: str, session: int) -> Any:
 
 
 def longest_ns(enter: Enter, scopes: int, least_ns: int = 0) -> tuple[int, int]:
-    """Enter so many scopes, and go on for ``least_ns``; return the longest time of one and of all."""
+    """Enter so many scopes, for ``least_ns`` at least; return the ns of the longest and of all."""
     clock, longest, i = time.perf_counter_ns, 0, 0
     begin = before = clock()
     while i < scopes or before - begin < least_ns:
