@@ -12,14 +12,22 @@ import re
 from pathlib import PurePath
 from typing import IO, Any
 
-__all__ = ["MAX_NAME", "SafeStream", "json_text", "raw", "visible", "visible_lines"]
+__all__ = [
+    "MAX_NAME",
+    "SafeStream",
+    "bytes_for",
+    "json_text",
+    "raw",
+    "visible",
+    "visible_lines",
+]
 
 MAX_NAME = 4096
 
 # Control characters, line and paragraph separators, marks that reorder or hide text, surrogates.
 _HOSTILE = (
-    "\x7f-\x9f\u061c\u2028\u2029\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f"
+    "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
 )
 _UNSAFE = re.compile(f"[\x00-\x1f{_HOSTILE}]")
 _UNSAFE_IN_LINES = re.compile(f"[\x00-\x09\x0b-\x1f{_HOSTILE}]")
@@ -42,7 +50,7 @@ def visible(text: str | PurePath, limit: int = MAX_NAME) -> str:
     """
     whole = str(text)
     shown = whole[:limit]
-    if not shown.isprintable():
+    if not (shown.isascii() and shown.isprintable()):
         shown = _UNSAFE.sub(_escaped, shown)
     if "##[" in shown:
         shown = _MARK.sub(r"##\\", shown)
@@ -61,6 +69,13 @@ def json_text(text: str) -> str:
     if _UNSAFE_IN_JSON.search(text):
         text = _UNSAFE_IN_JSON.sub(_json_escaped, text)
     return text.replace("##[", "\\u0023#[")
+
+
+def bytes_for(stream: IO[str], content: bytes) -> bytes:
+    """Return what to write: a file or pipe gets every byte, a terminal what is safe to print."""
+    if not (hasattr(stream, "isatty") and stream.isatty()):
+        return content
+    return visible_lines(content.decode("utf-8", "backslashreplace")).encode()
 
 
 class SafeStream:

@@ -21,7 +21,7 @@ from proton_bench.capture.output_format import (
     suffix_of,
 )
 from proton_bench.errors import OutputError, ProtonError
-from proton_bench.text import visible
+from proton_bench.text import bytes_for, json_text, visible
 
 if TYPE_CHECKING:
     from proton_bench.profile.profile import Profile
@@ -235,7 +235,10 @@ def _write_profile(profile: Profile, path: Path) -> None:
 
 def _encoded(session: Phases, phase: int, name: str) -> bytes:
     if name in NATIVE_FORMATS:
-        return native.encode_phase(session.id, phase, name)  # type: ignore[arg-type]
+        encoded = native.encode_phase(session.id, phase, name)  # type: ignore[arg-type]
+        if name == "hatchet":  # the JSON among them; a job's log may be at the end of the pipe
+            encoded = json_text(encoded.decode("utf-8", "surrogateescape")).encode()
+        return encoded
     return _encode(session.profile(phase), name)
 
 
@@ -249,7 +252,7 @@ def _print(encoded: bytes) -> None:
     try:
         sys.stdout.flush()
         if hasattr(sys.stdout, "buffer"):
-            sys.stdout.buffer.write(encoded)
+            sys.stdout.buffer.write(bytes_for(sys.stdout, encoded))
         else:  # replaced by something that takes text only
             sys.stdout.write(encoded.decode("utf-8", "replace"))
         sys.stdout.flush()

@@ -12,6 +12,7 @@ import typer
 from proton_bench.errors import UsageError
 from proton_bench.files import write_file
 from proton_bench.formats.registry import formats
+from proton_bench.text import bytes_for
 
 __all__ = [
     "STDOUT",
@@ -57,7 +58,7 @@ def print_bytes(content: bytes) -> None:
     if sys.stdout is None:
         return
     sys.stdout.flush()
-    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.write(bytes_for(sys.stdout, content))
     sys.stdout.buffer.flush()
 
 

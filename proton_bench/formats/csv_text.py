@@ -11,14 +11,18 @@ __all__ = ["csv_line"]
 
 # The last is a command of GitHub's log at a line's start; quotation marks change nothing else.
 _SPECIAL = re.compile(r'[",]|^\s*::')
+# What spreadsheets compute, wide forms too, and what they should: numbers.
+_FORMULA = re.compile("[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|inf|nan)", re.IGNORECASE)
 
 
 def csv_line(cells: Iterable[str]) -> str:
     """Return one line with its end.
 
-    Control characters are escaped; an only cell that is empty is quoted, else it were no line.
+    Control characters are escaped, and ``'`` stands before what a spreadsheet would compute; an
+    only cell that is empty is quoted, else it were no line.
     """
-    shown = [visible(cell, len(cell)) for cell in cells]
+    shown = [_inert(visible(cell, len(cell))) for cell in cells]
     fields = [_quoted(cell) if _SPECIAL.search(cell) else cell for cell in shown]
     if fields == [""]:
         fields = ['""']
@@ -27,3 +31,7 @@ def csv_line(cells: Iterable[str]) -> str:
 
 def _quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"'
+
+
+def _inert(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell

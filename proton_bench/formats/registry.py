@@ -26,7 +26,7 @@ from proton_bench.formats.table_files import CsvTable, ParquetTable
 from proton_bench.inputs import read_file
 from proton_bench.profile.invariants import violations
 from proton_bench.profile.profile import Profile
-from proton_bench.text import visible
+from proton_bench.text import bytes_for, visible
 
 __all__ = [
     "FORMATS",
@@ -213,7 +213,7 @@ def write_profile(
     notes = tuple(losses(profile)) if losses is not None else ()
     content = chosen.encode(profile)
     if str(path) == "-":
-        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.write(bytes_for(sys.stdout, content))
         sys.stdout.buffer.flush()
     else:
         write_file(file, content)

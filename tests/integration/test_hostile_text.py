@@ -6,6 +6,7 @@ Every command and option of the application is walked, so that new ones are cove
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -26,11 +27,18 @@ from proton_bench.formats.registry import write_profile
 from proton_bench.profile import FrameKind, ProfileBuilder
 
 HOSTILE = "::error::pwn ##[error]pwn\x1b[2J\x1b]0;t\x07\x9b31m\u202e\u2028\u2029\r\n::set-env::y"
+# A link, a title, a device's string, marks that hide, and starts of lines that look empty.
+HOSTILE += (
+    "\x1b]8;;http://x\x1b\\y\x1b]8;;\x1b\\\x1bPq\x1b\\\x08\x85\xad\u200b\u3164\ufe0f\U000e0041"
+)
+HOSTILE += "\r\n\xa0::add-mask::z\n\ufeff::stop-commands::z"
 HOSTILE_FILE = HOSTILE.replace("/", "")
 # Left alone: one changes the environment of the tests, with the others Python itself speaks.
 SKIPPED = {("doctor", "--fix-scripts"), *((each, "--module") for each in ("run", "dump-ir"))}
 MEANT = re.compile(rb"^::(error|warning|stop-commands|[0-9a-f]{32})(?= |::)", re.MULTILINE)
-CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\xad\u200b\u3164\ufe0f\ufeff]"
+)
 
 
 def hostile_profile(path: Path, value: int = 100) -> Path:
@@ -169,3 +177,58 @@ def test_error_of_a_run_is_one_harmless_line(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert_harmless("stderr", done.stderr)
     assert done.stdout == b""
+
+
+SCOPED = """
+import proton_bench as proton
+with proton.scope("a\\x9b31m\\u202e##[error]b", {"flops": 1}):
+    pass
+"""
+
+
+def on_a_terminal(words: list[str], folder: Path) -> bytes:
+    """Return what a command shows there."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "proton_bench", *words]
+    with subprocess.Popen(command, cwd=folder, stdout=theirs, stderr=subprocess.PIPE) as running:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO once the last writer is gone
+            while piece := os.read(ours, 1 << 16):
+                shown += piece
+        os.close(ours)
+        assert running.stderr is not None
+        running.stderr.read()
+    assert running.returncode == 0
+    return shown.replace(b"\r\n", b"\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["run", "-b", "cpu", *form, "-n", "-", "x.py"] for form in ([], ["-d", "trace"])),
+        *(
+            ["export", "a.proton", "--to", form, "-o", "-"]
+            for form in ("proton", "parquet", "pprof")
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_terminal_gets_no_bytes_of_a_profile(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(SCOPED)
+    hostile_profile(tmp_path / "a.proton")
+
+    shown = on_a_terminal(words, tmp_path)
+
+    assert shown
+    assert_harmless("the terminal", shown)
+
+
+def test_a_pipe_gets_a_profile_that_means_the_same(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(SCOPED)
+    command = [sys.executable, "-m", "proton_bench", "run", "-b", "cpu", "-n", "-", "x.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+
+    assert_harmless("stdout", done.stdout)
+    tree = json.loads(done.stdout)
+    assert tree[0]["children"][0]["frame"]["name"] == "a\x9b31m\u202e##[error]b"

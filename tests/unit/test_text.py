@@ -24,6 +24,13 @@ def test_nothing_in_a_name_reaches_the_terminal_as_a_command(name: str, expected
     assert visible(name) == expected
 
 
+@pytest.mark.parametrize("hidden", "\xad\u034f\u115f\u180e\u200b\u200d\u3164\ufe0f\uffa0\U000e0100")
+def test_two_names_that_differ_look_different(hidden: str) -> None:
+    assert visible(f"a{hidden}b").isascii()
+    assert visible_lines(f"a{hidden}b").isascii()
+    assert json_text(json.dumps(f"a{hidden}b", ensure_ascii=False)).isascii()
+
+
 def test_huge_name_is_cut_and_counted() -> None:
     shown = visible("x" * 1_000_000)
 

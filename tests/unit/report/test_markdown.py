@@ -13,8 +13,8 @@ from proton_bench.report.markdown import escaped
         ("a|b", "a\\|b"),
         ("[x](y)", "\\[x\\](y)"),
         ("https://x", "https\\://x"),
-        ("www.x.org", "www\N{WORD JOINER}.x.org"),
-        ("@me m.py:3@f", "@\N{WORD JOINER}me m.py:3@f"),
+        ("www.x.org", "www&NoBreak;.x.org"),
+        ("@me m.py:3@f", "@&NoBreak;me m.py:3@f"),
         ("`*~$#{}\\", "\\`\\*\\~\\$\\#\\{\\}\\\\"),
     ],
 )
