@@ -1,8 +1,9 @@
-"""How the package writes files outside of a recording, and how it goes through folders of others.
+"""How the package writes files, and how it goes through folders of others.
 
 A file is written under a new random name beside its place, flushed to the disk and renamed, and
 then the folder is flushed. Readers see the old file or the new one, any number of processes may
-write one name at once, and no file that was there before is opened for writing.
+write one name at once, and no file that was there before is opened for writing. What a recording
+writes natively keeps to the same rules (``native/src/writer/scratch_file.h``).
 
 `Folder` reaches what is below a folder through descriptors and never through symbolic links. What a
 repository contains can therefore not lead a command to files elsewhere.
@@ -17,6 +18,7 @@ import re
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +42,7 @@ _FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # What file systems answer that cannot flush a folder, and folders that may not be read.
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
 _TRIES = 100
+_READER_WAIT_S, _READER_PAUSE_S = 5.0, 0.01
 
 
 # -- files that a user names -------------------------------------------------------------------
@@ -72,7 +75,7 @@ def opened_output(file: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
     try:
         if _is_special(file):
             # Replaced, /dev/null would be an ordinary file from then on.
-            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CLOEXEC), "wb") as stream:
+            with os.fdopen(_open_special(file), "wb") as stream:
                 yield stream
         else:
             place = Path(os.path.realpath(file))
@@ -125,6 +128,23 @@ def _is_special(file: Path) -> bool:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     return not stat.S_ISREG(mode)
+
+
+def _open_special(file: Path) -> int:
+    """Open a device or pipe to write to; a named pipe gets a few seconds for its reader."""
+    deadline = time.monotonic() + _READER_WAIT_S
+    while True:
+        try:
+            handle = os.open(file, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.ENXIO or not stat.S_ISFIFO(file.stat().st_mode):
+                raise
+            if time.monotonic() >= deadline:
+                raise OSError(error.errno, "it is a pipe that nothing reads") from None
+            time.sleep(_READER_PAUSE_S)
+        else:
+            os.set_blocking(handle, True)
+            return handle
 
 
 # -- folders -----------------------------------------------------------------------------------

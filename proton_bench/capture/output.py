@@ -92,8 +92,8 @@ def check_writable(path: str) -> None:
                 f"cannot write profile {path!r}: {file} is a folder; remove it, or name "
                 "another file with name=, -n or -o"
             )
-    # As long as the longest name that may be written.
-    probe = f"{path}.part_999.partial.hatchet_msgpack.{os.getpid():07}.new"
+    # As long as the longest name that may be written, of a timeline beside another process's.
+    probe = f"{path}.part_999.partial.{os.getpid():07}-99.proton-probe"
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
 from proton_bench.files import write_file
@@ -25,6 +25,7 @@ from proton_bench.formats.speedscope_file import SpeedscopeFile
 from proton_bench.formats.table_files import CsvTable, ParquetTable
 from proton_bench.inputs import read_file
 from proton_bench.profile.invariants import violations
+from proton_bench.profile.origin import is_partial_name
 from proton_bench.profile.profile import Profile
 from proton_bench.text import bytes_for, visible
 
@@ -161,8 +162,7 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
 def _marked(profile: Profile, file: Path) -> Profile:
     if os.environ.get(_CHECK) == "1":
         _check(profile, visible(file))
-    is_partial = PurePath(file.stem).suffix == PARTIAL
-    return replace(profile, partial=True) if is_partial else profile
+    return replace(profile, partial=True) if is_partial_name(file.name) else profile
 
 
 def _check(profile: Profile, source: str) -> None:

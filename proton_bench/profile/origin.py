@@ -12,7 +12,8 @@ __all__ = ["Origin", "is_partial_name"]
 _RANK = re.compile(r"\.rank(\d{1,9})(?=\.)")
 _PART = re.compile(r"\.part_(\d{1,9})(?=\.)")
 _PROCESS = re.compile(r"\.pid(\d{1,9})(?=\.)")
-_PARTIAL = re.compile(r"\.partial\.[^.]+(\.gz)?\Z")
+# With the number of the process where another one has written one of the same name.
+_PARTIAL = re.compile(r"\.partial(\.\d{1,9}(-\d{1,2})?)?\.[^.]+(\.gz)?\Z")
 _NUMBERS = range(2**31)
 _TIMES = range(1, 2**63)
 
@@ -87,7 +88,10 @@ class Origin:
 
 
 def is_partial_name(file_name: str) -> bool:
-    """Tell whether a file is called ``NAME.partial<suffix>``: its run may not have ended."""
+    """Tell whether a file is called ``NAME.partial<suffix>``: its run may not have ended.
+
+    So is ``NAME.partial.1234<suffix>``, of process 1234 where two recorded to one name.
+    """
     return _PARTIAL.search(file_name) is not None
 
 

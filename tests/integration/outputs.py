@@ -63,3 +63,10 @@ def nodes_of_tests(file: Path) -> list[tuple[str, ...]]:
     profile = read_profile(file)
     rows = range(1, len(profile))
     return [profile.path(row) for row in rows if profile.kind(row) is FrameKind.TEST]
+
+
+def slice_names(path: Path) -> set[str]:
+    """Names of the slices of a ``.chrome_trace`` file, also of a partial one."""
+    # Behind the document of the last flush may stand the beginning of what was being written.
+    document, _ = json.JSONDecoder().raw_decode(path.read_text())
+    return {event["name"] for event in document["traceEvents"] if event["ph"] == "X"}

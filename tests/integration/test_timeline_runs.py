@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.outputs import written
+from integration.outputs import slice_names, written
 from integration.running import IN_C, ended, source, started, wait_for_line
 
 pytest.importorskip("proton_bench._native")
@@ -53,12 +53,6 @@ UNTIL_FLUSHED = """
 """
 
 
-def names(path: Path) -> set[str]:
-    # Behind the document of the last flush may stand the beginning of what was being written.
-    document, _ = json.JSONDecoder().raw_decode(path.read_text())
-    return {event["name"] for event in document["traceEvents"] if event["ph"] == "X"}
-
-
 def unpacked(path: Path) -> bytes:
     """Bytes of the whole members of a file that may end in the middle of one."""
     packed, whole = path.read_bytes(), b""
@@ -93,7 +87,7 @@ def test_a_run_writes_the_files_that_it_is_asked_for(
     assert done.returncode == 0, done.stderr
     assert written(tmp_path) == files
     if "x.chrome_trace" in files:
-        shown = names(tmp_path / "x.chrome_trace")
+        shown = slice_names(tmp_path / "x.chrome_trace")
         assert shown == {"outer", "inner: <items, 3>"}
     if "x.pftrace" in files:
         assert b"inner" in gzip.decompress((tmp_path / "x.pftrace").read_bytes())
@@ -138,7 +132,7 @@ def test_a_killed_run_leaves_readable_partial_timelines(tmp_path: Path) -> None:
         ended(running)
 
     assert written(tmp_path) >= {"x.partial.chrome_trace", "x.partial.pftrace"}
-    assert "again" in names(tmp_path / "x.partial.chrome_trace")
+    assert "again" in slice_names(tmp_path / "x.partial.chrome_trace")
     assert b"again" in unpacked(tmp_path / "x.partial.pftrace")
 
 
@@ -160,7 +154,7 @@ def test_a_run_that_a_signal_ends_leaves_whole_timelines(tmp_path: Path, library
 
     assert code == 128 + signal.SIGTERM, err
     assert written(tmp_path) == {"x.proton", "x.chrome_trace", "x.pftrace"}
-    assert names(tmp_path / "x.chrome_trace") == {"before", "open"}
+    assert slice_names(tmp_path / "x.chrome_trace") == {"before", "open"}
 
 
 def test_children_have_timelines_of_their_own(
@@ -176,8 +170,8 @@ def test_children_have_timelines_of_their_own(
     assert done.returncode == 0, done.stderr
     of_child = {path.suffix: path for path in tmp_path.glob("x.pid*")}
     assert set(of_child) == {".proton", ".chrome_trace", ".pftrace"}
-    assert "outer" in names(of_child[".chrome_trace"])
-    assert "outer" not in names(tmp_path / "x.chrome_trace")
+    assert "outer" in slice_names(of_child[".chrome_trace"])
+    assert "outer" not in slice_names(tmp_path / "x.chrome_trace")
     assert of_child[".pftrace"].name in done.stderr
 
 
@@ -201,7 +195,7 @@ def test_a_forked_child_adds_nothing(
     done = proton("-b", "cpu", "-d", "trace", "-n", "x", script(forking))
 
     assert done.returncode == 0, done.stderr
-    assert names(tmp_path / "x.chrome_trace") == {"before", "after"}
+    assert slice_names(tmp_path / "x.chrome_trace") == {"before", "after"}
 
 
 @pytest.mark.parametrize(
@@ -226,7 +220,7 @@ def test_a_program_may_close_descriptors_that_it_does_not_know(
     assert done.returncode == code, done.stderr
     assert all(path.read_bytes() == b"" for path in tmp_path.glob("*.other"))
     if code == 0:
-        assert names(tmp_path / "x.chrome_trace") == {"before", "after"}
+        assert slice_names(tmp_path / "x.chrome_trace") == {"before", "after"}
         assert {"x.proton", "x.chrome_trace", "x.pftrace"} <= written(tmp_path)
 
 
@@ -253,7 +247,10 @@ def test_a_full_disk_is_said_once_and_ends_neither_run_nor_profile(
     assert "ulimit -f" in done.stderr
     assert done.stderr.count("proton: warning: cannot write") == 1
     assert (tmp_path / "x.chrome_trace").read_text() == "older"
-    assert written(tmp_path) == {"x.proton", "x.chrome_trace", "x.pftrace"}
+    partial = "x.partial.chrome_trace"
+    assert written(tmp_path) == {"x.proton", "x.chrome_trace", "x.pftrace", partial}
+    assert partial in done.stderr
+    assert isinstance(json.loads((tmp_path / partial).read_text())["traceEvents"], list)
 
 
 def test_phases_of_a_run_are_written_while_it_runs(
@@ -286,7 +283,7 @@ def test_workers_of_a_test_run_have_timelines_of_their_own(tmp_path: Path, proto
     done = proton("-b", "cpu", "-d", "trace", *words, **unset)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    shown = {name for path in tmp_path.glob("x.gw*.chrome_trace") for name in names(path)}
+    shown = {name for path in tmp_path.glob("x.gw*.chrome_trace") for name in slice_names(path)}
     assert {"work 0", "work 1", "work 2"} <= shown
     assert len(list(tmp_path.glob("x.gw*.pftrace"))) == 2
     assert not list(tmp_path.glob("x.parts-*"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench import inputs
+from proton_bench import files, inputs
 from proton_bench.baseline.noise_file import read_noise
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.files import Folder, is_scratch, opened_output, refused, write_file
@@ -108,6 +108,23 @@ def test_devices_are_written_to(tmp_path: Path) -> None:
     with pytest.raises(OutputError):
         write_file(Path("/dev/full"), b"x")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_pipe_gets_the_bytes_and_one_without_a_reader_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(files, "_READER_WAIT_S", 0.0)
+    with pytest.raises(OutputError, match="nothing reads"):
+        write_file(tmp_path / "pipe", b"x")
+
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_file(tmp_path / "pipe", b"x")
+    got = os.read(reader, 9)
+    os.close(reader)
+
+    assert got == b"x"
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
 @pytest.mark.parametrize("name", ["", "folder", "a\0b", "missing/a", "x" * 300, "loop"])

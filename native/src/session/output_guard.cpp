@@ -1,7 +1,5 @@
 #include "session/output_guard.h"
 
-#include <unistd.h>
-
 #include <ctime>
 #include <exception>
 
@@ -9,7 +7,7 @@
 #include "session/signal_facts.h"
 #include "support/clock.h"
 #include "support/fork_locks.h"
-#include "writer/output_file.h"
+#include "writer/partial_file.h"
 
 namespace proton {
 namespace {
@@ -94,7 +92,7 @@ void OutputGuard::release(int session, bool is_written) {
     return;
   if (is_written)
     for (const auto &[phase, partial] : found->second.partials)
-      unlink(partial.c_str());
+      remove_left_over(partial);
   entries_.erase(found);
 }
 
@@ -126,18 +124,18 @@ void OutputGuard::write_partial(int session, const Entry &entry, WriteReport &re
     if (phase.revision == 0)
       continue;
     phase.facts.partial = true;
-    std::string partial = partial_path(file_name(entry.plan, copy, phase, "proton"));
-    write_partial_file(partial, encoded(phase, "proton"));
+    std::string partial = write_partial_file(
+        partial_path(file_name(entry.plan, copy, phase, "proton")), encoded(phase, "proton"));
     Lock lock(mutex_);
     auto found = entries_.find(session);
     if (found == entries_.end() || found->second.is_finalizing) {
       // It was finalized meanwhile, and perhaps did not see this file.
-      unlink(partial.c_str());
+      remove_left_over(partial);
       return;
     }
     std::string &known = found->second.partials[phase.phase];
     if (!known.empty() && known != partial) // from before the phase had a number
-      unlink(known.c_str());
+      remove_left_over(known);
     known = partial;
     found->second.seen[phase.phase] = phase.revision;
     report.files.push_back(std::move(partial));
@@ -152,7 +150,7 @@ void OutputGuard::forget_freed(int session, const SessionCopy &copy) {
   std::erase_if(found->second.partials, [&](const auto &item) {
     if (copy.live.contains(item.first))
       return false;
-    unlink(item.second.c_str());
+    remove_left_over(item.second);
     found->second.seen.erase(item.first);
     return true;
   });

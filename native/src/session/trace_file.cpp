@@ -57,7 +57,6 @@ void TraceFile::end(const TraceEnd &end) {
   encoder_.reset();
   file_.append(pending_, {});
   pending_ = {};
-  file_.close();
 }
 
 } // namespace proton

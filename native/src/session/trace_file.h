@@ -21,7 +21,7 @@ const char *trace_suffix(TraceFormat format) noexcept;
 TraceFormat parse_trace_format(std::string_view name);
 
 /// Writes when asked to, and whenever much was encoded. Throws Error(kOutput) or std::bad_alloc;
-/// the file is removed then. [one thread at a time]
+/// the file ends there and stays under its partial name. [one thread at a time]
 class TraceFile {
 public:
   static constexpr size_t kFlushBytes = size_t{4} << 20;

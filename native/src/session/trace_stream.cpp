@@ -68,7 +68,11 @@ bool TraceStream::take(uint32_t number, EventBatch &&batch) noexcept {
 void TraceStream::end_phase(uint32_t number) noexcept {
   try {
     auto facts = std::make_shared<TraceEnd>(facts_);
-    post([number, facts](TraceStream &self) { self.end_files(number, *facts); });
+    post([number, facts](TraceStream &self) {
+      self.end_files(number, *facts);
+      // There may be many phases before they get their names.
+      self.for_files(self.phase(number), [](TraceFile &file) { file.file().close(); });
+    });
   } catch (const std::exception &) { // its files are ended with the session
   }
 }
@@ -175,6 +179,7 @@ template <typename Work> void TraceStream::for_files(Phase &phase, Work work) {
       bytes_ += file->file().size() - before;
     } catch (const std::exception &error) {
       fail(error.what());
+      file->file().keep();
       file.reset();
     }
   }

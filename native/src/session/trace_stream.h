@@ -50,8 +50,8 @@ struct StreamEnd {
   bool hands_over = false; ///< what goes to standard output is handed over, not copied
 };
 
-/// Batches are encoded on the writer thread. A file that cannot be written is removed and said
-/// once; the others go on.
+/// Batches are encoded on the writer thread. A file that cannot be written is said once and
+/// stays under its partial name as it was before; the others go on.
 class TraceStream : public EventSink,
                     public WriterClient,
                     public std::enable_shared_from_this<TraceStream> {
@@ -98,7 +98,7 @@ private:
 
   std::string file_path(uint32_t phase, TraceFormat format) const;
   Phase &phase(uint32_t number);
-  /// Does something with each file; one that fails is removed.
+  /// Does something with each file; one that fails is let go.
   template <typename Work> void for_files(Phase &phase, Work work);
   void add(uint32_t number, const EventBatch &batch);
   void flush();

@@ -16,6 +16,11 @@ struct FileIdentity {
     return fstat(descriptor, &found) == 0 ? FileIdentity{found.st_dev, found.st_ino}
                                           : FileIdentity{};
   }
+  /// Of what has this name, a link's own; of no file where nothing has it.
+  static FileIdentity at(const char *path) noexcept {
+    struct stat found{};
+    return lstat(path, &found) == 0 ? FileIdentity{found.st_dev, found.st_ino} : FileIdentity{};
+  }
   /// Whether the descriptor still stands for this file. Async-signal-safe, but for errno.
   bool is_of(int descriptor) const noexcept { return inode != 0 && *this == of(descriptor); }
 

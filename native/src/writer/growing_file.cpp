@@ -8,18 +8,20 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <utility>
-#include <vector>
 
-#include "writer/output_file.h"
+#include "support/error.h"
 #include "writer/output_target.h"
+#include "writer/partial_file.h"
+#include "writer/scratch_file.h"
 #include "writer/signal_shield.h"
+#include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
 
 constexpr const char *kStdout = "-";
-constexpr mode_t kMode = 0666; // less the process's umask
 
 std::string temporary_folder() {
   const char *named = std::getenv("TMPDIR");
@@ -58,6 +60,18 @@ int write_pieces(int descriptor, std::string_view bytes, std::string_view tail, 
   return 0;
 }
 
+struct Descriptor {
+  explicit Descriptor(int number) : number(number) {}
+  ~Descriptor() {
+    if (number >= 0)
+      close(number);
+  }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+
+  int number;
+};
+
 } // namespace
 
 GrowingFile::GrowingFile(std::string path) : path_(std::move(path)) {
@@ -72,130 +86,149 @@ GrowingFile::GrowingFile(std::string path) : path_(std::move(path)) {
   }
   file_ = target.file;
   partial_ = partial_path(file_);
-  OwnFile own = open_own_file(partial_, partial_);
+  OwnFile own = open_partial(partial_, path_);
   partial_ = std::move(own.path);
   descriptor_ = own.descriptor;
   identity_ = FileIdentity::of(descriptor_);
+}
+
+bool GrowingFile::has_name() const noexcept {
+  return !is_spool() && FileIdentity::at(partial_.c_str()) == identity_;
+}
+
+template <typename Work> void GrowingFile::attempt(Work work) {
+  if (is_over_)
+    return;
+  SignalShield shield;
+  try {
+    work();
+  } catch (const std::exception &error) {
+    std::string message = error.what();
+    if (is_worth_keeping())
+      message += "; what was recorded before is kept as " + valid_utf8(partial_);
+    keep();
+    throw Error(ErrorCode::kOutput, message);
+  }
 }
 
 // Programs that close all descriptors close ours too, and the next file gets its number.
 void GrowingFile::reopen() {
   if (has_descriptor())
     return;
-  descriptor_ = is_spool() ? -1 : open(partial_.c_str(), O_RDWR | O_CLOEXEC);
+  descriptor_ = is_spool() ? -1 : reopen_partial(partial_);
   if (has_descriptor())
     return;
-  int code = descriptor_ < 0 ? EBADF : ESTALE;
+  int code = is_spool() ? EBADF : descriptor_ < 0 ? errno : ESTALE;
   if (descriptor_ >= 0)
     ::close(std::exchange(descriptor_, -1));
-  discard();
   refuse_output(path_, code);
 }
 
 void GrowingFile::append(std::string_view bytes, std::string_view tail) {
-  if (is_over_)
-    return;
-  SignalShield shield;
+  attempt([&] { write(bytes, tail); });
+}
+
+void GrowingFile::write(std::string_view bytes, std::string_view tail) {
   reopen();
   // What stands in place of the older tail is written last. So the file begins with the older
   // whole one, with something behind it, when the process is killed in the middle.
   std::string_view first = bytes.substr(0, bytes.size() >= tail_size_ ? tail_size_ : 0);
+  uint64_t kept = size_ + tail_size_;
   int code = write_pieces(descriptor_, bytes.substr(first.size()), tail, size_ + first.size());
-  if (code == 0)
+  if (code == 0 && !first.empty()) {
+    kept = size_;
     code = write_pieces(descriptor_, first, {}, size_);
+  }
+  if (code != 0) {
+    // The older file again; where that fails too, something stands behind it.
+    static_cast<void>(ftruncate(descriptor_, static_cast<off_t>(kept)));
+    refuse_output(path_, code);
+  }
   uint64_t earlier_end = size_ + tail_size_;
   size_ += bytes.size();
   tail_size_ = tail.size();
-  if (code == 0 && size_ + tail_size_ < earlier_end &&
+  if (size_ + tail_size_ < earlier_end &&
       ftruncate(descriptor_, static_cast<off_t>(size_ + tail_size_)) != 0)
-    code = errno;
-  if (code != 0) {
-    discard();
-    refuse_output(path_, code);
-  }
+    refuse_output(path_, errno);
 }
 
 void GrowingFile::close() {
-  if (is_over_ || is_spool() || descriptor_ < 0)
-    return;
-  // Network file systems report a full disk only here.
-  int code = has_descriptor() && ::close(descriptor_) != 0 && errno != EINTR ? errno : 0;
-  descriptor_ = -1;
-  if (code != 0) {
-    discard();
-    refuse_output(path_, code);
-  }
+  attempt([this] {
+    if (is_spool() || !has_descriptor())
+      return;
+    // Network file systems report a full disk only here.
+    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
+      refuse_output(path_, errno);
+  });
 }
 
 void GrowingFile::move_to(const std::string &path) {
-  if (is_over_)
-    return;
-  if (is_spool()) {
+  attempt([&] {
+    if (!is_spool()) {
+      std::string file = find_target(path).file;
+      if (std::string partial = partial_path(file); partial != partial_)
+        partial_ = move_partial(partial_, partial, path);
+      file_ = std::move(file);
+    }
     path_ = path;
-    return;
-  }
-  std::string file = find_target(path).file;
-  std::string partial = partial_path(file);
-  if (rename(partial_.c_str(), partial.c_str()) != 0) {
-    int code = errno;
-    discard();
-    refuse_output(path, code);
-  }
-  path_ = path;
-  file_ = std::move(file);
-  partial_ = std::move(partial);
+  });
 }
 
 void GrowingFile::publish() {
-  if (is_over_)
-    return;
-  SignalShield shield;
-  close();
-  if (!is_spool()) {
-    is_over_ = true;
-    if (rename(partial_.c_str(), file_.c_str()) == 0)
-      return;
-    int code = errno;
-    unlink(partial_.c_str());
-    refuse_output(path_, code);
-  }
-  if (path_ == kStdout) {
-    copy_to(STDOUT_FILENO);
-  } else {
-    int device = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
-    if (device < 0)
+  attempt([this] {
+    reopen();
+    take_place();
+    discard();
+  });
+}
+
+void GrowingFile::take_place() {
+  if (path_ == kStdout)
+    return copy_to(STDOUT_FILENO);
+  OutputTarget target = find_target(path_); // what stands there may be another thing by now
+  if (target.is_device) {
+    Descriptor device{open_device(path_)};
+    if (device.number < 0)
       refuse_output(path_, errno);
-    copy_to(device);
-    ::close(device);
+    copy_to(device.number);
+  } else if (has_name()) {
+    if (int code = put_in_place(descriptor_, partial_, file_); code != 0)
+      refuse_output(path_, code);
+  } else {
+    ScratchFile file(target.file, path_);
+    copy_to(file.descriptor());
+    file.take_place(true);
   }
-  discard();
 }
 
 void GrowingFile::copy_to(int descriptor) {
-  constexpr size_t kPiece = size_t{1} << 20;
-  std::vector<char> piece(kPiece);
+  std::array<char, size_t{1} << 16> piece;
   for (uint64_t at = 0; at < size_ + tail_size_;) {
-    ssize_t count = pread(descriptor_, piece.data(), kPiece, static_cast<off_t>(at));
+    ssize_t count = pread(descriptor_, piece.data(), piece.size(), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR)
       continue;
     int code = count < 0 ? errno : count == 0 ? EIO : 0;
     if (code == 0)
       code = write_bytes(descriptor, {piece.data(), static_cast<size_t>(count)});
-    if (code != 0) {
-      if (descriptor != STDOUT_FILENO)
-        ::close(descriptor);
+    if (code != 0)
       refuse_output(path_ == kStdout ? "standard output" : path_, code);
-    }
     at += static_cast<uint64_t>(count);
   }
 }
 
+void GrowingFile::keep() noexcept {
+  if (!is_over_ && !is_worth_keeping())
+    discard();
+  is_over_ = true;
+  discard();
+}
+
 void GrowingFile::discard() noexcept {
+  if (!is_over_ && has_name())
+    unlink(partial_.c_str());
   if (has_descriptor())
     ::close(descriptor_);
   descriptor_ = -1;
-  if (!is_over_ && !is_spool())
-    unlink(partial_.c_str());
   is_over_ = true;
 }
 

@@ -10,14 +10,15 @@
 namespace proton {
 
 /// Stands beside its path under its partial name; an older file at the path stays untouched until
-/// the end. For standard output and devices it has no name, in the folder for temporary files, and
-/// is copied at the end. [one thread at a time]
+/// the end. Where it cannot be written to its end it stays there as it was before. For standard
+/// output and devices it has no name, in the folder for temporary files, and is copied at the end.
+/// [one thread at a time]
 class GrowingFile {
 public:
   /// Throws Error(kOutput), as do `append`, `move_to` and `publish`.
   ///   path: "-" is standard output.
   explicit GrowingFile(std::string path);
-  /// A file that was not published is removed.
+  /// A file that was neither published nor kept is removed.
   ~GrowingFile() { discard(); }
   GrowingFile(const GrowingFile &) = delete;
   GrowingFile &operator=(const GrowingFile &) = delete;
@@ -29,8 +30,10 @@ public:
   void close();
   /// The file is to stand at this path, and under its partial name beside it.
   void move_to(const std::string &path);
-  /// Closes it and gives it its name; or copies it to where it belongs.
+  /// Flushes it to the disk and gives it its name; or copies it to where it belongs.
   void publish();
+  /// Nothing more is done to it, nor is it removed: it stays under its partial name.
+  void keep() noexcept;
   /// Removes it; nothing after that has an effect.
   void discard() noexcept;
   /// Hands over a file without a name, read from its start; -1 for one that has a name.
@@ -41,10 +44,17 @@ public:
 
 private:
   bool is_spool() const { return partial_.empty(); }
-  /// Not so where the program closed it.
+  /// Not so where the program closed it, or `close` did.
   bool has_descriptor() const noexcept { return identity_.is_of(descriptor_); }
+  /// Not so where another file, or none, stands at the partial name.
+  bool has_name() const noexcept;
+  bool is_worth_keeping() const noexcept { return has_name() && size_ + tail_size_ > 0; }
   void reopen();
+  void write(std::string_view bytes, std::string_view tail);
+  void take_place();
   void copy_to(int descriptor);
+  /// Does something; an error is the end of the file, and what is on the disk stays.
+  template <typename Work> void attempt(Work work);
 
   std::string path_;    ///< as it was given
   std::string file_;    ///< the same behind links
@@ -53,7 +63,7 @@ private:
   FileIdentity identity_; ///< of what it was opened for
   uint64_t size_ = 0;
   uint64_t tail_size_ = 0;
-  bool is_over_ = false; ///< published, discarded or handed over
+  bool is_over_ = false; ///< published, discarded, kept or handed over
 };
 
 } // namespace proton

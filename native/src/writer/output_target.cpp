@@ -1,5 +1,6 @@
 #include "writer/output_target.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,11 +10,15 @@
 #include <climits>
 #include <system_error>
 
+#include "support/clock.h"
 #include "support/error.h"
 #include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
+
+constexpr int64_t kReaderPatience_ns = 5'000'000'000;
+constexpr int kReaderPause_ms = 10;
 
 const char *advice(int code) {
   switch (code) {
@@ -33,6 +38,8 @@ const char *advice(int code) {
     return "a folder has that name: choose another output name";
   case ENAMETOOLONG:
     return "choose a shorter output name";
+  case ENXIO:
+    return "where it is a pipe, start its reader first; or choose another output";
   case EPIPE:
     return "the reader of the pipe ended early: let it read to the end";
   default:
@@ -62,6 +69,30 @@ void refuse_output(const std::string &path, int code) {
                                       std::generic_category().message(code) + "; " + advice(code));
 }
 
+int open_device(const std::string &path) noexcept {
+  int64_t deadline_ns = monotonic_ns() + kReaderPatience_ns;
+  for (;;) {
+    // Without O_NONBLOCK a pipe that nothing reads would hold the program for ever.
+    int descriptor = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat facts{};
+    if (descriptor >= 0) {
+      if (fstat(descriptor, &facts) == 0 && !S_ISREG(facts.st_mode))
+        return descriptor;
+      close(descriptor); // a file has taken its name
+      errno = ESTALE;
+      return -1;
+    }
+    if (errno != ENXIO)
+      return -1;
+    bool waits = stat(path.c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode);
+    if (!waits || monotonic_ns() >= deadline_ns) {
+      errno = ENXIO;
+      return -1;
+    }
+    poll(nullptr, 0, kReaderPause_ms);
+  }
+}
+
 OutputTarget find_target(const std::string &path) {
   if (path.find('\0') != std::string::npos) {
     throw Error(ErrorCode::kOutput, "cannot write '" + valid_utf8(path.substr(0, path.find('\0'))) +
@@ -69,8 +100,10 @@ OutputTarget find_target(const std::string &path) {
   }
   struct stat target{};
   bool exists = stat(path.c_str(), &target) == 0;
-  if (!exists && errno == ELOOP)
-    refuse_output(path, ELOOP);
+  // Among other things a circle of links, and a link of another user in a folder for all that the
+  // system does not follow.
+  if (!exists && errno != ENOENT)
+    refuse_output(path, errno);
   if (exists && S_ISDIR(target.st_mode))
     refuse_output(path, EISDIR);
   if (exists && !S_ISREG(target.st_mode))

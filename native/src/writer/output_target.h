@@ -18,6 +18,10 @@ OutputTarget find_target(const std::string &path);
 /// Throws Error(kOutput) with the path, the reason and what to do.
 [[noreturn]] void refuse_output(const std::string &path, int code);
 
+/// Opens a device, pipe or socket to write to. A named pipe that has no reader gets five seconds
+/// for one. Returns a descriptor, or -1 with errno.
+int open_device(const std::string &path) noexcept;
+
 /// Writes all of it; returns 0 or the error number.
 int write_bytes(int descriptor, std::string_view content);
 

@@ -32,7 +32,7 @@ std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &
                            const FileFacts &facts, FileFormat format,
                            const ScopeTimeline *timeline = nullptr);
 
-/// Writes NAME.partial<suffix>, then renames. Throws Error(kOutput) with the reason and leaves
+/// Writes a new file, flushes and renames it. Throws Error(kOutput) with the reason and leaves
 /// nothing behind. "" and "-" mean standard output.
 void write_file(const std::string &path, std::string_view content);
 

@@ -212,7 +212,7 @@ TEST(a_format_that_grows_too_large_does_not_keep_the_other_from_its_file) {
     batch.events.resize(1000);
     stream->take(0, std::move(batch));
     stream->catch_up(soon());
-    int code = made == 2 && folder.entries() == 1 ? 0 : 1;
+    int code = made == 2 && folder.entries() == 2 ? 0 : 1;
     try {
       StreamEnd end;
       end.formats = kBoth;
@@ -229,7 +229,8 @@ TEST(a_format_that_grows_too_large_does_not_keep_the_other_from_its_file) {
   waitpid(child, &status, 0);
   CHECK_EQ(status, 0);
   CHECK_EQ(folder.content("x.pftrace"), "begin 7\nend \n");
-  CHECK_EQ(folder.entries(), 1);
+  CHECK_EQ(folder.content("x.partial.chrome_trace"), "begin 7\ntail");
+  CHECK_EQ(folder.entries(), 2);
 }
 
 TEST(a_writer_that_is_behind_costs_waits_and_then_events_which_are_counted) {

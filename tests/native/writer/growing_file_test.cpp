@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "check.h"
+#include "fsync_notes.h"
 #include "scratch_folder.h"
 #include "support/error.h"
 
@@ -215,20 +216,147 @@ TEST(what_cannot_be_opened_is_refused_with_what_to_do) {
                  "choose another output name"));
 }
 
-TEST(a_limit_of_the_file_size_is_an_error_that_leaves_nothing) {
+TEST(a_limit_of_the_file_size_is_an_error_that_leaves_what_was_whole) {
   ScratchFolder folder;
+  std::fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
     rlimit limit{1000, 1000};
     setrlimit(RLIMIT_FSIZE, &limit);
     GrowingFile file(folder.file("x.trace"));
-    file.append(std::string(900, 'a'), "");
-    std::string message = refusal([&] { file.append(std::string(900, 'b'), ""); });
-    file.publish(); // has no effect any more
+    file.append(std::string(900, 'a'), "TAIL");
+    std::string message = refusal([&] { file.append(std::string(900, 'b'), "TAIL"); });
+    file.append("c", ""); // has no effect any more, like the next
+    file.publish();
+    _exit(contains(message, "ulimit -f") && contains(message, "x.partial.trace") ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(folder.content("x.partial.trace"), std::string(900, 'a') + "TAIL");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_file_that_held_nothing_yet_is_not_kept) {
+  ScratchFolder folder;
+  std::fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    rlimit limit{1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    GrowingFile file(folder.file("x.trace"));
+    std::string message = refusal([&] { file.append(std::string(2000, 'a'), ""); });
     _exit(contains(message, "ulimit -f") ? 0 : 1);
   }
   int status = 0;
   waitpid(child, &status, 0);
   CHECK_EQ(status, 0);
   CHECK_EQ(folder.entries(), 0);
+}
+
+TEST(only_its_end_is_flushed_to_the_disk) {
+  ScratchFolder folder;
+  flush_notes = {};
+  GrowingFile file(folder.file("x.trace"));
+  file.append("a", "tail");
+  file.append("b", "");
+  CHECK(flush_notes.kinds.empty());
+  bool had_name = true;
+  flush_notes.at_file = [&] { had_name = !folder.content("x.trace").empty(); };
+  file.publish();
+  CHECK(flush_notes.kinds == (std::vector<std::string>{"file", "folder"}));
+  CHECK(!had_name);
+  flush_notes = {};
+}
+
+TEST(a_disk_that_is_full_at_last_leaves_the_older_file_and_the_partial_one) {
+  ScratchFolder folder;
+  std::ofstream(folder.file("x.trace")) << "older";
+  flush_notes = {};
+  GrowingFile file(folder.file("x.trace"));
+  file.append("new", "");
+  flush_notes.file_error = ENOSPC;
+  CHECK(contains(refusal([&] { file.publish(); }), folder.file("x.partial.trace")));
+  flush_notes = {};
+  CHECK_EQ(folder.content("x.trace"), "older");
+  CHECK_EQ(folder.content("x.partial.trace"), "new");
+  CHECK_EQ(folder.entries(), 2);
+}
+
+TEST(a_folder_that_takes_the_name_meanwhile_leaves_the_partial_file) {
+  ScratchFolder folder;
+  GrowingFile file(folder.file("x.trace"));
+  file.append("new", "");
+  mkdir(folder.file("x.trace").c_str(), 0777);
+  CHECK(contains(refusal([&] { file.publish(); }), folder.file("x.partial.trace")));
+  CHECK_EQ(folder.content("x.partial.trace"), "new");
+}
+
+TEST(a_pipe_that_takes_the_name_meanwhile_gets_the_bytes) {
+  ScratchFolder folder;
+  GrowingFile file(folder.file("x.trace"));
+  file.append("new", "");
+  CHECK_EQ(mkfifo(folder.file("x.trace").c_str(), 0600), 0);
+  int reader = open(folder.file("x.trace").c_str(), O_RDONLY | O_NONBLOCK);
+  file.publish();
+  std::array<char, 32> text{};
+  CHECK_EQ(read(reader, text.data(), text.size()), 3);
+  CHECK_EQ(folder.entries(), 1);
+  close(reader);
+}
+
+TEST(a_pipe_that_is_gone_at_the_end_becomes_a_file) {
+  ScratchFolder folder;
+  CHECK_EQ(mkfifo(folder.file("x.trace").c_str(), 0600), 0);
+  GrowingFile file(folder.file("x.trace"));
+  file.append("bytes", "");
+  unlink(folder.file("x.trace").c_str());
+  file.publish();
+  CHECK_EQ(folder.content("x.trace"), "bytes");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(what_was_put_in_place_of_the_partial_file_is_neither_published_nor_removed) {
+  ScratchFolder folder;
+  std::ofstream(folder.file("victim")) << "mine";
+  GrowingFile file(folder.file("x.trace"));
+  file.append("a", "tail");
+  unlink(folder.file("x.partial.trace").c_str());
+  CHECK_EQ(symlink("victim", folder.file("x.partial.trace").c_str()), 0);
+  file.append("b", "");
+  file.publish();
+  CHECK_EQ(folder.content("x.trace"), "ab");
+  CHECK_EQ(folder.content("victim"), "mine");
+  CHECK_EQ(folder.content("x.partial.trace"), "mine");
+  CHECK_EQ(folder.entries(), 3);
+}
+
+TEST(a_closed_file_that_was_replaced_is_an_error) {
+  ScratchFolder folder;
+  std::ofstream(folder.file("victim")) << "mine";
+  GrowingFile file(folder.file("x.trace"));
+  file.append("a", "");
+  file.close();
+  unlink(folder.file("x.partial.trace").c_str());
+  CHECK_EQ(symlink("victim", folder.file("x.partial.trace").c_str()), 0);
+  CHECK(contains(refusal([&] { file.publish(); }), "cannot write"));
+  CHECK_EQ(folder.content("victim"), "mine");
+  CHECK_EQ(folder.entries(), 2);
+}
+
+TEST(two_that_are_numbered_alike_keep_a_file_each) {
+  ScratchFolder folder;
+  GrowingFile first(folder.file("x.trace"));
+  GrowingFile second(folder.file("x.trace"));
+  first.append("first", "");
+  second.append("second", "");
+  first.move_to(folder.file("x.part_0.trace"));
+  second.move_to(folder.file("x.part_0.trace"));
+  CHECK_EQ(folder.content("x.part_0.partial.trace"), "first");
+  CHECK_EQ(folder.entries(), 2);
+  second.publish();
+  CHECK_EQ(folder.content("x.part_0.trace"), "second");
+  first.publish();
+  CHECK_EQ(folder.content("x.part_0.trace"), "first");
+  CHECK_EQ(folder.entries(), 1);
 }

@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "check.h"
+#include "fsync_notes.h"
 #include "scratch_folder.h"
 #include "support/error.h"
 #include "writer/profile_writer.h"
@@ -37,13 +40,6 @@ bool is_link(const std::string &path) {
 
 } // namespace
 
-TEST(the_partial_name_keeps_the_suffix) {
-  CHECK_EQ(partial_path("a/b.proton"), "a/b.partial.proton");
-  CHECK_EQ(partial_path("x.part_0.hatchet"), "x.part_0.partial.hatchet");
-  CHECK_EQ(partial_path("a.b/name"), "a.b/name.partial");
-  CHECK_EQ(partial_path("a/.hidden"), "a/.hidden.partial");
-}
-
 TEST(a_file_is_written_whole_and_alone) {
   ScratchFolder folder;
   std::string content("bytes\0\xFF", 7);
@@ -67,21 +63,109 @@ TEST(a_left_over_partial_file_is_replaced) {
   CHECK_EQ(folder.entries(), 1);
 }
 
-TEST(two_that_write_at_a_time_have_a_file_each) {
+TEST(a_file_and_its_folder_reach_the_disk_before_and_after_it_has_its_name) {
   ScratchFolder folder;
-  std::string path = folder.file("x.proton.new");
-  OwnFile first = open_own_file(path, path);
-  OwnFile second = open_own_file(path, path);
-  OwnFile third = open_own_file(path, path);
-  std::string process = std::to_string(getpid());
-  CHECK_EQ(first.path, path);
-  CHECK_EQ(second.path, folder.file("x.proton." + process + ".new"));
-  CHECK_EQ(third.path, folder.file("x.proton." + process + "-2.new"));
-  for (const OwnFile &each : {first, second, third})
-    close(each.descriptor);
-  OwnFile again = open_own_file(path, path);
-  CHECK_EQ(again.path, path);
-  close(again.descriptor);
+  write_file(folder.file("x.proton"), "old");
+  flush_notes = {};
+  std::string seen;
+  flush_notes.at_file = [&] { seen = folder.content("x.proton"); };
+  write_file(folder.file("x.proton"), "new");
+  CHECK(flush_notes.kinds == (std::vector<std::string>{"file", "folder"}));
+  CHECK_EQ(seen, "old");
+  CHECK_EQ(folder.content("x.proton"), "new");
+  flush_notes = {};
+}
+
+TEST(a_disk_that_is_full_at_last_leaves_the_older_file_and_the_partial_one) {
+  ScratchFolder folder;
+  write_file(folder.file("x.proton"), "old");
+  std::ofstream(folder.file("x.partial.proton")) << "so far";
+  flush_notes = {};
+  flush_notes.file_error = ENOSPC;
+  CHECK(contains(refusal(folder.file("x.proton")), "free space"));
+  flush_notes = {};
+  CHECK_EQ(folder.content("x.proton"), "old");
+  CHECK_EQ(folder.content("x.partial.proton"), "so far");
+  CHECK_EQ(folder.entries(), 2);
+}
+
+TEST(a_file_system_that_cannot_flush_folders_will_do) {
+  ScratchFolder folder;
+  flush_notes = {};
+  flush_notes.folder_error = EINVAL;
+  write_file(folder.file("x.proton"), "new");
+  flush_notes.folder_error = EIO;
+  CHECK(contains(refusal(folder.file("x.proton")), "Input/output error"));
+  flush_notes = {};
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(many_writers_of_one_name_leave_one_whole_file) {
+  constexpr int kWriters = 6;
+  constexpr int kTimes = 30;
+  ScratchFolder folder;
+  const std::string path = folder.file("x.proton");
+  write_file(path, std::string(50'000, '0'));
+  std::fflush(stdout);
+  std::array<pid_t, kWriters> writers{};
+  for (int i = 0; i < kWriters; ++i) {
+    writers[static_cast<size_t>(i)] = fork();
+    if (writers[static_cast<size_t>(i)] != 0)
+      continue;
+    for (int time = 0; time < kTimes; ++time)
+      if (!refusal(path, std::string(50'000, static_cast<char>('a' + i))).empty())
+        _exit(1);
+    _exit(0);
+  }
+  for (int living = kWriters; living > 0;) {
+    std::string seen = folder.content("x.proton");
+    CHECK_EQ(seen.size(), 50'000);
+    CHECK_EQ(seen.find_first_not_of(seen.front()), std::string::npos);
+    int status = 0;
+    while (living > 0 && waitpid(-1, &status, WNOHANG) > 0) {
+      CHECK_EQ(status, 0);
+      --living;
+    }
+  }
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(nothing_that_was_planted_under_a_name_of_ours_is_followed_or_removed) {
+  ScratchFolder folder;
+  std::ofstream(folder.file("victim")) << "mine";
+  for (const char *name : {"x.partial.proton", "x.partial.proton.new", "x.proton.new"})
+    CHECK_EQ(symlink("victim", folder.file(name).c_str()), 0);
+  CHECK_EQ(mkfifo(folder.file("x.partial.hatchet").c_str(), 0600), 0);
+  mkdir(folder.file("x.partial.json").c_str(), 0777);
+  for (const char *name : {"x.proton", "x.hatchet", "x.json"}) {
+    write_file(folder.file(name), "new");
+    CHECK_EQ(folder.content(name), "new");
+  }
+  CHECK_EQ(folder.content("victim"), "mine");
+  CHECK_EQ(folder.entries(), 9);
+}
+
+TEST(a_pipe_is_written_to_and_stays) {
+  ScratchFolder folder;
+  CHECK_EQ(mkfifo(folder.file("x.proton").c_str(), 0600), 0);
+  std::fflush(stdout);
+  pid_t reader = fork();
+  if (reader == 0) // comes sooner or later than the writer
+    _exit(folder.content("x.proton") == std::string(200'000, 'x') ? 0 : 1);
+  write_file(folder.file("x.proton"), std::string(200'000, 'x'));
+  int status = 0;
+  waitpid(reader, &status, 0);
+  CHECK_EQ(status, 0);
+  struct stat facts{};
+  CHECK(stat(folder.file("x.proton").c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode));
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_pipe_that_nothing_reads_is_refused) {
+  ScratchFolder folder;
+  CHECK_EQ(mkfifo(folder.file("x.proton").c_str(), 0600), 0);
+  CHECK(contains(refusal(folder.file("x.proton")), "start its reader"));
+  CHECK_EQ(folder.entries(), 1);
 }
 
 TEST(the_file_behind_links_is_written_and_the_links_stay) {

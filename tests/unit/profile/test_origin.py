@@ -62,6 +62,8 @@ def test_ranks_come_in_order_then_their_processes_then_their_parts() -> None:
         ("x.partial.chrome_trace.gz", True),
         ("x.proton", False),
         ("partial.proton", False),
+        ("x.partial.1234.pftrace", True),
+        ("x.partial.1234-2.proton", True),
         ("x.partial.y.proton", False),
     ],
 )
