@@ -26,6 +26,6 @@ def read_noise(file: Path) -> Noise:
         document = msgspec.json.decode(read_file(file))
     except OSError as error:
         raise UsageError(f"noise {name} cannot be read: {error.strerror or error}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ProfileFormatError(f"noise {name} is no JSON: {error}; measure it anew") from None
     return Noise.from_document(document, name)

@@ -45,7 +45,7 @@ def read_json(path: Path) -> Any:
         raise UsageError(f"cannot read {str(path)!a}: {error}") from error
     try:
         return msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ProfileFormatError(f"{str(path)!a} is no JSON: {error}") from error
 
 

@@ -223,6 +223,8 @@ class KinetoReader:
         kind = "HIP" if self._is_hip else "CUDA"
         devices = {index: Device(kind, index) for index in sorted(self._devices)}
         names: dict[str, str] = {}
+        if not isinstance(properties, list | None):
+            raise corrupt(self._reading.source, "deviceProperties is no list")
         for each in properties or ():
             if not isinstance(each, dict) or type(index := each.get("id")) is not int:
                 raise corrupt(self._reading.source, "deviceProperties holds what is no device")

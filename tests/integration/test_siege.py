@@ -1,6 +1,7 @@
 """Each attack of the siege, for a few attempts: `make siege` makes more.
 
-Those on native readers are tests of their own: fuzz_read_* of ctest.
+Those on native readers are tests of their own: fuzz_read_* of ctest. Atheris takes longer to get
+ready than all others together.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FEW = 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ATTACKS if name != "native"])
+@pytest.mark.parametrize("name", sorted(ATTACKS.keys() - {"native", "guided"}))
 def test_attack_finds_nothing(name: str, tmp_path: Path) -> None:
     words = ["--attack", name, "--seed", str(SEED), "--attempts", str(ATTEMPTS.get(name, FEW))]
 

@@ -109,11 +109,11 @@ def _command(folder: Path, writer: Writer, out: Path) -> int:
 
 def _recording(out: Path) -> int:
     (out.parents[1] / "stderr").touch()
-    session = proton.start(str(out.with_suffix("")), backend="cpu")
-    for number in range(200):
-        with proton.scope(f"scope {number}", {"n": 1}):
-            pass
     try:
+        session = proton.start(str(out.with_suffix("")), backend="cpu")
+        for number in range(200):
+            with proton.scope(f"scope {number}", {"n": 1}):
+                pass
         proton.finalize(session, "proton")
     except OutputError:
         return 74

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import os
 import pkgutil
@@ -13,19 +15,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
+from fakes.stored import put, stored_run
 from siege import corpus
 from siege.attack import Attack, BreachError, Trial
 from siege.bounded import MEMORY, Ended, bounded
 from siege.mutations import changed, damaged
 
 import proton_bench.cli
+from proton_bench.cli import main
 
 SECONDS = 2
 # What a fresh process takes besides to load Python and the package.
 START_SECONDS = 2
 # Of a gate: a verdict. 69: an optional package is missing.
 CODES = frozenset({0, 1, 2, 3, 4, 5, 69})
+SAID = "proton: warning: "
 WARNING = re.compile(r"\w*Warning: ")
 EXPORTS = ("proton", "hatchet", "hatchet_msgpack", "json", "speedscope", "folded", "pprof", "csv")
 _LOADED = (
@@ -35,7 +41,10 @@ _LOADED = (
 
 
 def load() -> None:
-    """Load what commands load, so that a fork of this process need not."""
+    """Load what commands load, so that a fork of this process need not.
+
+    Commands that start no threads and no processes are run once, because libraries load more then.
+    """
     names = [each.name for each in pkgutil.iter_modules(proton_bench.cli.__path__)]
     for name in (*_LOADED, *(f"proton_bench.cli.{each}" for each in names)):
         importlib.import_module(name)
@@ -43,6 +52,13 @@ def load() -> None:
         found = importlib.import_module(f"proton_bench.{package}")
         for each in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
             importlib.import_module(each.name)
+    with TemporaryDirectory() as folder, open(os.devnull, "w", encoding="utf-8") as nowhere:
+        run = str(put(Path(folder), stored_run()) / "0.proton")
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            for words in (["view", run], ["diff", run, run], ["gate", run, run], ["doctor", run]):
+                main(words)
+            main(["report", run, "-o", os.path.join(folder, "out.html")])
+    gc.freeze()
 
 
 def words_for(dice: Random, file: str, good: str) -> list[str]:
@@ -108,10 +124,10 @@ def fault_of(ended: Ended, words: Sequence[str]) -> str:
         return f"exit code {ended.code}; {last}"
     if WARNING.search(ended.stderr):
         return f"a warning of Python: {last}"
-    lines = len(ended.stderr.splitlines())
+    errors = [line for line in ended.stderr.splitlines() if not line.startswith(SAID)]
     is_survey = words[0] == "doctor" or words[:2] == ["baseline", "check"]
-    if ended.code == 2 and lines != 1 and not is_survey:
-        return f"{lines} lines on stderr; {last}"
+    if ended.code == 2 and len(errors) != 1 and not is_survey:
+        return f"{len(errors)} lines on stderr; {last}"
     return ""
 
 

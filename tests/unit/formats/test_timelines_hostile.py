@@ -128,6 +128,13 @@ def test_odd_values_do_no_harm(name: str, changes: list[tuple[int, str, Any]]) -
         assert profile.inclusive("count")[0] + sum(profile.dropped.values()) >= work
 
 
+@pytest.mark.parametrize("properties", [5, True, 0.5, "x", {}, {"id": 0}, [5], [{}]])
+def test_devices_that_are_no_list_of_devices_are_refused(properties: Any) -> None:
+    whole = json.loads(KINETO) | {"deviceProperties": properties}
+
+    assert survives(json.dumps(whole).encode(), "x.json") is None
+
+
 EVENT = st.builds(
     lambda make, **values: make(values),
     st.sampled_from(
