@@ -70,7 +70,7 @@ def test_pandas_reads_what_was_written() -> None:
     frame = csv_frame(rows())
 
     assert frame["name"].tolist() == ["ROOT", *map(shown, NAMES), "vector"]
-    assert frame["label"].tolist()[1:-1] == [*map(visible, NAMES)]
+    assert frame["label"].tolist()[1:-1] == [*map(shown, NAMES)]
     assert frame["time (ns)"][1:-1].tolist() == [2**60 + n for n in range(1, len(NAMES) + 1)]
     last = frame.iloc[-1]
     assert (last["device"], last["grid"], last["block"]) == ("CUDA:1", "2x3x1", "32x1x1")
