@@ -52,6 +52,7 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
     timed = [each for each in policy.thresholds if not each.is_structural]
     if not any(each.selector for each in timed):
         rows = rows[large[rows]]
+    measured.check_paths(rows)
     occurrences = _occurrences(measured)
     checks = []
     for row in rows.tolist():

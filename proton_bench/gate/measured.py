@@ -79,6 +79,18 @@ class Measured:
         base, new = self.sides(parts)
         return base.mean(axis=0), new.mean(axis=0)
 
+    def check_paths(self, rows: Sequence[int] | npt.NDArray[Any]) -> None:
+        """Raise unless the paths of these rows can be told: each names all rows above.
+
+        Raises:
+            ProfileFormatError: They have more names than runs of this size may have.
+        """
+        tree = self.comparison.tree
+        names = depths(tree.parents)[np.asarray(rows, dtype=np.intp)].sum(dtype=np.int64)
+        budget = DecodeBudget(_BYTES_OF_ROW * len(tree), f"the runs of {len(tree)} paths")
+        with budget.running():
+            budget.take(Limit.PATHS, float(names))
+
     def samples(self, rows: Sequence[int]) -> list[list[Sample | None]]:
         """Return for each run what single launches of these rows took, None where nobody knows."""
         wanted = {row: place for place, row in enumerate(rows)}
@@ -131,10 +143,6 @@ def measure(
             f"values of {comparison.measure.name!a} do not add up over a run, so there is "
             "nothing to gate; record times, cycles or counts"
         )
-    # Whatever is told of a row is told by its path.
-    budget = DecodeBudget(_BYTES_OF_ROW * len(tree), f"the runs of {len(tree)} paths")
-    with budget.running():
-        budget.take(Limit.PATHS, float(depths(tree.parents).sum(dtype=np.int64)))
     shape = (len(arrangement.base) + len(arrangement.new), len(tree))
     totals, calls = np.zeros(shape), np.zeros(shape)
     present = np.zeros(shape, dtype=np.bool_)

@@ -77,6 +77,7 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
         notes.append(note_of(Reason.NOTHING_GATED))
     named = [each for each in policy.thresholds if each.selector]
     rows = np.flatnonzero((base | new) & ~measured.canary).tolist() if named else []
+    measured.check_paths(rows)
     paths = [tree.path(row) for row in rows]
     for each in named:
         if not any(selects(each.selector, path) for path in paths):

@@ -179,12 +179,10 @@ class Session:
     def canaries(self) -> Canaries:
         """Return what kernels of our own showed."""
         measured = self.measured
+        found = np.flatnonzero(measured.canary & measured.present.all(axis=0)).tolist()
+        measured.check_paths(found)
         rows = np.array(
-            [
-                row
-                for row in np.flatnonzero(measured.canary & measured.present.all(axis=0)).tolist()
-                if WARM_UP_SCOPE not in measured.comparison.tree.path(row)
-            ],
+            [row for row in found if WARM_UP_SCOPE not in measured.comparison.tree.path(row)],
             dtype=np.intp,
         )
         with np.errstate(divide="ignore", invalid="ignore"):

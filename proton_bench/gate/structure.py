@@ -59,9 +59,11 @@ class StructuralChange:
 def find_structural_changes(measured: Measured, policy: Policy) -> tuple[StructuralChange, ...]:
     """Return the structural changes of measured paths, in the order of the tree."""
     shares, slack = measured.shares(), launch_slack(measured)
+    rows = np.flatnonzero(_candidates(measured)).tolist()
+    measured.check_paths(rows)
     return tuple(
         change
-        for row in np.flatnonzero(_candidates(measured)).tolist()
+        for row in rows
         if (
             change := _change_of(
                 measured, row, policy, share=float(shares[row]), slack=slack[:, row]

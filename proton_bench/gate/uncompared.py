@@ -86,7 +86,8 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     for threshold in policy.thresholds:
         if not threshold.is_structural:
             continue
-        rows = [row for row in both if selects(threshold.selector, tree.path(row))]
+        selector = threshold.selector
+        rows = [row for row in both if not selector or selects(selector, tree.path(row))]
         if rows and not counted[rows].any():
             text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
             notes.append(Note(Reason.NO_VALUES, text))

@@ -77,3 +77,20 @@ def test_pipes_that_stall_are_refused(
     assert code == 2, text[-500:]
     assert text.count("error:") == 1
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("threshold", ["median:3%", "**@median:3%"])
+def test_a_gate_of_a_deep_tree_ends(tmp_path: Path, threshold: str) -> None:
+    for factor, name in enumerate(("a.proton", "b.proton"), 1):
+        builder, row = ProfileBuilder(), 0
+        for level in range(20_000):
+            row = builder.add(row, f"s{level % 9}", FrameKind.SCOPE)
+            metrics = {"time (ns)": 5 * factor, "count": 1}
+            builder.add(row, "k", FrameKind.KERNEL, metrics=metrics)
+        write_profile(builder.build(), tmp_path / name)
+
+    code, text = run(tmp_path, "gate", "a.proton", "b.proton", "--threshold", threshold)
+
+    # Selectors are about all paths, whose names grow with the square of the depth.
+    assert code == (2 if "**" in threshold else 3), text[-500:]
+    assert len(text.splitlines()) <= 1
