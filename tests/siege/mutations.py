@@ -119,7 +119,11 @@ def _change_list(dice: Random, values: list[Any], document: Any) -> None:
     elif way == 1:
         del values[min(at, len(values) - 1)]
     elif way == 2:
-        values[at:at] = [values[min(at, len(values) - 1)]] * dice.choice((1, 3, 100))
+        value = values[min(at, len(values) - 1)]
+        # One copy of what has parts: copies of copies would be more than the memory holds.
+        values[at:at] = [value] * (
+            1 if isinstance(value, list | dict) else dice.choice((1, 3, 100))
+        )
     elif way == 3:
         dice.shuffle(values)
     elif way == 4:
@@ -300,9 +304,11 @@ def changed_rows(dice: Random, content: bytes) -> bytes:
 
 def _change_table(dice: Random, connection: sqlite3.Connection) -> None:
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
+    if not tables:
+        raise sqlite3.Error("there are no tables left")
     table = dice.choice(tables)
     columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
-    column = dice.choice(columns)
+    column = dice.choice(columns or [""])
     values = [each for each in ODD if not isinstance(each, list | dict) and each != "\ud800"]
     value = dice.choice([*values, b"\xff\0", 10**18])
     way = dice.randrange(8)
