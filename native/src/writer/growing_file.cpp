@@ -141,7 +141,7 @@ void GrowingFile::write(std::string_view bytes, std::string_view tail) {
   }
   if (code != 0) {
     // The older file again; where that fails too, something stands behind it.
-    static_cast<void>(ftruncate(descriptor_, static_cast<off_t>(kept)));
+    [[maybe_unused]] int cut = ftruncate(descriptor_, static_cast<off_t>(kept));
     refuse_output(path_, code);
   }
   uint64_t earlier_end = size_ + tail_size_;
