@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from siege.attacks import ATTACKS
+from siege.attacks.disks import can_mount
 
 ROOT = Path(__file__).parents[2]
 SEED = 7
@@ -24,7 +25,11 @@ FEW = 2
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ATTACKS.keys() - {"native", "guided"}))
 def test_attack_finds_nothing(name: str, tmp_path: Path) -> None:
-    words = ["--attack", name, "--seed", str(SEED), "--attempts", str(ATTEMPTS.get(name, FEW))]
+    if name == "disks" and not can_mount():
+        pytest.skip("no process may mount a file system here")
+    # A machine may be busy with other tests: that the bar is kept is for `make siege` to say.
+    words = ["--attack", name, "--seed", str(SEED), "--patience", "5"]
+    words += ["--attempts", str(ATTEMPTS.get(name, FEW))]
 
     done = subprocess.run(
         [sys.executable, "-m", "tests.siege", *words],

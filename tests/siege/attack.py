@@ -20,12 +20,14 @@ class Trial:
         dice: Seeded by the campaign's seed, the attack and the number of the attempt.
         folder: An empty folder. It is kept where the attempt finds something.
         seconds: How long an attempt may go on that could go on for ever.
+        patience: How many times as long as it should take a command may run.
         count: How often something was tried.
     """
 
     dice: Random
     folder: Path
     seconds: float
+    patience: int = 1
     count: int = field(default=0)
 
 

@@ -38,6 +38,7 @@ class Task:
     seed: int
     seconds: float
     attempts: int | None = None
+    patience: int = 1
 
     def numbers(self) -> Iterator[int]:
         """Yield the numbers of attempts until the time is over."""
@@ -87,7 +88,7 @@ def _trial(task: Task, number: int, folder: Path, left: float) -> Trial:
     own = folder / str(number)
     own.mkdir()
     dice = Random(f"{task.seed} {task.attack} {number}")
-    return Trial(dice, own, left if task.attempts is None else 1.0)
+    return Trial(dice, own, left if task.attempts is None else 1.0, task.patience)
 
 
 def _attempt(attack: Attack, outcome: Outcome, trial: Trial, number: int) -> None:
@@ -118,8 +119,8 @@ def tasks(options: argparse.Namespace) -> list[Task]:
     if options.only is not None:
         return [Task(name, options.only, 1, options.seed, options.seconds, 1) for name in names]
     if options.attempts is not None:
-        seconds = options.seconds
-        return [Task(each, 0, 1, options.seed, seconds, options.attempts) for each in names]
+        rest = (options.seed, options.seconds, options.attempts, options.patience)
+        return [Task(each, 0, 1, *rest) for each in names]
     shares = sum(ATTACKS[name].share for name in names)
     made = []
     for name in names:
@@ -151,6 +152,7 @@ def _options(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--attack", choices=list(ATTACKS), action="append")
     parser.add_argument("--attempts", type=int, help="of each attack, however long they take")
+    parser.add_argument("--patience", type=int, default=1, help="times what a command may take")
     parser.add_argument("--only", type=int, metavar="N", help="the attempt with this number")
     return parser.parse_args(words)
 

@@ -106,10 +106,10 @@ def words_for(dice: Random, file: str, good: str) -> list[str]:
 def check(folder: Path, words: Sequence[str], trial: Trial) -> None:
     """Run a command in a fork; what is wrong there has to be wrong in a process of its own too."""
     trial.count += 1
-    fault = fault_of(bounded(folder, words, SECONDS), words)
+    fault = fault_of(bounded(folder, words, SECONDS * trial.patience), words)
     if not fault:
         return
-    fresh = fault_of(in_fresh_process(folder, words), words)
+    fresh = fault_of(in_fresh_process(folder, words, trial.patience), words)
     if fresh:
         (folder / "command.txt").write_text(" ".join(words) + "\n")
         raise BreachError(f"proton {' '.join(words)}: {fresh}")
@@ -131,11 +131,11 @@ def fault_of(ended: Ended, words: Sequence[str]) -> str:
     return ""
 
 
-def in_fresh_process(folder: Path, words: Sequence[str]) -> Ended:
+def in_fresh_process(folder: Path, words: Sequence[str], patience: int) -> Ended:
     """Run a command as a user does, within the same limits."""
 
     def limit() -> None:
-        seconds = SECONDS + START_SECONDS
+        seconds = (SECONDS + START_SECONDS) * patience
         resource.setrlimit(resource.RLIMIT_AS, (2 * MEMORY, 2 * MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
