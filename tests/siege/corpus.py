@@ -23,6 +23,13 @@ PROFILES = ("earlier/*.*", "golden/*.*", "kineto/*.json*", "upstream*/*.*")
 LARGEST = 400_000
 RECORDED = {".pftrace": "trace", ".chrome_trace": "trace", ".proton": "tree", ".hatchet": "tree"}
 
+# As `ncu --csv --page raw` writes them.
+COUNTERS = (
+    b'"ID","Process ID","Kernel Name","Stream","Block Size","Grid Size","Device","CC",'
+    b'"dram__bytes_read.sum","gpu__time_duration.sum"\n"","","","","","","","","byte","nsecond"\n'
+    b'"0","1","kernel","7","(1,1,1)","(1,1,1)","0","9.0","500","30"\n'
+    b'"1","1","kernel","7","(1,1,1)","(1,1,1)","0","9.0","1,500","32.5"\n'
+)
 POLICY = b"""
 threshold = ["median:3%", "fwd/**/softmax*@p95:10%", "calls:0"]
 quarantine = ["a/*"]
@@ -99,7 +106,7 @@ def profiles(folder: Path) -> dict[str, bytes]:
 
 
 def settings() -> dict[str, bytes]:
-    """Return files that say how to judge, by their names."""
+    """Return files that commands read beside profiles, by their names."""
     priors = (
         MetricNoise("median", Prior(1e-5, 8.0), Prior(2e-5, 8.0)),
         MetricNoise("p95", Prior(1e-4, 8.0), Prior(2e-4, 8.0)),
@@ -109,6 +116,8 @@ def settings() -> dict[str, bytes]:
         "policy.toml": POLICY,
         "own.toml": (TESTS.parent / "benchmarks/hot_paths/policy.toml").read_bytes(),
         "noise.json": json.dumps(noise).encode(),
+        "counters.csv": COUNTERS,
+        "counters.csv.gz": gzip.compress(COUNTERS),
     }
 
 

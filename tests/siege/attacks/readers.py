@@ -185,10 +185,10 @@ class Readers(Attack):
 
 
 class Settings(Attack):
-    """Files that say how to judge."""
+    """Files that commands read beside profiles."""
 
     name = "settings"
-    about = "changed policies, noise and project files"
+    about = "changed policies, noise, counters and project files"
     share = 1.0
 
     def prepare(self, folder: Path) -> None:
@@ -200,7 +200,7 @@ class Settings(Attack):
         corpus.runs(folder)
 
     def attempt(self, trial: Trial) -> None:
-        """Change a file and judge by it."""
+        """Change a file and use it."""
         dice = trial.dice
         name = dice.choice(list(self._files))
         content = changed(dice, name, self._files[name])
@@ -208,6 +208,8 @@ class Settings(Attack):
         gate = ["gate", "0.proton", "1.proton"]
         if name == "noise.json":
             lines = [[*gate, "--noise", name]]
+        elif name.startswith("counters"):
+            lines = [["view", "0.proton", "--counters", name]]
         else:
             lines = [
                 [*gate, "--policy", name],
