@@ -47,7 +47,8 @@ def match_nodes(runs: Sequence[Run], text: str, limit: int | None = None) -> Que
     _check_properties(text, ["name", *columns])
     for match in _EXPRESSION.finditer(text):
         for run in runs:  # hatchet itself would search without end
-            matches(run.profile.strings, (match[1] or match[2] or "") + r"\Z", "the expression")
+            expression = match[1] or match[2] or ""
+            matches(run.profile.strings, expression, "the expression", is_whole=True)
     rows = [
         row for run, frame in frames for row in _rows(run, _matched(frame, text), columns=columns)
     ]

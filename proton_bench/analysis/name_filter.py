@@ -63,13 +63,14 @@ class NameFilter:
         return np.ones(len(ends), dtype=np.bool_)
 
 
-def matches(strings: Sequence[str], expression: str, what: str) -> Mask:
+def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: bool = False) -> Mask:
     """Return which texts an expression matches from their start.
 
     Args:
         strings: The texts.
         expression: A regular expression.
         what: Where it was given, for messages.
+        is_whole: To their end too.
 
     Raises:
         UsageError: It is malformed, or takes too long on these texts.
@@ -84,8 +85,9 @@ def matches(strings: Sequence[str], expression: str, what: str) -> Mask:
         f"{what} {expression[:200]!a} takes too long on the names of this profile: write it "
         "without repetitions in repetitions"
     )
+    match = pattern.fullmatch if is_whole else pattern.match
     with bounded_time(seconds, message):
-        return np.array([pattern.match(text) is not None for text in strings], dtype=np.bool_)
+        return np.array([match(text) is not None for text in strings], dtype=np.bool_)
 
 
 def rows_below(rows: Mask, ends: Rows) -> Mask:

@@ -87,7 +87,7 @@ def test_very_deep_trees_are_folded() -> None:
     [
         ("MATC (", REFUSES),
         ("", REFUSES),
-        ('MATCH (".", p) WHERE p."name" =~ "("', REFUSES),
+        ('MATCH (".", p) WHERE p."name" =~ "("', r"'\(' is no regular expression"),
         ('MATCH (".", p) WHERE p."name" > 3', REFUSES),
         ('MATCH (".", p) WHERE q."name" = "x"', REFUSES),
         ('MATCH ("*")', REFUSES),
@@ -119,7 +119,7 @@ def test_python_code_in_a_query_does_not_run(text: str, capsys: pytest.CaptureFi
 
 @pytest.mark.usefixtures("without_hatchet")
 def test_missing_hatchet_is_named_in_one_line() -> None:
-    with pytest.raises(MissingExtraError, match=r"proton-bench\[hatchet\]") as caught:
+    with pytest.raises(MissingExtraError, match="pip install llnl-hatchet") as caught:
         ask('MATCH (".", p) WHERE p."name" = "x"')
 
     assert "\n" not in str(caught.value)
