@@ -10,6 +10,7 @@
 #include "check.h"
 #include "context/host_range.h"
 #include "context/thread_state.h"
+#include "support/fork_locks.h"
 
 using namespace proton;
 
@@ -61,14 +62,17 @@ TEST(records_are_consumed_while_their_thread_does_something_else) {
 TEST(a_forked_child_consumes_with_a_thread_of_its_own) {
   Listening listening;
   record_many();
+  lock_for_fork(); // as a process with sessions does: the thread may be at work
   pid_t child = fork();
   if (child == 0) {
+    unlock_in_child();
     uint64_t before = drained(); // would wait for ever if the lock were left taken
     record_many();
     while (drained() == before)
       std::this_thread::yield();
     _exit(0);
   }
+  unlock_in_parent();
   int status = 0;
   CHECK_EQ(waitpid(child, &status, 0), child);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
