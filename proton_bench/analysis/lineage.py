@@ -88,7 +88,8 @@ class _Pass:
 
     def keys_of(self, rows: Lone) -> Rows:
         """Return one line of numbers per row."""
-        return np.stack([getattr(rows, key).astype(np.int64) for key in self.keys], axis=1)
+        with np.errstate(invalid="ignore"):  # numbers of damaged files
+            return np.stack([getattr(rows, key).astype(np.int64) for key in self.keys], axis=1)
 
 
 _FAMILY = ("names", "devices", "parent_names", "grandparent_names")

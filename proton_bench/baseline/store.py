@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -137,7 +138,7 @@ class BaselineStore:
             The entry, and the one before it, None for none.
 
         Raises:
-            UsageError: There is no such entry.
+            UsageError: There is no such entry, or a folder stands in the place of its file.
             OutputError: The store cannot be written.
         """
         entry = self.catalogue.entry(name, id)
@@ -151,6 +152,11 @@ class BaselineStore:
             pointer = Pointer(entry.id, time.time_ns(), self._next_promotion(name))
             with opened.names.folder(name, create=True) as pointers:
                 file = self.catalogue.pointer_file(name, entry.key).name
+                if stat.S_ISDIR(pointers.mode(file) or 0):
+                    raise UsageError(
+                        f"{str(pointers.path / file)!a} is a folder, where the store keeps a file "
+                        "of its own; `proton baseline check --repair` moves it aside"
+                    )
                 pointers.write(file, pointer.encoded(), scratch=opened.staging)
         former = None if before is None else self.catalogue.find(before.entry)
         return entry, former

@@ -7,6 +7,8 @@ import io
 import json
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -214,3 +216,22 @@ def test_devices_that_do_not_compare_are_refused_and_queried_side_by_side(
     assert text.startswith("no change of time (ns)\n")
     kinds = answer(*query("a.proton", "b.proton", "SELECT run, kind FROM devices", "--csv"))
     assert kinds.splitlines() == ["run,kind", "a,CUDA", "b,HIP"]
+
+
+def test_counts_beyond_any_integer_are_compared_without_a_warning(tmp_path: Path) -> None:
+    metrics = {"count": 10**30, "device_id": "0", "device_type": "CUDA", "time (ns)": 1000}
+    leaf = {"children": [], "frame": {"name": "k", "type": "function"}, "metrics": metrics}
+    root = {"children": [leaf], "frame": {"name": "ROOT", "type": "function"}, "metrics": {}}
+    for name, other in (("a.hatchet", "k"), ("b.hatchet", "other")):
+        leaf["frame"] = {"name": other, "type": "function"}
+        (tmp_path / name).write_text(json.dumps([root]))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "proton_bench", "diff", "a.hatchet", "b.hatchet"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -55,6 +55,19 @@ def test_promote_takes_the_newest_or_the_named_one(store: BaselineStore) -> None
     assert store.catalogue.baseline("main", first.key) == first
 
 
+def test_a_folder_in_the_place_of_a_name_is_refused(store: BaselineStore) -> None:
+    entry = store.save("main", [stored_run()])
+    store.promote("main")
+    pointer = store.catalogue.pointer_file("main", entry.key)
+    pointer.unlink()
+    pointer.mkdir()
+
+    with pytest.raises(UsageError):
+        store.promote("main")
+
+    assert [each.name for each in pointer.parent.iterdir()] == [pointer.name]
+
+
 def test_each_device_driver_and_version_has_its_own(store: BaselineStore) -> None:
     old = store.save("main", [stored_run()])
     store.promote("main")
