@@ -84,12 +84,12 @@ class DecodeBudget:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count processor time; what is done between two such blocks is no decoding."""
-        self._ends = time.process_time() + self._left[Limit.SECONDS]
+        """Count this thread's processor time; between two such blocks nothing is decoded."""
+        self._ends = time.thread_time() + self._left[Limit.SECONDS]
         try:
             yield
         finally:
-            self._left[Limit.SECONDS] = self._ends - time.process_time()
+            self._left[Limit.SECONDS] = self._ends - time.thread_time()
 
     def take(self, limit: Limit, count: float) -> None:
         """Use up some of a limit, and look at the clock.
@@ -135,7 +135,7 @@ class DecodeBudget:
     @property
     def is_late(self) -> bool:
         """Whether the file has taken too long."""
-        return time.process_time() > self._ends
+        return time.thread_time() > self._ends
 
     def look(self) -> None:
         """Raise ProfileFormatError if the file has taken too long."""
