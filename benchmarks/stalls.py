@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import proton_bench as proton
-import proton_bench.data  # loaded at its first use, which is no load of ours
+import proton_bench.data  # not while a load is measured
 from benchmarks.interleaved import print_machine
 
 Enter = Callable[[int], Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -22,8 +21,7 @@ class Bombs(Attack):
 
     def prepare(self, folder: Path) -> None:
         """Load everything."""
-        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        load()
+        load(folder)
         profiles(folder)
         self._good = folder / "run.proton"
 

@@ -129,7 +129,7 @@ class Disks(Attack):
 
     def prepare(self, folder: Path) -> None:
         """Load everything, and see whether there can be such disks."""
-        load()
+        load(folder)
         make_inputs(folder)
         self._inputs = folder
         self._can = can_mount()

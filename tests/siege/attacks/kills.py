@@ -91,7 +91,7 @@ class Kills(Attack):
 
     def prepare(self, folder: Path) -> None:
         """Load everything and see how long each writer takes."""
-        load()
+        load(folder)
         make_inputs(folder)
         self._inputs = folder
         self._known: dict[Writer, tuple[int, float]] = {}

@@ -40,11 +40,12 @@ _LOADED = (
 )
 
 
-def load() -> None:
-    """Load what commands load, so that a fork of this process need not.
+def load(folder: Path) -> None:
+    """Load what commands load, so that a fork of this process need not; caches are in the folder.
 
     Commands that start no threads and no processes are run once, because libraries load more then.
     """
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     names = [each.name for each in pkgutil.iter_modules(proton_bench.cli.__path__)]
     for name in (*_LOADED, *(f"proton_bench.cli.{each}" for each in names)):
         importlib.import_module(name)
@@ -166,8 +167,7 @@ class Readers(Attack):
 
     def prepare(self, folder: Path) -> None:
         """Load everything and gather whole files."""
-        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        load()
+        load(folder)
         self._files = corpus.profiles(folder)
         self._names = list(self._files)
         self._good = folder / "run.proton"
@@ -193,8 +193,7 @@ class Settings(Attack):
 
     def prepare(self, folder: Path) -> None:
         """Load everything and gather whole files."""
-        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        load()
+        load(folder)
         self._files = corpus.settings()
         self._folder = folder
         corpus.runs(folder)
@@ -233,8 +232,7 @@ class Stores(Attack):
 
     def prepare(self, folder: Path) -> None:
         """Load everything and make a store."""
-        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        load()
+        load(folder)
         self._folder = folder
         corpus.runs(folder)
 
