@@ -17,9 +17,9 @@ from proton_bench.capture.runner import main
 from proton_bench.capture.target import TargetKind
 
 # The log is an array of int64 in shared memory: scopes so far, the state, then when each
-# SCOPES_PER_TIME-th scope ended.
+# SCOPES_PER_TIME-th scope ended. Its file is sparse, so that it may have room for many.
 SCOPES_PER_TIME = 4
-LOG_WORDS = 1 << 16
+LOG_WORDS = 1 << 23
 RUNNING, OVER = 1, 2
 
 TARGET = """

@@ -17,12 +17,15 @@ import signal
 import subprocess
 import sys
 import time
+from bisect import bisect_right
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
+
+import msgspec
 
 from benchmarks.interleaved import print_machine
 from benchmarks.studies.ending_program import LOG_WORDS, OVER, RUNNING, SCOPES_PER_TIME, TARGET
@@ -49,6 +52,19 @@ NEVER_SAID = (
 # So Python says of a Ctrl-C in its own shutdown, with any program.
 PYTHON_SAYS = "Exception ignored in: <module 'threading'"
 _PATIENCE_S = 120
+
+
+class _Arguments(msgspec.Struct):
+    call_stack: list[str] = []
+
+
+class _Event(msgspec.Struct):
+    ph: str
+    args: _Arguments = msgspec.field(default_factory=_Arguments)
+
+
+class _Trace(msgspec.Struct):
+    traceEvents: list[_Event]  # noqa: N815 - the format's name
 
 
 @dataclass
@@ -108,7 +124,8 @@ class Program:
         """Run it; return how many scopes had ended, by the time of the signal where one is sent."""
         assert self._process.stdin is not None
         (folder / "x.py").write_text(TARGET)
-        (folder / "log").write_bytes(bytes(8 * LOG_WORDS))
+        (folder / "log").touch()
+        os.truncate(folder / "log", 8 * LOG_WORDS)
         words = {
             "folder": str(folder),
             "data": ending.data,
@@ -127,8 +144,11 @@ class Program:
             if ending.way not in SIGNALS:
                 scopes = log[0]
             ending.code = os.waitstatus_to_exitcode(status)
-            times = list(log[3:])
+            logged = log[0] // SCOPES_PER_TIME
+            times = list(log[3 : 3 + logged])
             log.release()
+        if len(times) < logged:  # or the file would look older than it is
+            raise RuntimeError(f"the log has no room for the times of {logged} scopes")
         if ending.code in KILLED and not (folder / "x.proton").exists():
             ending.age_s = age_s(ending, folder, (times, sent))
         return scopes
@@ -171,8 +191,7 @@ def age_s(ending: Ending, folder: Path, known: tuple[list[int], int]) -> float |
         None where the program did not live long enough for a file.
     """
     times, sent = known
-    times = times[: times.index(0)] if 0 in times else times
-    times = [each for each in times if not sent or each <= sent]
+    times = times[: bisect_right(times, sent)] if sent else times
     ended = sent or (times[-1] if times else 0)
     begun = times[0] if times else ended
     name = "x.partial.chrome_trace" if ending.data == "trace" else "x.partial.proton"
@@ -187,9 +206,14 @@ def age_s(ending: Ending, folder: Path, known: tuple[list[int], int]) -> float |
 def recorded(folder: Path, name: str) -> int:
     """Return how many scopes a file tells of."""
     if name.endswith("trace"):
-        text = (folder / name).read_text()
-        events = json.JSONDecoder().raw_decode(text)[0]["traceEvents"]
-        return sum(each["ph"] == "X" and each["args"]["call_stack"][-1] == "b" for each in events)
+        content = (folder / name).read_bytes()
+        try:
+            trace = msgspec.json.decode(content, type=_Trace)
+        except msgspec.DecodeError:  # killed between two writes: something stands behind the whole
+            trace = msgspec.convert(json.JSONDecoder().raw_decode(content.decode())[0], _Trace)
+        return sum(
+            each.ph == "X" and each.args.call_stack[-1:] == ["b"] for each in trace.traceEvents
+        )
     profile = read_profile(folder / name)
     rows = [row for row in range(len(profile)) if profile.path(row) == ("a", "b")]
     return sum(int(profile.column("n").get(row) or 0) for row in rows)
