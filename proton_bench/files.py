@@ -18,13 +18,13 @@ import re
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.outputs import RawOutput, blamed, opened_special, stream_to, unwritable
 
 __all__ = [
     "Folder",
@@ -42,14 +42,14 @@ _FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # What file systems answer that cannot flush a folder, and folders that may not be read.
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
 _TRIES = 100
-_READER_WAIT_S, _READER_PAUSE_S = 5.0, 0.01
 
 
 # -- files that a user names -------------------------------------------------------------------
 def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
     """Write a file, whole or not at all.
 
-    A link stays a link, and a device or pipe is written to and not replaced.
+    A link stays a link; a device, a pipe or an open descriptor, as ``/dev/stdout`` is one, is
+    written to and not replaced.
 
     Args:
         file: The file.
@@ -57,7 +57,8 @@ def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
         mode: Permissions, from which the umask takes some.
 
     Raises:
-        OutputError: It cannot be written; what was there before still is.
+        OutputError: It cannot be written; what was there before still is, unless the error says
+            otherwise.
     """
     if isinstance(content, str):
         content = content.encode("utf-8", "backslashreplace")
@@ -69,35 +70,24 @@ def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
 def opened_output(file: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
     """Open a file that is there as a whole once the block ends, and not at all if it fails.
 
+    Errors of the block that have nothing to do with the file pass as they are.
+
     Raises:
-        OutputError: It cannot be written; what was there before still is.
+        OutputError: It cannot be written; what was there before still is, unless the error says
+            otherwise.
     """
-    try:
-        if _is_special(file):
-            # Replaced, /dev/null would be an ordinary file from then on.
-            with os.fdopen(_open_special(file), "wb") as stream:
-                yield stream
-        else:
-            place = Path(os.path.realpath(file))
-            with (
-                Folder.of_user(place.parent) as folder,
-                folder.writing(place.name, mode=mode) as stream,
-            ):
-                yield stream
-    except OutputError:
-        raise
-    except (OSError, UnicodeEncodeError) as error:
-        raise unwritable(file, error) from None
-    except ValueError as error:
-        if "\0" not in str(file):
-            raise
-        raise unwritable(file, error) from None
-
-
-def unwritable(file: Path | str, error: Exception) -> OutputError:
-    """Return the error that says why a file cannot be written."""
-    reason = getattr(error, "strerror", None) or str(error)
-    return OutputError(f"cannot write {str(file)!a}: {reason}; choose another place")
+    with blamed(file):
+        special = opened_special(file)
+    if special is not None:
+        # Replaced, /dev/null would be an ordinary file from then on.
+        with stream_to(special, file) as stream:
+            yield stream
+        return
+    with blamed(file):
+        place = Path(os.path.realpath(file))
+        folder = Folder.of_user(place.parent)
+    with folder, folder.writing(place.name, mode=mode, named=file) as stream:
+        yield stream
 
 
 @contextmanager
@@ -117,34 +107,6 @@ def refused(what: str) -> Iterator[None]:
 def is_scratch(name: str) -> bool:
     """Return whether a name is one that files have while they are written."""
     return _SCRATCH.fullmatch(name) is not None
-
-
-def _is_special(file: Path) -> bool:
-    """Return whether the name stands for a device, pipe or socket, maybe through a link."""
-    try:
-        mode = file.stat().st_mode
-    except FileNotFoundError:
-        return False
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    return not stat.S_ISREG(mode)
-
-
-def _open_special(file: Path) -> int:
-    """Open a device or pipe to write to; a named pipe gets a few seconds for its reader."""
-    deadline = time.monotonic() + _READER_WAIT_S
-    while True:
-        try:
-            handle = os.open(file, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        except OSError as error:
-            if error.errno != errno.ENXIO or not stat.S_ISFIFO(file.stat().st_mode):
-                raise
-            if time.monotonic() >= deadline:
-                raise OSError(error.errno, "it is a pipe that nothing reads") from None
-            time.sleep(_READER_PAUSE_S)
-        else:
-            os.set_blocking(handle, True)
-            return handle
 
 
 # -- folders -----------------------------------------------------------------------------------
@@ -278,7 +240,12 @@ class Folder:
 
     @contextmanager
     def writing(
-        self, name: str, *, mode: int = 0o666, scratch: Folder | None = None
+        self,
+        name: str,
+        *,
+        mode: int = 0o666,
+        scratch: Folder | None = None,
+        named: Path | None = None,
     ) -> Iterator[IO[bytes]]:
         """Open a file that takes its place in the folder once the block ends.
 
@@ -286,18 +253,24 @@ class Folder:
             name: The file; a link of this name is replaced itself.
             mode: Permissions, from which the umask takes some.
             scratch: Folder of the same file system to write it in; None for this one.
+            named: What an `OutputError` is to name instead of any `OSError` of the file's; those
+                of the block pass.
 
         Raises:
             OSError: It cannot be written; what was there before still is.
+            OutputError: It is in its place, but may not outlive a loss of power.
         """
         place = self if scratch is None else scratch
-        beside, handle = place.open_scratch(mode)
+        with blamed(named):
+            beside, handle = place.open_scratch(mode)
         with place.undone(beside):
-            with os.fdopen(handle, "wb") as stream:
+            with stream_to(RawOutput(handle, named), named) as stream:
                 yield stream
                 stream.flush()
-                os.fsync(handle)
-            place.move(beside, self, name)
+                with blamed(named):
+                    os.fsync(handle)
+            with blamed(named):
+                place.move(beside, self, name)
 
     def write(self, name: str, content: bytes, *, scratch: Folder | None = None) -> None:
         """Write a file; see `writing`."""
@@ -314,9 +287,20 @@ class Folder:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self.path))
 
     def move(self, name: str, target: Folder, new_name: str) -> None:
-        """Rename something, maybe into another folder, down to the disk."""
+        """Rename something, maybe into another folder, down to the disk.
+
+        Raises:
+            OSError: It cannot be renamed.
+            OutputError: It has its new name, but that may not outlive a loss of power.
+        """
         os.rename(name, new_name, src_dir_fd=self._descriptor, dst_dir_fd=target.fileno())
-        target.sync()
+        try:
+            target.sync()
+        except OSError as error:
+            raise OutputError(
+                f"{str(target.path / new_name)!a} is in its place, but after a loss of power what "
+                f"was there before may be back: its folder cannot be flushed: {error.strerror}"
+            ) from None
 
     def remove(self, name: str) -> None:
         """Remove a file, a link itself, or a folder with all that it holds.

@@ -84,7 +84,8 @@ class BaselineStore:
         Raises:
             UsageError: The name cannot be one, or the runs are none, unfinished or of several keys;
                 or a folder of the store is a link.
-            OutputError: The store cannot be written; nothing of the entry is left.
+            OutputError: The store cannot be written; nothing of the entry is left, unless the
+                error says otherwise.
         """
         _check(name, runs)
         contents = [NativeFile().encode(run.profile) for run in runs]

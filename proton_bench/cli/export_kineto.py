@@ -11,7 +11,7 @@ from typing import IO, cast
 from proton_bench.cli.merge_inputs import CHROME, PERFETTO, unreadable
 from proton_bench.cli.output_file import STDOUT, refuse_input
 from proton_bench.cli.show import warn
-from proton_bench.errors import UsageError
+from proton_bench.errors import OutputError, UsageError
 from proton_bench.files import opened_output, unwritable
 from proton_bench.formats.kineto_file import KinetoFile, base_of
 from proton_bench.formats.timeline_file import read_slices
@@ -49,6 +49,8 @@ def export_kineto(files: Sequence[Path], output: Path | None, rank: int | None) 
 def _read(file: Path, export: _Export) -> None:
     try:
         reading = read_slices(file, export.take)
+    except OutputError:
+        raise
     except OSError as error:
         raise unreadable(file, error) from None
     for reason, count in reading.dropped.items():

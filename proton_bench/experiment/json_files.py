@@ -19,12 +19,15 @@ def write_json(path: Path, document: Any) -> None:
     """Replace a file, or a link itself.
 
     Raises:
-        OutputError: It cannot be written; the old content is still there.
+        OutputError: It cannot be written; the old content is still there, unless the error says
+            otherwise.
     """
     content = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
     try:
         with Folder.of_user(path.parent) as folder:
             folder.write(path.name, content)
+    except OutputError:
+        raise
     except OSError as error:
         raise unwritable(path, error) from error
 

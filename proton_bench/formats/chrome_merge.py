@@ -20,7 +20,7 @@ from proton_bench.formats.session_trace import (
     process_facts,
 )
 from proton_bench.formats.trace_event import TraceHead, nanoseconds
-from proton_bench.formats.trace_inputs import TraceInput, merged_already
+from proton_bench.formats.trace_inputs import TraceInput, copying, merged_already
 from proton_bench.formats.trace_split import Batch, split_trace
 from proton_bench.profile.origin import Origin, is_partial_name
 from proton_bench.text import visible
@@ -127,7 +127,8 @@ def merge_chrome(inputs: Sequence[TraceInput], stream: IO[bytes], ranks: dict[st
     stream.write(_head(inputs, base, ranks))
     merger = _Merger(stream, base)
     for each in inputs:
-        merger.add(each)
+        with copying(each):
+            merger.add(each)
     stream.write(b"]}\n")
 
 

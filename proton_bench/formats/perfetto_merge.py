@@ -14,7 +14,7 @@ from proton_bench.formats.budget import decoding
 from proton_bench.formats.perfetto_profile import SESSION_MARK, PerfettoReader
 from proton_bench.formats.perfetto_stream import PacketStream
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
-from proton_bench.formats.trace_inputs import TraceInput, merged_already
+from proton_bench.formats.trace_inputs import TraceInput, copying, merged_already
 from proton_bench.inputs import open_file
 from proton_bench.profile.origin import Origin
 from proton_bench.text import visible
@@ -87,12 +87,17 @@ def merge_perfetto(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:
     """
     _check_numbers(inputs)
     for each in inputs:
-        size = each.file.stat().st_size
-        with open_file(each.file) as source, decoding(size, each.source):
-            if each.facts[_IS_COPIED]:
-                shutil.copyfileobj(source, stream, _MEMBER_BYTES)
-            else:
-                _pack(PacketStream(source, each.source), stream)
+        with copying(each):
+            _copy(each, stream)
+
+
+def _copy(found: TraceInput, stream: IO[bytes]) -> None:
+    size = found.file.stat().st_size
+    with open_file(found.file) as source, decoding(size, found.source):
+        if found.facts[_IS_COPIED]:
+            shutil.copyfileobj(source, stream, _MEMBER_BYTES)
+        else:
+            _pack(PacketStream(source, found.source), stream)
 
 
 def _pack(packets: PacketStream, stream: IO[bytes]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proton_bench.errors import UsageError
+from proton_bench.errors import OutputError, UsageError
 from proton_bench.profile.origin import Origin
 
-__all__ = ["TraceInput", "merged_already"]
+__all__ = ["TraceInput", "copying", "merged_already"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,22 @@ class TraceInput:
         if origin.is_partial:
             parts.append("partial")
         return " ".join(parts) or self.file.name
+
+
+@contextmanager
+def copying(found: TraceInput) -> Iterator[None]:
+    """Name the file where it cannot be read again; errors of the output pass.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"cannot read {found.source}: {reason}; name a file that exists") from None
 
 
 def merged_already(source: str) -> UsageError:

@@ -6,7 +6,9 @@ import gzip
 import json
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import IO
 
 import pytest
 from fakes import session_chrome
@@ -15,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proton_bench.cli import main
+from proton_bench.files import opened_output
 from proton_bench.formats.registry import read_profile, write_profile
 from proton_bench.profile import Device, FrameKind, ProfileBuilder
 
@@ -224,6 +227,37 @@ def test_an_output_that_cannot_be_written_leaves_nothing(
     assert done.returncode == 74
     assert "cannot write" in done.stderr
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("suffix", ["pftrace", "chrome_trace"])
+def test_an_input_that_goes_meanwhile_is_named_and_not_the_output(
+    suffix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    chrome = session_chrome.trace(session_chrome.step(), 0)
+    file = tmp_path / f"a.{suffix}"
+    file.write_bytes(packets(0).finish() if suffix == "pftrace" else chrome)
+
+    def opened_later(output: Path) -> AbstractContextManager[IO[bytes]]:
+        file.unlink()
+        return opened_output(output)
+
+    monkeypatch.setattr("proton_bench.cli.merge_traces.opened_output", opened_later)
+
+    assert main(["merge", str(file), "-o", str(tmp_path / f"x.{suffix}")]) == 2
+    assert f"a.{suffix}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["merge", "-o"], ["export", "--to", "kineto", "-o"]])
+def test_a_full_disk_is_blamed_on_the_output(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.pftrace").write_bytes(packets(0).finish())
+    out = tmp_path / ("x.json" if "export" in words else "x.pftrace")
+    out.symlink_to("/dev/full")
+
+    assert main([words[0], str(tmp_path / "a.pftrace"), *words[1:], str(out)]) == 74
 
 
 def test_a_damaged_file_leaves_no_output(tmp_path: Path, proton_here: Run) -> None:

@@ -4,13 +4,16 @@ import errno
 import multiprocessing
 import os
 import stat
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
-from proton_bench import files, inputs
+from proton_bench import inputs, outputs
 from proton_bench.baseline.noise_file import read_noise
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.experiment.json_files import write_json
 from proton_bench.files import Folder, is_scratch, opened_output, refused, write_file
 from proton_bench.formats.registry import read_profile
 from proton_bench.gate.policy import read_policy
@@ -114,7 +117,7 @@ def test_a_pipe_gets_the_bytes_and_one_without_a_reader_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(files, "_READER_WAIT_S", 0.0)
+    monkeypatch.setattr(outputs, "_READER_WAIT_S", 0.0)
     with pytest.raises(OutputError, match="nothing reads"):
         write_file(tmp_path / "pipe", b"x")
 
@@ -278,3 +281,146 @@ def test_a_pipe_that_nobody_writes_to_is_refused(
         read_policy(tmp_path / "pipe")
     with pytest.raises(UsageError, match="nobody writes"):
         read_noise(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("form", ["/dev/fd/{}", "/proc/self/fd/{}", "link", "/dev/stdout"])
+def test_a_descriptor_is_written_to_where_it_stands(tmp_path: Path, form: str) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"before\n")
+    handle = os.open(log, os.O_WRONLY | os.O_APPEND)
+    stdout = os.dup(1)
+    try:
+        if form == "link":
+            (tmp_path / "link").symlink_to(f"/dev/fd/{handle}")
+            write_file(tmp_path / "link", b"x\n")
+        elif form == "/dev/stdout":
+            os.dup2(handle, 1)
+            write_file(Path(form), b"x\n")
+        else:
+            write_file(Path(form.format(handle)), b"x\n")
+        os.write(handle, b"after\n")
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        os.close(handle)
+
+    assert log.read_bytes() == b"before\nx\nafter\n"
+    assert not [each for each in tmp_path.iterdir() if is_scratch(each.name)]
+
+
+def test_a_descriptor_of_another_process_is_added_to(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"before\n")
+    with log.open("ab") as stream:
+        other = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=stream)
+    with other:
+        write_file(Path(f"/proc/{other.pid}/fd/1"), b"x\n")
+
+    assert log.read_bytes() == b"before\nx\n"
+
+
+def test_a_descriptor_that_is_only_read_or_closed_is_an_error(tmp_path: Path) -> None:
+    handle = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(OutputError):
+        write_file(Path(f"/dev/fd/{handle}"), b"x")
+    os.close(handle)
+
+    with pytest.raises(OutputError):
+        write_file(Path(f"/dev/fd/{handle}"), b"x")
+
+
+def test_errors_of_the_block_are_not_blamed_on_the_output(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+    def fail(name: str, error: Exception) -> None:
+        with opened_output(tmp_path / name) as stream:
+            stream.write(b"half")
+            raise error
+
+    for name in ("a", "pipe"):
+        for error in (OSError(errno.EIO, "the input"), ValueError("the input")):
+            with pytest.raises(type(error), match="the input") as caught:
+                fail(name, error)
+            assert caught.value is error
+    os.close(reader)
+
+    assert contents_but_pipes(tmp_path) == {}
+
+
+def contents_but_pipes(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir() if not each.is_fifo()}
+
+
+def test_a_write_that_fails_in_the_block_is_blamed_on_the_output() -> None:
+    def fail() -> None:
+        with opened_output(Path("/dev/full")) as stream:
+            stream.write(b"x" * 100_000)
+            raise AssertionError("it was written")
+
+    with pytest.raises(OutputError, match="/dev/full"):
+        fail()
+
+
+def test_a_folder_that_cannot_be_flushed_has_the_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.fsync
+
+    def broken(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        before(handle)
+
+    (tmp_path / "a").write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", broken)
+    for write in (write_file, write_json):
+        with pytest.raises(OutputError, match="is in its place") as caught:
+            write(tmp_path / "a", "new")
+
+        assert caught.value.exit_code == 74
+        assert b"new" in (tmp_path / "a").read_bytes()
+    with pytest.raises(OutputError, match="is in its place"), refused("save x"):
+        Folder.open(tmp_path).write("a", b"newer")
+    assert contents(tmp_path) == {"a": b"newer"}
+
+
+def test_a_pipe_whose_reader_stops_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "_ROOM_WAIT_MS", 1)
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+    with pytest.raises(OutputError, match="takes no more") as caught:
+        write_file(tmp_path / "pipe", b"x" * (1 << 21))
+
+    os.close(reader)
+    assert caught.value.exit_code == 74
+
+
+def test_a_pipe_whose_reader_is_slow_gets_everything(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    got: list[bytes] = []
+    reading = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    reading.start()
+
+    write_file(tmp_path / "pipe", b"x" * (1 << 21))
+    reading.join()
+
+    assert len(got[0]) == 1 << 21
+
+
+@pytest.mark.parametrize("content", ["\x1b[31mä\x9b\n", b"\x1b\xff\n"])
+def test_a_terminal_gets_no_control_characters(content: bytes | str) -> None:
+    ours, theirs = os.openpty()
+    write_file(Path(os.ttyname(theirs)), content)
+    write_file(Path(f"/dev/fd/{theirs}"), content)
+    shown = b""
+    while shown.count(b"\n") < 2:
+        shown += os.read(ours, 1000)
+    os.close(theirs)
+    os.close(ours)
+
+    assert len(shown.splitlines()) == 2
+    assert not {0x1B, 0x9B, 0xFF} & {ord(each) for each in shown.decode()}
