@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import UsageError
-from proton_bench.patience import bounded_time
+from proton_bench.patience import within_time
 
 __all__ = ["NameFilter", "matches", "rows_above", "rows_below"]
 
@@ -86,8 +86,10 @@ def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: boo
         "without repetitions in repetitions"
     )
     match = pattern.fullmatch if is_whole else pattern.match
-    with bounded_time(seconds, message):
-        return np.array([match(text) is not None for text in strings], dtype=np.bool_)
+    found = within_time(
+        seconds, message, lambda: bytes(match(text) is not None for text in strings)
+    )
+    return np.frombuffer(found, dtype=np.bool_)
 
 
 def rows_below(rows: Mask, ends: Rows) -> Mask:
