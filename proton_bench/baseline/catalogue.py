@@ -12,6 +12,7 @@ from proton_bench.baseline.entry import Entry, Pointer, StoredRun, decode_entry,
 from proton_bench.baseline.key import Key
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.files import Folder
+from proton_bench.formats.budget import one_command
 from proton_bench.formats.registry import decode_profile
 from proton_bench.text import visible
 
@@ -210,6 +211,7 @@ class Catalogue:
         """
         return self.decoded(entry, self.contents(entry))
 
+    @one_command()
     def decoded(self, entry: Entry, contents: Sequence[tuple[StoredRun, bytes]]) -> list[Run]:
         """Return the runs of an entry by what `contents` returned for it.
 

@@ -13,6 +13,7 @@ from proton_bench.baseline.key import Key, key_of
 from proton_bench.baseline.run_files import read_runs
 from proton_bench.baseline.store import BaselineStore
 from proton_bench.errors import UsageError
+from proton_bench.formats.budget import one_command
 
 __all__ = ["Side", "read_base", "read_sides", "split_reference"]
 
@@ -32,6 +33,7 @@ class Side:
     missing: str = ""
 
 
+@one_command()
 def read_sides(base: Sequence[str], new: Sequence[str], store: BaselineStore) -> tuple[Side, Side]:
     """Return the runs of both sides; only a base may be missing.
 
@@ -50,6 +52,7 @@ def read_sides(base: Sequence[str], new: Sequence[str], store: BaselineStore) ->
     return read_base(base, after.runs, store), after
 
 
+@one_command()
 def read_base(base: Sequence[str], new_runs: Sequence[Run], store: BaselineStore) -> Side:
     """Return the base for new runs, which may be missing.
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.select import drop_metadata, drop_trials
 from proton_bench.errors import UsageError
+from proton_bench.formats.budget import one_command
 from proton_bench.formats.registry import PARTIAL, read_profile
 from proton_bench.text import visible
 
@@ -17,6 +18,7 @@ __all__ = ["best_of", "read_runs"]
 _SUFFIXES = (".proton", ".hatchet_msgpack", ".hatchet", ".pftrace", ".chrome_trace")
 
 
+@one_command()
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Return the runs of files and of folders, those of a folder by their names.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 from proton_bench.formats import read_profile
+from proton_bench.formats.budget import one_command
 from proton_bench.profile import Profile
 from proton_bench.profile.invariants import Violation, violations
 
@@ -14,6 +15,7 @@ __all__ = ["examine_files"]
 _MOST = 20
 
 
+@one_command()
 def examine_files(files: Sequence[str]) -> Diagnosis:
     """Return a section for each profile.
 

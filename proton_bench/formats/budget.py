@@ -2,7 +2,7 @@
 
 Each limit grows with the size of the file: what a recording writes takes some bytes for each row
 and event, also where it is compressed. A file that goes beyond one is refused. What any file may
-have, however small, the files of one command share.
+have, however small, the files of one command or call share.
 """
 
 from __future__ import annotations
@@ -158,9 +158,15 @@ _shared: ContextVar[dict[Limit, float] | None] = ContextVar("shared_budget", def
 def one_command() -> Iterator[None]:
     """Have the files that are read in the block share what any of them may have.
 
+    A block within such a block shares with the outer one. Functions that read several files carry
+    it as a decorator.
+
     Raises:
         UsageError: The environment asks for limits that are no number.
     """
+    if _shared.get() is not None:
+        yield
+        return
     factor = _factor()
     token = _shared.set({each: factor * _FULL_FILES * each.value[1] for each in Limit})
     try:
