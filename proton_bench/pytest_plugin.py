@@ -2,8 +2,8 @@
 
 ``proton pytest tests/`` opens the session itself, and this plugin only adds the nodes;
 ``pytest --proton`` has the plugin open the session and write the files. The exit code stays
-pytest's in both, unless a gate is asked for. What a run does lies in ``testrun``, what benchmarks
-and their gate do in ``benchmarks``; here is decided who records.
+pytest's in both, unless a gate or ``--proton-strict`` is asked for. What a run does lies in
+``testrun``, what benchmarks and their gate do in ``benchmarks``; here is decided who records.
 
 The next word keeps pytest from warning that it came too late to rewrite this module's asserts,
 which have none: PYTEST_DONT_REWRITE
@@ -78,6 +78,11 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--proton-no-interpret",
         action="store_true",
         help="do not switch Triton to its interpreter where there is no GPU driver",
+    )
+    group.addoption(
+        "--proton-strict",
+        action="store_true",
+        help="exit with 74 where tests passed and the profile cannot be written",
     )
     add_options(group)
 
@@ -250,7 +255,7 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
         )
     )
     watch_outputs(session, output.formats, ends_by_signal=False)
-    return RunSession(session, output.formats)
+    return RunSession(session, output.formats, is_strict=config.getoption("proton_strict"))
 
 
 def _output(config: pytest.Config) -> OutputName:

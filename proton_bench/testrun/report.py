@@ -31,10 +31,12 @@ class RunSession:
     Attributes:
         session: The session.
         formats: What to write at the end of the run; None where someone else ends the session.
+        is_strict: Whether a run whose files cannot be written fails.
     """
 
     session: Session
     formats: tuple[str, ...] | None
+    is_strict: bool = False
 
 
 class ProfileReport:
@@ -59,9 +61,10 @@ class ProfileReport:
         self._paths: list[str] = []
         self._notes: list[str] = []
         self._files: Sequence[Path] = ()
+        self._exit_code = 0  # of an error of writing
 
     @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_sessionfinish(self) -> Iterator[None]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """End the recording when everything that belongs to the run has happened."""
         # Inside of the wrapper that prints pytest's summary, around all that is no wrapper:
         # fixtures that outlived the tests, and workers that are still at work.
@@ -69,6 +72,9 @@ class ProfileReport:
             return (yield)
         finally:
             self._end()
+            is_fine = session.exitstatus == pytest.ExitCode.OK
+            if self._exit_code and self._run.is_strict and is_fine:
+                session.exitstatus = self._exit_code
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show the hottest paths, the files, and what is missing."""
@@ -119,7 +125,11 @@ class ProfileReport:
         self._is_over = True
         self._notes = reported(self._gather)
         self._paths = reported(self._summary)
-        self._notes += reported(self._write)
+        try:
+            self._notes += self._write()
+        except (ProtonError, ImportError) as error:
+            self._notes.append(f"error: {error}")
+            self._exit_code = getattr(error, "exit_code", OutputError.exit_code)
 
     def _summary(self) -> list[str]:
         if not self._run.session.is_live:

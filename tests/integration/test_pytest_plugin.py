@@ -285,6 +285,35 @@ def test_a_profile_that_cannot_be_written_is_reported_and_keeps_the_exit_code(
     result.stdout.fnmatch_lines(["error: *out/run*"])
 
 
+@pytest.mark.parametrize(("ends", "code"), [("pass", 74), ("assert False", 1)])
+def test_a_strict_run_fails_where_its_profile_cannot_be_written(
+    pytester: pytest.Pytester, run_pytest: RunPytest, ends: str, code: int
+) -> None:
+    pytester.mkdir("out")
+    pytester.makepyfile(
+        f"""
+        import shutil
+        def test_removes_the_folder():
+            shutil.rmtree("out")
+            {ends}
+        """
+    )
+
+    result = run_pytest("--proton", "--proton-strict", "--proton-name", "out/run")
+
+    assert result.ret == code
+    result.stdout.fnmatch_lines(["error: *out/run*"])
+
+
+def test_a_strict_run_that_writes_its_profile_passes(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+
+    assert run_pytest("--proton", "--proton-strict").ret == 0
+    assert (pytester.path / "proton.proton").exists()
+
+
 # -- the interpreter -----------------------------------------------------------------------------
 def test_the_interpreter_is_on_before_a_conftest_can_import_triton(
     pytester: pytest.Pytester, run_pytest: RunPytest

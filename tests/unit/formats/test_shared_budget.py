@@ -69,6 +69,10 @@ def test_runs_of_one_baseline_share_a_budget(names: list[str], tmp_path: Path) -
 
 
 def test_calls_within_a_command_share_its_budget(names: list[str]) -> None:
-    with budget.one_command(), pytest.raises(ProfileFormatError):
+    @budget.one_command()
+    def read_all() -> None:
         for name in names:
             read_runs([Path(name)])
+
+    with pytest.raises(ProfileFormatError):
+        read_all()
