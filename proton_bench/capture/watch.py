@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from proton_bench.capture.abrupt import leave_alone, write_before_leaving
 from proton_bench.capture.native import native
-from proton_bench.capture.options import CapturePlan
+from proton_bench.capture.options import STDOUT, CapturePlan
 from proton_bench.capture.output_format import NATIVE_FORMATS, check_formats
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
@@ -60,7 +60,8 @@ def library_asks() -> bool:
 def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: bool) -> None:
     """Have the session's files written on SIGTERM, SIGHUP and SIGINT, and from time to time.
 
-    Also before ``os._exit`` and ``os.exec*``.
+    Also before ``os._exit`` and ``os.exec*``. A terminal gets nothing then, because only the end
+    that Python writes escapes what names hold.
 
     Every ``PROTON_BENCH_PARTIAL_INTERVAL_S`` seconds (2; 0 switches it off) what was recorded so
     far is written as ``NAME.partial.proton``, which is removed when the session is finalized.
@@ -82,6 +83,8 @@ def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: b
     interval_s = _interval_s()
     traces = [name for name in formats if name in session.plan.trace_formats]
     known = [name for name in formats if name in NATIVE_FORMATS and name not in traces]
+    if session.path == STDOUT and os.isatty(1):
+        traces, known = [], []
     is_meanwhile = session.plan.is_written_meanwhile
     native.protect_outputs(session.id, os.fsencode(session.path), known, traces, is_meanwhile)
     native.start_watch(interval_s, ends_by_signal)

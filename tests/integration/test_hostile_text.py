@@ -186,8 +186,8 @@ with proton.scope("a\\x9b31m\\u202e##[error]b", {"flops": 1}):
 """
 
 
-def on_a_terminal(words: list[str], folder: Path) -> bytes:
-    """Return what a command shows there."""
+def on_a_terminal(words: list[str], folder: Path, code: int = 0) -> bytes:
+    """Return what a command shows there until it ends with a code."""
     ours, theirs = os.openpty()
     command = [sys.executable, "-m", "proton_bench", *words]
     with subprocess.Popen(command, cwd=folder, stdout=theirs, stderr=subprocess.PIPE) as running:
@@ -199,7 +199,7 @@ def on_a_terminal(words: list[str], folder: Path) -> bytes:
         os.close(ours)
         assert running.stderr is not None
         running.stderr.read()
-    assert running.returncode == 0
+    assert running.returncode == code
     return shown.replace(b"\r\n", b"\n")
 
 
@@ -221,6 +221,20 @@ def test_a_terminal_gets_no_bytes_of_a_profile(words: list[str], tmp_path: Path)
     shown = on_a_terminal(words, tmp_path)
 
     assert shown
+    assert_harmless("the terminal", shown)
+
+
+@pytest.mark.parametrize("form", [[], ["-d", "trace"]], ids=["tree", "trace"])
+@pytest.mark.parametrize(
+    ("end", "code"), [("os.kill(os.getpid(), 15)", 143), ("os._exit(3)", 3)], ids=["signal", "exit"]
+)
+def test_a_terminal_gets_no_bytes_at_an_early_end(
+    form: list[str], end: str, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "x.py").write_text(f"import os\n{SCOPED}\n{end}\n")
+
+    shown = on_a_terminal(["run", "-b", "cpu", *form, "-n", "-", "x.py"], tmp_path, code)
+
     assert_harmless("the terminal", shown)
 
 
