@@ -81,6 +81,11 @@ def is_as_planted(kind: str, place: Path) -> bool:
     return stat.S_ISLNK(mode) and os.readlink(place) == target
 
 
+def frames_of(file: Path) -> set[str]:
+    profile = read_profile(file)
+    return {profile.name(row) for row in range(len(profile))}
+
+
 def scratch_files(folder: Path) -> list[str]:
     return [name for name in os.listdir(folder) if is_scratch(name)]
 
@@ -359,6 +364,7 @@ def test_two_recordings_of_one_name_leave_whole_files_of_one(tmp_path: Path) -> 
         Path(f"{mine}.here").touch()
         record_until(f"{other}.here")
         record_until("x.partial.*.chrome_trace")  # of the one that came second
+        record_until("x.partial.*.proton")
         Path(f"{mine}.seen").touch()
         record_until(f"{other}.seen")
     """
@@ -380,10 +386,69 @@ def test_two_recordings_of_one_name_leave_whole_files_of_one(tmp_path: Path) -> 
 
     assert [run.returncode for run in runs] == [0, 0], errors
     assert {name for name in written(tmp_path) if not name.endswith(("here", "seen"))} == WHOLE
-    tree, timeline = read_profile(tmp_path / "x.proton"), slice_names(tmp_path / "x.chrome_trace")
-    found = {tree.name(row) for row in range(len(tree))} & {"first", "second"}
+    found = frames_of(tmp_path / "x.proton") & {"first", "second"}
     assert len(found) == 1
-    assert timeline & {"first", "second"} == found
+    assert slice_names(tmp_path / "x.chrome_trace") & {"first", "second"} == found
+
+
+def test_the_end_of_a_recording_leaves_the_partial_files_of_another(
+    tmp_path: Path, proton: Run, script: Callable[[str], str]
+) -> None:
+    sitting = """
+        with proton.scope("first"):
+            pass
+        record_until("x.partial.proton")
+        ready()
+        sit_in_c(ctypes.CDLL)
+    """
+    (tmp_path / "first.py").write_text(source(IN_C, WORK, sitting))
+
+    with started(["-m", "proton_bench", *TRACE, "first.py"], tmp_path, **OFTEN) as running:
+        wait_for_line(running)
+        done = proton(*TRACE, script(source(WORK, 'with proton.scope("second"): pass')), **OFTEN)
+        assert done.returncode == 0, done.stderr
+        running.kill()
+        ended(running)
+
+    assert "second" in frames_of(tmp_path / "x.proton")
+    left = frames_of(tmp_path / "x.partial.proton")
+    assert "first" in left and "second" not in left
+    # Nobody holds them any more: the next recording takes the names.
+    done = proton(*TRACE, script(source(WORK, 'with proton.scope("third"): pass')), **OFTEN)
+    assert done.returncode == 0, done.stderr
+    assert written(tmp_path) == WHOLE
+
+
+def test_a_forked_child_that_outlives_its_parent_holds_no_partial_file(
+    tmp_path: Path, proton: Run, script: Callable[[str], str]
+) -> None:
+    forking = """
+        import signal
+        for suffix in ("proton", "chrome_trace", "pftrace"):
+            record_until(f"x.partial.{suffix}")
+        child = os.fork()
+        if child == 0:
+            os.closerange(0, 3)
+            signal.pause()
+        os.write(1, f"{child}\\nready\\n".encode())
+        sit_in_c(ctypes.CDLL)
+    """
+    (tmp_path / "first.py").write_text(source(IN_C, WORK, forking))
+
+    with started(["-m", "proton_bench", *TRACE, "first.py"], tmp_path, **OFTEN) as running:
+        assert running.stdout is not None
+        child = int(running.stdout.readline())
+        try:
+            wait_for_line(running)
+            running.kill()
+            ended(running)
+            program = source(WORK, 'with proton.scope("second"): pass')
+            done = proton(*TRACE, script(program), **OFTEN)
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+    assert done.returncode == 0, done.stderr
+    assert written(tmp_path) == WHOLE
 
 
 def test_the_partial_file_that_was_analysed_is_not_touched(

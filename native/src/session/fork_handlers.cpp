@@ -11,6 +11,7 @@
 #include "session/session_registry.h"
 #include "session/watch_thread.h"
 #include "support/fork_locks.h"
+#include "writer/held_files.h"
 
 namespace proton {
 namespace {
@@ -22,6 +23,7 @@ void start_child() noexcept {
     return;
   OutputGuard::instance().reset_after_fork();
   WriterThread::instance().reset_after_fork();
+  HeldFiles::instance().reset_after_fork();
   reset_watch_after_fork();
 }
 
@@ -31,6 +33,7 @@ void make_locks() {
   OutputGuard::instance();
   Aggregator::instance();
   WriterThread::instance();
+  HeldFiles::instance();
   ContextTree::instance();
   DeviceTable::instance();
   find_variant(-1);

@@ -7,7 +7,6 @@
 #include "session/signal_facts.h"
 #include "support/clock.h"
 #include "support/fork_locks.h"
-#include "writer/partial_file.h"
 
 namespace proton {
 namespace {
@@ -90,10 +89,23 @@ void OutputGuard::release(int session, bool is_written) {
   auto found = entries_.find(session);
   if (found == entries_.end())
     return;
+  Partials &partials = *found->second.partials;
+  partials.is_over = true;
+  partials.is_written = is_written;
   if (is_written)
-    for (const auto &[phase, partial] : found->second.partials)
-      remove_left_over(partial);
+    for (auto &[phase, file] : partials.files)
+      file.remove();
+  partials.files.clear();
   entries_.erase(found);
+}
+
+void OutputGuard::phase_written(int session, uint32_t phase) {
+  Lock lock(mutex_);
+  auto found = entries_.find(session);
+  if (found == entries_.end())
+    return;
+  if (auto file = found->second.partials->files.extract(phase)) // else `forget_freed` sees to it
+    file.mapped().remove();
 }
 
 size_t OutputGuard::count() {
@@ -124,22 +136,36 @@ void OutputGuard::write_partial(int session, const Entry &entry, WriteReport &re
     if (phase.revision == 0)
       continue;
     phase.facts.partial = true;
-    std::string partial = write_partial_file(
-        partial_path(file_name(entry.plan, copy, phase, "proton")), encoded(phase, "proton"));
+    OwnFile file = take_partial(*entry.partials, phase.phase);
+    try {
+      replace_partial(file, partial_path(file_name(entry.plan, copy, phase, "proton")),
+                      encoded(phase, "proton"));
+    } catch (...) {
+      give_back(*entry.partials, phase.phase, std::move(file)); // the older one
+      throw;
+    }
+    std::string path = file.path();
+    give_back(*entry.partials, phase.phase, std::move(file));
     Lock lock(mutex_);
     auto found = entries_.find(session);
-    if (found == entries_.end() || found->second.is_finalizing) {
-      // It was finalized meanwhile, and perhaps did not see this file.
-      remove_left_over(partial);
-      return;
-    }
-    std::string &known = found->second.partials[phase.phase];
-    if (!known.empty() && known != partial) // from before the phase had a number
-      remove_left_over(known);
-    known = partial;
+    if (found == entries_.end() || found->second.is_finalizing)
+      return; // what is written now goes elsewhere
     found->second.seen[phase.phase] = phase.revision;
-    report.files.push_back(std::move(partial));
+    report.files.push_back(std::move(path));
   }
+}
+
+OwnFile OutputGuard::take_partial(Partials &partials, uint32_t phase) {
+  Lock lock(mutex_);
+  return std::move(partials.files[phase]);
+}
+
+void OutputGuard::give_back(Partials &partials, uint32_t phase, OwnFile file) {
+  Lock lock(mutex_);
+  if (!partials.is_over)
+    partials.files[phase] = std::move(file);
+  else if (partials.is_written)
+    file.remove();
 }
 
 void OutputGuard::forget_freed(int session, const SessionCopy &copy) {
@@ -147,13 +173,16 @@ void OutputGuard::forget_freed(int session, const SessionCopy &copy) {
   auto found = entries_.find(session);
   if (found == entries_.end())
     return;
-  std::erase_if(found->second.partials, [&](const auto &item) {
-    if (copy.live.contains(item.first))
-      return false;
-    remove_left_over(item.second);
-    found->second.seen.erase(item.first);
-    return true;
-  });
+  std::map<uint32_t, OwnFile> &files = found->second.partials->files;
+  for (auto item = files.begin(); item != files.end();) {
+    if (copy.live.contains(item->first)) {
+      ++item;
+      continue;
+    }
+    item->second.remove();
+    found->second.seen.erase(item->first);
+    item = files.erase(item);
+  }
 }
 
 void OutputGuard::wait_for_python() {

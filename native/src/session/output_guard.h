@@ -5,12 +5,14 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "session/session_registry.h"
+#include "writer/partial_file.h"
 
 namespace proton {
 
@@ -41,6 +43,8 @@ public:
   void begin_final(int session);
   /// The session is over. The files of `write_partials` are removed where `is_written`.
   void release(int session, bool is_written);
+  /// The phase was written whole: its partial file is removed.
+  void phase_written(int session, uint32_t phase);
   size_t count();
 
   /// Writes what is new in each session as NAME.partial.proton.
@@ -60,12 +64,18 @@ public:
   void reset_after_fork() noexcept;
 
 private:
+  /// The files of `write_partials` of one session. Who writes one has it meanwhile.
+  struct Partials {
+    std::map<uint32_t, OwnFile> files; ///< by phase
+    bool is_over = false;              ///< the session was released
+    bool is_written = false;           ///< and its files are whole
+  };
   struct Entry {
     OutputPlan plan;
     bool is_finalizing = false;
     bool has_parts = false;
-    std::map<uint32_t, uint64_t> seen;        ///< revision of each phase in its partial file
-    std::map<uint32_t, std::string> partials; ///< files of `write_partials`, by phase
+    std::map<uint32_t, uint64_t> seen; ///< revision of each phase in its partial file
+    std::shared_ptr<Partials> partials = std::make_shared<Partials>();
   };
 
   /// Why everything is written.
@@ -83,6 +93,8 @@ private:
   /// Removes partial files of phases that were written whole, or cleared.
   void forget_freed(int session, const SessionCopy &copy);
   void write_partial(int session, const Entry &entry, WriteReport &report);
+  OwnFile take_partial(Partials &partials, uint32_t phase);
+  void give_back(Partials &partials, uint32_t phase, OwnFile file);
 
   std::mutex mutex_;
   std::map<int, Entry> entries_;

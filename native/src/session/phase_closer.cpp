@@ -3,9 +3,11 @@
 #include <exception>
 
 #include "record/device.h"
+#include "session/output_guard.h"
 #include "session/session_registry.h"
 #include "session/stderr_line.h"
 #include "support/clock.h"
+#include "writer/scratch_file.h"
 
 namespace proton {
 namespace {
@@ -92,18 +94,23 @@ void PhaseCloser::write(const PhaseCopy &copy) {
     write_file(path, encode_profile(copy.tree, DeviceTable::instance().list(), copy.facts,
                                     *plan_.format, &copy.timeline));
     ++written_;
+    OutputGuard::instance().phase_written(session_, copy.phase);
+  } catch (const NotFlushed &error) {
+    ++written_;
+    fail(error.what(), true);
   } catch (const std::exception &error) {
     fail(error.what());
   }
 }
 
-void PhaseCloser::fail(const std::string &message) noexcept {
+void PhaseCloser::fail(const std::string &message, bool is_written) noexcept {
   try {
     std::lock_guard lock(error_mutex_);
     if (!error_.empty())
       return;
     error_ = message;
-    say("warning: " + message + "; the recording goes on without what could not be written");
+    say("warning: " + message +
+        (is_written ? "" : "; the recording goes on without what could not be written"));
   } catch (const std::exception &) { // no memory for the message
   }
 }

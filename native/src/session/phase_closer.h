@@ -57,7 +57,8 @@ public:
 private:
   void close_phases();
   void write(const PhaseCopy &copy);
-  void fail(const std::string &message) noexcept;
+  ///   is_written: the file is there all the same.
+  void fail(const std::string &message, bool is_written = false) noexcept;
 
   const int session_;
   const ClosingPlan plan_;

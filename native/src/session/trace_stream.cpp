@@ -7,6 +7,7 @@
 #include "session/stderr_line.h"
 #include "support/clock.h"
 #include "support/error.h"
+#include "writer/scratch_file.h"
 
 namespace proton {
 namespace {
@@ -71,7 +72,7 @@ void TraceStream::end_phase(uint32_t number) noexcept {
     post([number, facts](TraceStream &self) {
       self.end_files(number, *facts);
       // There may be many phases before they get their names.
-      self.for_files(self.phase(number), [](TraceFile &file) { file.file().close(); });
+      self.for_files(self.phase(number), [](TraceFile &file) { file.file().rest(); });
     });
   } catch (const std::exception &) { // its files are ended with the session
   }
@@ -177,6 +178,9 @@ template <typename Work> void TraceStream::for_files(Phase &phase, Work work) {
     try {
       work(*file);
       bytes_ += file->file().size() - before;
+    } catch (const NotFlushed &error) {
+      fail(error.what(), true);
+      file.reset();
     } catch (const std::exception &error) {
       fail(error.what());
       file->file().keep();
@@ -224,13 +228,14 @@ void TraceStream::publish(uint32_t number, const StreamEnd &end, std::vector<End
   });
 }
 
-void TraceStream::fail(const std::string &message) noexcept {
+void TraceStream::fail(const std::string &message, bool is_written) noexcept {
   try {
     std::lock_guard lock(error_mutex_);
     if (!error_.empty())
       return;
     error_ = message;
-    say("warning: " + message + "; the recording goes on without this timeline");
+    say("warning: " + message +
+        (is_written ? "" : "; the recording goes on without this timeline"));
   } catch (const std::exception &) { // no memory for the message
   }
 }

@@ -104,7 +104,8 @@ private:
   void flush();
   void end_files(uint32_t number, const TraceEnd &facts);
   void publish(uint32_t number, const StreamEnd &end, std::vector<EndedFile> &ended);
-  void fail(const std::string &message) noexcept;
+  ///   is_written: the file is there all the same.
+  void fail(const std::string &message, bool is_written = false) noexcept;
   /// Has the writer thread do it. Returns the job's number.
   template <typename Work> uint64_t post(Work work, size_t bytes = 0) noexcept;
 

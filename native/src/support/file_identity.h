@@ -4,6 +4,8 @@
 
 #include <sys/stat.h>
 
+#include <compare>
+
 namespace proton {
 
 struct FileIdentity {
@@ -24,7 +26,7 @@ struct FileIdentity {
   /// Whether the descriptor still stands for this file. Async-signal-safe, but for errno.
   bool is_of(int descriptor) const noexcept { return inode != 0 && *this == of(descriptor); }
 
-  bool operator==(const FileIdentity &) const = default;
+  auto operator<=>(const FileIdentity &) const = default;
 };
 
 } // namespace proton

@@ -22,8 +22,9 @@ enum class LockRank : uint8_t {
   kMetricNames,
   kNames,
   kPtxNotes,
+  kHeldFiles,
 };
-inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kPtxNotes) + 1;
+inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kHeldFiles) + 1;
 
 /// Has the mutex taken around fork(); it lives as long as the process, or until `forget`.
 /// [noexcept, no lock]

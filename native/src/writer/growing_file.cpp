@@ -80,20 +80,11 @@ GrowingFile::GrowingFile(std::string path) : path_(std::move(path)) {
   if (path_ != kStdout)
     target = find_target(path_);
   if (path_ == kStdout || target.is_device) {
-    descriptor_ = open_spool();
-    identity_ = FileIdentity::of(descriptor_);
+    own_ = OwnFile({}, {}, open_spool());
     return;
   }
   file_ = target.file;
-  partial_ = partial_path(file_);
-  OwnFile own = open_partial(partial_, path_);
-  partial_ = std::move(own.path);
-  descriptor_ = own.descriptor;
-  identity_ = FileIdentity::of(descriptor_);
-}
-
-bool GrowingFile::has_name() const noexcept {
-  return !is_spool() && FileIdentity::at(partial_.c_str()) == identity_;
+  own_ = open_partial(partial_path(file_), path_);
 }
 
 template <typename Work> void GrowingFile::attempt(Work work) {
@@ -102,10 +93,13 @@ template <typename Work> void GrowingFile::attempt(Work work) {
   SignalShield shield;
   try {
     work();
+  } catch (const NotFlushed &) {
+    keep();
+    throw;
   } catch (const std::exception &error) {
     std::string message = error.what();
     if (is_worth_keeping())
-      message += "; what was recorded before is kept as " + valid_utf8(partial_);
+      message += "; what was recorded before is kept as " + valid_utf8(own_.path());
     keep();
     throw Error(ErrorCode::kOutput, message);
   }
@@ -113,15 +107,8 @@ template <typename Work> void GrowingFile::attempt(Work work) {
 
 // Programs that close all descriptors close ours too, and the next file gets its number.
 void GrowingFile::reopen() {
-  if (has_descriptor())
-    return;
-  descriptor_ = is_spool() ? -1 : reopen_partial(partial_);
-  if (has_descriptor())
-    return;
-  int code = is_spool() ? EBADF : descriptor_ < 0 ? errno : ESTALE;
-  if (descriptor_ >= 0)
-    ::close(std::exchange(descriptor_, -1));
-  refuse_output(path_, code);
+  if (int code = own_.reopen(); code != 0)
+    refuse_output(path_, code);
 }
 
 void GrowingFile::append(std::string_view bytes, std::string_view tail) {
@@ -134,40 +121,34 @@ void GrowingFile::write(std::string_view bytes, std::string_view tail) {
   // whole one, with something behind it, when the process is killed in the middle.
   std::string_view first = bytes.substr(0, bytes.size() >= tail_size_ ? tail_size_ : 0);
   uint64_t kept = size_ + tail_size_;
-  int code = write_pieces(descriptor_, bytes.substr(first.size()), tail, size_ + first.size());
+  int code =
+      write_pieces(own_.descriptor(), bytes.substr(first.size()), tail, size_ + first.size());
   if (code == 0 && !first.empty()) {
     kept = size_;
-    code = write_pieces(descriptor_, first, {}, size_);
+    code = write_pieces(own_.descriptor(), first, {}, size_);
   }
   if (code != 0) {
     // The older file again; where that fails too, something stands behind it.
-    [[maybe_unused]] int cut = ftruncate(descriptor_, static_cast<off_t>(kept));
+    [[maybe_unused]] int cut = ftruncate(own_.descriptor(), static_cast<off_t>(kept));
     refuse_output(path_, code);
   }
   uint64_t earlier_end = size_ + tail_size_;
   size_ += bytes.size();
   tail_size_ = tail.size();
   if (size_ + tail_size_ < earlier_end &&
-      ftruncate(descriptor_, static_cast<off_t>(size_ + tail_size_)) != 0)
+      ftruncate(own_.descriptor(), static_cast<off_t>(size_ + tail_size_)) != 0)
     refuse_output(path_, errno);
 }
 
-void GrowingFile::close() {
-  attempt([this] {
-    if (is_spool() || !has_descriptor())
-      return;
-    // Network file systems report a full disk only here.
-    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
-      refuse_output(path_, errno);
-  });
+void GrowingFile::rest() {
+  attempt([this] { own_.rest(path_); });
 }
 
 void GrowingFile::move_to(const std::string &path) {
   attempt([&] {
     if (!is_spool()) {
       std::string file = find_target(path).file;
-      if (std::string partial = partial_path(file); partial != partial_)
-        partial_ = move_partial(partial_, partial, path);
+      own_.move_to(partial_path(file), path);
       file_ = std::move(file);
     }
     path_ = path;
@@ -191,20 +172,19 @@ void GrowingFile::take_place() {
     if (device.number < 0)
       refuse_output(path_, errno);
     copy_to(device.number);
-  } else if (has_name()) {
-    if (int code = put_in_place(descriptor_, partial_, file_); code != 0)
-      refuse_output(path_, code);
+  } else if (own_.has_name()) {
+    put_in_place(own_.descriptor(), own_.path(), file_, path_);
   } else {
     ScratchFile file(target.file, path_);
     copy_to(file.descriptor());
-    file.take_place(true);
+    file.take_place();
   }
 }
 
 void GrowingFile::copy_to(int descriptor) {
   std::array<char, size_t{1} << 16> piece;
   for (uint64_t at = 0; at < size_ + tail_size_;) {
-    ssize_t count = pread(descriptor_, piece.data(), piece.size(), static_cast<off_t>(at));
+    ssize_t count = pread(own_.descriptor(), piece.data(), piece.size(), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR)
       continue;
     int code = count < 0 ? errno : count == 0 ? EIO : 0;
@@ -220,26 +200,22 @@ void GrowingFile::keep() noexcept {
   if (!is_over_ && !is_worth_keeping())
     discard();
   is_over_ = true;
-  discard();
+  own_.let_go();
 }
 
 void GrowingFile::discard() noexcept {
-  if (!is_over_ && has_name())
-    unlink(partial_.c_str());
-  if (has_descriptor())
-    ::close(descriptor_);
-  descriptor_ = -1;
+  if (is_over_)
+    return;
   is_over_ = true;
+  own_.remove();
 }
 
 int GrowingFile::release_descriptor() {
   if (!is_spool() || is_over_)
     return -1;
   is_over_ = true;
-  lseek(descriptor_, 0, SEEK_SET);
-  int released = descriptor_;
-  descriptor_ = -1;
-  return released;
+  lseek(own_.descriptor(), 0, SEEK_SET);
+  return own_.release();
 }
 
 } // namespace proton

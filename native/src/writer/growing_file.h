@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "support/file_identity.h"
+#include "writer/partial_file.h"
 
 namespace proton {
 
@@ -26,11 +26,12 @@ public:
   /// Writes the bytes behind those before, and the tail, which the next call overwrites. At any
   /// time the file begins with what the call before left.
   void append(std::string_view bytes, std::string_view tail);
-  /// Nothing more is appended: gives the descriptor back, where the file has a name.
-  void close();
+  /// Nothing more is appended: where many files wait for their names, its descriptor is given back.
+  void rest();
   /// The file is to stand at this path, and under its partial name beside it.
   void move_to(const std::string &path);
-  /// Flushes it to the disk and gives it its name; or copies it to where it belongs.
+  /// Flushes it to the disk and gives it its name; or copies it to where it belongs. Throws
+  /// NotFlushed, too.
   void publish();
   /// Nothing more is done to it, nor is it removed: it stays under its partial name.
   void keep() noexcept;
@@ -43,12 +44,8 @@ public:
   uint64_t size() const { return size_; } ///< without the tail
 
 private:
-  bool is_spool() const { return partial_.empty(); }
-  /// Not so where the program closed it, or `close` did.
-  bool has_descriptor() const noexcept { return identity_.is_of(descriptor_); }
-  /// Not so where another file, or none, stands at the partial name.
-  bool has_name() const noexcept;
-  bool is_worth_keeping() const noexcept { return has_name() && size_ + tail_size_ > 0; }
+  bool is_spool() const { return own_.path().empty(); }
+  bool is_worth_keeping() const noexcept { return own_.has_name() && size_ + tail_size_ > 0; }
   void reopen();
   void write(std::string_view bytes, std::string_view tail);
   void take_place();
@@ -56,11 +53,9 @@ private:
   /// Does something; an error is the end of the file, and what is on the disk stays.
   template <typename Work> void attempt(Work work);
 
-  std::string path_;    ///< as it was given
-  std::string file_;    ///< the same behind links
-  std::string partial_; ///< empty: it has no name
-  int descriptor_ = -1;
-  FileIdentity identity_; ///< of what it was opened for
+  std::string path_; ///< as it was given
+  std::string file_; ///< the same behind links
+  OwnFile own_;      ///< what is written to; a spool has no name
   uint64_t size_ = 0;
   uint64_t tail_size_ = 0;
   bool is_over_ = false; ///< published, discarded, kept or handed over

@@ -37,7 +37,7 @@ void write_atomically(const std::string &path, std::string_view content) {
   ScratchFile file(target.file, path);
   if (int code = write_bytes(file.descriptor(), content); code != 0)
     refuse_output(path, code);
-  file.take_place(true);
+  file.take_place();
   // What was flushed while recording stays readable until the new file is whole.
   remove_left_over(partial_path(target.file));
 }

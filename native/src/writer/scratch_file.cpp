@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include "writer/output_target.h"
+#include "writer/utf8_text.h"
 
 namespace proton {
 namespace {
@@ -82,28 +84,31 @@ ScratchFile::~ScratchFile() {
     unlink(path_.c_str());
 }
 
-void ScratchFile::take_place(bool is_flushed) {
-  int code = 0;
-  if (is_flushed) {
-    code = put_in_place(descriptor_, path_, place_);
-  } else {
-    // Network file systems report a full disk only on closing what is not flushed.
-    if (close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
-      code = errno;
-    if (code == 0 && rename(path_.c_str(), place_.c_str()) != 0)
-      code = errno;
-  }
-  if (code != 0)
-    refuse_output(named_, code);
+void ScratchFile::take_place() {
+  put_in_place(descriptor_, path_, place_, named_);
   path_.clear();
 }
 
-int put_in_place(int descriptor, const std::string &from, const std::string &to) noexcept {
+int ScratchFile::release() noexcept {
+  path_.clear();
+  return std::exchange(descriptor_, -1);
+}
+
+NotFlushed::NotFlushed(const std::string &named, int code)
+    : Error(ErrorCode::kOutput,
+            "'" + valid_utf8(named) +
+                "' is in its place, but after a loss of power what was there before may be back: "
+                "its folder cannot be flushed: " +
+                std::generic_category().message(code)) {}
+
+void put_in_place(int descriptor, const std::string &from, const std::string &to,
+                  const std::string &named) {
   if (int code = flush_file(descriptor); code != 0)
-    return code;
+    refuse_output(named, code);
   if (rename(from.c_str(), to.c_str()) != 0)
-    return errno;
-  return flush_folder(folder_of(to));
+    refuse_output(named, errno);
+  if (int code = flush_folder(folder_of(to)); code != 0)
+    throw NotFlushed(named, code);
 }
 
 } // namespace proton

@@ -3,7 +3,15 @@
 
 #include <string>
 
+#include "support/error.h"
+
 namespace proton {
+
+/// A file is in place, but a loss of power may undo that. The message says so.
+class NotFlushed : public Error {
+public:
+  NotFlushed(const std::string &named, int code);
+};
 
 /// A new file beside the place that it is to take. It is removed unless it takes that.
 class ScratchFile {
@@ -16,8 +24,11 @@ public:
   ScratchFile &operator=(const ScratchFile &) = delete;
 
   int descriptor() const { return descriptor_; }
-  /// What stood there before is replaced, a link itself. Flushed, it outlives a loss of power.
-  void take_place(bool is_flushed);
+  const std::string &path() const { return path_; }
+  /// What stood there before is replaced, a link itself. Throws NotFlushed, too.
+  void take_place();
+  /// It has got another name: hands over its descriptor.
+  int release() noexcept;
 
 private:
   std::string place_;
@@ -27,7 +38,8 @@ private:
 };
 
 /// Flushes a file, gives it another name, and flushes the folder. Every finished recording goes
-/// this way. Returns 0 or the error number.
-int put_in_place(int descriptor, const std::string &from, const std::string &to) noexcept;
+/// this way. Throws Error(kOutput) that speaks of `named`, or NotFlushed.
+void put_in_place(int descriptor, const std::string &from, const std::string &to,
+                  const std::string &named);
 
 } // namespace proton

@@ -1,11 +1,14 @@
 #include "session/output_guard.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "record/device.h"
 #include "scratch_folder.h"
+#include "session/fork_handlers.h"
 #include "support/clock.h"
+#include "writer/flock_double.h"
 
 using namespace proton;
 
@@ -76,6 +79,69 @@ TEST(the_end_of_a_session_removes_what_was_flushed_unless_writing_failed) {
   guard().write_partials();
   guard().release(recording.id, true);
   CHECK_EQ(recording.folder.entries(), 0);
+}
+
+TEST(two_sessions_of_one_name_flush_to_a_file_each_and_remove_their_own) {
+  Recording first, second;
+  guard().protect(second.id, {first.folder.file("x"), {"proton"}});
+  for (int time = 0; time < 2; ++time) {
+    first.record();
+    second.record();
+    guard().write_partials();
+  }
+  CHECK_EQ(first.folder.entries(), 2);
+  CHECK(is_locked(first.folder.file("x.partial.proton")));
+  guard().release(second.id, true);
+  CHECK_EQ(first.folder.entries(), 1);
+  CHECK(is_locked(first.folder.file("x.partial.proton")));
+}
+
+TEST(a_phase_that_is_written_whole_leaves_no_partial_file) {
+  Recording recording;
+  recording.record();
+  sessions().advance_phase(recording.id);
+  recording.record();
+  guard().write_partials();
+  guard().phase_written(recording.id, 0);
+  CHECK_EQ(recording.folder.entries(), 1);
+  CHECK(recording.folder.content("x.part_1.partial.proton") != "");
+}
+
+TEST(a_whole_file_of_another_session_leaves_what_is_flushed) {
+  Recording recording;
+  recording.record();
+  guard().write_partials();
+  write_file(recording.folder.file("x.proton"), "of another");
+  CHECK(recording.folder.content("x.partial.proton") != "");
+}
+
+TEST(a_forked_child_keeps_no_lock_on_what_was_flushed) {
+  install_fork_handlers();
+  Recording recording;
+  recording.record();
+  guard().write_partials();
+  int ready[2], over[2];
+  for (int *ends : {ready, over})
+    CHECK_EQ(pipe(ends), 0);
+  std::fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    close(over[1]);
+    char byte = 0;
+    bool is_right = guard().count() == 0 && write(ready[1], "", 1) == 1;
+    _exit(is_right && read(over[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  char byte = 0;
+  CHECK_EQ(read(ready[0], &byte, 1), 1);
+  CHECK(is_locked(recording.folder.file("x.partial.proton")));
+  guard().release(recording.id, false);
+  CHECK(!is_locked(recording.folder.file("x.partial.proton")));
+  CHECK_EQ(recording.folder.entries(), 1);
+  for (int end : {over[1], over[0], ready[0], ready[1]})
+    close(end);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
 }
 
 TEST(nothing_is_flushed_while_python_writes) {

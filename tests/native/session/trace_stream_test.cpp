@@ -12,6 +12,7 @@
 #include "session/text_encoder.h"
 #include "support/clock.h"
 #include "support/error.h"
+#include "writer/flock_double.h"
 
 using namespace proton;
 
@@ -169,6 +170,36 @@ TEST(a_phase_that_ended_says_what_was_known_then) {
   streaming.stream->publish_phase(0);
   streaming.stream->catch_up(soon());
   CHECK_EQ(streaming.folder.content("x.chrome_trace"), "begin 7\nevent 1\nend early\n");
+}
+
+TEST(a_phase_that_ended_is_locked_until_it_is_published) {
+  Streaming streaming(kBoth);
+  streaming.stream->take(0, batch_of({1}));
+  streaming.stream->number_files();
+  streaming.stream->end_phase(0);
+  CHECK(streaming.stream->catch_up(soon()));
+  CHECK(is_locked(streaming.folder.file("x.part_0.partial.chrome_trace")));
+  CHECK(is_locked(streaming.folder.file("x.part_0.partial.pftrace")));
+  streaming.end();
+  CHECK_EQ(streaming.folder.entries(), 2);
+}
+
+TEST(more_phases_than_the_program_has_descriptors_get_their_names) {
+  constexpr uint32_t kPhases = 100;
+  Streaming streaming(kBoth);
+  FewDescriptors few(60);
+  streaming.stream->number_files();
+  std::set<uint32_t> phases;
+  for (uint32_t phase = 0; phase < kPhases; ++phase) {
+    streaming.stream->take(phase, batch_of({phase}));
+    streaming.stream->end_phase(phase);
+    phases.insert(phase);
+  }
+  CHECK_EQ(streaming.end(phases).size(), 2 * kPhases);
+  CHECK_EQ(streaming.folder.entries(), 2 * kPhases);
+  for (uint32_t phase = 0; phase < kPhases; ++phase)
+    CHECK_EQ(streaming.folder.content("x.part_" + std::to_string(phase) + ".chrome_trace"),
+             "begin 7\nevent " + std::to_string(phase) + "\nend \n");
 }
 
 TEST(the_events_of_a_cleared_phase_vanish_with_its_file) {

@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "check.h"
+#include "flock_double.h"
 #include "fsync_notes.h"
 #include "scratch_folder.h"
 #include "support/error.h"
@@ -131,13 +132,36 @@ TEST(two_writers_of_one_name_do_not_mix) {
   CHECK_EQ(folder.entries(), 1);
 }
 
-TEST(a_closed_file_is_renamed_and_published_by_its_name) {
+TEST(a_file_that_rests_stays_locked_until_it_is_published) {
   ScratchFolder folder;
   GrowingFile file(folder.file("x.trace"));
   file.append("a", "");
-  file.close();
+  file.rest();
+  CHECK(is_locked(folder.file("x.partial.trace")));
   file.move_to(folder.file("x.part_0.trace"));
   CHECK_EQ(folder.content("x.part_0.partial.trace"), "a");
+  CHECK(is_locked(folder.file("x.part_0.partial.trace")));
+  GrowingFile other(folder.file("x.part_0.trace"));
+  other.append("b", "");
+  other.publish();
+  file.publish();
+  CHECK_EQ(folder.content("x.part_0.trace"), "a");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_file_that_rests_without_a_descriptor_is_renamed_and_published_by_its_name) {
+  ScratchFolder folder;
+  GrowingFile file(folder.file("x.trace"));
+  GrowingFile other(folder.file("y.trace"));
+  file.append("a", "");
+  {
+    FewDescriptors few(4);
+    file.rest();
+  }
+  CHECK_EQ(folder.content("x.partial.trace"), "");
+  file.move_to(folder.file("x.part_0.trace"));
+  CHECK_EQ(folder.content("x.part_0.partial." + std::to_string(getpid()) + ".trace"), "a");
+  other.discard();
   file.publish();
   CHECK_EQ(folder.content("x.part_0.trace"), "a");
   CHECK_EQ(folder.entries(), 1);
@@ -331,14 +355,33 @@ TEST(what_was_put_in_place_of_the_partial_file_is_neither_published_nor_removed)
   CHECK_EQ(folder.entries(), 3);
 }
 
-TEST(a_closed_file_that_was_replaced_is_an_error) {
+TEST(a_file_that_rests_is_published_though_its_name_was_replaced) {
   ScratchFolder folder;
-  std::ofstream(folder.file("victim")) << "mine";
   GrowingFile file(folder.file("x.trace"));
   file.append("a", "");
-  file.close();
+  file.rest();
   unlink(folder.file("x.partial.trace").c_str());
-  CHECK_EQ(symlink("victim", folder.file("x.partial.trace").c_str()), 0);
+  std::ofstream(folder.file("x.partial.trace")) << "mine";
+  file.publish();
+  CHECK_EQ(folder.content("x.trace"), "a");
+  CHECK_EQ(folder.content("x.partial.trace"), "mine");
+}
+
+TEST(a_file_without_a_descriptor_that_was_replaced_is_an_error) {
+  ScratchFolder folder;
+  std::ofstream(folder.file("victim")) << "mine";
+  GrowingFile other(folder.file("x.trace"));
+  GrowingFile file(folder.file("x.trace"));
+  const std::string partial = folder.file("x.partial." + std::to_string(getpid()) + ".trace");
+  file.append("a", "");
+  {
+    FewDescriptors few(4);
+    file.rest();
+  }
+  other.discard();
+  CHECK_EQ(folder.entries(), 2);
+  unlink(partial.c_str());
+  CHECK_EQ(symlink("victim", partial.c_str()), 0);
   CHECK(contains(refusal([&] { file.publish(); }), "cannot write"));
   CHECK_EQ(folder.content("victim"), "mine");
   CHECK_EQ(folder.entries(), 2);
@@ -358,5 +401,23 @@ TEST(two_that_are_numbered_alike_keep_a_file_each) {
   CHECK_EQ(folder.content("x.part_0.trace"), "second");
   first.publish();
   CHECK_EQ(folder.content("x.part_0.trace"), "first");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_folder_that_cannot_be_flushed_is_said_and_the_file_is_in_place) {
+  ScratchFolder folder;
+  std::ofstream(folder.file("x.trace")) << "older";
+  flush_notes = {};
+  GrowingFile file(folder.file("x.trace"));
+  file.append("new", "");
+  flush_notes.folder_error = EIO;
+  std::string message = refusal([&] { file.publish(); });
+  flush_notes = {};
+  CHECK(contains(message, "'" + folder.file("x.trace") + "' is in its place"));
+  CHECK(contains(message, "Input/output error"));
+  CHECK(contains(message, "after a loss of power"));
+  CHECK(!contains(message, "cannot write"));
+  CHECK(!contains(message, "partial"));
+  CHECK_EQ(folder.content("x.trace"), "new");
   CHECK_EQ(folder.entries(), 1);
 }

@@ -94,9 +94,22 @@ TEST(a_file_system_that_cannot_flush_folders_will_do) {
   flush_notes = {};
   flush_notes.folder_error = EINVAL;
   write_file(folder.file("x.proton"), "new");
-  flush_notes.folder_error = EIO;
-  CHECK(contains(refusal(folder.file("x.proton")), "Input/output error"));
   flush_notes = {};
+  CHECK_EQ(folder.content("x.proton"), "new");
+}
+
+TEST(a_folder_that_cannot_be_flushed_is_said_and_the_file_is_in_place) {
+  ScratchFolder folder;
+  write_file(folder.file("x.proton"), "older");
+  flush_notes = {};
+  flush_notes.folder_error = EIO;
+  std::string message = refusal(folder.file("x.proton"), "new");
+  flush_notes = {};
+  CHECK(contains(message, "'" + folder.file("x.proton") + "' is in its place"));
+  CHECK(contains(message, "Input/output error"));
+  CHECK(contains(message, "after a loss of power"));
+  CHECK(!contains(message, "cannot write"));
+  CHECK_EQ(folder.content("x.proton"), "new");
   CHECK_EQ(folder.entries(), 1);
 }
 

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "check.h"
+#include "flock_double.h"
 #include "fsync_notes.h"
 #include "scratch_folder.h"
 #include "support/error.h"
+#include "writer/held_files.h"
 
 using namespace proton;
 
@@ -62,14 +64,13 @@ TEST(two_that_write_at_a_time_have_a_file_each) {
   OwnFile first = open_partial(path, path);
   OwnFile second = open_partial(path, path);
   OwnFile third = open_partial(path, path);
-  CHECK_EQ(first.path, path);
-  CHECK_EQ(second.path, folder.file(of_process()));
-  CHECK_EQ(third.path, folder.file(of_process(2)));
-  for (const OwnFile &each : {first, second, third})
-    close(each.descriptor);
+  CHECK_EQ(first.path(), path);
+  CHECK_EQ(second.path(), folder.file(of_process()));
+  CHECK_EQ(third.path(), folder.file(of_process(2)));
+  for (OwnFile *each : {&first, &second, &third})
+    each->let_go();
   OwnFile again = open_partial(path, path);
-  CHECK_EQ(again.path, path);
-  close(again.descriptor);
+  CHECK_EQ(again.path(), path);
 }
 
 TEST(a_left_over_file_is_removed_and_not_opened_for_writing) {
@@ -77,11 +78,10 @@ TEST(a_left_over_file_is_removed_and_not_opened_for_writing) {
   std::ofstream(folder.file("victim")) << "mine";
   CHECK_EQ(link(folder.file("victim").c_str(), folder.file(kName).c_str()), 0);
   OwnFile own = open_partial(folder.file(kName), "x");
-  CHECK_EQ(own.path, folder.file(kName));
-  CHECK_EQ(write(own.descriptor, "new", 3), 3);
+  CHECK_EQ(own.path(), folder.file(kName));
+  CHECK_EQ(write(own.descriptor(), "new", 3), 3);
   CHECK_EQ(folder.content("victim"), "mine");
   CHECK_EQ(folder.content(kName), "new");
-  close(own.descriptor);
 }
 
 TEST(what_was_planted_at_the_name_stays_and_the_file_stands_beside_it) {
@@ -90,10 +90,12 @@ TEST(what_was_planted_at_the_name_stays_and_the_file_stands_beside_it) {
     std::ofstream(folder.file("victim")) << "mine";
     plant(folder, kind, kName);
     OwnFile own = open_partial(folder.file(kName), "x");
-    CHECK_EQ(own.path, folder.file(of_process()));
-    CHECK_EQ(write(own.descriptor, "new", 3), 3);
-    close(own.descriptor);
-    CHECK_EQ(write_partial_file(folder.file(kName), "tree"), folder.file(of_process()));
+    CHECK_EQ(own.path(), folder.file(of_process()));
+    CHECK_EQ(write(own.descriptor(), "new", 3), 3);
+    own.let_go();
+    OwnFile tree;
+    replace_partial(tree, folder.file(kName), "tree");
+    CHECK_EQ(tree.path(), folder.file(of_process()));
     CHECK_EQ(folder.content(of_process()), "tree");
     CHECK_EQ(kind_of(folder, kName), mode);
     CHECK_EQ(folder.content("victim"), "mine");
@@ -107,9 +109,10 @@ TEST(what_was_planted_is_not_removed_and_not_in_the_way_of_a_move) {
     std::ofstream(folder.file("victim")) << "mine";
     plant(folder, kind, kName);
     CHECK(!remove_left_over(folder.file(kName)));
-    std::ofstream(folder.file("own")) << "own";
-    CHECK_EQ(move_partial(folder.file("own"), folder.file(kName), "x"), folder.file(of_process()));
-    CHECK_EQ(folder.content(of_process()), "own");
+    OwnFile own = open_partial(folder.file("own.partial"), "x");
+    own.move_to(folder.file(kName), "x");
+    CHECK_EQ(own.path(), folder.file(of_process()));
+    CHECK(is_locked(own.path()));
     CHECK_EQ(kind_of(folder, kName), mode);
     CHECK_EQ(folder.content("victim"), "mine");
     CHECK_EQ(folder.entries(), 3);
@@ -120,7 +123,7 @@ TEST(a_file_that_is_held_is_not_removed) {
   ScratchFolder folder;
   OwnFile own = open_partial(folder.file(kName), "x");
   CHECK(!remove_left_over(folder.file(kName)));
-  close(own.descriptor);
+  own.let_go();
   CHECK(remove_left_over(folder.file(kName)));
   CHECK(remove_left_over(folder.file(kName)));
   CHECK_EQ(folder.entries(), 0);
@@ -144,10 +147,10 @@ TEST(many_that_begin_over_a_left_over_file_have_a_file_each) {
       bool is_right = read(go[0], &byte, 1) == 0;
       OwnFile own = open_partial(folder.file(kName), "x");
       std::string number = std::to_string(getpid());
-      is_right &= write(own.descriptor, number.data(), number.size()) > 0;
+      is_right &= write(own.descriptor(), number.data(), number.size()) > 0;
       is_right &= write(made[1], "", 1) == 1;
       is_right &= read(over[0], &byte, 1) == 0; // until then each keeps its own
-      std::string name = own.path.substr(own.path.rfind('/') + 1);
+      std::string name = own.path().substr(own.path().rfind('/') + 1);
       _exit(is_right && folder.content(name) == number ? 0 : 1);
     }
     close(go[1]);
@@ -169,8 +172,12 @@ TEST(many_that_begin_over_a_left_over_file_have_a_file_each) {
 TEST(partial_trees_are_replaced_whole_and_cost_no_flush) {
   ScratchFolder folder;
   flush_notes = {};
-  CHECK_EQ(write_partial_file(folder.file(kName), "one"), folder.file(kName));
-  CHECK_EQ(write_partial_file(folder.file(kName), "two"), folder.file(kName));
+  OwnFile tree;
+  for (const char *content : {"one", "two"}) {
+    replace_partial(tree, folder.file(kName), content);
+    CHECK_EQ(tree.path(), folder.file(kName));
+    CHECK(is_locked(tree.path()));
+  }
   CHECK(flush_notes.kinds.empty());
   CHECK_EQ(folder.content(kName), "two");
   CHECK_EQ(folder.entries(), 1);
@@ -186,4 +193,165 @@ TEST(a_folder_that_is_missing_is_an_error) {
                  std::string(error.what()).find("the name") != std::string::npos;
   }
   CHECK(is_refused);
+}
+
+TEST(two_partial_trees_of_one_name_stand_beside_each_other) {
+  ScratchFolder folder;
+  OwnFile first, second;
+  for (const char *content : {"one", "two"}) {
+    replace_partial(first, folder.file(kName), std::string("first ") + content);
+    replace_partial(second, folder.file(kName), std::string("second ") + content);
+  }
+  CHECK_EQ(folder.content(kName), "first two");
+  CHECK_EQ(folder.content(of_process()), "second two");
+  first.remove();
+  CHECK_EQ(folder.content(of_process()), "second two");
+  CHECK_EQ(folder.entries(), 1);
+  second.remove();
+  CHECK_EQ(folder.entries(), 0);
+}
+
+TEST(a_partial_tree_takes_the_name_of_one_that_was_left_over) {
+  ScratchFolder folder;
+  std::ofstream(folder.file(kName)) << "of a killed run";
+  OwnFile tree;
+  replace_partial(tree, folder.file(kName), "new");
+  CHECK_EQ(folder.content(kName), "new");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_partial_tree_that_gets_another_name_leaves_the_one_before) {
+  ScratchFolder folder;
+  OwnFile tree;
+  replace_partial(tree, folder.file(kName), "one");
+  replace_partial(tree, folder.file("x.part_0.partial.proton"), "two");
+  CHECK_EQ(folder.content("x.part_0.partial.proton"), "two");
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(what_took_the_name_of_a_partial_tree_is_neither_replaced_nor_removed) {
+  ScratchFolder folder;
+  OwnFile tree;
+  replace_partial(tree, folder.file(kName), "one");
+  unlink(folder.file(kName).c_str());
+  OwnFile other = open_partial(folder.file(kName), "x");
+  replace_partial(tree, folder.file(kName), "two");
+  CHECK_EQ(tree.path(), folder.file(of_process()));
+  CHECK_EQ(folder.content(kName), "");
+  tree.remove();
+  CHECK(other.has_name());
+  CHECK_EQ(folder.entries(), 1);
+}
+
+TEST(a_partial_tree_that_cannot_be_written_leaves_the_one_before) {
+  ScratchFolder folder;
+  OwnFile tree;
+  replace_partial(tree, folder.file(kName), "one");
+  CHECK_THROWS(replace_partial(tree, folder.file("none/x.partial.proton"), "two"), Error);
+  CHECK(tree.has_name());
+  CHECK(is_locked(tree.path()));
+  CHECK_EQ(folder.content(kName), "one");
+}
+
+TEST(without_locks_nothing_is_taken_for_a_left_over_and_recordings_begin_all_the_same) {
+  for (int code : {ENOLCK, ENOTSUP, ENOSYS, EINVAL}) {
+    ScratchFolder folder;
+    flock_error = code;
+    OwnFile first = open_partial(folder.file(kName), "x");
+    CHECK_EQ(first.path(), folder.file(kName));
+    // Of another process, for all that is known here: it may live.
+    std::ofstream(folder.file("x.partial.trace")) << "of somebody";
+    CHECK(!remove_left_over(folder.file("x.partial.trace")));
+    OwnFile second = open_partial(folder.file("x.partial.trace"), "x");
+    OwnFile tree;
+    for (const char *content : {"one", "two"}) {
+      replace_partial(tree, folder.file(kName), content);
+      CHECK_EQ(tree.path(), folder.file(of_process()));
+      CHECK_EQ(folder.content(of_process()), content);
+    }
+    flock_error = 0;
+    CHECK_EQ(folder.content("x.partial.trace"), "of somebody");
+    CHECK_EQ(folder.entries(), 4);
+    for (OwnFile *each : {&first, &second, &tree})
+      each->remove();
+    CHECK_EQ(folder.entries(), 1);
+  }
+}
+
+TEST(many_files_that_rest_leave_the_program_its_descriptors) {
+  constexpr int kFiles = 60;
+  ScratchFolder folder;
+  std::vector<OwnFile> files;
+  {
+    FewDescriptors few(40);
+    for (int i = 0; i < kFiles; ++i) {
+      std::string number = std::to_string(i);
+      files.push_back(open_partial(folder.file("x" + number + ".partial"), "x"));
+      CHECK_EQ(write(files.back().descriptor(), number.data(), number.size()), number.size());
+      files.back().rest("x");
+    }
+  }
+  int held = 0;
+  for (const OwnFile &file : files) {
+    held += file.has_descriptor();
+    // Another recording takes what is locked by no means, and what is not looks like its own.
+    CHECK(is_locked(file.path()) || file.path() != file.base());
+    CHECK(!remove_left_over(file.path()));
+  }
+  CHECK_EQ(held, 10);
+  for (int i = 0; i < kFiles; ++i) {
+    OwnFile &file = files[static_cast<size_t>(i)];
+    CHECK_EQ(file.reopen(), 0);
+    CHECK(is_locked(file.path()));
+    CHECK_EQ(folder.content(file.path().substr(file.path().rfind('/') + 1)), std::to_string(i));
+    file.remove();
+  }
+  CHECK_EQ(folder.entries(), 0);
+}
+
+TEST(a_file_that_rests_without_a_lock_keeps_a_name_of_its_process) {
+  ScratchFolder folder;
+  OwnFile file = open_partial(folder.file(kName), "x");
+  OwnFile other = open_partial(folder.file("other.partial"), "x");
+  {
+    FewDescriptors few(4);
+    file.rest("x");
+  }
+  CHECK(!file.has_descriptor());
+  file.move_to(folder.file("y.partial.proton"), "y");
+  CHECK_EQ(file.path(), folder.file("y.partial." + std::to_string(getpid()) + ".proton"));
+  OwnFile again = open_partial(folder.file(kName), "x");
+  CHECK_EQ(again.path(), folder.file(kName));
+}
+
+TEST(a_forked_child_holds_no_locks_and_owns_no_files) {
+  ScratchFolder folder;
+  OwnFile file = open_partial(folder.file(kName), "x");
+  int ready[2], over[2];
+  for (int *ends : {ready, over})
+    CHECK_EQ(pipe(ends), 0);
+  std::fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    close(over[1]);
+    HeldFiles::instance().reset_after_fork();
+    bool is_right = !file.has_descriptor() && !file.has_name() && file.reopen() == ESTALE;
+    is_right &= !remove_left_over(folder.file(kName)); // it is the parent's
+    file.remove();
+    char byte = 0;
+    is_right &= write(ready[1], "", 1) == 1;
+    is_right &= read(over[0], &byte, 1) == 0;
+    _exit(is_right ? 0 : 1);
+  }
+  char byte = 0;
+  CHECK_EQ(read(ready[0], &byte, 1), 1);
+  CHECK(file.has_name());
+  CHECK(is_locked(file.path()));
+  file.let_go();
+  CHECK(!is_locked(folder.file(kName)));
+  for (int end : {over[1], over[0], ready[0], ready[1]})
+    close(end);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
 }
