@@ -412,7 +412,8 @@ def test_the_end_of_a_recording_leaves_the_partial_files_of_another(
 
     assert "second" in frames_of(tmp_path / "x.proton")
     left = frames_of(tmp_path / "x.partial.proton")
-    assert "first" in left and "second" not in left
+    assert "first" in left
+    assert "second" not in left
     # Nobody holds them any more: the next recording takes the names.
     done = proton(*TRACE, script(source(WORK, 'with proton.scope("third"): pass')), **OFTEN)
     assert done.returncode == 0, done.stderr
