@@ -26,7 +26,13 @@ from pathlib import Path
 from proton_bench.analysis.counter_columns import Columns, is_heading, is_of_ncu
 from proton_bench.analysis.counter_units import base_unit, has_decimal_commas, number
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.formats.budget import decoding, take_unpacked
+from proton_bench.formats.budget import (
+    OBJECTS_OF_COLUMN,
+    Limit,
+    decoding,
+    take,
+    take_unpacked,
+)
 from proton_bench.inputs import read_file
 from proton_bench.text import visible
 
@@ -82,22 +88,28 @@ def read_counters(path: Path) -> CounterFile:
     """
     try:
         content = read_file(path)
-        if content.startswith(b"\x1f\x8b"):
-            content = _unpacked(content, visible(path))
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ProfileFormatError(f"{str(path)!a} cannot be unpacked: {error}") from error
     except OSError as error:
         reason = error.strerror or error
         raise UsageError(f"cannot read counters from {str(path)!a}: {reason}") from error
+    with decoding(len(content), visible(path)):
+        return _read(content, path)
+
+
+def _read(content: bytes, path: Path) -> CounterFile:
+    try:
+        if content.startswith(b"\x1f\x8b"):
+            content = _unpacked(content)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ProfileFormatError(f"{str(path)!a} cannot be unpacked: {error}") from error
     if len(content) > _MAX_BYTES:
         raise ProfileFormatError(f"{str(path)!a} holds more than 1 GiB of counters")
     return parse_counters(content.decode("utf-8-sig", "replace"), str(path))
 
 
-def _unpacked(content: bytes, source: str) -> bytes:
+def _unpacked(content: bytes) -> bytes:
     packed, place = io.BytesIO(content), 0
     pieces: list[bytes] = []
-    with decoding(len(content), source), gzip.GzipFile(fileobj=packed) as stream:
+    with gzip.GzipFile(fileobj=packed) as stream:
         while piece := stream.read1(_PIECE):
             take_unpacked(packed.tell() - place, len(piece))
             place = packed.tell()
@@ -150,6 +162,7 @@ class _Table:
     def __init__(self, heading: list[str], source: str) -> None:
         self.columns = Columns.of(heading)
         self.decimal_commas = False
+        self._names: set[str] = set()
         self._heading = heading
         self._source = source
 
@@ -164,6 +177,7 @@ class _Table:
                     f"{self._source!a}: line {line} has {len(row)} cells, not {wanted}: the file "
                     "was cut short, or output of the program stands in it (use --log-file of ncu)"
                 )
+            take(Limit.CELLS, wanted)
             yield line, row
 
     def wide(self, rows: Sequence[tuple[int, list[str]]]) -> list[MeasuredLaunch]:
@@ -218,6 +232,9 @@ class _Table:
         if value is None:
             return
         full, factor, is_time = _named(name, unit or ("%" if text.endswith("%") else ""))
+        if full not in self._names:
+            take(Limit.OBJECTS, OBJECTS_OF_COLUMN)
+            self._names.add(full)
         value *= factor
         launch.values.setdefault(full, value)
         if is_time and value > 0:

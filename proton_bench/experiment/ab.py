@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
-from proton_bench.errors import ProtonError
+from proton_bench.errors import ProfileFormatError, ProtonError
 from proton_bench.experiment.autotune import flipped_paths
 from proton_bench.experiment.interruption import interruptible
 from proton_bench.experiment.json_files import write_json
-from proton_bench.experiment.kept_runs import KeptRuns
+from proton_bench.experiment.kept_runs import MANIFEST, KeptRuns
 from proton_bench.experiment.noise_store import stored_noise
 from proton_bench.experiment.progress import Progress
 from proton_bench.experiment.request import Request
@@ -54,9 +54,15 @@ def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
 
     Raises:
         UsageError: There is none in the folder, or somebody else runs it.
+        ProfileFormatError: Its manifest is damaged.
     """
     kept = KeptRuns.open(folder)
-    return run_ab(Request.from_document(kept.description), kept, progress, store=store)
+    try:
+        request = Request.from_document(kept.description)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__} {error}"
+        raise ProfileFormatError(f"{str(folder / MANIFEST)!a} is damaged: {what}") from error
+    return run_ab(request, kept, progress, store=store)
 
 
 def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path) -> GateResult:

@@ -40,12 +40,22 @@ class Limit(Enum):
     BYTES = ("decompressed bytes", 128 * _MIB, 100.0)
     OBJECTS = ("texts, tracks and other objects", 300_000, 0.1)
     EVENTS = ("packets and events", 100_000, 2.0)
-    ROWS = ("rows", 2_000_000, 0.4)
-    CELLS = ("rows times columns", 12_000_000, 1.5)
+    ROWS = ("rows", 200_000, 0.5)
+    CELLS = ("rows times columns", 6_000_000, 1.5)
     PATHS = ("names in call paths", 1_000_000, 2.0)
-    SECONDS = ("seconds of processor time", 1.0, 12.0 / _MIB)
+    SECONDS = ("seconds of processor time", 1.0, 0.5 / _MIB)
 
 
+# How long what was counted may take in seconds, several times as long as it does: what takes longer
+# goes through the same things again and again.
+_SECONDS_OF = {
+    Limit.BYTES: 0.05 / _MIB,
+    Limit.OBJECTS: 10e-6,
+    Limit.EVENTS: 25e-6,
+    Limit.ROWS: 20e-6,
+    Limit.CELLS: 2e-6,
+    Limit.PATHS: 5e-6,
+}
 _FULL_FILES = 2  # that a command may read, each up to what a small file may have
 # What is shown with every row, or looks at all rows, counts for several objects.
 OBJECTS_OF_COLUMN = 32
@@ -92,7 +102,7 @@ class DecodeBudget:
             self._left[Limit.SECONDS] = self._ends - time.thread_time()
 
     def take(self, limit: Limit, count: float) -> None:
-        """Use up some of a limit, and look at the clock.
+        """Use up some of a limit, which takes its time, and look at the clock.
 
         Raises:
             ProfileFormatError: The file decodes to more than that, or for too long.
@@ -100,6 +110,10 @@ class DecodeBudget:
         left = self._left[limit] = self._left[limit] - count
         if left < 0:
             raise self._spent(limit)
+        more = self._factor * _SECONDS_OF[limit] * count
+        for each in (self._earned, self._most):
+            each[Limit.SECONDS] += more
+        self._ends += more
         if limit in self._saved:
             self._saved[limit] -= count
             if self._saved[limit] < 0:

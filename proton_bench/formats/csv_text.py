@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from proton_bench.text import visible
 
-__all__ = ["csv_line"]
+__all__ = ["csv_cell", "csv_line"]
 
 # The last is a command of GitHub's log at a line's start; quotation marks change nothing else.
 _SPECIAL = re.compile(r'[",]|^\s*::')
@@ -22,11 +22,13 @@ def csv_line(cells: Iterable[str]) -> str:
     Control characters are escaped, and ``'`` stands before what a spreadsheet would compute; an
     only cell that is empty is quoted, else it were no line.
     """
-    shown = [_inert(visible(cell, len(cell))) for cell in cells]
-    fields = [_quoted(cell) if _SPECIAL.search(cell) else cell for cell in shown]
-    if fields == [""]:
-        fields = ['""']
-    return ",".join(fields) + "\n"
+    return (",".join(map(csv_cell, cells)) or '""') + "\n"
+
+
+def csv_cell(cell: str) -> str:
+    """Return one cell of such a line; a number is one as it is."""
+    shown = _inert(visible(cell, len(cell)))
+    return _quoted(shown) if _SPECIAL.search(shown) else shown
 
 
 def _quoted(cell: str) -> str:

@@ -8,8 +8,11 @@ from typing import Any
 import msgspec
 
 from proton_bench.formats.base import corrupt, decoded
+from proton_bench.formats.budget import Limit, take
 
 __all__ = ["length_of", "parse_msgpack"]
+
+_OBJECTS_OF_LEVEL = 2  # this parser is slower than the other one
 
 
 class _Level:
@@ -47,6 +50,7 @@ def parse_msgpack(content: bytes, on_map: Callable[[dict[str, Any]], Any], sourc
         level.left -= 1
         opened = _container(content, position, source)
         if opened is not None:
+            take(Limit.OBJECTS, _OBJECTS_OF_LEVEL)
             inner, position = opened
             levels.append(inner)
         else:

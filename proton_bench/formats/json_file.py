@@ -14,7 +14,13 @@ import numpy as np
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
-from proton_bench.formats.budget import OBJECTS_OF_REASON, Limit, take, take_table
+from proton_bench.formats.budget import (
+    OBJECTS_OF_COLUMN,
+    OBJECTS_OF_REASON,
+    Limit,
+    take,
+    take_table,
+)
 from proton_bench.formats.native_file import check_version
 from proton_bench.profile.builder import with_strings
 from proton_bench.profile.device import Device, Variant
@@ -255,6 +261,7 @@ def _of_kind(column: MetricColumn, kind: ValueKind, rows: int) -> MetricColumn:
 
 def _tables(entries: list[_Distribution], rows: int) -> dict[str, DistributionTable]:
     by_metric: dict[str, dict[int, Distribution]] = {}
+    take(Limit.OBJECTS, OBJECTS_OF_COLUMN * len({entry.metric for entry in entries}))
     for entry in entries:
         if not all(map(math.isfinite, (entry.sum, entry.min, entry.max))):
             raise ProfileFormatError("a distribution has a moment that is not finite")

@@ -129,7 +129,7 @@ def _add_sums(
     for group in np.argsort(firsts).tolist():
         cells = (int(key[firsts[group]]) for key in keys)
         variant, device, kind, name, parent = cells
-        row = tree.row(parent, name, FrameKind(kind), device=device, variant=variant)
+        row = tree.row(parent, name, kind, device=device, variant=variant)
         for metric, column in sums.items():
             if metric not in known or known[metric][group]:
                 tree.add(row, metric, column[group])

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from proton_bench.formats.path_tree import WALL
 from proton_bench.formats.timeline import Timeline
-from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation
 
 __all__ = ["place_ranges"]
@@ -66,7 +65,7 @@ def place_ranges(
         # What this range outlives is never again the innermost one.
         del stack[place + 1 :]
         parent = stack[place].row
-        row = tree.row(parent, name, FrameKind(kind))
+        row = tree.row(parent, name, kind)
         range_rows[index] = row
         stack.append(_Open(row, end))
         tree.add(row, own or WALL, end - start)

@@ -34,21 +34,30 @@ class NsysTables:
         self._connection = connection
         self._columns: dict[str, frozenset[str]] = {}
         self._texts: dict[int, str | None] = {}
+        self._has_all_texts = False
         # Views and virtual tables could compute without end; nsys writes plain tables only.
         found = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' "
             "AND typeof(name) = 'text'"
         )
-        for (name,) in found.fetchall():
-            columns = connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
-            self._columns[name] = frozenset(column[1] for column in columns)
+        self._tables = frozenset(name for (name,) in found)
 
     def __contains__(self, table: str) -> bool:
-        return table in self._columns
+        return table in self._tables
 
     def has(self, table: str, column: str) -> bool:
         """Say whether there is such a column."""
-        return column in self._columns.get(table, ())
+        return column in self._columns_of(table)
+
+    def _columns_of(self, table: str) -> frozenset[str]:
+        if table not in self._columns:
+            found = self._described(table) if table in self._tables else []
+            self._columns[table] = frozenset(column[1] for column in found)
+        return self._columns[table]
+
+    def _described(self, table: str) -> list[tuple[Any, ...]]:
+        """Return number, name, type, and so on, of each column."""
+        return self._connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
 
     def rows(
         self, table: str, wanted: Sequence[str], optional: Mapping[str, Any] | None = None
@@ -63,9 +72,9 @@ class NsysTables:
         Raises:
             ProfileFormatError: A wanted column is missing.
         """
-        known = self._columns.get(table)
-        if known is None:
+        if table not in self._tables:
             return
+        known = self._columns_of(table)
         missing = [name for name in wanted if name not in known]
         if missing:
             raise corrupt(
@@ -87,13 +96,20 @@ class NsysTables:
         """Return the text with this number in the table of texts, None where there is none."""
         if type(number) is not int:
             return None
-        if number not in self._texts:
+        if number not in self._texts and not self._has_all_texts:
             self._texts[number] = self._find_text(number)
-        return self._texts[number]
+        return self._texts.get(number)
 
     def _find_text(self, number: int) -> str | None:
         if not self.has("StringIds", "id") or not self.has("StringIds", "value"):
             return None
+        if not any(column[1] == "id" and column[5] == 1 for column in self._described("StringIds")):
+            # Without a key each question would go through all of them.
+            for known, text in self.rows("StringIds", ("id", "value")):
+                if type(known) is int and isinstance(text, str):
+                    self._texts.setdefault(known, text)
+            self._has_all_texts = True
+            return self._texts.get(number)
         question = "SELECT value FROM StringIds WHERE id = ?"
         found = self._connection.execute(question, (number,)).fetchone()
         return found[0] if found is not None and isinstance(found[0], str) else None

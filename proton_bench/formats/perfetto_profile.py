@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from proton_bench.formats.base import decoded, plain_map
+from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto_event import Track, TrackEvent
 from proton_bench.formats.perfetto_trace import PerfettoTrace, Slice
@@ -58,6 +59,14 @@ class _Process:
     has_ended: bool = False
 
 
+class _Path(msgspec.Struct, gc=False):
+    """A call path; its number and that of the path above it are -1 until somebody asks."""
+
+    names: list[str]
+    number: int = -1
+    parent: int = -1
+
+
 class PerfettoReader:
     """Takes packets, and makes a profile of their slices at the end.
 
@@ -70,7 +79,7 @@ class PerfettoReader:
         self.trace = PerfettoTrace(self, self._session.reading)
         self._devices = SessionDevices()
         self._processes: dict[int, _Process] = {}
-        self._paths: dict[str, tuple[str, ...]] = {}
+        self._paths: dict[str, _Path | None] = {}
         self._device_of: dict[int, int | None] = {}
 
     @property
@@ -111,33 +120,38 @@ class PerfettoReader:
         else:
             self._add_host_slice(found, path)
 
-    def _add_host_slice(self, found: Slice, path: tuple[str, ...]) -> None:
+    def _add_host_slice(self, found: Slice, path: _Path) -> None:
         session = self._session
         if found.category == _LAUNCH:
             correlation = self._correlation(found)
             if correlation >= 0:
                 process = session.timeline.number(("process", found.sequence))
                 session.timeline.add_launch(process, correlation, 0, start_ns=found.start_ns)
-        elif found.category in _OPS:
+            return
+        if path.number < 0:
+            path.number = session.path(path.names)
+        if found.category in _OPS:
             session.add_op(
                 session.timeline.number(found.track),
-                session.path(path),
+                path.number,
                 _OPS[found.category],
                 start_ns=found.start_ns,
                 end_ns=found.end_ns,
             )
         else:
-            number = session.path(path)
             is_open = found.annotations.get(_OPEN) is True
             kind = _SCOPES.get(found.category, FrameKind.SCOPE)
-            session.add_scope(number, kind, None if is_open else found.end_ns - found.start_ns)
+            session.add_scope(path.number, kind, None if is_open else found.end_ns - found.start_ns)
             told = _told_metrics(found)
             if told:
-                session.add_metrics(number, told)
+                session.add_metrics(path.number, told)
 
-    def _add_work(self, found: Slice, path: tuple[str, ...], device: int) -> None:
+    def _add_work(self, found: Slice, path: _Path, device: int) -> None:
+        if path.parent < 0:
+            path.parent = self._session.path(path.names[:-1])
         self._session.add_work(
-            path,
+            path.parent,
+            path.names[-1],
             Work(
                 process=self._session.timeline.number(("process", found.sequence)),
                 correlation=self._correlation(found),
@@ -147,21 +161,29 @@ class PerfettoReader:
                 duration_ns=found.end_ns - found.start_ns,
                 device=device,
             ),
-            _told_metrics(found),
+            metrics=_told_metrics(found),
         )
 
-    def _path(self, told: Any) -> tuple[str, ...] | None:
-        """Return the call path that an event tells as JSON, None where it tells none."""
+    def _path(self, told: Any) -> _Path | None:
+        """Return the call path that an event tells as JSON, None where it tells none.
+
+        A text that was told once is told again by a few bytes, so it is not looked at again.
+        """
         if not isinstance(told, str):
             return None
-        found = self._paths.get(told)
-        if found is None:
-            try:
-                names = _decode_names(told)
-            except msgspec.MsgspecError:
-                return None
-            found = self._paths[told] = tuple(names[1:] if names[:1] == ["ROOT"] else names)
-        return found or None
+        if told in self._paths:
+            return self._paths[told]
+        found = self._paths[told] = self._read_path(told)
+        return found
+
+    def _read_path(self, told: str) -> _Path | None:
+        take(Limit.OBJECTS, told.count(","))
+        try:
+            names = _decode_names(told)
+        except msgspec.MsgspecError:
+            return None
+        names = names[1:] if names[:1] == ["ROOT"] else names
+        return _Path(names) if names else None
 
     def _device(self, found: Slice) -> int | None:
         """Return the number of the device that a track belongs to, None for the host's."""

@@ -53,7 +53,9 @@ class Clocks:
     def observe(self, snapshot: bytes, sequence: Sequence) -> None:
         """Take a ClockSnapshot."""
         readings: dict[int, tuple[int, bool, int]] = {}
-        for number, value in read_fields(snapshot):
+        fields = read_fields(snapshot)
+        take(Limit.EVENTS, len(fields))
+        for number, value in fields:
             if number != _CLOCKS or not isinstance(value, bytes):
                 continue
             found = {key: told for key, told in read_fields(value) if isinstance(told, int)}

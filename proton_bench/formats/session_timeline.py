@@ -102,18 +102,18 @@ class SessionTimeline:
         self._kinds.setdefault(path, kind)
         self._ops.add(thread, start_ns, end_ns, path)
 
-    def add_work(self, names: Sequence[str], work: Work, metrics: Any = None) -> None:
+    def add_work(self, parent: int, text: str, work: Work, *, metrics: Any = None) -> None:
         """Add what ran on a device.
 
         Args:
-            names: Its call path, itself last.
+            parent: Number of the path that it stands below.
+            text: Its name.
             work: The rest; its name is not looked at.
             metrics: What is told of it; see `ToldMetrics.add`.
         """
-        name = self.timeline.tree.strings.index(names[-1] if names else "")
+        name = self.timeline.tree.strings.index(text)
         if not self.timeline.add_work(work, name):
             return
-        parent = self.path(names[:-1])
         self._parents.append(parent)
         if metrics:
             key = (parent, name, work.kind, work.device)
@@ -145,18 +145,21 @@ class SessionTimeline:
 
     def _rows(self, host_device: int) -> npt.NDArray[np.int64]:
         """Add the rows of all paths but those of work, and return the row of each."""
-        rows = np.zeros(len(self._frames) + 1, dtype=np.int64)
-        tree = self.timeline.tree
+        rows = [0]  # numbers of paths count up
+        row, index = self.timeline.tree.row, self.timeline.tree.strings.index
+        named: dict[str, tuple[int, int]] = {}  # position of each name, and what it may stand for
         for (parent, name), number in self._frames.items():
+            known = named.get(name)
+            if known is None:
+                known = named[name] = (index(name), int(guessed_kind(name)))
             kind = self._kinds.get(number)
+            if kind is None:
+                rows.append(row(rows[parent], *known))
+                continue
             is_op = kind in (FrameKind.OP, FrameKind.KERNEL)
-            rows[number] = tree.row(
-                int(rows[parent]),
-                tree.strings.index(name),
-                guessed_kind(name) if kind is None else kind,
-                device=host_device if is_op else -1,
-            )
-        return rows
+            device = host_device if is_op else -1
+            rows.append(row(rows[parent], known[0], kind, device=device))
+        return np.array(rows, dtype=np.int64)
 
     def _add_host_values(self, rows: npt.NDArray[np.int64]) -> None:
         tree = self.timeline.tree

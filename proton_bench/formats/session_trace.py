@@ -146,7 +146,8 @@ class SessionTraceReader:
             return
         arguments = event.arguments
         self._session.add_work(
-            path,
+            self._session.path(path[:-1]),
+            path[-1],
             Work(
                 process=self._session.timeline.number(event.pid),
                 correlation=self._integer(arguments.correlation, "correlation", _INT64) or -1,
@@ -156,7 +157,7 @@ class SessionTraceReader:
                 duration_ns=duration,
                 device=self._devices.number(event.pid, UNNAMED_KIND, arguments.device),
             ),
-            arguments.metrics,
+            metrics=arguments.metrics,
         )
 
     def _path(self, stack: Any) -> list[str]:

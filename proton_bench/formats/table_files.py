@@ -15,7 +15,7 @@ import numpy as np
 
 from proton_bench.errors import MissingExtraError
 from proton_bench.formats.base import WriteOnly
-from proton_bench.formats.csv_text import csv_line
+from proton_bench.formats.csv_text import csv_cell, csv_line
 from proton_bench.profile.frame import FrameKind
 from proton_bench.profile.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.profile.profile import Profile
@@ -23,6 +23,7 @@ from proton_bench.profile.profile import Profile
 __all__ = ["CsvTable", "ParquetTable"]
 
 _LOST = "a table holds rows and their metrics, no distributions, facts of devices or provenance"
+_NUMBERS = (int, float)
 _FACTS = ("row", "parent", "depth", "name", "kind", "device", "code_hash", "grid", "block")
 
 
@@ -40,8 +41,9 @@ class CsvTable(WriteOnly):
     def encode(self, profile: Profile) -> bytes:
         """Return the file. Texts that look like formulas stay."""
         columns = dict(_columns(profile))
-        cells = [[_cell(value) for value in values] for values in columns.values()]
-        lines = [csv_line(columns), *map(csv_line, zip(*cells, strict=True))]
+        cells = [_cells(values) for values in columns.values()]
+        lines = [csv_line(columns)]
+        lines += [f"{','.join(line)}\n" for line in zip(*cells, strict=True)]
         return "".join(lines).encode()
 
 
@@ -157,8 +159,15 @@ def _values(column: MetricColumn) -> list[Any]:
     ]
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else str(value)
+def _cells(values: list[Any]) -> list[str]:
+    """Return the values of a column as they stand in the lines; texts are many and often alike."""
+    known: dict[Any, str] = {None: ""}
+    return [
+        str(value)
+        if type(value) in _NUMBERS
+        else known.get(value) or known.setdefault(value, csv_cell("" if value is None else value))
+        for value in values
+    ]
 
 
 def _type(values: list[Any]) -> str:

@@ -19,28 +19,43 @@ from proton_bench.profile.frame import FrameKind
 __all__ = ["Columns", "Timeline", "Work"]
 
 MAX_NS = 2**62
+_WAITING = 1 << 12
 
 
 class Columns:
-    """Arrays of equal length, appended to row by row."""
+    """Arrays of equal length, appended to row by row.
+
+    Rows are kept as they come and put into the arrays many at a time, which is faster.
+    """
 
     def __init__(self, **types: str) -> None:
         self._arrays = {name: array(code) for name, code in types.items()}
-        self._appends = tuple(each.append for each in self._arrays.values())
+        self._waiting: list[tuple[int, ...]] = []
+        self._length = 0
 
     def __len__(self) -> int:
-        return len(next(iter(self._arrays.values())))
+        return self._length
 
     def add(self, *values: int) -> None:
         """Append one row; values in the order of the columns.
 
         Raises:
-            OverflowError: A value does not fit its column.
+            OverflowError: A value of this row or of one before does not fit its column.
         """
-        for append, value in zip(self._appends, values, strict=True):
-            append(value)
+        self._waiting.append(values)
+        self._length += 1
+        if len(self._waiting) >= _WAITING:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._waiting:
+            columns = zip(*self._waiting, strict=True)
+            for column, values in zip(self._arrays.values(), columns, strict=True):
+                column.extend(values)
+            self._waiting.clear()
 
     def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
+        self._settle()
         found = self._arrays[name]
         if not found:
             return np.zeros(0, dtype=np.int64)

@@ -15,6 +15,7 @@ from proton_bench.formats.trace_split import BLOCK, Batch, Readable, split_trace
 __all__ = ["Arguments", "TraceEvent", "TraceHead", "nanoseconds", "read_trace"]
 
 _PACKETS_OF_EVENT = 4  # text takes more bytes for an event
+_OBJECTS_OF_DOCUMENT = 4
 _MAX_MICROSECONDS = 2.0**62 / 1e3
 
 
@@ -102,6 +103,7 @@ def read_trace(
             take(Limit.EVENTS, _PACKETS_OF_EVENT * len(events))
             yield events
             continue
+        take(Limit.OBJECTS, _OBJECTS_OF_DOCUMENT)
         # Before its end a frame lacks the brackets that close its events and itself.
         closed = content if piece.is_whole else content + _closing(content)
         frame = decoded(lambda closed=closed: _decode_frame(closed), source)  # type: ignore[misc]

@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.names import steady_name
+from proton_bench.analysis.pairing import PairedTree
 from proton_bench.gate.benchmarks import whole_benchmarks
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.policy import MARGIN_PART, Policy
-from proton_bench.gate.selector import selects
+from proton_bench.gate.selector import Selectors
 from proton_bench.gate.threshold import Threshold
 from proton_bench.gate.timing import Limits
 
-__all__ = ["Check", "choose_checks", "governing", "lasting_key", "limits_of"]
+__all__ = ["Check", "Governing", "choose_checks", "lasting_key", "limits_of"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -52,16 +53,14 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
     timed = [each for each in policy.thresholds if not each.is_structural]
     if not any(each.selector for each in timed):
         rows = rows[large[rows]]
-    measured.check_paths(rows)
-    occurrences = _occurrences(measured)
-    checks = []
-    for row in rows.tolist():
-        asked = governing(timed, tree.path(row)).values()
-        checks += [
-            Check(row, each, bool(each.selector), occurrences[row])
-            for each in asked
-            if large[row] or each.selector
-        ]
+    governing, occurrences = Governing(timed, tree), _occurrences(measured)
+    checks = [
+        Check(row, each, bool(each.selector), occurrences[row])
+        for row in rows.tolist()
+        for each in governing.of_row(row).values()
+        if large[row] or each.selector
+    ]
+    measured.check_paths([each.row for each in checks])
     return tuple(checks)
 
 
@@ -87,13 +86,28 @@ def lasting_key(measured: Measured, check: Check) -> tuple[tuple[str, ...], int,
     return steady, check.occurrence, check.threshold.metric
 
 
-def governing(thresholds: Iterable[Threshold], path: Sequence[str]) -> dict[str, Threshold]:
-    """Return the last threshold of each metric that is about a path."""
-    found: dict[str, Threshold] = {}
-    for each in thresholds:
-        if selects(each.selector, path):
-            found[each.metric] = each
-    return found
+class Governing:
+    """Which thresholds are about which paths: the last one of each metric.
+
+    Args:
+        thresholds: In the order in which they were written.
+        tree: The paths.
+    """
+
+    def __init__(self, thresholds: Iterable[Threshold], tree: PairedTree) -> None:
+        self._thresholds = tuple(thresholds)
+        self._selectors = Selectors(each.selector for each in self._thresholds)
+        self._selected = self._selectors.of_tree(tree)
+        self._known: dict[int, dict[str, Threshold]] = {}
+
+    def of_row(self, row: int) -> dict[str, Threshold]:
+        """Return the thresholds of a path by their metrics."""
+        selected = self._selected[row]
+        found = self._known.get(selected)
+        if found is None:
+            chosen = (self._thresholds[place] for place in self._selectors.chosen(selected))
+            found = self._known[selected] = {each.metric: each for each in chosen}
+        return found
 
 
 def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limits:

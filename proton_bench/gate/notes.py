@@ -11,7 +11,7 @@ from proton_bench.gate.fingerprint import Finding, Tier
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.result import Note
-from proton_bench.gate.selector import selects
+from proton_bench.gate.selector import Selectors
 from proton_bench.gate.verdict import Reason
 
 __all__ = ["note_of", "notes_on", "unmatched"]
@@ -76,11 +76,13 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     elif not checks and any(not each.is_structural for each in policy.thresholds):
         notes.append(note_of(Reason.NOTHING_GATED))
     named = [each for each in policy.thresholds if each.selector]
-    rows = np.flatnonzero((base | new) & ~measured.canary).tolist() if named else []
-    measured.check_paths(rows)
-    paths = [tree.path(row) for row in rows]
-    for each in named:
-        if not any(selects(each.selector, path) for path in paths):
+    selectors = Selectors(each.selector for each in named)
+    selected, found = selectors.of_tree(tree), 0
+    for row in np.flatnonzero((base | new) & ~measured.canary).tolist():
+        found |= selected[row]
+    matched = set(selectors.chosen(found))
+    for place, each in enumerate(named):
+        if place not in matched:
             text = f"threshold {str(each)!r} is about no measured path; is its glob right?"
             notes.append(Note(Reason.RULE_MATCHED_NOTHING, text))
     return tuple(notes)

@@ -22,6 +22,9 @@ __all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
 # The margin and the equivalence limit of a threshold: 2 % of 3 %.
 MARGIN_PART = 2.0 / 3.0
 _TABLE = "tool.proton.gate"
+# What takes time that grows with its square to read, or more.
+_MOST_BYTES, _MOST_PARTS = 1 << 19, 100
+_DEEP_KEY = re.compile(rb"""(?>(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_PARTS)
 _TIME = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+) ?(?P<unit>ns|us|ms|s)")
 
 
@@ -111,13 +114,7 @@ def read_policy(path: Path) -> Policy:
     Raises:
         UsageError: The file cannot be read, is no TOML, or has keys or values that mean nothing.
     """
-    try:
-        document = tomllib.loads(read_file(path).decode())
-    except OSError as error:
-        why = error.strerror or error
-        raise UsageError(f"policy {str(path)!a} cannot be read: {why}") from error
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or nested too deeply
-        raise UsageError(f"policy {str(path)!a} is no TOML: {error}") from error
+    document = _read_toml(path)
     table: Any = document
     for key in _TABLE.split("."):
         if isinstance(table, dict) and key == "gate" and key not in table:
@@ -133,6 +130,24 @@ def read_policy(path: Path) -> Policy:
         if not table:
             return policy_from_table(document, str(path))
     return policy_from_table(table, f"{path} [{_TABLE}]")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        content = read_file(path)
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"policy {str(path)!a} cannot be read: {why}") from error
+    if len(content) > _MOST_BYTES:
+        raise UsageError(
+            f"policy {str(path)!a} is larger than {_MOST_BYTES >> 10} KiB, which no policy is"
+        )
+    if _DEEP_KEY.search(content):
+        raise UsageError(f"policy {str(path)!a} has a key of more than {_MOST_PARTS} parts")
+    try:
+        return tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or nested too deeply
+        raise UsageError(f"policy {str(path)!a} is no TOML: {str(error)[:200]}") from error
 
 
 def policy_from_table(table: Any, source: str, start: Policy | None = None) -> Policy:

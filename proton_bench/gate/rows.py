@@ -15,7 +15,7 @@ from proton_bench.gate.observations import Observations
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.power import RECOMMENDED_PAIRS
 from proton_bench.gate.result import GateRow
-from proton_bench.gate.selector import selects
+from proton_bench.gate.selector import Selectors
 from proton_bench.gate.timing import Decisions, Evidence, Limits
 from proton_bench.gate.verdict import Reason, Verdict
 
@@ -94,16 +94,17 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
     shares = judged.measured.shares()
     typical = judged.observations.typical()
     known = [np.isfinite(each).sum(axis=0) for each in judged.observations.logarithms()]
+    tree = judged.measured.comparison.tree
+    of_quarantine = Selectors(policy.quarantine).of_tree(tree)
     rows = []
     for at, check in enumerate(judged.checks):
-        path = judged.measured.comparison.tree.path(check.row)
         verdict, reasons = _verdict(judged, policy, floors, at=at)
-        quarantined = any(selects(glob, path) for glob in policy.quarantine)
+        quarantined = bool(of_quarantine[check.row])
         if quarantined:
             verdict, reasons = Verdict.QUARANTINED, [Reason.QUARANTINE, *reasons]
         rows.append(
             GateRow(
-                path=path,
+                path=tree.path(check.row),
                 occurrence=check.occurrence,
                 metric=check.threshold.metric,
                 threshold=str(check.threshold),

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from proton_bench.analysis.pairing import Fate
 from proton_bench.gate.benchmarks import launch_slack
-from proton_bench.gate.check import governing
+from proton_bench.gate.check import Governing
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.policy import Policy
-from proton_bench.gate.selector import selects
+from proton_bench.gate.selector import Selectors
 from proton_bench.gate.threshold import Threshold
 from proton_bench.gate.verdict import Reason, Verdict
 
@@ -58,19 +58,30 @@ class StructuralChange:
 
 def find_structural_changes(measured: Measured, policy: Policy) -> tuple[StructuralChange, ...]:
     """Return the structural changes of measured paths, in the order of the tree."""
-    shares, slack = measured.shares(), launch_slack(measured)
     rows = np.flatnonzero(_candidates(measured)).tolist()
     measured.check_paths(rows)
-    return tuple(
-        change
-        for row in rows
-        if (
-            change := _change_of(
-                measured, row, policy, share=float(shares[row]), slack=slack[:, row]
-            )
-        )
-        is not None
-    )
+    survey = _Survey(measured, policy)
+    return tuple(change for row in rows if (change := _change_of(survey, row)) is not None)
+
+
+class _Survey:
+    """What is known of all rows.
+
+    Attributes:
+        measured: The runs.
+        policy: What is asked.
+        shares: Part of a run's time that each row holds.
+        slack: By how much launches of each run and row may be off.
+        allowed: Thresholds about launches.
+        quarantined: Which globs of the policy's quarantine are about each row.
+    """
+
+    def __init__(self, measured: Measured, policy: Policy) -> None:
+        tree = measured.comparison.tree
+        self.measured, self.policy = measured, policy
+        self.shares, self.slack = measured.shares(), launch_slack(measured)
+        self.allowed = Governing((e for e in policy.thresholds if e.is_structural), tree)
+        self.quarantined = Selectors(policy.quarantine).of_tree(tree)
 
 
 def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
@@ -82,10 +93,8 @@ def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _change_of(
-    measured: Measured, row: int, policy: Policy, *, share: float, slack: Numbers
-) -> StructuralChange | None:
-    tree = measured.comparison.tree
+def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
+    measured, policy, slack = survey.measured, survey.policy, survey.slack[:, row]
     calls = measured.calls[:, row]
     base, new = (_range(each) for each in measured.sides(calls))
     lowest, highest = measured.sides(calls - slack), measured.sides(calls + slack)
@@ -101,11 +110,10 @@ def _change_of(
         verdict = counted or verdict
     if verdict is None:
         return None
-    path = tree.path(row)
-    allowed = governing([each for each in policy.thresholds if each.is_structural], path)
+    allowed = survey.allowed.of_row(row)
     exceeds = any(_exceeds(each, known[0], known[1]) for each in allowed.values())
     is_lone = verdict in {Verdict.NEW, Verdict.REMOVED}
-    quarantined = any(selects(glob, path) for glob in policy.quarantine)
+    quarantined = bool(survey.quarantined[row])
     reasons = [Reason.CALLS_VARY] if varies else []
     if is_lone and policy.strict:
         reasons.append(Reason.NEW_PATHS if verdict is Verdict.NEW else Reason.REMOVED_PATHS)
@@ -114,13 +122,13 @@ def _change_of(
     if quarantined:
         reasons.append(Reason.QUARANTINE)
     return StructuralChange(
-        path=path,
+        path=measured.comparison.tree.path(row),
         verdict=verdict,
         former_path=_former_path(measured, row, fate),
         base_calls=base,
         new_calls=new,
         change=_change_by_launches(measured, row),
-        share=share,
+        share=float(survey.shares[row]),
         fails=not quarantined and (exceeds or (is_lone and policy.strict)),
         reasons=tuple(reasons),
     )

@@ -45,6 +45,7 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _UNIT = re.compile(r"[^&\s]*")
+_MOST_AMOUNTS, _LONGEST_SHOWN = 8, 400
 
 
 class Sign(StrEnum):
@@ -158,7 +159,7 @@ class _Reader:
         sign = Sign(self._text[self._at]) if self._here() in {"+", "-", "~"} else Sign.WORSE
         self._at += len(sign.value)
         amounts = [self._amount(metric)]
-        while self._here() == "&":
+        while self._here() == "&" and len(amounts) < _MOST_AMOUNTS:
             self._at += 1
             amounts.append(self._amount(metric))
         if self._at < len(self._text):
@@ -211,6 +212,8 @@ class _Reader:
 
     def _error(self, what: str, column: int | None = None) -> UsageError:
         at = self._at if column is None else column
+        if len(self._text) > _LONGEST_SHOWN:
+            return UsageError(f"threshold {self._text[:80]!r}..., column {at + 1}: {what}")
         error = UsageError(f"threshold {self._text!r}, column {at + 1}: {what}")
         error.add_note(f"  {self._text}\n  {' ' * at}^")
         return error

@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from proton_bench.gate.check import governing
+from proton_bench.gate.check import Governing
 from proton_bench.gate.measured import Measured
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.result import Note
-from proton_bench.gate.selector import selects
+from proton_bench.gate.selector import Selectors
 from proton_bench.gate.threshold import Threshold
 from proton_bench.gate.verdict import Reason
 
@@ -48,7 +48,8 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
     notes = []
     lone = np.flatnonzero(base & ~new).tolist()
     if asked is not None:
-        lone = [row for row in lone if measured.comparison.tree.path(row)[0] in asked]
+        tops = _tops(measured)
+        lone = [row for row in lone if measured.comparison.tree.name(tops[row]) in asked]
     gone = _asked(measured, policy, timed, rows=lone)
     named = [row for row, thresholds in gone.items() if any(each.selector for each in thresholds)]
     lost = float(before[list(gone)].sum()) if gone else 0.0
@@ -81,16 +82,18 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     calls = measured.sides(measured.calls)
     counted = (calls[0].max(axis=0) > 0) & (calls[1].max(axis=0) > 0)
     both = np.flatnonzero(base & new).tolist()
-    tree = measured.comparison.tree
+    structural = [each for each in policy.thresholds if each.is_structural]
+    selectors = Selectors(each.selector for each in structural)
+    selected = selectors.of_tree(measured.comparison.tree)
+    # Which of them are about any path, and which about one whose launches were counted.
+    about, about_counted = 0, 0
+    for row in both:
+        about |= selected[row]
+        about_counted |= selected[row] if counted[row] else 0
     notes = []
-    for threshold in policy.thresholds:
-        if not threshold.is_structural:
-            continue
-        selector = threshold.selector
-        rows = [row for row in both if not selector or selects(selector, tree.path(row))]
-        if rows and not counted[rows].any():
-            text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
-            notes.append(Note(Reason.NO_VALUES, text))
+    for threshold in (structural[place] for place in selectors.chosen(about & ~about_counted)):
+        text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
+        notes.append(Note(Reason.NO_VALUES, text))
     return notes
 
 
@@ -99,12 +102,17 @@ def _asked(
 ) -> dict[int, list[Threshold]]:
     """Return the rows about which something is asked, with what that is."""
     tree = measured.comparison.tree
-    found = {}
-    for row in rows:
-        path = tree.path(row)
-        asked = list(governing(thresholds, path).values())
-        if asked and not any(selects(glob, path) for glob in policy.quarantine):
-            found[row] = asked
+    governing = Governing(thresholds, tree)
+    quarantined = Selectors(policy.quarantine).of_tree(tree)
+    found = {row: list(governing.of_row(row).values()) for row in rows if not quarantined[row]}
+    return {row: asked for row, asked in found.items() if asked}
+
+
+def _tops(measured: Measured) -> list[int]:
+    """Return for each row the one right below the root that holds it."""
+    found = [0]
+    for row, parent in enumerate(measured.comparison.tree.parents[1:].tolist(), start=1):
+        found.append(found[parent] if parent else row)
     return found
 
 

@@ -6,11 +6,12 @@ and some memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
-from siege.bombs import KINDS, nested, traced
+from siege.bombs import CLASSES, EARLIER, KINDS, nested, traced
 from siege.bounded import bounded
 
 SECONDS = 5  # the bar is 2 on a machine that is not shared
@@ -18,14 +19,16 @@ SECONDS = 5  # the bar is 2 on a machine that is not shared
 # All commands read alike. What can be read is also asked for in the other ways.
 READABLE = ("deep_tree.hatchet", "lines_in_lines.hatchet", "mangled_names.hatchet")
 CASES = [
-    *(("view", name) for name in KINDS),
+    *(("view", name) for name, kind in KINDS.items() if kind.about == EARLIER),
     *((command, name) for command in ("merge", "gate", "report", "diff") for name in READABLE),
 ]
+# Two or three of each other class, the quickest.
+QUICK = [name for name, kind in KINDS.items() if kind.is_quick]
 
 
 @cache
 def content_of(name: str) -> bytes:
-    return KINDS[name]()
+    return KINDS[name].files()[name]
 
 
 def run(folder: Path, *words: object) -> tuple[int, str]:
@@ -45,6 +48,14 @@ def words_of(command: str, file: str) -> list[str]:
     }[command]
 
 
+def check_cheap(folder: Path, words: Sequence[str]) -> None:
+    code, text = run(folder, *words)
+
+    assert code in (0, 1, 2, 3, 4), (words, code, text[-1000:])
+    assert "Traceback" not in text
+    assert code != 2 or len(text.splitlines()) == 1
+
+
 @pytest.mark.parametrize(("command", "name"), CASES)
 def test_small_files_cost_little(tmp_path: Path, name: str, command: str) -> None:
     (tmp_path / name).write_bytes(content_of(name))
@@ -54,11 +65,25 @@ def test_small_files_cost_little(tmp_path: Path, name: str, command: str) -> Non
         other = content_of(name).replace(b'{"time (ns)": 1}', b'{"time (ns)": 1, "count": 2}')
         (tmp_path / f"b{name}").write_bytes(other)
 
-    code, text = run(tmp_path, *words_of(command, name))
+    check_cheap(tmp_path, words_of(command, name))
 
-    assert code in (0, 1, 2, 3), (code, text[-1000:])
-    assert "Traceback" not in text
-    assert code != 2 or len(text.splitlines()) == 1
+
+def test_each_class_has_kinds_and_quick_ones() -> None:
+    for about in CLASSES.keys() - {EARLIER}:
+        kinds = [kind for kind in KINDS.values() if kind.about == about]
+        assert len(kinds) >= 10
+        assert sum(kind.is_quick for kind in kinds) >= 2
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_kinds_of_each_class_cost_little(tmp_path: Path, name: str) -> None:
+    kind = KINDS[name]
+    for file, content in kind.files().items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(content)
+
+    for words in kind.words or (["view", name], ["diff", name, name]):
+        check_cheap(tmp_path, words)
 
 
 def test_a_limit_is_named_and_can_be_raised(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import sys
@@ -25,15 +26,21 @@ class Ended:
         code: Its exit code, or the number of the signal, negative.
         stderr: What it wrote there.
         seconds: Processor time that it took.
+        megabytes: Memory that it had at most, beyond what it was forked with.
     """
 
     code: int
     stderr: str
     seconds: float
+    megabytes: float = 0.0
 
 
 def bounded(folder: Path, words: Sequence[object], seconds: int) -> Ended:
-    """Run a command in a folder, with so much processor time and `MEMORY` bytes more than now."""
+    """Run a command in a folder, with so much processor time, and memory that ends some time.
+
+    What it may reserve is twice `MEMORY` bytes more than now, because libraries that start threads
+    reserve more than they take; `Ended.megabytes` says what it had.
+    """
     errors = folder / "stderr"
     process = os.fork()
     if not process:
@@ -50,12 +57,22 @@ def bounded(folder: Path, words: Sequence[object], seconds: int) -> Ended:
             os._exit(code)
     _, status, used = os.wait4(process, 0)
     text = errors.read_text(errors="replace")
-    return Ended(os.waitstatus_to_exitcode(status), text, used.ru_utime + used.ru_stime)
+    grown = max(0, used.ru_maxrss - _at_first()) / 1024
+    return Ended(os.waitstatus_to_exitcode(status), text, used.ru_utime + used.ru_stime, grown)
+
+
+@functools.cache
+def _at_first() -> int:
+    """Return the KiB that a child has that does nothing."""
+    process = os.fork()
+    if not process:
+        os._exit(0)
+    return os.wait4(process, 0)[2].ru_maxrss
 
 
 def _limit(seconds: int) -> None:
     own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (own + MEMORY, own + MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (own + 2 * MEMORY,) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

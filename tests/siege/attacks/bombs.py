@@ -8,6 +8,7 @@ from pathlib import Path
 from siege.attack import Attack, Trial
 from siege.attacks.readers import check, load, words_for
 from siege.bombs import KINDS
+from siege.bombs.commands import GOOD, SECOND
 from siege.corpus import profiles
 
 
@@ -28,7 +29,14 @@ class Bombs(Attack):
     def attempt(self, trial: Trial) -> None:
         """Have commands read one kind."""
         name = trial.dice.choice(list(KINDS))
-        (trial.folder / name).write_bytes(KINDS[name]())
-        shutil.copy(trial.folder / name, trial.folder / f"second{name}")
-        shutil.copy(self._good, trial.folder / "good.proton")
-        check(trial.folder, words_for(trial.dice, name, "good.proton"), trial)
+        kind = KINDS[name]
+        for file, content in kind.files().items():
+            (trial.folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (trial.folder / file).write_bytes(content)
+        for file in (GOOD, "run.proton"):
+            shutil.copy(self._good, trial.folder / file)
+        if kind.words:
+            check(trial.folder, trial.dice.choice(kind.words), trial)
+            return
+        shutil.copy(trial.folder / name, trial.folder / f"{SECOND}{name}")
+        check(trial.folder, words_for(trial.dice, name, GOOD), trial)

@@ -29,6 +29,7 @@ from proton_bench.cli import main
 SECONDS = 2
 # What a fresh process takes besides to load Python and the package.
 START_SECONDS = 2
+START_MEGABYTES = 100
 # Of a gate: a verdict. 69: an optional package is missing.
 CODES = frozenset({0, 1, 2, 3, 4, 5, 69})
 SAID = "proton: warning: "
@@ -123,6 +124,8 @@ def fault_of(ended: Ended, words: Sequence[str]) -> str:
         return f"ended by signal {-ended.code} after {ended.seconds:.1f} s; {last}"
     if "Traceback" in ended.stderr or ended.code not in CODES:
         return f"exit code {ended.code}; {last}"
+    if ended.megabytes > MEMORY >> 20:
+        return f"it took {ended.megabytes:.0f} MB"
     if WARNING.search(ended.stderr):
         return f"a warning of Python: {last}"
     errors = [line for line in ended.stderr.splitlines() if not line.startswith(SAID)]
@@ -141,20 +144,24 @@ def in_fresh_process(folder: Path, words: Sequence[str], patience: int) -> Ended
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-m", "proton_bench", *words],
-        cwd=folder,
-        preexec_fn=limit,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
+    errors = folder / "stderr"
+    with errors.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "proton_bench", *words],
+            cwd=folder,
+            preexec_fn=limit,  # noqa: PLW1509 - there are no threads here
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return Ended(
+        process.returncode,
+        errors.read_text(errors="replace"),
+        used.ru_utime + used.ru_stime,
+        max(0, used.ru_maxrss / 1024 - START_MEGABYTES),
     )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Ended(done.returncode, done.stderr, seconds)
 
 
 class Readers(Attack):

@@ -1,4 +1,4 @@
-"""Small files that would decode to a lot: kinds of them, by the name of the file."""
+"""The kinds that were found first, sorted by what reads them."""
 
 from __future__ import annotations
 
@@ -7,47 +7,34 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import numpy as np
+from siege.bombs.kinds import (
+    EARLIER,
+    FIRST,
+    edited,
+    kind_of,
+    long_list,
+    mangled,
+    nested,
+    packet,
+    traced,
+    zipped,
+)
 
 from proton_bench.formats.json_file import JsonFile
-from proton_bench.formats.native_file import NativeFile
-from proton_bench.formats.protobuf import Message, varint
+from proton_bench.formats.protobuf import Message
 from proton_bench.profile import FrameKind, ProfileBuilder
 
 PAGE = 512
-
-Kind = Callable[[], bytes]
-KINDS: dict[str, Kind] = {}
-
-
-def kind(suffix: str) -> Callable[[Kind], Kind]:
-    """Register what makes the content of one kind of attack."""
-
-    def register(make: Kind) -> Kind:
-        KINDS[make.__name__ + suffix] = make
-        return make
-
-    return register
-
-
-def packet(content: bytes) -> bytes:
-    return b"\x0a" + varint(len(content)) + content
-
-
-def packed(size: int) -> bytes:
-    return zlib.compress(bytes(size), 9)
+kind = kind_of(EARLIER)
 
 
 # -- Perfetto ------------------------------------------------------------------------------------
-FIRST = packet(bytes(Message().number(8, 1).number(10, 1)))
-
-
 @kind(".pftrace")
 def compressed_in_compressed() -> bytes:
     inner = Message().packed(50, zlib.compress(packet(b"") * 1_000_000, 9))
@@ -134,10 +121,6 @@ def tracks_of_nothing() -> bytes:
 
 
 # -- Chrome --------------------------------------------------------------------------------------
-def traced(events: bytes) -> bytes:
-    return gzip.compress(b'{"schemaVersion":1,"deviceProperties":[],"traceEvents":[' + events)
-
-
 @kind(".json.gz")
 def events_of_nothing() -> bytes:
     return traced(b'{"ph":"i"},' * 5_000_000 + b'{"ph":"i"}]}')
@@ -218,15 +201,6 @@ def lines_in_lines() -> bytes:
     return nested(8_000, "f.py:1@f", {"num_samples": 1})
 
 
-def nested(depth: int, name: str = "n", metrics: dict[str, Any] | None = None) -> bytes:
-    opened = b'{"frame":{"name":%s},"metrics":%s,"children":[' % (
-        json.dumps(name).encode(),
-        json.dumps(metrics or {"time (ns)": 1}).encode(),
-    )
-    root = b'[{"frame":{"name":"ROOT"},"metrics":{"time (ns)":0},"children":['
-    return root + opened * depth + b"]}" * depth + b"]}]"
-
-
 @kind(".hatchet")
 def one_metric_for_each_row() -> bytes:
     return b'[{"frame":{"name":"ROOT"},"metrics":{},"children":[%s]}]' % b",".join(
@@ -289,25 +263,7 @@ def mangled_names() -> bytes:
     )
 
 
-def mangled(levels: int) -> str:
-    """Return a name whose every level holds the one below twice."""
-    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    return "_Z1f1AIiiE" + "".join(f"S_IS{d}_S{d}_E" for d in digits[:levels])
-
-
 # -- .proton and .json ---------------------------------------------------------------------------
-def edited(change: Callable[[dict[str, Any]], None]) -> bytes:
-    builder = ProfileBuilder()
-    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
-    document = msgspec.msgpack.decode(NativeFile().encode(builder.build()))
-    change(document)
-    return msgspec.msgpack.encode(document)
-
-
-def zipped(content: bytes) -> dict[str, Any]:
-    return {"codec": "zlib", "size": len(content), "bytes": zlib.compress(content, 9)}
-
-
 def distributions(each: bytes, count: int) -> bytes:
     content = b"\xdd" + count.to_bytes(4, "big") + each * count
     return edited(lambda document: document.update(distributions=zipped(content)))
@@ -341,10 +297,6 @@ def rows_of_nothing() -> bytes:
         document.update(kinds={"dtype": "|u1", **zipped(zeros[:count])})
 
     return edited(change)
-
-
-def long_list(element: bytes, count: int) -> msgspec.Raw:
-    return msgspec.Raw(b"\xdd" + count.to_bytes(4, "big") + element * count)
 
 
 @kind(".proton")
