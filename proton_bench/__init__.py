@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     import proton_bench.mode as mode
     import proton_bench.specs as specs
     import proton_bench.viewer as viewer
-    from proton_bench.capture.scope import cpu_timed_scope, enter_scope, exit_scope, scope
-    from proton_bench.capture.session import (
+    from proton_bench.formats.registry import read_profile as open_profile
+    from proton_bench.model.profile import Profile
+    from proton_bench.recording.context.scope import (
+        cpu_timed_scope,
+        enter_scope,
+        exit_scope,
+        scope,
+    )
+    from proton_bench.recording.context.state import enter_state, exit_state, metadata_state, state
+    from proton_bench.recording.session.session import (
         DEFAULT_PROFILE_NAME,
         activate,
         deactivate,
@@ -34,9 +42,6 @@ if TYPE_CHECKING:
         profile,
         start,
     )
-    from proton_bench.capture.state import enter_state, exit_state, metadata_state, state
-    from proton_bench.formats.registry import read_profile as open_profile
-    from proton_bench.profile.profile import Profile
 
     __version__: str
 
@@ -70,14 +75,14 @@ __all__ = [
     "viewer",
 ]
 
-_SCOPE = "proton_bench.capture.scope"
-_SESSION = "proton_bench.capture.session"
-_STATE = "proton_bench.capture.state"
+_SCOPE = "proton_bench.recording.context.scope"
+_SESSION = "proton_bench.recording.session.session"
+_STATE = "proton_bench.recording.context.state"
 
 # Public name -> (module, name there).
 _NAMES = {
     "DEFAULT_PROFILE_NAME": (_SESSION, "DEFAULT_PROFILE_NAME"),
-    "Profile": ("proton_bench.profile.profile", "Profile"),
+    "Profile": ("proton_bench.model.profile", "Profile"),
     "activate": (_SESSION, "activate"),
     "cpu_timed_scope": (_SCOPE, "cpu_timed_scope"),
     "deactivate": (_SESSION, "deactivate"),
@@ -102,7 +107,7 @@ class _Package(types.ModuleType):
     """Keeps ``proton_bench.profile`` the decorator after the room ``profile`` was imported.
 
     The import system sets every imported submodule as an attribute of its package. For names in
-    ``_SHADOWED`` the API's function or class wins; ``import proton_bench.profile.frame`` works.
+    ``_SHADOWED`` the API's function or class wins; ``import proton_bench.model.frame`` works.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from proton_bench.capture.native import native
-from proton_bench.capture.session import numbered_session
 from proton_bench.flags import flags
+from proton_bench.recording.native import native
+from proton_bench.recording.session.session import numbered_session
 
 __all__ = ["depth", "flags"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from proton_bench.capture.native import native
-from proton_bench.capture.session import numbered_session
 from proton_bench.errors import SessionError
 from proton_bench.flags import flags
+from proton_bench.recording.native import native
+from proton_bench.recording.session.session import numbered_session
 
 __all__ = ["advance_phase", "clear", "flags", "get", "get_msgpack", "is_phase_complete"]
 

@@ -25,7 +25,7 @@ returns when the error ends a command. Only ``cli``, ``pytest_plugin`` and its `
 
 from __future__ import annotations
 
-from proton_bench.text import visible, visible_lines
+from proton_bench.support.text import visible, visible_lines
 
 __all__ = [
     "BackendUnavailableError",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from proton_bench.capture.hooks import Hook, HookManager, LaunchMetadata
+from proton_bench.recording.kernels.hooks import Hook, HookManager, LaunchMetadata
 
 if TYPE_CHECKING:
-    import proton_bench.capture.hooks as hook
-    import proton_bench.capture.instrumentation_hook as instrumentation
-    import proton_bench.capture.launch_variables as launch
-    from proton_bench.capture.instrumentation_hook import InstrumentationHook
+    import proton_bench.recording.kernels.hooks as hook
+    import proton_bench.recording.kernels.instrumentation_hook as instrumentation
+    import proton_bench.recording.kernels.launch_variables as launch
+    from proton_bench.recording.kernels.instrumentation_hook import InstrumentationHook
 
     LaunchHook: Any
 
@@ -26,11 +26,11 @@ __all__ = [
     "launch",
 ]
 
-_CAPTURE = "proton_bench.capture"
+_KERNELS = "proton_bench.recording.kernels"
 _SUBMODULES = {
-    "hook": f"{_CAPTURE}.hooks",
-    "instrumentation": f"{_CAPTURE}.instrumentation_hook",
-    "launch": f"{_CAPTURE}.launch_variables",
+    "hook": f"{_KERNELS}.hooks",
+    "instrumentation": f"{_KERNELS}.instrumentation_hook",
+    "launch": f"{_KERNELS}.launch_variables",
 }
 
 

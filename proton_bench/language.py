@@ -14,13 +14,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from proton_bench.capture import interpreted_kernel
-from proton_bench.capture import kernel_records as records
-from proton_bench.capture.native import native
 from proton_bench.flags import flags
+from proton_bench.recording.kernels import interpreted_kernel
+from proton_bench.recording.kernels import kernel_records as records
+from proton_bench.recording.native import native
 
 if TYPE_CHECKING:
-    from proton_bench.capture.kernel_events import Event
+    from proton_bench.recording.kernels.kernel_events import Event
 
 __all__ = [
     "Event",
@@ -133,7 +133,7 @@ def allocate_event(name: str, _semantic: Any = None) -> Event:
     Raises:
         UsageError: This Triton's compiler has no events, or accepts no records here.
     """
-    from proton_bench.capture.kernel_events import allocate
+    from proton_bench.recording.kernels.kernel_events import allocate
 
     return allocate(records.plain(name), _semantic)
 
@@ -174,7 +174,7 @@ def record_event(event: Event, is_start: bool, _semantic: Any = None) -> None:  
     Raises:
         UsageError: It is something else.
     """
-    from proton_bench.capture import kernel_events
+    from proton_bench.recording.kernels import kernel_events
 
     kernel_events.record_event(event, _semantic, is_start=bool(records.value(is_start)))
 
@@ -205,7 +205,7 @@ def disable_semantic(semantic_name: str) -> None:
 
 def __getattr__(name: str) -> Any:
     if name == "Event":  # a class of Triton's front end: importing Triton can wait
-        from proton_bench.capture import kernel_events
+        from proton_bench.recording.kernels import kernel_events
 
         return kernel_events.Event
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proton_bench.capture.metric import ROOFLINE_TYPES, prepare_tensor_capture
-from proton_bench.capture.state import METADATA_STATE as COMPUTE_METADATA_SCOPE_NAME
-from proton_bench.capture.state import enter_state, exit_state
+from proton_bench.recording.context.metric import ROOFLINE_TYPES, prepare_tensor_capture
+from proton_bench.recording.context.state import METADATA_STATE as COMPUTE_METADATA_SCOPE_NAME
+from proton_bench.recording.context.state import enter_state, exit_state
 
 __all__ = [
     "COMPUTE_METADATA_SCOPE_NAME",

@@ -13,8 +13,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from proton_bench.capture.session import _select_backend, finalize, start
 from proton_bench.flags import flags
+from proton_bench.recording.session.session import _select_backend, finalize, start
 
 __all__ = [
     "_select_backend",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proton_bench.capture.scope import (
+from proton_bench.flags import flags
+from proton_bench.metric import set_metric_kernels, transform_tensor_metrics
+from proton_bench.recording.context.scope import (
     cpu_timed_scope,
     enter_scope,
     exit_scope,
     scope,
     thread_local_scopes,
 )
-from proton_bench.capture.state import metadata_state
-from proton_bench.flags import flags
-from proton_bench.metric import set_metric_kernels, transform_tensor_metrics
+from proton_bench.recording.context.state import metadata_state
 
 __all__ = [
     "MetricValueType",

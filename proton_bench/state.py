@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from proton_bench.capture.state import METADATA_STATE as COMPUTE_METADATA_SCOPE_NAME
-from proton_bench.capture.state import METADATA_STATE_PREFIX as COMPUTE_METADATA_SCOPE_PREFIX
-from proton_bench.capture.state import (
+from proton_bench.flags import flags
+from proton_bench.recording.context.state import METADATA_STATE as COMPUTE_METADATA_SCOPE_NAME
+from proton_bench.recording.context.state import (
+    METADATA_STATE_PREFIX as COMPUTE_METADATA_SCOPE_PREFIX,
+)
+from proton_bench.recording.context.state import (
     enter_state,
     exit_state,
     get_metadata_state_name,
     metadata_state,
     state,
 )
-from proton_bench.flags import flags
 
 __all__ = [
     "COMPUTE_METADATA_SCOPE_NAME",

@@ -20,9 +20,8 @@ import msgspec
 import numpy as np
 
 from proton_bench import specs
-from proton_bench.analysis.dataframe import import_hatchet, remove_frames, to_literal
-from proton_bench.analysis.derive import MetricValues, available_metrics
-from proton_bench.analysis.factors import (
+from proton_bench.analysis.metrics.derive import MetricValues, available_metrics
+from proton_bench.analysis.metrics.factors import (
     FactorDict,
     avg_cpu_time_factor_dict,
     avg_time_factor_dict,
@@ -32,16 +31,17 @@ from proton_bench.analysis.factors import (
     derivable_metrics,
     time_factor_dict,
 )
-from proton_bench.analysis.formula import FLOPS_WIDTHS, find_metric, unknown_metric
-from proton_bench.analysis.frame_metrics import (
+from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, find_metric, unknown_metric
+from proton_bench.analysis.view.dataframe import import_hatchet, remove_frames, to_literal
+from proton_bench.analysis.view.frame_metrics import (
     INCLUSIVE,
     DeviceInfo,
     RecordedColumns,
     get_min_time_bytes,
     get_min_time_flops,
 )
-from proton_bench.analysis.select import METADATA_SCOPE as COMPUTE_METADATA_SCOPE_NAME
-from proton_bench.analysis.select import (
+from proton_bench.analysis.view.select import METADATA_SCOPE as COMPUTE_METADATA_SCOPE_NAME
+from proton_bench.analysis.view.select import (
     MetricTree,
     Selection,
     drop_metadata,
@@ -50,12 +50,13 @@ from proton_bench.analysis.select import (
 )
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import find_format, read_profile
-from proton_bench.profile import Aggregation, FrameKind, Profile
-from proton_bench.profile.frame import StringTable
-from proton_bench.report.listing import ListReport
-from proton_bench.report.names import FrameFormat, format_name
-from proton_bench.report.theme import open_console
-from proton_bench.report.tree import SortedReport, TreeReport, print_report
+from proton_bench.model.frame import FrameKind, StringTable
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+from proton_bench.report.text.theme import open_console
+from proton_bench.report.tree.listing import ListReport
+from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report
+from proton_bench.report.words.names import FrameFormat, format_name
 
 __all__ = [
     "COMPUTE_METADATA_SCOPE_NAME",
@@ -90,7 +91,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Look up ``LaunchHook``, whose numbers upstream's viewer derives from, on first use."""
     if name == "LaunchHook":
-        from proton_bench.capture.launch_variables import LaunchHook
+        from proton_bench.recording.kernels.launch_variables import LaunchHook
 
         return LaunchHook
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from proton_bench.capture.hooks import HookManager
-from proton_bench.capture.recording import live_sessions
 from proton_bench.flags import flags
 from proton_bench.plugin import Availability, Backend, Mode, ModeSpec
+from proton_bench.recording.kernels.hooks import HookManager
+from proton_bench.recording.session.recording import live_sessions
 
 
 @dataclass

@@ -16,9 +16,9 @@ import triton.language as tl
 from triton.runtime import _allocation
 
 import proton_bench.language as pl
-from proton_bench.capture.session import SessionOptions, open_session
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
+from proton_bench.recording.session.session import SessionOptions, open_session
 
 pl.enable_semantic("triton")
 

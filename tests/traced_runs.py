@@ -14,7 +14,7 @@ from fakes.stream_file import read_stream
 from reference.chrome_timeline import ChromeTimeline
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
 
 _PROGRAMS = Path(__file__).parent / "integration" / "device_programs.py"
 _AHEAD_NS = 120_000_000_000  # the device's clock: work follows its launch, however slow that is

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from scipy import stats
 
 from benchmarks.gate.machine import Drawn
-from proton_bench.gate.canary import observe
-from proton_bench.gate.common_shift import explained_by_shift
-from proton_bench.gate.contrast import Contrast
-from proton_bench.gate.escalation import Plan
-from proton_bench.gate.evidence import Background, contrast_of, weigh
-from proton_bench.gate.noise import Spread
-from proton_bench.gate.policy import MARGIN_PART, Policy
-from proton_bench.gate.timing import Decisions, Evidence, Limits, decide
+from proton_bench.gate.experiment.escalation import Plan
+from proton_bench.gate.machine.canary import observe
+from proton_bench.gate.machine.noise import Spread
+from proton_bench.gate.policy.policy import MARGIN_PART, Policy
+from proton_bench.gate.statistics.common_shift import explained_by_shift
+from proton_bench.gate.statistics.contrast import Contrast
+from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
+from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, decide
 
 __all__ = ["RULES", "Rule", "ours", "ours_with_canary", "screened_then_confirmed"]
 

@@ -21,7 +21,7 @@ from benchmarks.gate.rules import (
     ours_with_canary,
     screened_then_confirmed,
 )
-from proton_bench.gate.rate import Rate
+from proton_bench.gate.statistics.rate import Rate
 
 __all__ = ["SCENARIOS", "SLOWDOWNS", "Outcome", "Scenario", "simulate"]
 

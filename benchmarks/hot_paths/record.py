@@ -20,7 +20,10 @@ from pathlib import Path
 import proton_bench
 from proton_bench import finalize, scope, start
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.profile import Distribution, FrameKind, Profile, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.profile import Profile
 
 __all__ = ["main"]
 

@@ -79,7 +79,7 @@ class Ours(Session):
     def start(self) -> None:
         """Begin."""
         import proton_bench
-        from proton_bench.capture.session import SessionOptions, open_session
+        from proton_bench.recording.session.session import SessionOptions, open_session
 
         mode = proton_bench.mode.Default(**self.kind.options())
         gpu = {"backend": "instrumentation", "mode": mode, "data": self.data}
@@ -158,8 +158,8 @@ def kernel_time_us(
         passes: Operations that get scopes, "" for those of the source; None instruments nothing.
     """
     import proton_bench
-    from proton_bench.capture.session import SessionOptions, open_session
     from proton_bench.formats.registry import read_profile
+    from proton_bench.recording.session.session import SessionOptions, open_session
 
     options: dict[str, Any] = {"backend": "cupti"}
     if passes is not None:

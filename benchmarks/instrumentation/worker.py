@@ -205,8 +205,8 @@ class CycleArm:
         """Return the least cycles of a warp; the first launch has to fetch its instructions."""
         import proton_bench
         from benchmarks.instrumentation.known_cycles import chain_of
-        from proton_bench.capture.session import SessionOptions, open_session
         from proton_bench.formats.registry import read_profile
+        from proton_bench.recording.session.session import SessionOptions, open_session
 
         mode = proton_bench.mode.Default(optimizations=optimizations)
         name = str(self._folder / "chain")

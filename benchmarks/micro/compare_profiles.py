@@ -13,17 +13,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.interleaved import median, print_machine, print_row
-from proton_bench.analysis.compare import CompareOptions, compare
-from proton_bench.analysis.ranking import rank
+from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.compare.ranking import rank
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.profile.builder import ProfileBuilder
-from proton_bench.profile.device import Variant
-from proton_bench.profile.frame import FrameKind
-from proton_bench.profile.profile import Profile
-from proton_bench.report.diff import DiffReport
-from proton_bench.report.theme import open_console
-from proton_bench.report.tree import print_report
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+from proton_bench.report.text.diff import DiffReport
+from proton_bench.report.text.theme import open_console
+from proton_bench.report.tree.tree import print_report
 
 SIZES = {100_000: 7, 1_000_000: 3}
 CHILDREN = 8

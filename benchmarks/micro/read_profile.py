@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.interleaved import median, print_machine, print_row, rounds, timed
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.profile.builder import ProfileBuilder
-from proton_bench.profile.frame import FrameKind
-from proton_bench.profile.profile import Profile
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
 
 ROUNDS = 7
 ROWS = 1_000_000

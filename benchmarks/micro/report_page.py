@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.interleaved import median, print_machine, print_row
 from benchmarks.micro.compare_profiles import profile
 from proton_bench.analysis.run import Run
-from proton_bench.report.page import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
 
 ROWS = 50_000
 ROUNDS = 7

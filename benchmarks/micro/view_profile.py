@@ -21,16 +21,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.interleaved import median, print_machine, print_row, ratio, rounds, timed
-from proton_bench.analysis.derive import default_metrics
-from proton_bench.analysis.select import Selection, build_tree
+from proton_bench.analysis.metrics.derive import default_metrics
+from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.profile.builder import ProfileBuilder
-from proton_bench.profile.device import Variant
-from proton_bench.profile.frame import FrameKind
-from proton_bench.profile.profile import Profile
-from proton_bench.report.header import HeaderReport
-from proton_bench.report.theme import open_console
-from proton_bench.report.tree import TreeReport, print_report
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+from proton_bench.report.text.theme import open_console
+from proton_bench.report.tree.tree import TreeReport, print_report
+from proton_bench.report.words.header import HeaderReport
 
 ROUNDS = 7
 ROWS = 100_000

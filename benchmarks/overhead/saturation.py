@@ -43,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
     import torch
 
-    from proton_bench.capture.session import SessionOptions, open_session
     from proton_bench.formats.registry import read_profile
+    from proton_bench.recording.session.session import SessionOptions, open_session
 
     a, b = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.float16) for _ in range(2))
     mode = f"pcsampling:interval={options.interval}"

@@ -12,9 +12,9 @@ import os
 import sys
 from dataclasses import replace
 
-from proton_bench.capture.run_options import RunOptions
-from proton_bench.capture.runner import main
-from proton_bench.capture.target import TargetKind
+from proton_bench.recording.launcher.run_options import RunOptions
+from proton_bench.recording.launcher.runner import main
+from proton_bench.recording.launcher.target import TargetKind
 
 # The log is an array of int64 in shared memory: scopes so far, the state, then when each
 # SCOPES_PER_TIME-th scope ended. Its file is sparse, so that it may have room for many.

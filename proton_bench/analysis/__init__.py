@@ -1,24 +1,5 @@
-"""What can be computed from profiles: derived metrics, selected rows, differences, data frames.
+"""What can be computed from profiles; pure functions, a room for each kind of question.
 
-`proton_bench.analysis.dataframe` imports pandas; this room's other modules need numpy alone.
+In: a `Profile`, or a `Run`: one with a name.
+Out: trees, tables and comparisons that reports show.
 """
-
-from __future__ import annotations
-
-from proton_bench.analysis.derive import (
-    MetricValues,
-    available_metrics,
-    default_metrics,
-)
-from proton_bench.analysis.select import MetricTree, Selection, build_tree
-from proton_bench.analysis.subtract import subtract
-
-__all__ = [
-    "MetricTree",
-    "MetricValues",
-    "Selection",
-    "available_metrics",
-    "build_tree",
-    "default_metrics",
-    "subtract",
-]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.profile import preorder
+from proton_bench.model import preorder
 
 __all__ = ["SubtreeSums", "grouped"]
 

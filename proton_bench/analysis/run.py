@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
-from proton_bench.profile import Device, Profile
-from proton_bench.profile.device import UNNAMED_KIND
+from proton_bench.model.device import UNNAMED_KIND, Device
+from proton_bench.model.profile import Profile
 
 __all__ = ["Run", "check_devices"]
 

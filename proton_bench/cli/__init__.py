@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from proton_bench.cli.boundary import exit_code
 from proton_bench.cli.router import VERSION_OPTIONS, needs_plugin_commands, route
-from proton_bench.text import visible
+from proton_bench.support.text import visible
 
 if TYPE_CHECKING:
     import typer

@@ -12,7 +12,7 @@ import typer
 from typer.models import CommandInfo
 
 from proton_bench.plugin.manager import get_plugin_manager
-from proton_bench.text import visible
+from proton_bench.support.text import visible
 
 __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 
@@ -20,20 +20,20 @@ __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 # application of several commands. A new command is one line here; only the modules that a command
 # line needs are imported.
 COMMANDS = {
-    "run": "proton_bench.cli.run",
-    "view": "proton_bench.cli.view",
-    "diff": "proton_bench.cli.diff",
-    "merge": "proton_bench.cli.merge",
-    "gate": "proton_bench.cli.gate",
-    "ab": "proton_bench.cli.ab",
-    "noise": "proton_bench.cli.noise",
-    "baseline": "proton_bench.cli.baseline",
-    "query": "proton_bench.cli.query",
-    "report": "proton_bench.cli.report",
-    "export": "proton_bench.cli.export",
-    "dump-ir": "proton_bench.cli.dump_ir",
-    "plugins": "proton_bench.cli.plugins",
-    "doctor": "proton_bench.cli.doctor",
+    "run": "proton_bench.cli.commands.run",
+    "view": "proton_bench.cli.commands.view",
+    "diff": "proton_bench.cli.commands.diff",
+    "merge": "proton_bench.cli.commands.merge",
+    "gate": "proton_bench.cli.commands.gate",
+    "ab": "proton_bench.cli.commands.ab",
+    "noise": "proton_bench.cli.commands.noise",
+    "baseline": "proton_bench.cli.commands.baseline",
+    "query": "proton_bench.cli.commands.query",
+    "report": "proton_bench.cli.commands.report",
+    "export": "proton_bench.cli.commands.export",
+    "dump-ir": "proton_bench.cli.commands.dump_ir",
+    "plugins": "proton_bench.cli.commands.plugins",
+    "doctor": "proton_bench.cli.commands.doctor",
 }
 # Commands that read profiles, so that formats of plugins matter to them.
 _READERS = ("view", "diff", "merge", "gate", "baseline", "query", "report", "export")

@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Callable
 from typing import TextIO, cast
 
-from proton_bench.capture.runner import report_error
 from proton_bench.errors import OutputError, ProtonError
-from proton_bench.text import SafeStream
+from proton_bench.recording.launcher.runner import report_error
+from proton_bench.support.text import SafeStream
 
 __all__ = ["exit_code"]
 

@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.capture.run_options import RunOptions, current_folder
-from proton_bench.cli.run import interpreter_flags
+from proton_bench.cli.commands.run import interpreter_flags
 from proton_bench.cli.target import read_target
 from proton_bench.errors import UsageError
-from proton_bench.experiment.command import Command
-from proton_bench.gate import Policy
+from proton_bench.gate.experiment.processes.command import Command
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.recording.launcher.run_options import RunOptions, current_folder
 
 __all__ = [
     "JsonFileOption",

@@ -6,8 +6,13 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.capture.output_name import OUTPUT_SUFFIXES, OutputName, read_name, split_suffix
 from proton_bench.errors import UsageError
+from proton_bench.recording.session.output_name import (
+    OUTPUT_SUFFIXES,
+    OutputName,
+    read_name,
+    split_suffix,
+)
 
 __all__ = [
     "CONTEXT_SETTINGS",

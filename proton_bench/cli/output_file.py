@@ -10,9 +10,9 @@ from typing import Any
 import typer
 
 from proton_bench.errors import UsageError
-from proton_bench.files import write_file
 from proton_bench.formats.registry import formats
-from proton_bench.text import bytes_for
+from proton_bench.support.files import write_file
+from proton_bench.support.text import bytes_for
 
 __all__ = [
     "STDOUT",

@@ -9,30 +9,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from proton_bench.analysis.counter_file import read_counters
-from proton_bench.analysis.counter_headlines import add_hbm_traffic, headlines
-from proton_bench.analysis.counter_join import join_counters
-from proton_bench.analysis.counters import CounterJoin
-from proton_bench.analysis.derive import available_metrics, default_metrics
-from proton_bench.analysis.name_filter import NameFilter
-from proton_bench.analysis.select import MetricTree, Selection, build_tree
-from proton_bench.analysis.source_lines import sampled_source
-from proton_bench.analysis.subtract import subtract
+from proton_bench.analysis.counters.file import read_counters
+from proton_bench.analysis.counters.headlines import add_hbm_traffic, headlines
+from proton_bench.analysis.counters.join import join_counters
+from proton_bench.analysis.counters.other_tools import CounterJoin
+from proton_bench.analysis.kernels.source_lines import sampled_source
+from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
+from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
+from proton_bench.analysis.view.subtract import subtract
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.project import project_folder
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
-from proton_bench.report.counters import CounterReport, counter_document
-from proton_bench.report.document import encode_document, list_document, view_document
-from proton_bench.report.header import HeaderReport, root_note
-from proton_bench.report.listing import ListReport
-from proton_bench.report.names import FrameFormat
-from proton_bench.report.source import DEFAULT_THRESHOLD, SourceReport
-from proton_bench.report.source_document import source_document
-from proton_bench.report.theme import open_console
-from proton_bench.report.tree import SortedReport, TreeReport, print_report, sorted_rows
-from proton_bench.text import visible
+from proton_bench.model.profile import Profile
+from proton_bench.report.json.source import source_document
+from proton_bench.report.json.tree import encode_document, list_document, view_document
+from proton_bench.report.text.counters import CounterReport, counter_document
+from proton_bench.report.text.source import DEFAULT_THRESHOLD, SourceReport
+from proton_bench.report.text.theme import open_console
+from proton_bench.report.tree.listing import ListReport
+from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report, sorted_rows
+from proton_bench.report.words.header import HeaderReport, root_note
+from proton_bench.report.words.names import FrameFormat
+from proton_bench.support.text import visible
 
 __all__ = [
     "SourceRequest",

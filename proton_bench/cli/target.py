@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.capture.target import PYTEST_AS_MODULE, TargetKind
 from proton_bench.errors import UsageError
+from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
 
 __all__ = ["TargetWords", "read_target"]
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.demangling import Demangling
-from proton_bench.report.names import FrameFormat
+from proton_bench.analysis.view.demangling import Demangling
+from proton_bench.report.words.names import FrameFormat
 
 __all__ = [
     "DemanglingOption",

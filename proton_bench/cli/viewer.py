@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proton_bench.analysis.select import DEFAULT_DEPTH, Selection
+from proton_bench.analysis.view.select import DEFAULT_DEPTH, Selection
 from proton_bench.cli.boundary import exit_code
 from proton_bench.cli.show import ViewRequest, first_file, list_metrics, read_metric_names, show
 from proton_bench.plugin.manager import get_plugin_manager
-from proton_bench.report.names import FrameFormat
+from proton_bench.report.words.names import FrameFormat
 
 __all__ = ["main"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
-from proton_bench.formats import read_profile
 from proton_bench.formats.budget import one_command
-from proton_bench.profile import Profile
-from proton_bench.profile.invariants import Violation, violations
+from proton_bench.formats.registry import read_profile
+from proton_bench.model.metrics.invariants import Violation, violations
+from proton_bench.model.profile import Profile
 
 __all__ = ["examine_files"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.errors import OutputError
-from proton_bench.files import Folder
+from proton_bench.support.files import Folder
 
 __all__ = ["SCRIPTS", "Place", "environment_place", "fix_scripts", "script_section"]
 

@@ -1,29 +1,5 @@
-"""Bytes to profile and back: one module per file format, and the registry that picks one.
+"""Bytes to a profile and back: what a format is, the registry of formats, the budget of decoding.
 
-A new format is one module here with a class that fits `Format`, named in `registry`; a plugin
-offers its own through the hook ``proton_formats``.
+In: the name of a file and its bytes.
+Out: a `Profile`, or the bytes of one; a room below for each family of formats.
 """
-
-from __future__ import annotations
-
-from proton_bench.formats.base import Format
-from proton_bench.formats.registry import (
-    FORMATS,
-    decode_profile,
-    find_format,
-    formats,
-    read_profile,
-    register_format,
-    write_profile,
-)
-
-__all__ = [
-    "FORMATS",
-    "Format",
-    "decode_profile",
-    "find_format",
-    "formats",
-    "read_profile",
-    "register_format",
-    "write_profile",
-]

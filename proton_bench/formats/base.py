@@ -12,8 +12,8 @@ import msgspec
 
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.budget import Limit, take
-from proton_bench.inputs import open_file
-from proton_bench.profile.profile import Profile
+from proton_bench.model.profile import Profile
+from proton_bench.support.inputs import open_file
 
 __all__ = [
     "MAX_NESTING",

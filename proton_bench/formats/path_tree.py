@@ -13,13 +13,13 @@ import numpy.typing as npt
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.budget import OBJECTS_OF_DEVICE, Limit, take, take_table
-from proton_bench.profile import preorder
-from proton_bench.profile.builder import with_strings
-from proton_bench.profile.device import Device, Variant
-from proton_bench.profile.frame import ROOT_NAME, FrameKind, StringTable, escape_surrogates
-from proton_bench.profile.metric import Aggregation, MetricColumn, MetricSpec
-from proton_bench.profile.profile import Profile
-from proton_bench.profile.provenance import Provenance
+from proton_bench.model import preorder
+from proton_bench.model.builder import with_strings
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import ROOT_NAME, FrameKind, StringTable, escape_surrogates
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec
+from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
 
 __all__ = ["PathTree", "Reading"]
 

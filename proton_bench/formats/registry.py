@@ -9,25 +9,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
-from proton_bench.files import write_file
 from proton_bench.formats.base import Format, StreamedFormat
 from proton_bench.formats.budget import decoding
-from proton_bench.formats.chrome_trace import ChromeTrace
-from proton_bench.formats.folded_stacks import FoldedStacks
-from proton_bench.formats.hatchet_json import HatchetJson
-from proton_bench.formats.hatchet_msgpack import HatchetMsgpack
-from proton_bench.formats.json_file import JsonFile
-from proton_bench.formats.native_file import NativeFile
-from proton_bench.formats.nsys_file import NsysFile
-from proton_bench.formats.perfetto_file import PerfettoFile
-from proton_bench.formats.pprof_file import PprofFile
-from proton_bench.formats.speedscope_file import SpeedscopeFile
-from proton_bench.formats.table_files import CsvTable, ParquetTable
-from proton_bench.inputs import read_file
-from proton_bench.profile.invariants import violations
-from proton_bench.profile.origin import is_partial_name
-from proton_bench.profile.profile import Profile
-from proton_bench.text import bytes_for, visible
+from proton_bench.formats.chrome.file import ChromeTrace
+from proton_bench.formats.export.folded_stacks import FoldedStacks
+from proton_bench.formats.export.json_file import JsonFile
+from proton_bench.formats.export.pprof_file import PprofFile
+from proton_bench.formats.export.speedscope_file import SpeedscopeFile
+from proton_bench.formats.export.table_files import CsvTable, ParquetTable
+from proton_bench.formats.hatchet.json_file import HatchetJson
+from proton_bench.formats.hatchet.msgpack_file import HatchetMsgpack
+from proton_bench.formats.native.file import NativeFile
+from proton_bench.formats.nsys.file import NsysFile
+from proton_bench.formats.perfetto.file import PerfettoFile
+from proton_bench.model.metrics.invariants import violations
+from proton_bench.model.origin import is_partial_name
+from proton_bench.model.profile import Profile
+from proton_bench.support.files import write_file
+from proton_bench.support.inputs import read_file
+from proton_bench.support.text import bytes_for, visible
 
 __all__ = [
     "FORMATS",

@@ -28,7 +28,7 @@ from proton_bench.plugin.backend import (
 )
 
 if TYPE_CHECKING:
-    from proton_bench.profile.profile import Profile
+    from proton_bench.model.profile import Profile
 
 __all__ = [
     "ContractSession",

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     import typer
 
     from proton_bench.formats.base import Format
-    from proton_bench.gate import GateRow, Verdict
-    from proton_bench.profile.profile import Profile
+    from proton_bench.gate.judge.result import GateRow
+    from proton_bench.gate.judge.verdict import Verdict
+    from proton_bench.model.profile import Profile
 
 __all__ = ["ENTRY_POINT_GROUP", "PROJECT_NAME", "hookimpl", "hookspec"]
 

@@ -16,7 +16,7 @@ import pluggy
 from proton_bench.errors import BackendUnavailableError, UsageError
 from proton_bench.plugin import hookspecs
 from proton_bench.plugin.backend import Availability, Backend
-from proton_bench.text import visible
+from proton_bench.support.text import visible
 
 __all__ = [
     "BUILTIN",

@@ -1,5 +1,5 @@
-"""Reports: renderables made of profiles and comparisons. They print nothing; the caller does."""
+"""Reports: renderables and documents made of results. They print nothing; the caller does.
 
-from __future__ import annotations
-
-__all__: list[str] = []
+In: results of `analysis` and `gate`.
+Out: text, HTML, JSON and files for CI; a room for each.
+"""

@@ -14,7 +14,7 @@ import typer
 
 from proton_bench.cli.app import COMMANDS, build_app
 from proton_bench.cli.router import route
-from proton_bench.report.gate_markdown import MARK
+from proton_bench.report.ci.gate_markdown import MARK
 
 yaml = pytest.importorskip("yaml", reason="the extra test is not installed")
 

@@ -59,7 +59,7 @@ def test_members_of_classes_agree(name: str) -> None:
 
 
 def test_kinds_of_frames_are_those_of_the_profile() -> None:
-    from proton_bench.profile.frame import FrameKind
+    from proton_bench.model.frame import FrameKind
 
     kinds = {name: value for name, value in vars(native).items() if name.startswith("KIND_")}
 

@@ -1,4 +1,4 @@
-"""Files are written in one way, outside of a recording: that of `proton_bench/files.py`."""
+"""Files are written in one way, outside of a recording: that of `proton_bench/support/files.py`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ WRITES = re.compile(
 )
 # Those that write for no other reader, or may not replace.
 OTHERS = {
-    "proton_bench/files.py",
+    "proton_bench/support/files.py",
     "proton_bench/cli/boundary.py",  # /dev/null
-    "proton_bench/cli/gate_outputs.py",  # adds to the summary that GitHub reads
-    "proton_bench/experiment/fresh_process.py",  # the log of a process that runs
+    "proton_bench/cli/gating/outputs.py",  # adds to the summary that GitHub reads
+    "proton_bench/gate/experiment/processes/fresh_process.py",  # the log of a process that runs
     # Folders for temporary files:
     "proton_bench/plugin/kernel_ir.py",
     "plugins/proton_bench_plugins/instrumentation/compiler/plain.py",

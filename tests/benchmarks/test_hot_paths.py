@@ -16,8 +16,8 @@ from fakes.gated import Kernel, session
 from fakes.stored import put
 
 from benchmarks.hot_paths import __main__ as hot_paths
-from proton_bench.experiment.environment import OwnEnvironment
 from proton_bench.formats.registry import read_profile
+from proton_bench.gate.experiment.processes.environment import OwnEnvironment
 
 RECORD = Path(hot_paths.__file__).with_name("record.py")
 PATHS = {

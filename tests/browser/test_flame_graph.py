@@ -9,8 +9,10 @@ from fakes.profiles import deep_profile, training_profile
 from fakes.runs import run_of
 
 from proton_bench.analysis.run import Run
-from proton_bench.profile import Device, FrameKind, ProfileBuilder
-from proton_bench.report.page import PageOptions, comparison_page, profile_page
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes.runs import run_of
 
-from proton_bench.report.page import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
 
 pytestmark = pytest.mark.browser
 

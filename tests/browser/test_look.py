@@ -8,8 +8,8 @@ import pytest
 from fakes.profiles import training_profile
 
 from proton_bench.analysis.run import Run
-from proton_bench.profile import ProfileBuilder
-from proton_bench.report.page import PageOptions, profile_page
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.report.html.document import PageOptions, profile_page
 
 pytestmark = pytest.mark.browser
 

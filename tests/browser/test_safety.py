@@ -9,8 +9,8 @@ import pytest
 from fakes.runs import profile_of
 
 from proton_bench.analysis.run import Run
-from proton_bench.profile import Provenance
-from proton_bench.report.page import PageOptions, comparison_page, profile_page
+from proton_bench.model.provenance import Provenance
+from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
 
 pytestmark = pytest.mark.browser
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
-from proton_bench.benchmarks.in_profile import profile_of
-from proton_bench.benchmarks.record import BenchmarkRecord
-from proton_bench.benchmarks.settings import Settings
-from proton_bench.profile import FrameKind, Profile
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+from proton_bench.pytest_plugin.benchmarks.in_profile import profile_of
+from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
+from proton_bench.pytest_plugin.benchmarks.settings import Settings
 
 ROUNDS = 5
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from proton_bench.profile import Distribution
+from proton_bench.model.metrics.distribution import Distribution
 
 
 def open_below(values: Iterable[float], kept: int) -> Distribution:

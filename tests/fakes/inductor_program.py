@@ -23,7 +23,7 @@ os.environ["TORCHINDUCTOR_TRITON_PROTON_PROFILING"] = "1"
 os.environ["TORCHINDUCTOR_TRITON_PROTON_OUTPUT_DIR"] = str(FOLDER / "traces")
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(FOLDER / "inductor")
 
-from proton_bench.capture import compat  # noqa: E402
+from proton_bench.recording import compat  # noqa: E402
 
 compat.install()
 
@@ -35,7 +35,7 @@ from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
 import proton_bench  # noqa: E402
-from proton_bench.capture.instrumentation_hook import InstrumentationHook  # noqa: E402
+from proton_bench.recording.kernels.instrumentation_hook import InstrumentationHook  # noqa: E402
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation  # noqa: E402
 from proton_bench_plugins.instrumentation.settings import Settings  # noqa: E402
 

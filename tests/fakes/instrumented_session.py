@@ -20,10 +20,10 @@ from triton import knobs
 from triton.runtime._allocation import _profile_allocator
 
 import proton_bench.language as pl
-from proton_bench.capture.instrumentation_hook import InstrumentationHook
 from proton_bench.errors import ProtonError
 from proton_bench.flags import flags
 from proton_bench.plugin.backend import parse_mode
+from proton_bench.recording.kernels.instrumentation_hook import InstrumentationHook
 from proton_bench_plugins.instrumentation.collector import InstrumentationCollector
 from proton_bench_plugins.instrumentation.settings import read_settings
 

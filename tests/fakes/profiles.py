@@ -5,7 +5,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from proton_bench.profile import Aggregation, Device, FrameKind, Profile, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 
 RTX_4090 = {
     "arch": "89",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from proton_bench.analysis.run import Run
-from proton_bench.analysis.select import drop_metadata
-from proton_bench.profile import Device, FrameKind, Profile, ProfileBuilder, Variant
+from proton_bench.analysis.view.select import drop_metadata
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
 
 GPU = Device("CUDA", 0, "90", 132)
 

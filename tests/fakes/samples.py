@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proton_bench.profile import Device, FrameKind, Profile, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
 
 GPU = Device("CUDA", 0, "90", 132, 1_980_000, 2_619_000, 6144)
 REASONS = (

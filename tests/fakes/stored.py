@@ -8,9 +8,10 @@ from typing import Any
 from fakes.timed import GPU, H200, profile_of_times
 
 from proton_bench.analysis.run import Run
-from proton_bench.baseline import BaselineStore
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import Device, Profile
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.model.device import Device
+from proton_bench.model.profile import Profile
 
 
 def stored_profile(time_ns: float = 100.0, device: Device = H200, **facts: Any) -> Profile:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from fakes.timed import profile_of_times
 
-from proton_bench.capture import recording
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
+from proton_bench.recording.session import recording
 
 THIRTY = {f"layer{number // 6}/k{number:02d}": 20_000.0 * (1 + number) for number in range(30)}
 

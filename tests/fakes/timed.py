@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from proton_bench.profile import Device, Distribution, FrameKind, Profile, ProfileBuilder, Variant
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.profile import Profile
 
 H200 = Device("CUDA", 0, "90", 132)
 GPU = {"name": "NVIDIA H200", "uuid": "GPU-1", "driver": "570.1", "throttle_reasons": 0}

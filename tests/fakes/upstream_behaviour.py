@@ -352,7 +352,7 @@ def outcome(function: Callable[[], Any]) -> Any:
 def main() -> None:
     global proton
     if _is_ours:
-        from proton_bench.capture import compat
+        from proton_bench.recording import compat
 
         compat.install()
     import importlib

@@ -91,7 +91,7 @@ def _upstream() -> dict[str, Any]:
 
 
 def _ours(wanted: dict[str, Any]) -> dict[str, Any]:
-    from proton_bench.capture import compat
+    from proton_bench.recording import compat
 
     compat.install()
     return {name: _described_names(name, sorted(names)) for name, names in wanted.items()}

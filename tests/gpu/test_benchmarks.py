@@ -6,10 +6,10 @@ from contextlib import nullcontext
 
 import pytest
 
-from proton_bench.benchmarks.call import BenchmarkCall, Surroundings
-from proton_bench.benchmarks.marker import Asked
 from proton_bench.errors import UsageError
-from proton_bench.rounds import Device, Plan
+from proton_bench.pytest_plugin.benchmarks.call import BenchmarkCall, Surroundings
+from proton_bench.pytest_plugin.benchmarks.marker import Asked
+from proton_bench.pytest_plugin.rounds.plan import Device, Plan
 
 torch = pytest.importorskip("torch")
 

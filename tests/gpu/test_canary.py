@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.capture.run_options import RunOptions
-from proton_bench.capture.target import TargetKind
-from proton_bench.experiment.command import Command
-from proton_bench.experiment.replicates import record_runs
-from proton_bench.profile import Profile
+from proton_bench.gate.experiment.processes.command import Command
+from proton_bench.gate.experiment.replicates import record_runs
+from proton_bench.model.profile import Profile
+from proton_bench.recording.launcher.run_options import RunOptions
+from proton_bench.recording.launcher.target import TargetKind
 
 torch = pytest.importorskip("torch")
 

@@ -154,7 +154,7 @@ def test_kernels_of_inductor_take_passes(tmp_path: Path) -> None:
 )
 def test_the_switch_of_inductor_writes_its_traces(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(
-        "from proton_bench.capture import compat\n"
+        "from proton_bench.recording import compat\n"
         "compat.install()\n"
         "import torch\n"
         "f = torch.compile(lambda x: torch.softmax(x + 1, -1) * 2)\n"

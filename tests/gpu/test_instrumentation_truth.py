@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import proton_bench as proton
-from proton_bench.capture.session import SessionOptions, open_session
 from proton_bench.errors import ProtonError
 from proton_bench.formats.registry import read_profile
+from proton_bench.recording.session.session import SessionOptions, open_session
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")

@@ -95,7 +95,7 @@ def test_chains_are_empty_before_and_after(tmp_path: Path, fakes: FakeBackends) 
 
 
 def test_gpu_facts_are_in_the_provenance(tmp_path: Path, fakes: FakeBackends) -> None:
-    from proton_bench.capture.nvidia import gpu_facts
+    from proton_bench.recording.gpu.nvidia import gpu_facts
 
     facts = gpu_facts()
 

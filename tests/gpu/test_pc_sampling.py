@@ -13,12 +13,13 @@ import pytest
 from capture_fixtures import no_session_left
 
 import proton_bench as proton
-from proton_bench.analysis.sampling_facts import SamplingFacts, sampling_facts
-from proton_bench.analysis.source_lines import SampledSource, sampled_source
-from proton_bench.capture.session import SessionOptions, open_session
+from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.analysis.kernels.source_lines import SampledSource, sampled_source
 from proton_bench.formats.registry import read_profile
 from proton_bench.mode import PCSampling
-from proton_bench.profile import FrameKind, Profile
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+from proton_bench.recording.session.session import SessionOptions, open_session
 from proton_bench_plugins.cupti.privileges import Permission, read_privileges
 
 torch = pytest.importorskip("torch")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import proton_bench as proton
-from proton_bench.capture.recording import find_session
+from proton_bench.recording.session.recording import find_session
 
 pytestmark = pytest.mark.gpu
 

@@ -19,7 +19,7 @@ from reference.chrome_timeline import (
 from traced_runs import TracedRun
 
 import proton_bench as proton
-from proton_bench.capture.session import SessionOptions, open_session
+from proton_bench.recording.session.session import SessionOptions, open_session
 
 torch = pytest.importorskip("torch")
 

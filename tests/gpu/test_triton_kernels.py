@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from capture_fixtures import no_session_left
 
-from proton_bench.analysis.select import Selection, build_tree
-from proton_bench.capture.session import SessionOptions, open_session
+from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
+from proton_bench.recording.session.session import SessionOptions, open_session
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")

@@ -18,7 +18,7 @@ from typing import Any
 
 from fakes.stored import check_whole, stored_run
 
-from proton_bench.baseline import BaselineStore
+from proton_bench.gate.baseline.store import BaselineStore
 
 NAME = "main"
 # More lines of ours than one round of a writer executes.

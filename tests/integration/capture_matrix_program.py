@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 from doubles import Cupti
 
 import proton_bench as proton
-from proton_bench.capture.recording import find_session
 from proton_bench.formats.registry import read_profile
+from proton_bench.recording.session.recording import find_session
 
 STREAM = 7
 MODES = ("global", "thread_local", "relaxed")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import FrameKind
+from proton_bench.model.frame import FrameKind
 
 # Looked for and not imported: `pytester` drops at its end what a test imported, and a second import
 # of torch into one process ends that process.

@@ -14,11 +14,11 @@ import pytest
 from fakes.synthetic import THIRTY, noisy
 
 from proton_bench.cli import main
-from proton_bench.experiment import series
-from proton_bench.experiment.fresh_process import Ended, Launch
-from proton_bench.experiment.kept_runs import KeptRuns
-from proton_bench.experiment.slot import NEW, Stage
 from proton_bench.formats.registry import write_profile
+from proton_bench.gate.experiment import series
+from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
+from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
+from proton_bench.gate.experiment.slot import NEW, Stage
 
 pytestmark = pytest.mark.slow
 

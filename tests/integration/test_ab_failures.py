@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from integration.running import ended, started, wait_for_text
 
-from proton_bench.experiment.kept_runs import KeptRuns
+from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from fakes.stored import other_gpu, put, stored_profile, stored_run
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
 
 Baseline = Callable[..., tuple[int, str, str]]
 REFERENCE = re.compile(r"main@\d{8}T\d{6}-[0-9a-f]{8}")

@@ -11,8 +11,8 @@ from fakes.benchmarks import runs_of
 from integration.benchmark_runs import TIMED, document, make
 from integration.outputs import RunPytest
 
-from proton_bench.baseline import BaselineStore
 from proton_bench.formats.registry import write_profile
+from proton_bench.gate.baseline.store import BaselineStore
 
 pytest.importorskip("proton_bench._native")
 
@@ -34,8 +34,8 @@ TESTS = """
 # Fresh processes recorded what lies in a folder.
 REPLAYED = """
     from pathlib import Path
-    from proton_bench.baseline import read_runs
-    from proton_bench.benchmarks import judging
+    from proton_bench.gate.baseline.run_files import read_runs
+    from proton_bench.pytest_plugin.benchmarks.end import judging
 
     judging.record_replicates = lambda config, tests, count: read_runs([Path("replayed")])
 """

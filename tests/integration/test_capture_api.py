@@ -11,8 +11,8 @@ import pytest
 from capture_fixtures import FakeBackends, child, fakes, names, no_session_left, read_tree
 
 import proton_bench as proton
-from proton_bench.capture.metric import normalize_metrics
 from proton_bench.hooks import Hook, HookManager, LaunchHook
+from proton_bench.recording.context.metric import normalize_metrics
 
 __all__ = ["fakes", "no_session_left"]
 

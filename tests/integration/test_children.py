@@ -299,7 +299,7 @@ def test_the_next_sitecustomize_is_imported_too(tmp_path: Path, proton: Run) -> 
 
 def test_a_python_without_proton_bench_is_told_and_goes_on(tmp_path: Path, proton: Run) -> None:
     (tmp_path / "torch.py").write_text("found = 'a torch of its own'")
-    code = "import sys; sys.path.insert(0, ''); sys.modules['proton_bench.capture'] = None; " + (
+    code = "import sys; sys.path.insert(0, ''); sys.modules['proton_bench.recording'] = None; " + (
         "import torch; print(torch.found)"
     )
     write_script(tmp_path, WORK, f"subprocess.run(python({code!r}), check=True)")

@@ -12,7 +12,7 @@ from fakes.doubles import Doubles
 from fakes.fixtures import cupti_doubles
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
 
 pytest.importorskip("triton")
 

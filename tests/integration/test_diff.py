@@ -15,7 +15,9 @@ from fakes.runs import profile_of
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import Device, Profile, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.profile import Profile
 
 # But for scopes inside kernels, whose cycles are exclusive: tests/plugins/test_upstream_records.py.
 UPSTREAM = sorted((Path(__file__).parents[1] / "data" / "upstream").glob("[!i]*.hatchet"))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import FrameKind, Profile
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
 
 pytest.importorskip("proton_bench._native")
 pytest.importorskip("torch")

@@ -11,7 +11,7 @@ from fakes.profiles import training_profile
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
 
 Capture = pytest.CaptureFixture[bytes]
 SUFFIXES = {

@@ -20,9 +20,11 @@ from fakes.stored import put
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.gate import Policy
-from proton_bench.gate.calibration import measure_noise
-from proton_bench.profile import Device, Profile, ProfileBuilder
+from proton_bench.gate.machine.calibration import measure_noise
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.profile import Profile
 
 HOSTILE = "<script>[bold]::error::x|`@me\n::error::\x1b[31m"
 QUIET = [Kernel(f"fwd/kernel_{place}", 60_000.0 + 9_000.0 * place) for place in range(8)]

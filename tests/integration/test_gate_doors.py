@@ -17,14 +17,15 @@ from integration.benchmark_runs import TIMED, document, make
 from integration.outputs import RunPytest
 
 from proton_bench.analysis.run import Run
-from proton_bench.baseline import BaselineStore, read_runs
-from proton_bench.benchmarks import judging
-from proton_bench.benchmarks.judging import Judging
 from proton_bench.cli import main
-from proton_bench.experiment.noise_store import save_noise
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate import Policy
-from proton_bench.gate.calibration import measure_noise
+from proton_bench.gate.baseline.run_files import read_runs
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.experiment.folders.noise_store import save_noise
+from proton_bench.gate.machine.calibration import measure_noise
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.pytest_plugin.benchmarks.end import judging
+from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
 
 A, B, C = (f"test_x.py::test_{name}" for name in "abc")
 BASE = {A: 100.0, B: 40.0}

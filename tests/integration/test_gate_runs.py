@@ -14,9 +14,9 @@ from fakes.synthetic import THIRTY
 
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
-from proton_bench.experiment.noise_store import save_noise
-from proton_bench.gate import Policy
-from proton_bench.gate.calibration import measure_noise
+from proton_bench.gate.experiment.folders.noise_store import save_noise
+from proton_bench.gate.machine.calibration import measure_noise
+from proton_bench.gate.policy.policy import Policy
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,10 @@ from fakes.runs import GPU
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import Device, FrameKind, ProfileBuilder
-from proton_bench.text import visible
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.support.text import visible
 
 NAMES = (
     "<script>alert(1)</script>",

@@ -10,7 +10,8 @@ from siege.bombs import FIRST, nested
 from siege.bounded import bounded
 
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.profile import FrameKind, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 
 SECONDS = 8
 
@@ -61,7 +62,7 @@ def test_many_ranks_are_merged(tmp_path: Path) -> None:
 def test_pipes_that_stall_are_refused(
     tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proton_bench.inputs._PIPE_WAIT_MS", 50)
+    monkeypatch.setattr("proton_bench.support.inputs._PIPE_WAIT_MS", 50)
     pipes = [tmp_path / word for word in words if word[:2] in ("a.", "b.")]
     for pipe in pipes:
         os.mkfifo(pipe)

@@ -24,7 +24,8 @@ from fakes.runs import GPU
 from proton_bench.cli import main
 from proton_bench.cli.app import COMMANDS, build_app
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import FrameKind, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 
 HOSTILE = "::error::pwn ##[error]pwn\x1b[2J\x1b]0;t\x07\x9b31m\u202e\u2028\u2029\r\n::set-env::y"
 # A link, a title, a device's string, marks that hide, and starts of lines that look empty.

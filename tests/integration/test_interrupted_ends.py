@@ -26,7 +26,8 @@ FILES = {
 AT_CALL = """
     import os, signal
     import proton_bench as proton
-    from proton_bench.capture import recording, runner
+    from proton_bench.recording.session import recording
+    from proton_bench.recording.launcher import runner
 
     def interrupt(module, name, times):
         real = getattr(module, name)

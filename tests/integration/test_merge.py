@@ -17,9 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proton_bench.cli import main
-from proton_bench.files import opened_output
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.profile import Device, FrameKind, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.support.files import opened_output
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -244,7 +246,7 @@ def test_an_input_that_goes_meanwhile_is_named_and_not_the_output(
         file.unlink()
         return opened_output(output)
 
-    monkeypatch.setattr("proton_bench.cli.merge_traces.opened_output", opened_later)
+    monkeypatch.setattr("proton_bench.cli.timelines.merge_traces.opened_output", opened_later)
 
     assert main(["merge", str(file), "-o", str(tmp_path / f"x.{suffix}")]) == 2
     assert f"a.{suffix}" in capsys.readouterr().err

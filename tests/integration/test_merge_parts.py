@@ -15,7 +15,7 @@ from fakes.fixtures import cupti_doubles
 from reference.chrome_timeline import ChromeTimeline, Path_, work_of
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
 
 __all__ = ["cupti_doubles"]
 

@@ -15,11 +15,13 @@ from fakes.earlier import as_open_below
 from fakes.timed import profile_of_times
 
 from proton_bench.analysis.run import Run
-from proton_bench.formats import read_profile, write_profile
-from proton_bench.gate.calibration import measure_noise
-from proton_bench.gate.policy import Policy
-from proton_bench.profile import Distribution, DistributionTable, Profile
-from proton_bench.profile.invariants import violations
+from proton_bench.formats.registry import read_profile, write_profile
+from proton_bench.gate.machine.calibration import measure_noise
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.model.metrics.invariants import violations
+from proton_bench.model.profile import Profile
 
 Command = Callable[..., "CompletedProcess[str]"]
 DATA = Path(__file__).parents[1] / "data"

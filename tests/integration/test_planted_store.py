@@ -23,10 +23,10 @@ from fakes.synthetic import noisy
 
 from proton_bench.cli import main
 from proton_bench.errors import OutputError
-from proton_bench.experiment import aa, series
-from proton_bench.experiment.fresh_process import Ended, Launch
-from proton_bench.files import write_file
 from proton_bench.formats.registry import write_profile
+from proton_bench.gate.experiment import aa, series
+from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
+from proton_bench.support.files import write_file
 
 PATIENCE_S = 60  # only a hang meets it
 ENTRY, POINTER, EXPERIMENT = "20260101T000000-00000000", "0123456789abcdef.json", "experiment"

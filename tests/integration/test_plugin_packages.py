@@ -25,7 +25,7 @@ with proton.scope("step"):
 CONTRACT = """
 import itertools, sys
 import acme_proton
-from proton_bench.capture.session import SessionOptions, open_session
+from proton_bench.recording.session.session import SessionOptions, open_session
 from proton_bench.plugin.contract import assert_backend_contract
 
 numbers = itertools.count()

@@ -8,8 +8,10 @@ import pytest
 from integration.outputs import RunPytest, below_file, needs_torch, paths
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import FrameKind, Profile, ProfileBuilder
-from proton_bench.testrun.summary import hottest_paths
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+from proton_bench.pytest_plugin.testrun.summary import hottest_paths
 
 pytest.importorskip("proton_bench._native")
 

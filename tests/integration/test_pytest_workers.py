@@ -244,7 +244,7 @@ def test_what_a_killed_worker_left_half_written_is_used(
     pytester.makepyfile(
         """
         import os, pathlib, signal
-        from proton_bench.capture.session import find_session
+        from proton_bench.recording.session.session import find_session
         from proton_bench.formats.registry import write_profile
 
         def test_dies():
@@ -295,7 +295,7 @@ def test_a_part_that_cannot_be_read_is_left_out_and_kept(
 
         def pytest_sessionfinish(session):
             if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-                from proton_bench.capture.session import find_session
+                from proton_bench.recording.session.session import find_session
                 part = find_session(0)
                 part.finalize(formats=())
                 open(f"{part.path}.proton", "wb").write(b"no profile")

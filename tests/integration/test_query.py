@@ -13,7 +13,8 @@ from fakes.profiles import training_profile
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import Distribution, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.metrics.distribution import Distribution
 
 UPSTREAM = Path(__file__).parents[1] / "data" / "upstream"
 Capture = pytest.CaptureFixture[bytes]

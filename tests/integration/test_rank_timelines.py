@@ -15,7 +15,7 @@ from integration.test_ranks import DIES, END, RANKS, TORCHRUN, TRAIN, ready_rank
 from reference.chrome_timeline import same_host_time
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch")

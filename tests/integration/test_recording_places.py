@@ -15,8 +15,8 @@ import pytest
 from integration.outputs import RunPytest, frame_names, slice_names, written
 from integration.running import IN_C, ended, source, started, wait_for_line
 
-from proton_bench.files import is_scratch
 from proton_bench.formats.registry import read_profile
+from proton_bench.support.files import is_scratch
 
 pytest.importorskip("proton_bench._native")
 

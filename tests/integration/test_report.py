@@ -17,7 +17,8 @@ from fakes.runs import profile_of
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import Device, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDED = sorted(

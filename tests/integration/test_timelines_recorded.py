@@ -13,7 +13,7 @@ from reference.chrome_timeline import WORK, work_of
 from traced_runs import trace_program
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
 
 __all__ = ["cupti_doubles"]
 

@@ -151,7 +151,7 @@ PROGRAM = """
 import os, sys
 sys.path[:0] = sys.argv[1:3]
 if sys.argv[4] != "ours":
-    from proton_bench.capture import compat
+    from proton_bench.recording import compat
     compat.install()
 if sys.argv[4] == "alias":
     import triton.profiler as proton

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import Device, FrameKind, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
 
 pytest.importorskip("triton")
 pytest.importorskip("hatchet")

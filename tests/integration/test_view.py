@@ -14,7 +14,8 @@ import pytest
 from fakes.profiles import deep_profile, training_profile
 
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.profile import FrameKind, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 
 UPSTREAM = Path(__file__).parents[1] / "data" / "upstream"
 TREES = sorted(UPSTREAM.glob("*.hatchet"))

@@ -18,7 +18,9 @@ from fakes.profiles import deep_profile
 from rich.cells import cell_len
 
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import Device, FrameKind, ProfileBuilder, Variant
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
 
 H100 = Device("CUDA", 0, "90", 132, 1_830_000, 2_619_000, 5120)
 HOSTILE = (

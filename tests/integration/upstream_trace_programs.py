@@ -14,7 +14,7 @@ from cupti_graph_programs import Device, DeviceTensor, captured, cupti
 
 import proton_bench as proton
 from proton_bench import data
-from proton_bench.capture.recording import live_sessions
+from proton_bench.recording.session.recording import live_sessions
 
 _AHEAD_NS = 120_000_000_000  # work follows its launch, however slow that is
 TRACES = ("chrome_trace", "perfetto")

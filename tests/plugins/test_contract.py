@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("proton_bench._native")
 
 from proton_bench import _native
-from proton_bench.capture.session import Session, SessionOptions, open_session
 from proton_bench.plugin.contract import assert_backend_contract
 from proton_bench.plugin.manager import PluginManager
+from proton_bench.recording.session.session import Session, SessionOptions, open_session
 from proton_bench_plugins import replay
 
 BUILTIN = PluginManager(entry_points=False)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import FrameKind, Profile
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
 
 pytest.importorskip("proton_bench._native")
 pytest.importorskip("torch")

@@ -11,9 +11,9 @@ from fakes import kineto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.capture.session import SessionOptions, open_session
-from proton_bench.formats import decode_profile
-from proton_bench.profile.device_use import DeviceUse
+from proton_bench.formats.registry import decode_profile
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.recording.session.session import SessionOptions, open_session
 
 native = pytest.importorskip("proton_bench._native")
 

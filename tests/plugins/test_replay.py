@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.capture.session import Session, SessionOptions, open_session
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.plugin import Mode
 from proton_bench.plugin.backend import assign_modes, parse_mode
+from proton_bench.recording.session.session import Session, SessionOptions, open_session
 from proton_bench_plugins import replay
 
 native = pytest.importorskip("proton_bench._native")

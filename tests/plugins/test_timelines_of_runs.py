@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import proton_bench as proton
-from proton_bench.capture.metric import add_scope_metrics
-from proton_bench.capture.session import Session, SessionOptions, open_session
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
+from proton_bench.recording.context.metric import add_scope_metrics
+from proton_bench.recording.session.session import Session, SessionOptions, open_session
 
 native = pytest.importorskip("proton_bench._native")
 

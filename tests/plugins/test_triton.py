@@ -12,10 +12,10 @@ import pytest
 from capture_fixtures import FakeBackends, child, fakes, names, no_session_left
 
 import proton_bench as proton
-from proton_bench.capture.hooks import HookManager
-from proton_bench.capture.native import native
 from proton_bench.errors import UsageError
 from proton_bench.hooks import LaunchHook
+from proton_bench.recording.kernels.hooks import HookManager
+from proton_bench.recording.native import native
 
 __all__ = ["fakes", "no_session_left"]
 

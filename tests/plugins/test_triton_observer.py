@@ -13,8 +13,8 @@ from capture_fixtures import FakeBackends, child, fakes, names, no_session_left
 
 import proton_bench as proton
 from proton_bench import _native
-from proton_bench.capture.native import native
 from proton_bench.errors import OutputError
+from proton_bench.recording.native import native
 from proton_bench_plugins.patch import Patch
 from proton_bench_plugins.triton import codes, trials
 
@@ -218,7 +218,7 @@ def test_a_session_that_could_not_be_written_keeps_nothing_attached_for_ever(
 
     first = proton.start(tmp_path / "first")
     with monkeypatch.context() as patched:
-        patched.setattr("proton_bench.capture.recording.write_session", fail)
+        patched.setattr("proton_bench.recording.session.recording.write_session", fail)
         with pytest.raises(OutputError):
             proton.finalize(first)
     proton.finalize(proton.start(tmp_path / "second"))

@@ -13,8 +13,8 @@ import pytest
 from capture_fixtures import FakeBackends, child, fakes, no_session_left, read_tree
 
 import proton_bench as proton
-from proton_bench.capture.hooks import HookManager
-from proton_bench.capture.native import native
+from proton_bench.recording.kernels.hooks import HookManager
+from proton_bench.recording.native import native
 from proton_bench_plugins.triton import late_values
 
 __all__ = ["fakes", "no_session_left"]

@@ -18,7 +18,7 @@ from reference.upstream_buffer import DATA, SCOPES, HostBuffer, shared_buffer
 
 from proton_bench import _native as native
 from proton_bench.formats.registry import find_format, read_profile
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
 
 NAMES = ("default", "clock32", "global")
 ONE_GHZ = 1_000_000_000

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from proton_bench.profile import Profile
+from proton_bench.model.profile import Profile
 
 Path_ = tuple[str, ...]
 Sums = dict[Path_, tuple[int, int]]

@@ -8,17 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from proton_bench.formats import FORMATS, find_format
-from proton_bench.profile import (
-    Aggregation,
-    Device,
-    Distribution,
-    FrameKind,
-    Profile,
-    ProfileBuilder,
-    Variant,
-)
-from proton_bench.profile.device_use import DeviceUse
+from proton_bench.formats.registry import FORMATS, find_format
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 
 GOLDEN = Path(__file__).parent.parent / "data" / "golden"
 

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from proton_bench.profile import (
-    Aggregation,
-    Device,
-    Distribution,
-    FrameKind,
-    Profile,
-    ProfileBuilder,
-    Variant,
-)
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 
 DEVICES = (Device("CUDA", 0, "90", 132, 1980000, 2619000, 6144), Device("HIP", 3, "gfx942"))
 VARIANTS = (Variant("00ff", (4, 1, 1), (128, 1, 1), 4096, "*fp16,i32"), Variant(signature="other"))

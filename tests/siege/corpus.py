@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from fakes import nsys
 from fakes.stored import put, stored_run
 
-from proton_bench.baseline import BaselineStore
 from proton_bench.formats.registry import write_profile
-from proton_bench.gate.noise import MetricNoise, Noise
-from proton_bench.gate.prior import Prior
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.machine.noise import MetricNoise, Noise
+from proton_bench.gate.statistics.prior import Prior
 
 TESTS = Path(__file__).parents[1]
 DATA = TESTS / "data"

@@ -22,7 +22,7 @@ from fakes.profiles import (
 from proton_bench import viewer
 from proton_bench.errors import MetricError, MissingExtraError, ProfileFormatError, UsageError
 from proton_bench.formats.registry import write_profile
-from proton_bench.profile import ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
 
 FRAME = "/home/user/projects/example.py/test.py:1@foo"
 B200 = {

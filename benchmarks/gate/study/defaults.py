@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.gate.study.components import Launches, PathSpread, Shared
 from benchmarks.gate.study.rebuilt import off_the_line
 from benchmarks.gate.study.simulated import Simulated
-from proton_bench.gate import Policy
-from proton_bench.gate.canary import LARGEST_SHIFT
+from proton_bench.gate.machine.canary import LARGEST_SHIFT
+from proton_bench.gate.policy.policy import Policy
 
 __all__ = ["Advice", "advise"]
 

@@ -10,9 +10,13 @@ from benchmarks.gate.study.archive import StudyError
 from benchmarks.gate.study.plan import BASE, SLOWDOWNS
 from benchmarks.gate.study.sides import Rename, cut, slowed_naming
 from proton_bench.analysis.run import Run
-from proton_bench.gate import Context, GateResult, Policy, SuiteVerdict, Verdict, judge
-from proton_bench.gate.arrangement import paired_as
-from proton_bench.gate.rate import Rate
+from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.questions import Context
+from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.statistics.arrangement import paired_as
+from proton_bench.gate.statistics.rate import Rate
 
 __all__ = [
     "DEFAULT",

@@ -47,9 +47,9 @@ def record(plan: Plan, out: Path) -> None:
         BackendUnavailableError: The backend does not work here.
     """
     from proton_bench import scope
-    from proton_bench.capture.options import SessionOptions
-    from proton_bench.capture.recording import open_session
     from proton_bench.formats.registry import read_profile, write_profile
+    from proton_bench.recording.session.options import SessionOptions
+    from proton_bench.recording.session.recording import open_session
 
     device = _device(plan)
     order = plan.order(device.works)

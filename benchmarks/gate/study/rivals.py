@@ -11,7 +11,7 @@ from benchmarks.gate.machine import Drawn
 from benchmarks.gate.rules import RULES
 from benchmarks.gate.study.components import Launches
 from benchmarks.gate.study.plan import BASE, SLOWDOWNS, variant_name
-from proton_bench.gate.rate import Rate
+from proton_bench.gate.statistics.rate import Rate
 
 __all__ = ["Rival", "rivals"]
 

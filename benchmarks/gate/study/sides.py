@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks.gate.study.archive import StudyError
 from benchmarks.gate.study.plan import BASE, CANARY, FLUSH, SLOWDOWNS, variant_name
 from proton_bench.analysis.run import Run
-from proton_bench.profile import Aggregation, Profile, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 
 __all__ = ["METRIC", "Rename", "cut", "paths_of", "slowed_naming", "works_of"]
 

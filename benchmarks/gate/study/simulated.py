@@ -12,7 +12,7 @@ import numpy.typing as npt
 from benchmarks.gate.machine import Machine, Program
 from benchmarks.gate.simulation import SLOWDOWNS, Scenario, simulate
 from benchmarks.gate.study.components import PathSpread, Shared
-from proton_bench.gate.rate import Rate
+from proton_bench.gate.statistics.rate import Rate
 
 __all__ = ["MeasuredMachine", "Simulated", "machine_of", "simulations"]
 

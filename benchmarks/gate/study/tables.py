@@ -11,7 +11,7 @@ from benchmarks.gate.study.gates import Power, Tally
 from benchmarks.gate.study.plan import SLOWDOWNS
 from benchmarks.gate.study.rivals import Rival
 from benchmarks.gate.study.simulated import Simulated
-from proton_bench.gate.rate import Rate
+from proton_bench.gate.statistics.rate import Rate
 
 __all__ = [
     "advice_table",

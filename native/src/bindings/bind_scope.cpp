@@ -246,7 +246,7 @@ bool add_plain(PyObject *metrics) {
 bool add_in_python(PyObject *metrics) {
   static PyObject *function = nullptr; // one reference for the life of the process
   if (!function) {
-    PyObject *module = PyImport_ImportModule("proton_bench.capture.metric");
+    PyObject *module = PyImport_ImportModule("proton_bench.recording.context.metric");
     function = module ? PyObject_GetAttrString(module, "add_scope_metrics") : nullptr;
     Py_XDECREF(module);
   }
@@ -297,7 +297,7 @@ PyObject *scope_call(PyObject *object, PyObject *args, PyObject *kwargs) {
     return PyErr_Occurred() ? nullptr
                             : PyErr_Format(PyExc_TypeError, "a scope decorates one function");
   return guarded<PyObject *>(nullptr, [&] {
-    py::object decorate = py::module_::import("proton_bench.capture.scope").attr("decorate");
+    py::object decorate = py::module_::import("proton_bench.recording.context.scope").attr("decorate");
     return decorate(py::handle(object), py::handle(function)).release().ptr();
   });
 }
@@ -323,10 +323,10 @@ int scope_set_metrics(PyObject *object, PyObject *value, void *) {
   return set_fields(object, as_scope(object)->name, value ? value : Py_None) ? 0 : -1;
 }
 
-/// Calls a function of capture/scope_state.py.
+/// Calls a function of recording/context/scope_state.py.
 PyObject *call_state_function(const char *name, PyObject *object, PyObject *state) {
   return guarded<PyObject *>(nullptr, [&] {
-    py::object function = py::module_::import("proton_bench.capture.scope_state").attr(name);
+    py::object function = py::module_::import("proton_bench.recording.context.scope_state").attr(name);
     py::object result =
         state ? function(py::handle(object), py::handle(state)) : function(py::handle(object));
     return result.release().ptr();

@@ -40,7 +40,7 @@ const PlainMetrics::Key &PlainMetrics::find(PyObject *key) {
   Key fresh;
   fresh.is_reserved = source_ == Source::kLaunch && is_one_of(text, {"name", "function", "stream"});
   if (!fresh.is_reserved && !text.empty()) {
-    py::object parse = py::module_::import("proton_bench.capture.metric").attr("parse_metric_name");
+    py::object parse = py::module_::import("proton_bench.recording.context.metric").attr("parse_metric_name");
     try {
       py::tuple parsed = parse(py::handle(key));
       fresh.name = &MetricName::of(parsed[0].cast<std::string>(),

@@ -62,8 +62,8 @@ std::string utf8(PyObject *text) {
 /// of the test runner that call it, and the start of the program.
 bool is_hidden_file(const std::string &file) {
   for (const char *part :
-       {"/proton_bench/capture/", "/proton_bench_plugins/", "/proton_bench/pytest_plugin.py",
-        "/proton_bench/__main__.py", "/proton_bench/testrun/", "/triton/knobs.py", "/_pytest/",
+       {"/proton_bench/recording/", "/proton_bench_plugins/", "/proton_bench/pytest_plugin/",
+        "/proton_bench/__main__.py", "/triton/knobs.py", "/_pytest/",
         "/pluggy/", "/pytest_asyncio/", "<frozen runpy>"})
     if (file.find(part) != std::string::npos)
       return true;

@@ -43,7 +43,7 @@ int flush_folder(const std::string &folder) noexcept {
   return code == EINVAL || code == ENOTSUP || code == ENOSYS || code == EBADF ? 0 : code;
 }
 
-// A name as those of proton_bench/files.py; "" with errno where the system gives no random number.
+// A name as those of proton_bench/support/files.py; "" with errno where the system gives no random number.
 std::string scratch_name() {
   uint64_t number = 0;
   ssize_t size = 0;

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-from proton_bench.capture.stderr import warn
 from proton_bench.errors import UsageError
 from proton_bench.plugin import (
     Availability,
@@ -23,6 +22,7 @@ from proton_bench.plugin import (
     hookimpl,
 )
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
+from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
 
 __all__ = ["BACKEND"]

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from proton_bench import _native
-from proton_bench.capture.on_import import ImportCallback
+from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench_plugins.cpu.interpreter import InterpreterObserver
 from proton_bench_plugins.cpu.interpreter_driver import install_driver
 from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds

@@ -6,7 +6,7 @@ import threading
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from proton_bench.capture import interpreted_kernel
+from proton_bench.recording.kernels import interpreted_kernel
 from proton_bench_plugins.cpu.launch import Launch, describe_launch
 from proton_bench_plugins.patch import Patch
 

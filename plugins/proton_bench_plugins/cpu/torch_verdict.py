@@ -20,7 +20,7 @@ from types import ModuleType
 import proton_bench
 import proton_bench_plugins
 from proton_bench import _native
-from proton_bench.files import write_file
+from proton_bench.support.files import write_file
 from proton_bench_plugins.cpu import torch_probe
 
 __all__ = ["Verdict", "judge_torch", "verdict_file"]

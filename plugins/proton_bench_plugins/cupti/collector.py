@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proton_bench import _native
-from proton_bench.capture.stderr import warn
 from proton_bench.errors import BackendUnavailableError, ProtonError
+from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import started_in_this_process
 from proton_bench_plugins.cupti.library import find_candidates
 from proton_bench_plugins.cupti.loaded_cubins import loaded_cubins

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from proton_bench.capture.nvidia import newest_capability
 from proton_bench.errors import BackendUnavailableError
+from proton_bench.recording.gpu.nvidia import newest_capability
 
 __all__ = ["Candidate", "find_candidates", "toolkit_folders"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench import _native
-from proton_bench.capture.triton_heads import TritonHeads
+from proton_bench.recording.kernels.triton_hooks import TritonHeads
 
 __all__ = ["PtxWatch"]
 

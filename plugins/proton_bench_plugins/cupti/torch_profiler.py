@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from proton_bench.capture.on_import import ImportCallback
+from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench_plugins.patch import Patch
 
 __all__ = ["ProfilerWatch", "gpu_profile_is_open"]

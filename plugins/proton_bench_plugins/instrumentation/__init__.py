@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from proton_bench.capture.stderr import warn
 from proton_bench.plugin import (
     Availability,
     Backend,
@@ -21,6 +20,7 @@ from proton_bench.plugin import (
 )
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 from proton_bench.plugin.kernel_mode import KernelMode
+from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.availability import find_obstacle
 from proton_bench_plugins.instrumentation.settings import OPTIONS, read_settings
 

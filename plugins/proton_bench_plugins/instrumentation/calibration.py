@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from proton_bench.capture import kernel_records
-from proton_bench.capture.stderr import warn
+from proton_bench.recording.kernels import kernel_records
+from proton_bench.recording.stderr import warn
 
 __all__ = ["KERNEL", "Calibration", "Measures"]
 

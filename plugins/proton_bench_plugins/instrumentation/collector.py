@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proton_bench.capture.instrumentation_hook import InstrumentationHook, pack_header
-from proton_bench.capture.on_import import ImportCallback
-from proton_bench.capture.stderr import warn
-from proton_bench.capture.triton_heads import TritonHeads
+from proton_bench.recording.kernels.instrumentation_hook import InstrumentationHook, pack_header
+from proton_bench.recording.kernels.triton_hooks import TritonHeads
+from proton_bench.recording.launcher.on_import import ImportCallback
+from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.calibration import KERNEL
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes

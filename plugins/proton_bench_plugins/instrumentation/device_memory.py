@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from proton_bench import _native
-from proton_bench.capture.metric import own_operators
+from proton_bench.recording.context.metric import own_operators
 
 __all__ = ["DeviceMemory", "TorchMemory"]
 

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from proton_bench import _native
-from proton_bench.capture.metric import Metric, normalize_metrics
-from proton_bench.capture.stderr import warn
 from proton_bench.errors import UsageError
 from proton_bench.plugin.kernel_mode import KernelBuffer, KernelMode
+from proton_bench.recording.context.metric import Metric, normalize_metrics
+from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
 from proton_bench_plugins.instrumentation.device_memory import DeviceMemory, TorchMemory
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proton_bench import _native
-from proton_bench.capture.stderr import warn
 from proton_bench.plugin import SessionFacts, hookimpl
+from proton_bench.recording.stderr import warn
 
 __all__ = ["proton_session_finished", "proton_session_started"]
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from proton_bench import _native
-from proton_bench.capture.metric import own_operators
 from proton_bench.errors import MetricError
+from proton_bench.recording.context.metric import own_operators
 
 __all__ = ["append", "metadata_of", "prepare"]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton_bench import _native
-from proton_bench.capture.metric import ROOFLINE_TYPES, normalize_metrics, own_operators
 from proton_bench.errors import MetricError
 from proton_bench.flags import flags
+from proton_bench.recording.context.metric import ROOFLINE_TYPES, normalize_metrics, own_operators
 
 __all__ = ["LateValues", "is_late"]
 

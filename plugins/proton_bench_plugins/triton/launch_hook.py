@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from proton_bench import _native
-from proton_bench.capture.hooks import Hook
-from proton_bench.capture.metric import Metric, normalize_metrics
-from proton_bench.capture.stderr import say
 from proton_bench.errors import MetricError, UsageError
+from proton_bench.recording.context.metric import Metric, normalize_metrics
+from proton_bench.recording.kernels.hooks import Hook
+from proton_bench.recording.stderr import say
 from proton_bench_plugins.triton.graph_values import metadata_of
 from proton_bench_plugins.triton.late_values import LateValues, is_late
 

@@ -18,7 +18,7 @@ __all__ = ["cupti_doubles"]
 PROGRAM = """
 import itertools
 from fakes.doubles import Cupti
-from proton_bench.capture.session import SessionOptions, open_session
+from proton_bench.recording.session.session import SessionOptions, open_session
 from proton_bench.plugin.contract import assert_backend_contract
 from proton_bench_plugins import cupti
 gpu, numbers = Cupti(), itertools.count()

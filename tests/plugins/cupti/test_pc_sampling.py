@@ -13,10 +13,11 @@ pytest.importorskip("proton_bench._native")
 from fakes.fixtures import cupti_doubles
 from fakes.sampled_runs import PROGRAM, Run, run
 
-from proton_bench.analysis.sampling_facts import SamplingFacts, sampling_facts
-from proton_bench.analysis.source_lines import sampled_source
+from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.analysis.kernels.source_lines import sampled_source
 from proton_bench.formats.registry import read_profile
-from proton_bench.profile import FrameKind, Profile
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
 
 __all__ = ["cupti_doubles", "run"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proton_bench import _native
-from proton_bench.capture import kernel_records
+from proton_bench.recording.kernels import kernel_records
 from proton_bench_plugins.instrumentation import calibration
 from proton_bench_plugins.instrumentation.calibration import KERNEL, Calibration
 

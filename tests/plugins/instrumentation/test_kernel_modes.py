@@ -17,10 +17,10 @@ from capture_fixtures import FakeBackends, child
 from fakes.tritons import TRITONS, run_on
 
 import proton_bench as proton
-from proton_bench.capture.session import SessionOptions, open_session
 from proton_bench.errors import UsageError
 from proton_bench.plugin import Mode
 from proton_bench.plugin.kernel_mode import KernelBuffer, KernelMetric, KernelMode
+from proton_bench.recording.session.session import SessionOptions, open_session
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
 from proton_bench_plugins.instrumentation.settings import read_settings
 from proton_bench_plugins.instrumentation.value_runtime import ValueRuntime

@@ -31,7 +31,7 @@ with proton.scope("step"):
 CONTRACT = """
 import itertools, sys
 from fakes.amd_doubles import Amd
-from proton_bench.capture.session import SessionOptions, open_session
+from proton_bench.recording.session.session import SessionOptions, open_session
 from proton_bench.plugin.contract import assert_backend_contract
 from proton_bench.plugin.manager import get_plugin_manager
 gpu, numbers, name = Amd(), itertools.count(), sys.argv[1]

@@ -12,9 +12,9 @@ from fakes.stored import stored_profile
 from siege.attack import Attack, BreachError, Trial
 
 from proton_bench.analysis.run import Run
-from proton_bench.baseline import BaselineStore
-from proton_bench.files import is_scratch
 from proton_bench.formats.registry import read_profile, write_profile
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.support.files import is_scratch
 
 WRITERS = 8
 TIMES = 150

@@ -12,9 +12,9 @@ from fakes.stored import check_whole
 from siege import corpus
 from siege.attack import BreachError
 
-from proton_bench.baseline import BaselineStore
-from proton_bench.files import is_scratch
 from proton_bench.formats.registry import read_profile
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.support.files import is_scratch
 
 OLD = b"what was there before\n"
 

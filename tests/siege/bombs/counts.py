@@ -21,8 +21,8 @@ from siege.bombs.kinds import (
     zipped,
 )
 
-from proton_bench.formats.json_file import JsonFile
-from proton_bench.formats.native_file import NativeFile
+from proton_bench.formats.export.json_file import JsonFile
+from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.protobuf import Message, varint
 
 kind = kind_of("counts")

@@ -11,10 +11,10 @@ from fakes import nsys
 from siege.bombs.kinds import FIRST, grown, kind_of, packet, siblings, traced
 from siege.bombs.sqlite import KERNEL, KERNELS, numbers, script
 
-from proton_bench.formats.json_file import JsonFile
-from proton_bench.formats.native_file import NativeFile
+from proton_bench.formats.export.json_file import JsonFile
+from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.protobuf import Message
-from proton_bench.profile import FrameKind
+from proton_bench.model.frame import FrameKind
 
 kind = kind_of("depth")
 LEVEL = b'{"frame":{"name":"n"},"metrics":{"time (ns)":1},"children":['

@@ -26,9 +26,10 @@ from siege.bombs.kinds import (
     zipped,
 )
 
-from proton_bench.formats.json_file import JsonFile
+from proton_bench.formats.export.json_file import JsonFile
 from proton_bench.formats.protobuf import Message
-from proton_bench.profile import FrameKind, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 
 PAGE = 512
 kind = kind_of(EARLIER)

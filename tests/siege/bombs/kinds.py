@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.formats.native_file import NativeFile
+from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.protobuf import Message, varint
-from proton_bench.profile import FrameKind, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 
 __all__ = [
     "CLASSES",

@@ -9,7 +9,7 @@ import numpy as np
 from siege.bombs.deep import line
 from siege.bombs.kinds import grown, kind_of, siblings, traced
 
-from proton_bench.profile import FrameKind
+from proton_bench.model.frame import FrameKind
 
 kind = kind_of("names")
 

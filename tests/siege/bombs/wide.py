@@ -11,8 +11,8 @@ from siege.bombs.kinds import column, edited, grown, kind_of, siblings, traced
 from siege.bombs.references import CLEARED, event, slices
 from siege.bombs.sqlite import KERNEL, ranges, script
 
-from proton_bench.formats.json_file import JsonFile
-from proton_bench.formats.native_file import NativeFile
+from proton_bench.formats.export.json_file import JsonFile
+from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.protobuf import Message
 
 kind = kind_of("width")

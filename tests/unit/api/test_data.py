@@ -10,9 +10,9 @@ import pytest
 from capture_fixtures import FakeBackends, names
 
 import proton_bench as proton
-from proton_bench.capture.native import native
 from proton_bench.errors import SessionError, UsageError
 from proton_bench.flags import flags
+from proton_bench.recording.native import native
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from capture_fixtures import FakeBackends, child, names, read_tree
 
 import proton_bench as proton
 import proton_bench.language as pl
-from proton_bench.capture.kernel_records import MODE_PREFIX
-from proton_bench.capture.metric import add_scope_metrics
-from proton_bench.capture.native import native
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
+from proton_bench.recording.context.metric import add_scope_metrics
+from proton_bench.recording.kernels.kernel_records import MODE_PREFIX
+from proton_bench.recording.native import native
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ def test_import_loads_only_the_errors_and_their_text() -> None:
         """
     )
 
-    assert loaded == "['proton_bench', 'proton_bench.errors', 'proton_bench.text']"
+    assert loaded == "['proton_bench', 'proton_bench.errors', 'proton_bench.support.text']"
 
 
 def test_functions_that_use_the_package_can_be_sent_to_other_processes() -> None:
@@ -77,10 +77,10 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_profile_stays_the_decorator_after_its_room_is_imported() -> None:
     printed = run(
         """
-        import proton_bench.profile.profile, proton_bench.scope, proton_bench.state
+        import proton_bench.model.profile, proton_bench.scope, proton_bench.state
         import proton_bench as proton
         from proton_bench import profile
-        from proton_bench.profile.profile import Profile
+        from proton_bench.model.profile import Profile
         from proton_bench.scope import scope
         assert proton.profile is profile and callable(profile)
         assert proton.Profile is Profile

@@ -50,7 +50,7 @@ def test_help_keeps_the_brackets_of_the_policy_s_table(name: str) -> None:
 def test_only_the_modules_of_the_asked_commands_are_imported() -> None:
     program = (
         "import sys; from proton_bench.cli.app import build_app; build_app(['plugins']); "
-        "print('proton_bench.cli.view' in sys.modules, 'pandas' in sys.modules)"
+        "print('proton_bench.cli.commands.view' in sys.modules, 'pandas' in sys.modules)"
     )
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from proton_bench.diagnosis import examine
+from proton_bench.diagnosis.examination import examine
 
 
 def test_everything_is_looked_at_once() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.diagnosis import Diagnosis, Finding, Section, Status
+from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 
 DIAGNOSIS = Diagnosis(
     (

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.formats import find_format, read_profile, write_profile
-from proton_bench.profile import Profile
-from proton_bench.profile.invariants import violations
+from proton_bench.formats.registry import find_format, read_profile, write_profile
+from proton_bench.model.metrics.invariants import violations
+from proton_bench.model.profile import Profile
 
 EARLIER = Path(__file__).parents[2] / "data" / "earlier"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)

@@ -17,9 +17,13 @@ from hypothesis import given
 from reference.profile_view import profiles
 
 from proton_bench.errors import MetricError, ProfileFormatError
-from proton_bench.formats import decode_profile, find_format, read_profile
-from proton_bench.formats.flame_rows import flame_frame, flame_metrics, flame_rows
-from proton_bench.profile import Aggregation, Device, FrameKind, Profile, ProfileBuilder
+from proton_bench.formats.export.flame_rows import flame_frame, flame_metrics, flame_rows
+from proton_bench.formats.registry import decode_profile, find_format, read_profile
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 
 DATA = Path(__file__).parents[2] / "data"
 FORMATS = ("speedscope", "folded", "pprof")

@@ -6,7 +6,7 @@ import pytest
 from reference.golden_profile import GOLDEN, golden_profile
 from reference.profile_view import view
 
-from proton_bench.formats import FORMATS, find_format, read_profile
+from proton_bench.formats.registry import FORMATS, find_format, read_profile
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from reference.golden_profile import golden_profile
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.formats import FORMATS, find_format
-from proton_bench.profile import Profile
+from proton_bench.formats.registry import FORMATS, find_format
+from proton_bench.model.profile import Profile
 
 CONTENT = {name: find_format(name).encode(golden_profile()) for name in FORMATS}
 

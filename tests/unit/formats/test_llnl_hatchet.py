@@ -13,8 +13,9 @@ import msgpack
 import pytest
 from reference.golden_profile import golden_profile
 
-from proton_bench.formats import find_format, read_profile, write_profile
-from proton_bench.profile import Profile, ProfileBuilder
+from proton_bench.formats.registry import find_format, read_profile, write_profile
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.profile import Profile
 
 UPSTREAM = Path(__file__).parents[2] / "data" / "upstream"
 

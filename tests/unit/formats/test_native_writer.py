@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from proton_bench.errors import OutputError
-from proton_bench.formats.hatchet_json import HatchetJson
-from proton_bench.formats.native_file import NativeFile
+from proton_bench.formats.hatchet.json_file import HatchetJson
+from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.registry import decode_profile, read_profile
-from proton_bench.profile.frame import FrameKind
-from proton_bench.profile.metric import Aggregation
-from proton_bench.profile.profile import Profile
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 
 native = pytest.importorskip("proton_bench._native", reason="the native module is not built")
 

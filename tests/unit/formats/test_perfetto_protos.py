@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes.perfetto import SessionTrace, packed
 
-from proton_bench.formats import decode_profile
+from proton_bench.formats.registry import decode_profile
 
 protos: Any = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 

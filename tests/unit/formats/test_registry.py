@@ -13,16 +13,17 @@ from reference.golden_profile import GOLDEN, golden_profile
 from reference.profile_view import view
 
 from proton_bench.errors import OutputError, PluginError, ProfileFormatError, UsageError
-from proton_bench.formats import (
+from proton_bench.formats import registry
+from proton_bench.formats.registry import (
     FORMATS,
     find_format,
     formats,
     read_profile,
     register_format,
-    registry,
     write_profile,
 )
-from proton_bench.profile import Profile, ProfileBuilder
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.profile import Profile
 
 
 class CsvLike:
@@ -210,7 +211,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from proton_bench.errors import OutputError\n"
-        "from proton_bench.formats import read_profile, write_profile\n"
+        "from proton_bench.formats.registry import read_profile, write_profile\n"
         "try: write_profile(read_profile(sys.argv[1]), sys.argv[2])\n"
         "except OutputError as error: print(error)\n"
     )

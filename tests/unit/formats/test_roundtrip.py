@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from reference.profile_view import close, inclusive_by_path, profiles, view
 
-from proton_bench.formats import FORMATS, find_format
-from proton_bench.profile import Aggregation, FrameKind, Profile, ProfileBuilder
-from proton_bench.profile.frame import escape_surrogates
+from proton_bench.formats.registry import FORMATS, find_format
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind, escape_surrogates
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 
 LOSSLESS = ("proton", "json")
 HATCHET = ("hatchet", "hatchet_msgpack")

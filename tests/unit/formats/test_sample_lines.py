@@ -13,8 +13,9 @@ from fakes.flames import folded_stacks, pprof_stacks, speedscope_stacks
 from fakes.profiles import H100, node
 from fakes.samples import inlined_profile, sampled_profile, samples
 
-from proton_bench.formats import decode_profile, find_format
-from proton_bench.profile import FrameKind, Profile
+from proton_bench.formats.registry import decode_profile, find_format
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
 
 TYPO, NAME = "stalled_not_Selected", "stalled_not_selected"
 BOTH_WAYS = ("proton", "hatchet", "hatchet_msgpack", "json")

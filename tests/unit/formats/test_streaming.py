@@ -11,8 +11,9 @@ import pytest
 from fakes.kineto import host, trace, write_large
 
 from proton_bench.errors import UsageError
-from proton_bench.formats import read_profile, registry, write_profile
-from proton_bench.profile import ProfileBuilder
+from proton_bench.formats import registry
+from proton_bench.formats.registry import read_profile, write_profile
+from proton_bench.model.builder import ProfileBuilder
 
 SIZE = 16 << 20
 

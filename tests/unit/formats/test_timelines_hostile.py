@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.formats import FORMATS, decode_profile, find_format
-from proton_bench.profile import Profile
+from proton_bench.formats.registry import FORMATS, decode_profile, find_format
+from proton_bench.model.profile import Profile
 
 DATA = Path(__file__).parents[2] / "data"
 KINETO = trace([host("cpu_op", "a", 0, 9), host("cpu_op", "b", 1, 3), call(1, 2), kernel(1, 20, 5)])

@@ -9,8 +9,10 @@ from typing import Any
 import msgpack
 import pytest
 
-from proton_bench.formats import find_format, read_profile
-from proton_bench.profile import Aggregation, Device, FrameKind
+from proton_bench.formats.registry import find_format, read_profile
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
 
 UPSTREAM = Path(__file__).parents[2] / "data" / "upstream"
 FILES = sorted(UPSTREAM.glob("*.hatchet"))

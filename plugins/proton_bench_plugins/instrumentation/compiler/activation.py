@@ -6,9 +6,9 @@ import contextlib
 import importlib
 from typing import Any
 
-from proton_bench.capture.kernel_records import MODE_PREFIX
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
+from proton_bench.recording.kernels.kernel_records import MODE_PREFIX
 from proton_bench_plugins.instrumentation.compiler.registration import BACKENDS, register
 from proton_bench_plugins.instrumentation.compiler.stages import Inserting, Stages
 from proton_bench_plugins.instrumentation.settings import Settings

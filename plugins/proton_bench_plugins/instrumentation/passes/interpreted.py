@@ -17,7 +17,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from proton_bench import _native
-from proton_bench.capture.interpreted_kernel import close_scopes_above
+from proton_bench.recording.kernels.interpreted_kernel import close_scopes_above
 from proton_bench_plugins.instrumentation.passes.choice import (
     kinds_wanted,
     rules_that_take,

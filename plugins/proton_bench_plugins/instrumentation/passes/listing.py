@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
-from proton_bench.capture.stderr import warn
+from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.passes.choice import MAX_SCOPES, Scope
 from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
 from proton_bench_plugins.instrumentation.passes.rule import Rule, at_work

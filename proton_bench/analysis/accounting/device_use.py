@@ -1,0 +1,128 @@
+"""Busy, idle and waiting time of devices and launch latency, as metrics of rows and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
+from proton_bench.model.profile import Profile
+
+__all__ = ["DEVICE_WALL", "DeviceVerdict", "device_verdicts", "is_device_time", "with_device_use"]
+
+DEVICE_WALL = "gpu_wall (ns)"
+
+_LATENCY_SUM = "launch_latency_sum (ns)"
+_LATENCY_COUNT = "launch_latency_count"
+_LATENCY = MetricSpec("launch_latency (ns)", Aggregation.PROPERTY)
+_TIMES = {
+    "gpu_busy (ns)": "busy_ns",
+    "gpu_idle (ns)": "idle_ns",
+    "gpu_waiting (ns)": "waiting_ns",
+    DEVICE_WALL: "wall_ns",
+}
+# A device that is idle this long, and whose kernels start this soon after their launch, waits for
+# the host: nothing queues up. A queue makes each kernel wait for those before it.
+_IDLE_SHARE = 0.1
+_SOON_NS = 50_000
+_WAITING_SHARE = 0.2
+_TRUSTED_SHARE = 0.5  # of launches that started after they were called
+
+
+def with_device_use(profile: Profile) -> Profile:
+    """Return the profile with columns for what it knows of devices.
+
+    ``gpu_busy``, ``gpu_idle``, ``gpu_waiting`` and ``gpu_wall`` (ns) stand on the root and on
+    top-level scopes and are summed over devices; ``launch_latency`` (ns) is the mean over all
+    kernels below a row. A recorded metric of one of these names stays as it is.
+    """
+    columns = {column.spec.name: column for column in _columns(profile)}
+    fresh = {name: column for name, column in columns.items() if name not in profile.columns}
+    if not fresh:
+        return profile
+    return replace(profile, columns={**profile.columns, **fresh})
+
+
+def is_device_time(metric: str) -> bool:
+    """Tell whether a metric is a part of ``gpu_wall``, so that its share is one of that."""
+    return metric in _TIMES
+
+
+def _columns(profile: Profile) -> Iterator[MetricColumn]:
+    if profile.device_use:
+        rows = _rows_of_scopes(profile)
+        for name, attribute in _TIMES.items():
+            yield _time_column(profile, rows, name, attribute=attribute)
+    sums, counts = profile.columns.get(_LATENCY_SUM), profile.columns.get(_LATENCY_COUNT)
+    if sums and counts and sums.kind.is_number and counts.kind.is_number:
+        total, launches = profile.inclusive(_LATENCY_SUM), profile.inclusive(_LATENCY_COUNT)
+        known = launches > 0
+        mean = np.zeros(len(profile), dtype="<f8")
+        np.divide(total, launches, out=mean, where=known)
+        yield MetricColumn(_LATENCY, ValueKind.FLOAT, mean, known)
+
+
+def _rows_of_scopes(profile: Profile) -> dict[str | None, int]:
+    """Return the row of the whole profile (None) and of each scope right below it."""
+    rows: dict[str | None, int] = {None: 0}
+    for row in profile.children(0):
+        if profile.kind(row) not in {FrameKind.KERNEL, FrameKind.COPY}:
+            rows.setdefault(profile.name(row), row)
+    return rows
+
+
+def _time_column(
+    profile: Profile, rows: dict[str | None, int], name: str, *, attribute: str
+) -> MetricColumn:
+    values = np.zeros(len(profile), dtype="<i8")
+    valid = np.zeros(len(profile), dtype=np.bool_)
+    for use in profile.device_use:
+        row = rows.get(use.scope)
+        if row is not None:
+            values[row] += min(getattr(use, attribute), 2**63 - 1 - int(values[row]))
+            valid[row] = True
+    return MetricColumn(MetricSpec(name, Aggregation.PROPERTY), ValueKind.INT, values, valid)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceVerdict:
+    """What the use of one device says of a run.
+
+    Attributes:
+        device: "CUDA:0" and the like.
+        use: The numbers it rests on.
+        latency_ns: Median launch latency in ns, None where it is not known.
+        reason: Why the device was not busier: "launch-bound", "waits for other devices", or "".
+    """
+
+    device: str
+    use: DeviceUse
+    latency_ns: float | None
+    reason: str
+
+
+def device_verdicts(profile: Profile) -> tuple[DeviceVerdict, ...]:
+    """Return one verdict for each device that did something."""
+    return tuple(
+        _verdict(profile, use) for use in profile.device_use if use.scope is None and use.wall_ns
+    )
+
+
+def _verdict(profile: Profile, use: DeviceUse) -> DeviceVerdict:
+    device = profile.devices[use.device]
+    is_trusted = use.latency_clamped <= _TRUSTED_SHARE * use.launches
+    latency_ns = use.latency_ns(0.5) if is_trusted else None
+    reason = ""
+    if use.waiting_ns >= _WAITING_SHARE * use.wall_ns:
+        reason = "waits for other devices"
+    elif (
+        use.idle_ns >= _IDLE_SHARE * use.wall_ns
+        and latency_ns is not None
+        and latency_ns <= _SOON_NS
+    ):
+        reason = "launch-bound"
+    return DeviceVerdict(f"{device.kind}:{device.index}", use, latency_ns, reason)

@@ -1,0 +1,62 @@
+"""What recording a run cost, as the profiler itself estimated it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from proton_bench.analysis.accounting.recorded import run_ns
+from proton_bench.analysis.run import Run
+from proton_bench.model.profile import Profile
+
+__all__ = ["OwnCost", "costs_differ", "own_cost"]
+
+_MOST_NS = 2.0**63
+# The cost of one side is worth a word where it is larger by this factor, and by this part of a run.
+_FACTOR = 1.5
+_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCost:
+    """The profiler's own estimated cost.
+
+    Attributes:
+        cost_ns: What recording took from the recorded processes.
+        run_ns: From the start of the run to its end, None where the file does not say.
+    """
+
+    cost_ns: float
+    run_ns: int | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The cost as a share of the run; above 1 where many processes are merged."""
+        return None if self.run_ns is None else self.cost_ns / self.run_ns
+
+
+def own_cost(profile: Profile) -> OwnCost | None:
+    """Return what recording cost, None where the file does not say."""
+    facts = profile.provenance
+    cost = facts.get("estimated_cost_ns")
+    if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < _MOST_NS:
+        return None
+    return OwnCost(cost, run_ns(profile))
+
+
+def costs_differ(base: Sequence[Run], new: Sequence[Run]) -> tuple[float, float] | None:
+    """Return the median costs (ns) of both sides where they differ so much that it matters.
+
+    It does where one is half as large again as the other, and the difference is 1 % of a run or
+    more. None where it does not, or where a side has a run whose cost is unknown.
+    """
+    sides = [[own_cost(run.profile) for run in side] for side in (base, new)]
+    known = [[cost for cost in side if cost is not None] for side in sides]
+    if [len(side) for side in known] != [len(side) for side in sides] or not all(known):
+        return None
+    first, second = (median(cost.cost_ns for cost in side) for side in known)
+    lengths = [cost.run_ns for side in known for cost in side if cost.run_ns is not None]
+    is_large = abs(second - first) >= _SHARE * min(lengths, default=0)
+    low, high = sorted((first, second))
+    return (first, second) if is_large and high > 0 and high >= _FACTOR * low else None

@@ -1,0 +1,88 @@
+"""How much of a run the rows of its profile account for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from proton_bench.analysis.metrics.formula import SECONDS, find_metric
+from proton_bench.model.profile import Profile
+
+__all__ = ["Recorded", "recorded_of", "run_ns"]
+
+_MOST_NS = 2**63
+_WALL = "wall"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Recorded time beside the time that the run took.
+
+    Attributes:
+        run_ns: From the start of the recording to its end, of all processes together.
+        work_ns: Time of all launches and operators, summed over devices, streams and threads: it
+            may be more than the run took.
+        scopes_ns: Time in outermost scopes, summed over threads; None where none was timed.
+    """
+
+    run_ns: int
+    work_ns: float
+    scopes_ns: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The work as a part of the run."""
+        return self.work_ns / self.run_ns
+
+
+def recorded_of(profile: Profile) -> Recorded | None:
+    """Return what a profile holds of its run, None where the file does not say how long it was."""
+    length = run_ns(profile)
+    if length is None:
+        return None
+    work = 0.0
+    full = find_metric("time", profile.columns)
+    if full is not None and profile.columns[full].kind.is_number:
+        unit = SECONDS.get(profile.columns[full].spec.unit, 0.0) / SECONDS["ns"]
+        work = float(profile.inclusive(full)[0]) * unit
+    return Recorded(length, work, _outermost_ns(profile))
+
+
+def run_ns(profile: Profile) -> int | None:
+    """Return the time from the start of a recording to its end, None where it is not known.
+
+    Where several processes are merged, theirs are added up.
+    """
+    parts = profile.provenance.get("parts")
+    lengths = [_length(part) for part in (parts if isinstance(parts, tuple) else ())]
+    if not lengths:
+        return _length(profile.provenance)
+    return sum(filter(None, lengths)) if all(lengths) else None
+
+
+def _length(facts: Any) -> int | None:
+    if not isinstance(facts, Mapping):
+        return None
+    started, ended = (facts.get(f"{what}_time_ns") for what in ("start", "end"))
+    if type(started) is not int or type(ended) is not int:  # a flag is an int too
+        return None
+    length = ended - started
+    return length if 0 < length < _MOST_NS else None
+
+
+def _outermost_ns(profile: Profile) -> float | None:
+    """Return the sum of the wall times that no other row with a wall time encloses."""
+    full = find_metric(_WALL, profile.columns)
+    if full is None or profile.columns[full].spec.unit not in SECONDS:
+        return None
+    column = profile.columns[full]
+    if not column.kind.is_number or not column.valid.any():
+        return None
+    timed = np.flatnonzero(column.valid & np.isfinite(column.values))
+    ends = np.maximum.accumulate(np.append(0, profile.subtree_end[timed]))[:-1]
+    outermost = timed[timed >= ends]
+    total = float(column.values[outermost].astype(np.float64).sum())
+    return total * SECONDS[column.spec.unit] / SECONDS["ns"]

@@ -1,0 +1,158 @@
+"""Coarser trees of a comparison: by kernel, by line of the source, by scope or by test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.kernel_groups import kernel_labels
+from proton_bench.analysis.compare.pairing import SEVERAL, Fate, PairedTree, Side, agreed
+from proton_bench.model.frame import FrameKind
+
+__all__ = ["Breakdown", "By", "break_down"]
+
+Rows = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+# What the library, a program or its tests name; kinds of files that hold none are guessed.
+_SCOPES = (FrameKind.SCOPE, FrameKind.TEST, FrameKind.STATE)
+
+
+class By(StrEnum):
+    """What a row of a comparison stands for."""
+
+    PATH = "path"
+    KERNEL = "kernel"
+    LINE = "line"
+    SCOPE = "scope"
+    TEST = "test"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Breakdown:
+    """A coarser tree.
+
+    Attributes:
+        tree: The coarser tree, with the places of the runs' rows in it.
+        places: Row of it that each row of the finer tree belongs to.
+    """
+
+    tree: PairedTree
+    places: Rows
+
+
+def break_down(tree: PairedTree, by: By, measured: Mask) -> Breakdown:
+    """Return the tree of kernels, lines, scopes or tests; by path it is the tree itself.
+
+    Args:
+        tree: The union of all runs.
+        by: What a row is to stand for. Kernels stand below the root; what else was measured, such
+            as operators and copies, is one of them. So are lines of the source, and beside them
+            kernels with what is known of no line. What belongs to no row is the root's own.
+        measured: Whether a row has values of its own.
+    """
+    if by is By.PATH:
+        return Breakdown(tree, np.arange(len(tree), dtype="<i4"))
+    if by in (By.KERNEL, By.LINE):
+        return _by_kernel(tree, measured, lines=by is By.LINE)
+    keep = _scopes(tree) if by is By.SCOPE else tree.kinds == FrameKind.TEST
+    keep[0] = True
+    numbers = np.cumsum(keep, dtype=np.int64) - 1
+    places = numbers[_nearest(tree.parents, keep)]
+    heads = np.flatnonzero(keep)
+    above = tree.parents[heads]
+    return _coarser(
+        tree,
+        parents=np.where(above >= 0, places[above], -1).astype("<i4"),
+        heads=heads,
+        places=places.astype("<i4"),
+        sides=(tree.base.take(heads), tree.new.take(heads)),
+    )
+
+
+def _scopes(tree: PairedTree) -> Mask:
+    inner = np.zeros(len(tree), dtype=np.bool_)
+    inner[tree.parents[1:]] = True
+    # Files of upstream do not say what is a scope.
+    unnamed = (tree.kinds == FrameKind.UNKNOWN) & inner
+    found: Mask = np.isin(tree.kinds, _SCOPES) | unnamed
+    return found
+
+
+def _nearest(parents: Rows, keep: Mask) -> Rows:
+    """Return for each row the nearest kept row at or above it."""
+    found = np.arange(len(parents)).tolist()
+    above, kept = parents.tolist(), keep.tolist()
+    for row in range(1, len(above)):
+        if not kept[row]:
+            found[row] = found[above[row]]
+    return np.array(found, dtype="<i4")
+
+
+def _by_kernel(tree: PairedTree, measured: Mask, *, lines: bool) -> Breakdown:
+    owners = np.where(measured, np.arange(len(tree)), 0)
+    below = tree.kinds == FrameKind.LINE
+    if below.any() and not lines:  # a line of a kernel belongs to the kernel
+        owners = np.where(below, _nearest(tree.parents, ~below), owners)
+    owners[0] = 0
+    kernels = np.unique(owners)
+    owners[kernels] = kernels  # one of which only the lines have values too
+    labels = kernel_labels(tree, kernels[1:]) + 1
+    labels[0] = 0
+    _, heads, groups = np.unique(labels[owners], return_index=True, return_inverse=True)
+    ranks = np.empty(len(heads), dtype=np.int64)
+    ranks[np.argsort(heads)] = np.arange(len(heads))
+    places = ranks[groups.reshape(-1)].astype("<i4")
+    # The row that a group is named after is a kernel, never one of its lines.
+    heads = owners[np.sort(heads)]
+    parents = np.zeros(len(heads), dtype="<i4")
+    parents[0] = -1
+    sides = (_combined(tree.base, places, kernels), _combined(tree.new, places, kernels))
+    found = _coarser(tree, parents=parents, heads=heads, places=places, sides=sides)
+    renamed = (found.tree.fates == Fate.MATCHED) & (sides[0].names != sides[1].names)
+    renamed[0] = False
+    fates = np.where(renamed, np.uint8(Fate.RENAMED), found.tree.fates)
+    return replace(found, tree=replace(found.tree, fates=fates))
+
+
+def _combined(side: Side, places: Rows, rows: Rows) -> Side:
+    """Return what the rows of each group say together."""
+    total = int(places.max()) + 1
+    rows = rows[side.present[rows]]
+    names = np.full(total, -1, dtype="<i4")
+    names[places[rows]] = side.names[rows]
+    frames = agreed([side.frames[rows]], [places[rows]], total=total, none=-1)
+    return Side(
+        names >= 0,
+        # What was recorded under several names is called by what these share.
+        np.where(frames == SEVERAL, names, frames),
+        names,
+        agreed([side.variants[rows]], [places[rows]], total=total, none=-1),
+        agreed([side.codes[rows]], [places[rows]], total=total, none=0),
+    )
+
+
+def _coarser(
+    tree: PairedTree, *, parents: Rows, heads: Rows, places: Rows, sides: tuple[Side, Side]
+) -> Breakdown:
+    present = [np.bincount(places, weights=side.present) > 0 for side in (tree.base, tree.new)]
+    fates = np.where(present[1], Fate.MATCHED, Fate.REMOVED)
+    fates = np.where(present[0], fates, Fate.NEW).astype("u1")
+    alone = np.bincount(places) == 1
+    fates[alone] = tree.fates[heads][alone]
+    coarser = replace(
+        tree,
+        parents=parents,
+        kinds=tree.kinds[heads],
+        devices=tree.devices[heads],
+        fates=fates,
+        base=sides[0],
+        new=sides[1],
+        origins=tree.origins.renumbered(places, alone),
+        places=tuple(places[each] for each in tree.places),
+    )
+    return Breakdown(coarser, places)

@@ -1,0 +1,391 @@
+"""Two sets of runs laid over each other: what changed, where, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.benchmark_calls import BenchmarkCalls, with_equal_calls
+from proton_bench.analysis.compare.breakdown import By, break_down
+from proton_bench.analysis.compare.pairing import PairedTree, pair
+from proton_bench.analysis.compare.run_rows import Identity
+from proton_bench.analysis.compare.split import Split, split
+from proton_bench.analysis.compare.statistics import Interval, mean_difference
+from proton_bench.analysis.kernels.stalls import ALL, has_samples
+from proton_bench.analysis.metrics.derive import derive
+from proton_bench.analysis.metrics.measure import Measure, find_measure
+from proton_bench.analysis.metrics.samples import is_sample_statistic
+from proton_bench.analysis.row_sums import SubtreeSums, grouped
+from proton_bench.analysis.run import Run, check_devices
+from proton_bench.analysis.view.select import drop_metadata, drop_trials
+from proton_bench.errors import UsageError
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.model.metrics.metric import MetricColumn
+from proton_bench.model.profile import Profile
+from proton_bench.model.regroup import sum_column
+
+__all__ = ["Changes", "CompareOptions", "Comparison", "compare"]
+
+Values = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+_COUNT = "count"
+# Differences and sums of larger whole numbers could leave 64 bits.
+_LARGEST = 2.0**60
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """What to compare.
+
+    Attributes:
+        metric: A recorded or derived metric; None takes a time or what comes closest.
+        by: What a row stands for.
+        trials: Also compare what autotuners launched to try configurations.
+        raw_names: Names have to agree to the letter.
+        ignore_devices: Compare what ran on different devices, whichever they are.
+        follow: What moved to another scope is one row with both values.
+    """
+
+    metric: str | None = None
+    by: By = By.PATH
+    trials: bool = False
+    raw_names: bool = False
+    ignore_devices: bool = False
+    follow: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """Values of every row on both sides, in the unit of the measure's source.
+
+    Values are means over the runs of a side; a run without the row counts as 0. They are whole
+    numbers where the recorded ones are and each side has one run.
+
+    Attributes:
+        base: Values of the base.
+        new: New values.
+        base_valid: Whether the base has a value; 0 stands where it has none.
+        new_valid: Whether the new runs have one.
+        base_count: Launches in the base, 0 where unknown.
+        new_count: Launches now.
+        split: Parts of the change, None for what does not add up or has no launches.
+        change: New minus base; a side without a value counts as 0.
+    """
+
+    base: Values
+    new: Values
+    base_valid: Mask
+    new_valid: Mask
+    base_count: Values
+    new_count: Values
+    split: Split | None = None
+    # Kept, because reports ask row by row.
+    change: Values = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "change", self.new - self.base)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Base and new runs, aligned.
+
+    Attributes:
+        measure: What is compared.
+        by: What a row stands for.
+        base: The base runs.
+        new: The new runs.
+        tree: The rows.
+        inclusive: Values with those of the rows below.
+        own: Values of the rows alone, which add up to the total; None for what does not add up.
+        base_runs: Inclusive values, one line per base run.
+        new_runs: The same of the new runs.
+        interval: Bounds of the inclusive change; None with one run on each side.
+        scaled: Benchmarks that runs called differently often; values of what ran in them are for
+            the calls that each says.
+    """
+
+    measure: Measure
+    by: By
+    base: tuple[Run, ...]
+    new: tuple[Run, ...]
+    tree: PairedTree
+    inclusive: Changes
+    own: Changes | None
+    base_runs: Values
+    new_runs: Values
+    interval: Interval | None
+    scaled: tuple[BenchmarkCalls, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
+
+def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) -> Comparison:
+    """Compare new runs with base runs, benchmarks for equally many calls.
+
+    Raises:
+        MetricError: A run lacks the metric, or it is no number.
+        UsageError: A side has no run, a run is empty, units differ, or devices do.
+    """
+    if not (base and new):
+        raise UsageError("a comparison needs a run on each side")
+    prepared = [_prepared(run.profile, options) for run in (*base, *new)]
+    profiles: list[Profile] = prepared
+    scaled: tuple[BenchmarkCalls, ...] = ()
+    if options.metric is None or not is_sample_statistic(options.metric):
+        profiles, scaled = with_equal_calls(prepared[: len(base)], prepared[len(base) :])
+    runs = [
+        replace(run, profile=profile) for run, profile in zip((*base, *new), profiles, strict=True)
+    ]
+    if not options.ignore_devices:
+        check_devices(runs)
+    measure = find_measure(runs, _metric(runs, options))
+    identity = Identity(options.raw_names, options.ignore_devices)
+    first_new = len(base)
+    tree = pair(
+        profiles[:first_new],
+        profiles[first_new:],
+        identity,
+        weight=_weight(measure, runs),
+        # What moved from one scope to another changed both of them.
+        follow=options.follow and options.by in (By.PATH, By.KERNEL, By.LINE),
+    )
+    sides = _Sides(tuple(base), tuple(new), profiles, tree, measure)
+    found = _added(sides, options.by) if measure.is_additive else _rated(sides, options.by)
+    return replace(found, scaled=scaled)
+
+
+def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
+    """Return what to compare; lines have nothing but samples."""
+    if options.metric is not None or options.by is not By.LINE:
+        return options.metric
+    for run in runs:
+        if not has_samples(run.profile):
+            raise UsageError(
+                f"{run.source!a} has no PC samples, which lines are compared by: record them with "
+                "`proton run -m pcsampling`, or name another metric with -m"
+            )
+    return ALL
+
+
+def _prepared(profile: Profile, options: CompareOptions) -> Profile:
+    shown = drop_metadata(profile)
+    return shown if options.trials else drop_trials(shown)
+
+
+def _weight(measure: Measure, runs: Sequence[Run]) -> str:
+    if measure.has_latency:
+        return measure.source
+    try:
+        return find_measure(runs, None).source
+    except UsageError:
+        return ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sides:
+    base: tuple[Run, ...]
+    new: tuple[Run, ...]
+    profiles: list[Profile]
+    tree: PairedTree
+    measure: Measure
+
+    @property
+    def is_single(self) -> bool:
+        return len(self.profiles) == 2
+
+    def own_values(self, metric: str) -> tuple[Values, Mask]:
+        """Return what each run recorded on each row, and whether it did."""
+        values, valid = [], []
+        for profile, places in zip(self.profiles, self.tree.places, strict=True):
+            column = profile.columns.get(metric)
+            if column is None or not column.kind.is_number:
+                values.append(np.zeros(len(self.tree), dtype=np.int64))
+                valid.append(np.zeros(len(self.tree), dtype=np.bool_))
+                continue
+            placed = sum_column(_finite(column), places, len(self.tree))
+            values.append(placed.values)
+            valid.append(placed.valid)
+        stacked = np.stack(values)
+        if stacked.dtype.kind == "i" and bool((np.abs(stacked.astype("f8")) >= _LARGEST).any()):
+            stacked = stacked.astype(np.float64)
+        return stacked, np.stack(valid)
+
+    def means(self, values: Values) -> tuple[Values, Values]:
+        """Return the means of both sides; whole numbers of single runs stay what they are."""
+        base, new = np.split(values, [len(self.base)])
+        if self.is_single:
+            return base[0], new[0]
+        return base.mean(axis=0), new.mean(axis=0)
+
+    def any_valid(self, valid: Mask) -> tuple[Mask, Mask]:
+        base, new = np.split(valid, [len(self.base)])
+        return base.sum(axis=0) > 0, new.sum(axis=0) > 0
+
+
+def _finite(column: MetricColumn) -> MetricColumn:
+    good = column.valid & np.isfinite(column.values)
+    return replace(column, values=np.where(good, column.values, 0), valid=good)
+
+
+# -- what adds up --------------------------------------------------------------------------------
+def _added(sides: _Sides, by: By) -> Comparison:
+    """Compare values of which those of all rows add up to the total."""
+    recorded, valid = sides.own_values(sides.measure.source)
+    counts, counted = sides.own_values(_COUNT)
+    if not all(_has_count(profile) for profile in sides.profiles):
+        counts = np.zeros_like(counts)
+    fine = _changes(sides, (recorded, valid), counts)
+    places = break_down(sides.tree, by, (valid | counted).sum(axis=0) > 0)
+    tree, total = places.tree, len(places.tree)
+    sums = SubtreeSums(tree.parents)
+
+    def coarse(values: Values) -> Values:
+        return grouped(values, places.places, total)
+
+    own = Changes(
+        base=coarse(fine.base),
+        new=coarse(fine.new),
+        base_valid=coarse(fine.base_valid) > 0,
+        new_valid=coarse(fine.new_valid) > 0,
+        base_count=coarse(fine.base_count),
+        new_count=coarse(fine.new_count),
+        split=_mapped(fine.split, coarse),
+    )
+    runs = np.stack([sums.of(coarse(line)) for line in recorded])
+    base_runs, new_runs = np.split(runs, [len(sides.base)])
+    return Comparison(
+        measure=sides.measure,
+        by=by,
+        base=sides.base,
+        new=sides.new,
+        tree=tree,
+        inclusive=_inclusive(sums, own),
+        own=own,
+        base_runs=base_runs,
+        new_runs=new_runs,
+        interval=mean_difference(base_runs, new_runs),
+    )
+
+
+def _has_count(profile: Profile) -> bool:
+    column = profile.columns.get(_COUNT)
+    return column is not None and column.kind.is_number
+
+
+def _changes(sides: _Sides, recorded: tuple[Values, Mask], counts: Values) -> Changes:
+    base, new = sides.means(recorded[0])
+    base_valid, new_valid = sides.any_valid(recorded[1])
+    base_count, new_count = sides.means(counts)
+    parts = None
+    if sides.measure.has_latency and counts.any():
+        parts = split(base, new, base_count=base_count, new_count=new_count)
+    return Changes(base, new, base_valid, new_valid, base_count, new_count, parts)
+
+
+def _mapped(parts: Split | None, sums: Any) -> Split | None:
+    if parts is None:
+        return None
+    return Split(sums(parts.launches), sums(parts.latency), sums(parts.rest))
+
+
+def _inclusive(sums: SubtreeSums, own: Changes) -> Changes:
+    return Changes(
+        base=sums.of(own.base),
+        new=sums.of(own.new),
+        base_valid=sums.of(own.base_valid) > 0,
+        new_valid=sums.of(own.new_valid) > 0,
+        base_count=sums.of(own.base_count),
+        new_count=sums.of(own.new_count),
+        split=_mapped(own.split, sums.of),
+    )
+
+
+# -- what does not add up ------------------------------------------------------------------------
+def _rated(sides: _Sides, by: By) -> Comparison:
+    """Compare rates, averages and shares: each is computed anew from what a row stands for."""
+    measured = np.zeros(len(sides.tree), dtype=np.bool_)
+    for profile, places in zip(sides.profiles, sides.tree.places, strict=True):
+        for column in profile.columns.values():
+            measured[places[column.valid]] = True
+    tree = break_down(sides.tree, by, measured).tree
+    sampled = is_sample_statistic(sides.measure.name)
+    found = [
+        derive(_laid_out(profile, tree, places, with_samples=sampled), [sides.measure.name])[0]
+        for profile, places in zip(sides.profiles, tree.places, strict=True)
+    ]
+    valid = np.stack([each.valid for each in found])
+    values = np.stack([np.where(each.valid, each.values, 0).astype(np.float64) for each in found])
+    base, new = (_valid_mean(*each) for each in _halves(values, valid, len(sides.base)))
+    base_valid, new_valid = sides.any_valid(valid)
+    nothing = np.zeros(len(tree))
+    base_runs, new_runs = np.split(np.where(valid, values, np.nan), [len(sides.base)])
+    return Comparison(
+        measure=sides.measure,
+        by=by,
+        base=sides.base,
+        new=sides.new,
+        tree=tree,
+        inclusive=Changes(base, new, base_valid, new_valid, nothing, nothing),
+        own=None,
+        base_runs=base_runs,
+        new_runs=new_runs,
+        interval=mean_difference(base_runs, new_runs),
+    )
+
+
+def _halves(values: Values, valid: Mask, first_new: int) -> list[tuple[Values, Mask]]:
+    return [(values[:first_new], valid[:first_new]), (values[first_new:], valid[first_new:])]
+
+
+def _valid_mean(values: Values, valid: Mask) -> Values:
+    counts = np.maximum(valid.sum(axis=0), 1)
+    mean: Values = values.sum(axis=0) / counts
+    return mean
+
+
+def _laid_out(
+    profile: Profile, tree: PairedTree, places: npt.NDArray[np.int32], *, with_samples: bool
+) -> Profile:
+    """Return a run with the rows of the union, summed where several became one."""
+    total = len(tree)
+    devices = np.full(total, -1, dtype="<i4")
+    devices[places] = profile.device_rows
+    columns = {
+        name: sum_column(column, places, total)
+        for name, column in profile.columns.items()
+        if column.kind.is_number
+    }
+    return replace(
+        profile,
+        strings=tree.strings,
+        parents=tree.parents,
+        frames=tree.frames(),
+        kinds=tree.kinds,
+        device_rows=devices,
+        variant_rows=np.full(total, -1, dtype="<i4"),
+        variants=(),
+        columns=columns,
+        distributions=_placed_samples(profile, places) if with_samples else {},
+    )
+
+
+def _placed_samples(
+    profile: Profile, places: npt.NDArray[np.int32]
+) -> dict[str, DistributionTable]:
+    """Return the samples of the rows of the union."""
+    found = {}
+    for name, table in profile.distributions.items():
+        parts: dict[int, list[Distribution]] = {}
+        for row, samples in table:
+            parts.setdefault(int(places[row]), []).append(samples)
+        merged = {place: Distribution.merged(each) for place, each in parts.items()}
+        found[name] = DistributionTable.from_mapping(merged)
+    return found

@@ -1,0 +1,173 @@
+"""What explains a change: the row, the kernel or the scope that most of it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.compare.kernel_groups import kernel_labels
+from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.model import preorder
+
+__all__ = ["Cause", "Explanation", "Kind", "explain"]
+
+Mask = npt.NDArray[np.bool_]
+
+# A single row that explains this share of what the best kernel does is named instead of it.
+_ROW_OVER_KERNEL = 0.8
+# A scope is named when no row or kernel explains half of the change, and it most of it.
+_ENOUGH = 0.5
+_MOST = 0.75
+# Changes of both signs that cancel for the most part are both named.
+_CANCELLED = 0.1
+_MORE_THAN_ALL = 1.05
+
+
+class Kind(StrEnum):
+    """What a cause is."""
+
+    ROW = "row"
+    KERNEL = "kernel"
+    BELOW = "below"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Where a part of the change comes from.
+
+    Attributes:
+        kind: A row alone, all rows of one name, or a row with all rows below it.
+        row: The row, the largest one of its name.
+        places: How many rows changed.
+        change: In the unit of the source.
+        share: Of the total change; negative where it goes the other way.
+        base: Value in the base.
+        new: New value.
+        base_count: Launches in the base, 0 where unknown.
+        new_count: Launches now.
+        fate: What became of the row; ``MATCHED`` for several rows.
+    """
+
+    kind: Kind
+    row: int
+    places: int
+    change: float
+    share: float
+    base: float
+    new: float
+    base_count: float
+    new_count: float
+    fate: Fate
+
+    @property
+    def per_launch(self) -> float | None:
+        """Growth of one launch, 0.4 for 40 % longer; None where that is unknown."""
+        if min(self.base_count, self.new_count) <= 0 or self.base <= 0:
+            return None
+        return self.new / self.new_count / (self.base / self.base_count) - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A total change and its causes.
+
+    Attributes:
+        base: Total of the base in the unit of the source.
+        new: New total.
+        causes: The main one; both directions where they nearly cancel; none where nothing changed.
+        cancels: Whether the two causes go in opposite directions.
+    """
+
+    base: float
+    new: float
+    causes: tuple[Cause, ...]
+    cancels: bool = False
+
+
+def explain(comparison: Comparison) -> Explanation | None:
+    """Return what explains the change; None for what does not add up."""
+    own = comparison.own
+    if own is None:
+        return None
+    changes = own.change.astype(np.float64)
+    total, gross = float(comparison.inclusive.change[0]), float(np.abs(changes).sum())
+    base, new = float(comparison.inclusive.base[0]), float(comparison.inclusive.new[0])
+    if gross == 0.0:
+        return Explanation(base, new, ())
+    first = 1.0 if total >= 0 else -1.0
+    cause = _best(comparison, changes * first)
+    if abs(total) < _CANCELLED * gross or (cause is not None and cause.share > _MORE_THAN_ALL):
+        found = (cause, _best(comparison, changes * -first))
+        causes = tuple(each for each in found if each is not None)
+        return Explanation(base, new, causes, cancels=len(causes) > 1)
+    if cause is not None and cause.share < _ENOUGH:
+        cause = _scope(comparison, total) or cause
+    return Explanation(base, new, () if cause is None else (cause,))
+
+
+def _best(comparison: Comparison, gains: npt.NDArray[np.float64]) -> Cause | None:
+    """Return the row or kernel with the largest gain."""
+    row = int(np.argmax(gains))
+    if gains[row] <= 0:
+        return None
+    labels = kernel_labels(comparison.tree, np.arange(1, len(gains)))
+    _, groups = np.unique(labels, return_inverse=True)
+    groups = groups.reshape(-1)
+    sums = np.bincount(groups, weights=gains)
+    best = int(np.argmax(sums))
+    rows = groups == best
+    if (gains[rows] != 0).sum() > 1 and gains[row] < _ROW_OVER_KERNEL * sums[best]:
+        return _cause(comparison, Kind.KERNEL, rows)
+    return _cause(comparison, Kind.ROW, np.arange(len(gains)) == row)
+
+
+def _cause(comparison: Comparison, kind: Kind, rows: Mask) -> Cause:
+    own = comparison.own
+    assert own is not None
+    changes = own.change
+    chosen = np.flatnonzero(rows)
+    row = int(chosen[np.argmax(np.abs(changes[chosen]))])
+    return _of(
+        comparison,
+        (kind, row, int((changes[chosen] != 0).sum())),
+        [own.base[chosen], own.new[chosen], own.base_count[chosen], own.new_count[chosen]],
+    )
+
+
+def _of(
+    comparison: Comparison, what: tuple[Kind, int, int], values: list[npt.NDArray[Any]]
+) -> Cause:
+    base, new, base_count, new_count = (float(each.sum()) for each in values)
+    kind, row, places = what
+    total = float(comparison.inclusive.change[0])
+    return Cause(
+        kind=kind,
+        row=row,
+        places=places,
+        change=new - base,
+        share=(new - base) / total if total else 0.0,
+        base=base,
+        new=new,
+        base_count=base_count,
+        new_count=new_count,
+        fate=Fate(comparison.tree.fates[row]) if kind is not Kind.KERNEL else Fate.MATCHED,
+    )
+
+
+def _scope(comparison: Comparison, total: float) -> Cause | None:
+    """Return the deepest row below which most of the change happened."""
+    values = comparison.inclusive
+    shares = values.change / total
+    shares[0] = 0.0
+    found = np.flatnonzero((shares >= _MOST) & (shares <= 1.0 / _MOST))
+    if not len(found):
+        return None
+    depths = preorder.depths(comparison.tree.parents)[found]
+    row = int(found[np.argmax(depths)])
+    parts = (values.base, values.new, values.base_count, values.new_count)
+    return _of(comparison, (Kind.BELOW, row, 1), [each[row : row + 1] for each in parts])

@@ -1,0 +1,328 @@
+"""Two sets of runs as one tree: each row with what it is called and was launched as on each side.
+
+The base is laid over the new runs by call path; then rows that only one side has are looked for on
+the other one, so that a kernel that moved or was renamed is one row with both values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.lineage import Lone, Step, trace
+from proton_bench.analysis.compare.origins import Origins
+from proton_bench.analysis.compare.run_rows import Identity, Interning, RunRows
+from proton_bench.analysis.view.align import Alignment, align
+from proton_bench.model.device import Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.preorder import subtree_ends
+from proton_bench.model.profile import Profile
+
+__all__ = ["SEVERAL", "Fate", "PairedTree", "Side", "agreed", "pair"]
+
+Rows = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+
+# In place of a number: what was summed into a row differs.
+SEVERAL = -2
+
+
+class Fate(IntEnum):
+    """What became of a row from the base to the new runs."""
+
+    MATCHED = 0
+    NEW = 1
+    REMOVED = 2
+    MOVED = 3
+    RENAMED = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """What one side's runs say of each row.
+
+    Attributes:
+        present: Whether a run has the row.
+        frames: Position of the row's name in the strings; -1 where no run has it.
+        names: Position of the name that counts; -1 where no run has it.
+        variants: Position of its launch variant; -1 for none, -2 for several.
+        codes: A number for its compiled code; 0 for unknown, -2 for several.
+    """
+
+    present: Mask
+    frames: Rows
+    names: Rows
+    variants: Rows
+    codes: Rows
+
+    def take(self, rows: npt.NDArray[Any]) -> Side:
+        """Return the chosen rows (positions or mask)."""
+        parts = (self.present, self.frames, self.names, self.variants, self.codes)
+        return Side(*(part[rows] for part in parts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairedTree:
+    """The union of all runs in pre-order.
+
+    Attributes:
+        parents: Row of each row's parent, -1 for the root.
+        kinds: `FrameKind` of each row.
+        devices: Position of each row's device in ``device_names``, 0 for none.
+        fates: `Fate` of each row.
+        base: What the base runs say.
+        new: What the new runs say.
+        origins: For moved rows the names from below the root to where they were.
+        places: For each run, base first, the row here that each of its rows is; rows without
+            values and launch metadata were left out before.
+        strings: Names.
+        device_names: Devices; the first is "".
+        variants: Launch variants.
+    """
+
+    parents: Rows
+    kinds: npt.NDArray[np.uint8]
+    devices: Rows
+    fates: npt.NDArray[np.uint8]
+    base: Side
+    new: Side
+    origins: Origins
+    places: tuple[Rows, ...]
+    strings: tuple[str, ...]
+    device_names: tuple[str, ...]
+    variants: tuple[Variant, ...]
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def frames(self) -> Rows:
+        """Return the position of what each row is called now, or was called where it is gone."""
+        return np.where(self.new.frames >= 0, self.new.frames, self.base.frames)
+
+    def name(self, row: int) -> str:
+        """Return what the row is called now, or was called where it is gone."""
+        frame = int(self.new.frames[row])
+        return self.strings[frame if frame >= 0 else int(self.base.frames[row])]
+
+    def former_name(self, row: int) -> str | None:
+        """Return what the row was called in the base, None where it was not there."""
+        frame = int(self.base.frames[row])
+        return self.strings[frame] if frame >= 0 else None
+
+    def path(self, row: int) -> tuple[str, ...]:
+        """Return the names from below the root down to the row; () for the root."""
+        above, new, base = self.parents.item, self.new.frames.item, self.base.frames.item
+        names: list[str] = []
+        while row > 0:
+            frame = new(row)
+            names.append(self.strings[frame if frame >= 0 else base(row)])
+            row = above(row)
+        return tuple(reversed(names))
+
+    def code_changed(self, row: int) -> bool:
+        """Return whether both sides know the row's one compiled code, and it is not the same."""
+        base, new = int(self.base.codes[row]), int(self.new.codes[row])
+        return base > 0 and new > 0 and base != new
+
+    def variants_of(self, row: int) -> tuple[Variant | None, Variant | None]:
+        """Return the one variant of each side, None where there is none or several."""
+        found = [int(side.variants[row]) for side in (self.base, self.new)]
+        base, new = (self.variants[place] if place >= 0 else None for place in found)
+        return base, new
+
+
+def pair(
+    base: Sequence[Profile],
+    new: Sequence[Profile],
+    identity: Identity,
+    *,
+    weight: str = "",
+    follow: bool = True,
+) -> PairedTree:
+    """Return the union of the runs of both sides.
+
+    Args:
+        base: Runs to compare with.
+        new: Runs that are compared.
+        identity: What makes rows equal.
+        weight: Recorded metric by which rows that moved or were renamed are told apart.
+        follow: Whether a row that moved has one place, the new one, or is gone at the old place and
+            new at the other.
+    """
+    profiles = [*base, *new]
+    interning = Interning(base, new, identity)
+    union = align(interning.trees(len(base)))
+    tree = _described(union, interning, len(base))
+    lone = _lone_rows(tree, interning, profiles, weight=weight)
+    matches = trace(*lone, anywhere=follow)
+    if not matches:
+        return tree
+    return _joined(tree, matches)
+
+
+def _described(union: Alignment, interning: Interning, first_new: int) -> PairedTree:
+    total = len(union.parents)
+    runs, places = interning.runs, union.places
+    sides = [
+        _side(runs[chosen], places[chosen], total)
+        for chosen in (slice(None, first_new), slice(first_new, None))
+    ]
+    kinds = np.zeros(total, dtype="u1")
+    devices = np.zeros(total, dtype="<i4")
+    for run, place in zip(reversed(runs), reversed(places), strict=True):
+        kinds[place] = np.where(run.kinds > 0, run.kinds, kinds[place])
+        devices[place] = run.devices
+    fates = np.where(sides[1].present, Fate.MATCHED, Fate.REMOVED)
+    fates = np.where(sides[0].present, fates, Fate.NEW).astype("u1")
+    return PairedTree(
+        parents=union.parents,
+        kinds=kinds,
+        devices=devices,
+        fates=fates,
+        base=sides[0],
+        new=sides[1],
+        origins=Origins((), lambda _: ()),
+        places=places,
+        strings=interning.strings,
+        device_names=tuple(interning.device_names),
+        variants=interning.variants,
+    )
+
+
+def _side(runs: Sequence[RunRows], places: Sequence[Rows], total: int) -> Side:
+    present = np.zeros(total, dtype=np.bool_)
+    frames, names = (np.full(total, -1, dtype="<i4") for _ in range(2))
+    for run, place in zip(reversed(runs), reversed(places), strict=True):
+        present[place] = True
+        # Backwards: of several siblings that are one row here, the first gives the name.
+        frames[place[::-1]] = run.frames[::-1]
+        names[place[::-1]] = run.identities[::-1]
+    return Side(
+        present,
+        frames,
+        names,
+        agreed([run.variants for run in runs], places, total=total, none=-1),
+        agreed([run.codes for run in runs], places, total=total, none=0),
+    )
+
+
+def agreed(
+    numbers: Sequence[npt.NDArray[Any]], places: Sequence[Rows], *, total: int, none: int
+) -> Rows:
+    """Return the number that several rows say of the row that they are, -2 where they differ.
+
+    Args:
+        numbers: Numbers of the rows of each run.
+        places: The row that each of them is.
+        total: Rows there are.
+        none: What a row says that knows nothing; numbers below it count as differing.
+    """
+    least = np.full(total, np.iinfo(np.int64).max)
+    most = np.full(total, none, dtype=np.int64)
+    several = np.zeros(total, dtype=np.bool_)
+    for values, place in zip(numbers, places, strict=True):
+        known = values > none
+        np.minimum.at(least, place[known], values[known])
+        np.maximum.at(most, place[known], values[known])
+        several[place[values == SEVERAL]] = True
+    several |= (most > none) & (least != most)
+    return np.where(several, SEVERAL, most).astype("<i4")
+
+
+# -- rows of one side ----------------------------------------------------------------------------
+def _lone_rows(
+    tree: PairedTree, interning: Interning, profiles: Sequence[Profile], *, weight: str
+) -> tuple[Lone, Lone]:
+    """Return the measured leaves that only the base has, and those that only the new runs have."""
+    total = len(tree)
+    sizes = np.zeros(total)
+    counts = np.zeros(total)
+    measured = np.zeros(total, dtype=np.bool_)
+    identities = np.zeros(total, dtype=np.int64)
+    for profile, run, place in zip(profiles, interning.runs, tree.places, strict=True):
+        measured[place[_measured(profile)]] = True
+        identities[place] = run.identities
+        sizes += _summed(profile, weight, place, total=total)
+        counts += _summed(profile, "count", place, total=total)
+    leaf = subtree_ends(tree.parents) == np.arange(total) + 1
+    above = np.maximum(tree.parents, 0)
+    # A side's own order: that of the union would depend on which side is the base.
+    order = np.zeros(total, dtype=np.int64)
+    start = 0
+    for place in tree.places:
+        order[place[::-1]] = np.arange(start + len(place), start, -1)
+        start += len(place)
+    sides = []
+    for fate, side in ((Fate.REMOVED, tree.base), (Fate.NEW, tree.new)):
+        rows = np.flatnonzero((tree.fates == fate) & leaf & measured)
+        # Lines have no launches, and are never renamed: the sides must not agree in that.
+        rows = rows[np.argsort(order[rows], kind="stable")]
+        sides.append(
+            Lone(
+                rows=rows,
+                parents=tree.parents[rows],
+                names=identities[rows],
+                parent_names=identities[above[rows]],
+                grandparent_names=identities[above[above[rows]]],
+                devices=tree.devices[rows],
+                codes=np.maximum(side.codes[rows], 0),
+                sizes=sizes[rows],
+                counts=np.where(tree.kinds[rows] == FrameKind.LINE, -1.0 - fate, counts[rows]),
+            )
+        )
+    return sides[0], sides[1]
+
+
+def _measured(profile: Profile) -> Mask:
+    found = np.zeros(len(profile), dtype=np.bool_)
+    for column in profile.columns.values():
+        found |= column.valid
+    return found
+
+
+def _summed(profile: Profile, metric: str, place: Rows, *, total: int) -> npt.NDArray[Any]:
+    column = profile.columns.get(metric)
+    if column is None or not column.kind.is_number:
+        return np.zeros(total)
+    weights = np.where(column.valid & np.isfinite(column.values), column.values, 0)
+    return np.bincount(place, weights=weights, minlength=total)
+
+
+def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> PairedTree:
+    """Give each found row of the base the place of its counterpart."""
+    target = np.arange(len(tree))
+    fates = tree.fates.copy()
+    frames, names = tree.base.frames.copy(), tree.base.names.copy()
+    variants, codes = tree.base.variants.copy(), tree.base.codes.copy()
+    present = tree.base.present.copy()
+    moved: list[tuple[int, int]] = []
+    for old, new, step in matches:
+        target[old] = new
+        fates[new] = {Step.STAYED: Fate.MATCHED, Step.RENAMED: Fate.RENAMED}.get(step, Fate.MOVED)
+        frames[new], names[new] = tree.base.frames[old], tree.base.names[old]
+        variants[new], codes[new] = tree.base.variants[old], tree.base.codes[old]
+        present[new] = True
+        if step is Step.MOVED:
+            moved += zip(new.tolist(), old.tolist(), strict=True)
+    keep = target == np.arange(len(tree))
+    number = np.cumsum(keep) - 1
+    base = Side(present, frames, names, variants, codes)
+    return PairedTree(
+        parents=np.where(tree.parents >= 0, number[tree.parents], -1).astype("<i4")[keep],
+        kinds=tree.kinds[keep],
+        devices=tree.devices[keep],
+        fates=fates[keep],
+        base=base.take(keep),
+        new=tree.new.take(keep),
+        origins=Origins(((int(number[row]), was) for row, was in moved), tree.path),
+        places=tuple(number[target[place]].astype("<i4") for place in tree.places),
+        strings=tree.strings,
+        device_names=tree.device_names,
+        variants=tree.variants,
+    )

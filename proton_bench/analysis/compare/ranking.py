@@ -1,0 +1,197 @@
+"""Which rows of a comparison are shown, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.view.name_filter import NameFilter, rows_above
+from proton_bench.errors import UsageError
+from proton_bench.model import preorder
+
+__all__ = ["DEFAULT_SHARE", "Ranking", "Threshold", "rank"]
+
+Mask = npt.NDArray[np.bool_]
+
+# Of the larger total: what is smaller is left out unless a threshold is given.
+DEFAULT_SHARE = 0.001
+_EVERY_NAME = NameFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The least change that is shown.
+
+    Attributes:
+        value: In the unit of the metric as it was asked for, or a share of the larger total.
+        is_share: Which of the two.
+    """
+
+    value: float
+    is_share: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Threshold:
+        """Return what ``0.5`` or ``1%`` means.
+
+        Raises:
+            UsageError: It is neither.
+        """
+        number = text.strip()
+        is_share = number.endswith("%")
+        try:
+            value = float(number.removesuffix("%"))
+        except ValueError:
+            value = float("nan")
+        if not 0.0 <= value < float("inf"):
+            raise UsageError(f"threshold {text!r} is no number, such as 0.5, and no share: 1%")
+        return cls(value / 100.0 if is_share else value, is_share)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Rows to show: below each row the largest change first.
+
+    Attributes:
+        rows: The rows, each behind the row above it.
+        depths: How many rows stand above each of them.
+        small: Rows left out because nothing at or below them reaches the threshold.
+        small_change: What these changed in all, in the unit of the source.
+        deep: Rows left out because they lie too deep.
+        deep_change: What these changed in all.
+        named: Rows left out by their names.
+        named_change: What these changed in all.
+        names: The filter that left them out.
+    """
+
+    rows: tuple[int, ...]
+    depths: tuple[int, ...]
+    small: int
+    small_change: float
+    deep: int
+    deep_change: float = 0.0
+    named: int = 0
+    named_change: float = 0.0
+    names: NameFilter = _EVERY_NAME
+
+
+def rank(
+    comparison: Comparison,
+    threshold: Threshold | None,
+    depth: int,
+    *,
+    names: NameFilter = _EVERY_NAME,
+) -> Ranking:
+    """Return the rows to show. What is left out stays in the values of the rows above it.
+
+    Args:
+        comparison: All rows.
+        threshold: Least change; rows that are new, gone, moved or renamed count with their size.
+            0 keeps everything. None leaves out what did not change, and what changed by less than
+            `DEFAULT_SHARE`.
+        depth: Levels to show; 1 is the total alone.
+        names: Which rows to keep by what they are called on either side. The total stays.
+
+    Raises:
+        UsageError: The depth shows nothing, the filter is malformed, or it leaves no row.
+    """
+    if depth < 1:
+        raise UsageError(f"a depth of {depth} shows nothing: give 1 or more")
+    parents = comparison.tree.parents
+    passing = _passing(comparison, names)
+    kept = passing & _kept(comparison, threshold, passing)
+    small = passing & ~kept
+    depths = preorder.depths(parents)
+    shown = kept & (depths < depth)
+    order = _ordered(comparison, shown)
+    return Ranking(
+        rows=tuple(order),
+        depths=tuple(depths[order].tolist()),
+        small=int(small.sum()),
+        small_change=_own_change(comparison, small),
+        deep=int((kept & ~shown).sum()),
+        deep_change=_own_change(comparison, kept & ~shown),
+        named=int((~passing).sum()),
+        named_change=_own_change(comparison, ~passing),
+        names=names,
+    )
+
+
+def _passing(comparison: Comparison, names: NameFilter) -> Mask:
+    """Return the rows that a filter keeps; it sees the names of both sides."""
+    tree = comparison.tree
+
+    def find(named: Mask) -> Mask:
+        sides = (tree.base.frames, tree.new.frames)
+        found = [(frames >= 0) & named[frames] for frames in sides]
+        either: Mask = found[0] | found[1]
+        return either
+
+    passing = names.keep(tree.strings, preorder.subtree_ends(tree.parents), find)
+    if not passing.any():
+        raise UsageError(f"no row is left after {names}")
+    passing[0] = True
+    return passing
+
+
+def _kept(comparison: Comparison, threshold: Threshold | None, passing: Mask) -> Mask:
+    total = len(comparison)
+    if threshold is not None and threshold.value == 0.0:
+        return np.ones(total, dtype=np.bool_)
+    sizes = _sizes(comparison)
+    limit = _limit(comparison, threshold)
+    # Rows that the filter dropped must not hold up the rows above them.
+    large = passing & (sizes > 0) & (sizes >= limit)
+    kept = rows_above(large, preorder.subtree_ends(comparison.tree.parents))
+    kept[0] = True
+    return kept
+
+
+def _sizes(comparison: Comparison) -> npt.NDArray[Any]:
+    values = comparison.inclusive
+    largest = np.maximum(np.abs(values.base), np.abs(values.new))
+    one_sided = values.base_valid != values.new_valid
+    apart = (comparison.tree.fates != Fate.MATCHED) | one_sided
+    sizes: npt.NDArray[Any] = np.where(apart, largest, np.abs(values.change)).astype(np.float64)
+    return sizes
+
+
+def _limit(comparison: Comparison, threshold: Threshold | None) -> float:
+    if threshold is not None and not threshold.is_share:
+        return threshold.value * comparison.measure.scale
+    if threshold is None and not comparison.measure.is_additive:
+        return 0.0  # there is no total of which it could be a share
+    share = DEFAULT_SHARE if threshold is None else threshold.value
+    values = comparison.inclusive
+    return share * max(abs(float(values.base[0])), abs(float(values.new[0])))
+
+
+def _ordered(comparison: Comparison, shown: Mask) -> list[int]:
+    """Return the shown rows in pre-order with the largest changes of siblings first."""
+    values = comparison.inclusive
+    changes = np.where(values.base_valid & values.new_valid, np.abs(values.change), 0)
+    if comparison.measure.is_additive:
+        changes = np.abs(values.change)
+    sizes = np.maximum(np.abs(values.base), np.abs(values.new))
+    rows = np.flatnonzero(shown)
+    by_size = rows[np.lexsort((rows, -sizes[rows], -changes[rows]))].tolist()
+    children: dict[int, list[int]] = {}
+    above = comparison.tree.parents.tolist()
+    for row in by_size:
+        children.setdefault(above[row], []).append(row)
+    found: list[int] = []
+    waiting = [0]
+    while waiting:
+        row = waiting.pop()
+        found.append(row)
+        waiting += reversed(children.get(row, ()))
+    return found
+
+
+def _own_change(comparison: Comparison, rows: Mask) -> float:
+    return 0.0 if comparison.own is None else float(comparison.own.change[rows].sum())

@@ -1,0 +1,260 @@
+"""Rows of several runs in one numbering: names, devices, signatures and codes as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.moved_lines import former_lines
+from proton_bench.analysis.view.align import LabelledTree, occurrences, stacked_parents
+from proton_bench.analysis.view.names import steady_name
+from proton_bench.model.device import UNNAMED_KIND, Device, Variant
+from proton_bench.model.frame import FrameKind, StringTable
+from proton_bench.model.profile import Profile
+
+__all__ = ["Identity", "Interning", "RunRows"]
+
+Numbers = npt.NDArray[np.int64]
+_HOST = "CPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What makes two rows below one parent the same row.
+
+    Attributes:
+        raw_names: Names have to agree to the letter; else running numbers of Inductor's kernels and
+            line numbers of Python frames do not matter, and lines of kernels keep their order.
+        any_device: Devices do not matter.
+    """
+
+    raw_names: bool = False
+    any_device: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunRows:
+    """One run's rows as numbers that mean the same in all runs.
+
+    Attributes:
+        parents: Row of each row's parent.
+        frames: The name as it was recorded.
+        identities: The name that counts.
+        devices: The device, 0 for none.
+        signatures: Argument types, 0 where unknown.
+        codes: Hash of the compiled code, 0 where unknown.
+        variants: The launch variant, -1 for none.
+        kinds: `FrameKind` of each row.
+        twins: The first variant of the same kernel with the same signature, else the row itself.
+    """
+
+    parents: npt.NDArray[np.int32]
+    frames: Numbers
+    identities: Numbers
+    devices: Numbers
+    signatures: Numbers
+    codes: Numbers
+    variants: Numbers
+    kinds: npt.NDArray[np.uint8]
+    twins: Numbers
+
+    def details(self) -> Numbers:
+        """Return what tells apart rows that share all that counts: code, else the whole name."""
+        named = np.where(self.frames != self.identities, -1 - self.frames, 0)
+        return np.where(self.codes > 0, self.codes, named)
+
+
+class Interning:
+    """Numbers for the names, devices, signatures and codes of all runs.
+
+    Args:
+        base: Runs to compare with.
+        new: Runs that are compared.
+        identity: What makes rows equal.
+    """
+
+    def __init__(self, base: Sequence[Profile], new: Sequence[Profile], identity: Identity) -> None:
+        profiles = [*base, *new]
+        self._table = StringTable()
+        self._identity = identity
+        self._signatures: dict[str, int] = {"": 0}
+        self._codes: dict[str, int] = {"": 0}
+        self._variants: dict[Variant, int] = {}
+        self._unnamed = _kind_of_unnamed(profiles)
+        self.device_names = ["", *_device_names(profiles, identity, self._unnamed)]
+        former = {} if identity.raw_names else former_lines(base, new)
+        self.runs = [self._rows(profile, former) for profile in base]
+        self.runs += [self._rows(profile, {}) for profile in new]
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        """All names."""
+        return self._table.texts()
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """All launch variants."""
+        return tuple(self._variants)
+
+    def trees(self, first_new: int) -> list[LabelledTree]:
+        """Return the runs ready to be aligned; those before ``first_new`` are the base."""
+        labels = self._labels()
+        refined = _refined(labels, self.runs, first_new)
+        return [
+            LabelledTree(run.parents, label, run.twins)
+            for run, label in zip(self.runs, refined, strict=True)
+        ]
+
+    def _labels(self) -> list[Numbers]:
+        """Return one number for what counts of each row: name, device and signature."""
+        devices, signatures = len(self.device_names), len(self._signatures)
+        return [
+            (run.identities * devices + run.devices) * signatures + run.signatures
+            for run in self.runs
+        ]
+
+    def _rows(self, profile: Profile, lines: Mapping[str, str]) -> RunRows:
+        index = self._table.index
+        names = np.array([index(text) for text in profile.strings], dtype=np.int64)
+        if self._identity.raw_names:
+            steady = names
+        else:
+            found = [index(steady_name(text)) for text in profile.strings]
+            steady = np.array(found, dtype=np.int64)
+        by_variant = [
+            (
+                self._signatures.setdefault(each.signature, len(self._signatures)),
+                self._codes.setdefault(each.code_hash, len(self._codes)),
+                self._variants.setdefault(each, len(self._variants)),
+            )
+            for each in profile.variants
+        ]
+        by_variant.append((0, 0, -1))
+        facts = np.array(by_variant, dtype=np.int64)[profile.variant_rows]
+        frames = names[profile.frames]
+        identities = steady[profile.frames]
+        is_line = profile.kinds == FrameKind.LINE
+        if is_line.any():  # each is a row of its own, under the number that it has now
+            found = [index(lines.get(text, text)) for text in profile.strings]
+            identities = np.where(
+                is_line, np.array(found, dtype=np.int64)[profile.frames], identities
+            )
+        devices = self._devices(profile)
+        return RunRows(
+            parents=profile.parents,
+            frames=frames,
+            identities=identities,
+            devices=devices,
+            signatures=facts[:, 0],
+            codes=facts[:, 1],
+            variants=facts[:, 2],
+            kinds=profile.kinds,
+            twins=_twins(profile, (frames, devices, facts[:, 0])),
+        )
+
+    def _devices(self, profile: Profile) -> Numbers:
+        if self._identity.any_device:
+            return np.zeros(len(profile), dtype=np.int64)
+        known = {name: place for place, name in enumerate(self.device_names)}
+        kinds = [_kind(each, self._unnamed) for each in profile.devices]
+        found = [
+            known.get(f"{kind}:{each.index}", known.get(kind, 0))
+            for kind, each in zip(kinds, profile.devices, strict=True)
+        ]
+        return np.array([*found, 0], dtype=np.int64)[profile.device_rows]
+
+
+def _kind_of_unnamed(profiles: Sequence[Profile]) -> str:
+    """Return the kind of devices of which a file does not say it: timelines do not.
+
+    They are of the kind that the other runs name, where that is one.
+    """
+    kinds = {device.kind for profile in profiles for device in profile.devices}
+    named = kinds - {_HOST, UNNAMED_KIND}
+    return named.pop() if len(named) == 1 else UNNAMED_KIND
+
+
+def _kind(device: Device, unnamed: str) -> str:
+    return unnamed if device.kind == UNNAMED_KIND else device.kind
+
+
+def _device_names(
+    profiles: Sequence[Profile], identity: Identity, kind_of_unnamed: str
+) -> list[str]:
+    """Return how devices are told apart: by number only where a run used several of a kind."""
+    if identity.any_device:
+        return []
+    kinds: dict[str, set[str]] = {}
+    several: set[str] = set()
+    for profile in profiles:
+        own: dict[str, set[str]] = {}
+        for device in profile.devices:
+            kind = _kind(device, kind_of_unnamed)
+            own.setdefault(kind, set()).add(f"{kind}:{device.index}")
+        several |= {kind for kind, names in own.items() if len(names) > 1}
+        for kind, names in own.items():
+            kinds.setdefault(kind, set()).update(names)
+    found = [sorted(names) if kind in several else [kind] for kind, names in sorted(kinds.items())]
+    return [name for names in found for name in names]
+
+
+def _twins(profile: Profile, keys: tuple[Numbers, ...]) -> Numbers:
+    """Return for each row the first sibling that differs in the variant alone."""
+    found = np.arange(len(profile), dtype=np.int64)
+    rows = np.flatnonzero(profile.variant_rows >= 0)
+    if len(rows) < 2:
+        return found
+    parts: list[npt.NDArray[Any]] = [profile.parents[rows], *(key[rows] for key in keys)]
+    order = np.lexsort((rows, *parts))
+    begins = np.ones(len(rows), dtype=np.bool_)
+    begins[1:] = np.any([part[order][1:] != part[order][:-1] for part in parts], axis=0)
+    heads = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
+    found[rows[order]] = rows[order][heads]
+    return found
+
+
+def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> list[Numbers]:
+    """Give rows labels of their own where equal siblings are better paired by their details.
+
+    They are where both sides know at least half of the details: the same compiled codes, or the
+    same lines of a function. Otherwise their order is what is left.
+    """
+    stacked = np.concatenate(labels)
+    details = np.concatenate([run.details() for run in runs])
+    parents = stacked_parents([run.parents for run in runs])
+    twins, start = [], 0
+    for run in runs:
+        twins.append(run.twins + start)
+        start += len(run.parents)
+    nth = occurrences(parents, stacked, np.concatenate(twins))
+    ambiguous = np.isin(stacked, np.unique(stacked[nth > 0])) & (details != 0)
+    if not ambiguous.any():
+        return labels
+    pairs = np.stack([stacked[ambiguous], details[ambiguous]], axis=1)
+    known, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    new_rows = np.arange(len(stacked))[ambiguous] >= sum(map(len, labels[:first_new]))
+    in_base, in_new = (np.zeros(len(known), dtype=np.bool_) for _ in range(2))
+    in_base[inverse[~new_rows]] = True
+    in_new[inverse[new_rows]] = True
+    used = _shared(known[:, 0], in_base, in_new)
+    offset = int(stacked.max()) + 1
+    stacked[ambiguous] = np.where(used[inverse], offset + inverse, stacked[ambiguous])
+    return np.split(stacked, np.cumsum([len(each) for each in labels])[:-1])
+
+
+def _shared(
+    labels: Numbers, in_base: npt.NDArray[np.bool_], in_new: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Mark details on both sides of labels that share half of them."""
+    _, owner = np.unique(labels, return_inverse=True)
+    owner = owner.reshape(-1)
+    both = in_base & in_new
+    shared, base, new = (np.bincount(owner, weights=each) for each in (both, in_base, in_new))
+    trusted = 2 * shared >= np.maximum(base, new)
+    chosen: npt.NDArray[np.bool_] = both & trusted[owner]
+    return chosen

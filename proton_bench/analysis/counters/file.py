@@ -1,0 +1,249 @@
+"""Reading counters: CSV of Nsight Compute, and of rocprof-compute or rocprofv3.
+
+Known layouts, told apart by their columns:
+
+- ``ncu --csv --page raw``: one row per launch, one column per metric, units in the second row;
+- ``ncu --csv`` (details, and ``--metrics`` alone): one row per launch and metric;
+- ``pmc_perf.csv`` of rocprof-compute: one row per dispatch, one column per counter;
+- ``counter_collection.csv`` of rocprofv3: one row per dispatch and counter.
+
+ncu writes numbers as the system's language does; a comma before the decimals is recognised by a
+number that can be read in no other way. Lines before the heading (``==PROF== ...`` and what the
+program printed) are passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proton_bench.analysis.counters.columns import Columns, is_heading, is_of_ncu
+from proton_bench.analysis.counters.units import base_unit, has_decimal_commas, number
+from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.formats.budget import (
+    OBJECTS_OF_COLUMN,
+    Limit,
+    decoding,
+    take,
+    take_unpacked,
+)
+from proton_bench.support.inputs import read_file
+from proton_bench.support.text import visible
+
+__all__ = ["CounterFile", "MeasuredLaunch", "parse_counters", "read_counters"]
+
+_MAX_BYTES = 2**30
+_PIECE = 1 << 20
+
+
+@dataclass(slots=True)
+class MeasuredLaunch:
+    """One launch that a tool measured.
+
+    Attributes:
+        kernel: Name of the kernel as the tool wrote it.
+        order: Position among the launches of the file.
+        grid: Blocks, "" when not known; as many numbers as the file has.
+        duration_ns: How long it took, 0 when not known.
+        values: Counters by full name, with the base unit in parentheses.
+    """
+
+    kernel: str
+    order: int
+    grid: str = ""
+    duration_ns: float = 0.0
+    values: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterFile:
+    """What a file of counters holds.
+
+    Attributes:
+        tool: "ncu" or "rocprof".
+        launches: Launches in the order of their launch.
+    """
+
+    tool: str
+    launches: tuple[MeasuredLaunch, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Full names of all counters in order of first appearance."""
+        return tuple(dict.fromkeys(name for launch in self.launches for name in launch.values))
+
+
+def read_counters(path: Path) -> CounterFile:
+    """Read a file of counters; ``.gz`` is unpacked.
+
+    Raises:
+        UsageError: The file cannot be read.
+        ProfileFormatError: It is no CSV of a known tool, or malformed.
+    """
+    try:
+        content = read_file(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise UsageError(f"cannot read counters from {str(path)!a}: {reason}") from error
+    with decoding(len(content), visible(path)):
+        return _read(content, path)
+
+
+def _read(content: bytes, path: Path) -> CounterFile:
+    try:
+        if content.startswith(b"\x1f\x8b"):
+            content = _unpacked(content)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ProfileFormatError(f"{str(path)!a} cannot be unpacked: {error}") from error
+    if len(content) > _MAX_BYTES:
+        raise ProfileFormatError(f"{str(path)!a} holds more than 1 GiB of counters")
+    return parse_counters(content.decode("utf-8-sig", "replace"), str(path))
+
+
+def _unpacked(content: bytes) -> bytes:
+    packed, place = io.BytesIO(content), 0
+    pieces: list[bytes] = []
+    with gzip.GzipFile(fileobj=packed) as stream:
+        while piece := stream.read1(_PIECE):
+            take_unpacked(packed.tell() - place, len(piece))
+            place = packed.tell()
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def parse_counters(text: str, source: str) -> CounterFile:
+    """Return the launches in a CSV text.
+
+    Args:
+        text: The content of the file.
+        source: Its name, for messages.
+
+    Raises:
+        ProfileFormatError: The text is no CSV of a known tool, or malformed.
+    """
+    rows = _rows(text, source)
+    heading = next((row for _, row in rows if is_heading(row)), None)
+    if heading is None:
+        raise ProfileFormatError(
+            f"{source!a} has no line of column names with a kernel's name: write it with "
+            "`ncu --csv --page raw` or take pmc_perf.csv of rocprof-compute"
+        )
+    tool = "ncu" if is_of_ncu(heading) else "rocprof"
+    table = _Table(heading, source)
+    complete = list(table.complete(rows))
+    cells = (cell for _, row in complete for cell in row)
+    table.decimal_commas = tool == "ncu" and has_decimal_commas(cells)
+    launches = table.long(complete) if table.columns.long else table.wide(complete)
+    if not launches:
+        raise ProfileFormatError(f"{source!a} has column names but not one launch")
+    if not any(launch.values for launch in launches):
+        raise ProfileFormatError(f"{source!a} has launches but not one counter that is a number")
+    return CounterFile(tool, tuple(launches))
+
+
+def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text.replace("\x00", ""), newline=""), strict=False)
+    try:
+        for row in reader:
+            yield reader.line_num, [cell.strip() for cell in row]
+    except csv.Error as error:
+        raise ProfileFormatError(f"{source!a}: line {reader.line_num}: {error}") from error
+
+
+class _Table:
+    """The rows below one heading."""
+
+    def __init__(self, heading: list[str], source: str) -> None:
+        self.columns = Columns.of(heading)
+        self.decimal_commas = False
+        self._names: set[str] = set()
+        self._heading = heading
+        self._source = source
+
+    def complete(self, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows of data; lines of other programs between them have too few cells."""
+        wanted = len(self._heading)
+        for line, row in rows:
+            if row == self._heading or not any(row) or row[0].startswith("=="):
+                continue
+            if len(row) != wanted:
+                raise ProfileFormatError(
+                    f"{self._source!a}: line {line} has {len(row)} cells, not {wanted}: the file "
+                    "was cut short, or output of the program stands in it (use --log-file of ncu)"
+                )
+            take(Limit.CELLS, wanted)
+            yield line, row
+
+    def wide(self, rows: Sequence[tuple[int, list[str]]]) -> list[MeasuredLaunch]:
+        """Return the launches of a file with one row per launch."""
+        units: Mapping[int, str] = {}
+        launches: list[MeasuredLaunch] = []
+        for line, row in rows:
+            is_units = not launches and not row[self.columns.kernel]
+            if is_units:
+                units = dict(enumerate(row))
+                continue
+            launch = self._launch(line, row, len(launches))
+            for column in self.columns.counters:
+                self._put(launch, self._heading[column], row[column], unit=units.get(column, ""))
+            launches.append(launch)
+        return launches
+
+    def long(self, rows: Sequence[tuple[int, list[str]]]) -> list[MeasuredLaunch]:
+        """Return the launches of a file with one row per launch and counter."""
+        name, value, unit = self._long_columns()
+        launches: dict[tuple[str, str], MeasuredLaunch] = {}
+        order = self.columns.order
+        for line, row in rows:
+            key = (row[order] if order is not None else "", row[self.columns.kernel])
+            if key not in launches:
+                launches[key] = self._launch(line, row, len(launches))
+            if row[name]:  # rules of the details page have no metric
+                text = row[unit] if unit is not None else ""
+                self._put(launches[key], row[name], row[value], unit=text)
+        return list(launches.values())
+
+    def _long_columns(self) -> tuple[int, int, int | None]:
+        name, value, unit = self.columns.long or ("", "", "")
+        if value not in self._heading:
+            raise ProfileFormatError(f"{self._source!a} has a column {name} but no {value}")
+        where = self._heading.index
+        return where(name), where(value), where(unit) if unit in self._heading else None
+
+    def _launch(self, line: int, row: list[str], order: int) -> MeasuredLaunch:
+        columns = self.columns
+        if not row[columns.kernel]:
+            raise ProfileFormatError(f"{self._source!a}: line {line} names no kernel")
+        grid = row[columns.grid] if columns.grid is not None else ""
+        duration = 0.0
+        if columns.times is not None:
+            begin, end = (number(row[place]) or 0.0 for place in columns.times)
+            duration = max(end - begin, 0.0)
+        return MeasuredLaunch(row[columns.kernel], order, grid, duration)
+
+    def _put(self, launch: MeasuredLaunch, name: str, text: str, *, unit: str) -> None:
+        value = number(text, decimal_comma=self.decimal_commas)
+        if value is None:
+            return
+        full, factor, is_time = _named(name, unit or ("%" if text.endswith("%") else ""))
+        if full not in self._names:
+            take(Limit.OBJECTS, OBJECTS_OF_COLUMN)
+            self._names.add(full)
+        value *= factor
+        launch.values.setdefault(full, value)
+        if is_time and value > 0:
+            launch.duration_ns = launch.duration_ns or value
+
+
+@functools.lru_cache(maxsize=65536)
+def _named(name: str, unit: str) -> tuple[str, float, bool]:
+    """Return the full name of a counter, the factor to its unit, and whether it is a duration."""
+    base, factor = base_unit(unit)
+    is_time = base == "ns" and "duration" in name.lower()
+    return f"{name} ({base})" if base else name, factor, is_time

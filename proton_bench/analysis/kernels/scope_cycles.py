@@ -1,0 +1,86 @@
+"""Metrics of scopes inside kernels: mean cycles of an instance, and how much was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.formula import unknown_metric
+from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+
+__all__ = [
+    "COVERAGE",
+    "CYCLES",
+    "INSTANCES",
+    "INSTRUMENTED",
+    "KEPT",
+    "LOST",
+    "is_scope_metric",
+    "own_counts",
+    "scope_metric_names",
+    "scope_metric_values",
+]
+
+CYCLES = "cycles"
+COVERAGE = "coverage"
+INSTANCES = "instances"
+INSTRUMENTED = "instrumented_launches"
+KEPT = "kept_records"
+LOST = "lost_records"
+_MEAN = "avg_cycles"
+
+
+def is_scope_metric(name: str) -> bool:
+    """Say whether the name is one of these metrics."""
+    return name.strip().lower() in {_MEAN, COVERAGE}
+
+
+def scope_metric_names(recorded: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that can be derived from what was recorded."""
+    known = set(recorded)
+    names = [_MEAN] if {CYCLES, INSTANCES} <= known else []
+    return (*names, COVERAGE) if LOST in known else tuple(names)
+
+
+def scope_metric_values(profile: Profile, name: str) -> MetricValues:
+    """Return ``avg_cycles`` (of one pair of records) or ``coverage`` (percent of the records).
+
+    Raises:
+        MetricError: The profile says nothing of scopes inside kernels.
+    """
+    wanted = name.strip().lower()
+    needed = (CYCLES, INSTANCES) if wanted == _MEAN else (KEPT,)
+    if any(column not in profile.columns for column in needed):
+        raise unknown_metric(name, profile.columns)
+    if wanted == COVERAGE:
+        return _coverage(profile)
+    cycles = profile.columns[CYCLES]
+    whole = cycles.values
+    if cycles.spec.aggregation is Aggregation.INCLUSIVE:  # of timelines: own cycles, less nested
+        whole = profile.inclusive(CYCLES)
+    values, valid = quotient(whole, own_counts(profile, INSTANCES), cycles.valid)
+    return MetricValues(wanted, Aggregation.EXCLUSIVE, values, valid, "of one pass of the scope")
+
+
+def own_counts(profile: Profile, name: str) -> npt.NDArray[np.int64]:
+    """Return a count of each row alone, 0 where it has none."""
+    column = profile.columns.get(name)
+    if column is None or not column.kind.is_number:
+        return np.zeros(len(profile), dtype=np.int64)
+    return np.where(column.valid, column.values, 0).astype(np.int64)
+
+
+def _coverage(profile: Profile) -> MetricValues:
+    """Nobody knows of which scope the lost records were: all of a kernel share its share."""
+    kept, lost = own_counts(profile, KEPT), own_counts(profile, LOST)
+    values, valid = np.full(len(profile), np.nan), np.zeros(len(profile), dtype=np.bool_)
+    for row in np.flatnonzero(kept + lost):
+        below = slice(row, profile.subtree_end[row])
+        values[below] = 100.0 * kept[row] / (kept[row] + lost[row])
+        valid[below] = True
+    meaning = "percent of the records inside the kernel that were kept"
+    return MetricValues(COVERAGE, Aggregation.PROPERTY, values, valid, meaning)

@@ -1,0 +1,300 @@
+"""PC samples by line of the source, whatever kernel and call path they were taken in."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.kernels.sampling_facts import sampling_facts
+from proton_bench.analysis.kernels.stalls import (
+    REASON,
+    SELECTED,
+    SampleForm,
+    has_samples,
+    is_sample_count,
+    sample_form,
+)
+from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.errors import MetricError, UsageError
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+
+__all__ = [
+    "SampleCounts",
+    "SampledFile",
+    "SampledSource",
+    "SourceLine",
+    "parse_line",
+    "sampled_source",
+]
+
+# As deep as anybody inlines; a file may say anything.
+_MOST_CALLERS = 64
+# The first that fits: names of functions may hold anything.
+_LINE = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A place in the source.
+
+    Attributes:
+        file: Path as the compiler wrote it.
+        line: Number, from 1.
+        function: The function it is in, or was inlined from.
+    """
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(slots=True)
+class SampleCounts:
+    """Samples of one thing.
+
+    Attributes:
+        total: All of them.
+        parts: Of them by what became of the cycle, ``issued``, ``stalled`` and ``not_issued``.
+        reasons: Samples by the metric of the reason.
+    """
+
+    total: int = 0
+    parts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: SampleCounts) -> None:
+        """Add samples of another thing."""
+        self.total += other.total
+        self.parts.update(other.parts)
+        self.reasons.update(other.reasons)
+
+    def share(self, part: str) -> float:
+        """Return a part as a share of all, 0 where there is none."""
+        return self.parts[part] / self.total if self.total else 0.0
+
+    def waits(self) -> list[tuple[str, int]]:
+        """Return the reasons that a warp waited for, the most frequent first."""
+        found = [each for each in self.reasons.items() if each[0] != SELECTED and each[1] > 0]
+        return sorted(found, key=lambda each: (-each[1], each[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class SampledFile:
+    """A file of the source.
+
+    Attributes:
+        path: As the compiler wrote it.
+        samples: Of all its lines.
+        lines: Samples of its lines by number, 0 for those that only called.
+        functions: Names of the functions that lines are in, by number.
+        inlined: Samples of what was inlined into a line, by its number.
+        called: Samples of all that was inlined into lines of the file from other files.
+    """
+
+    path: str
+    samples: SampleCounts
+    lines: dict[int, SampleCounts]
+    functions: dict[int, tuple[str, ...]]
+    inlined: dict[int, SampleCounts] = field(default_factory=dict)
+    called: SampleCounts = field(default_factory=SampleCounts)
+
+    def whole(self, line: int) -> SampleCounts:
+        """Return the samples of a line with those of what was inlined into it."""
+        inlined = self.inlined.get(line)
+        return self.lines[line] if inlined is None else _sum((self.lines[line], inlined))
+
+
+@dataclass(frozen=True, slots=True)
+class SampledSource:
+    """Where in the source the samples of a profile were taken.
+
+    Attributes:
+        samples: All samples of the rows that were looked at.
+        files: Files, the hottest first.
+        unplaced: Samples of kernels that no line is known of, by name, the hottest first.
+    """
+
+    samples: SampleCounts
+    files: tuple[SampledFile, ...]
+    unplaced: tuple[tuple[str, SampleCounts], ...]
+
+    def named(self, wanted: str) -> SampledSource:
+        """Return the same with the files alone whose path ends with a path or part of a name.
+
+        Raises:
+            UsageError: No file does.
+        """
+        kept = tuple(each for each in self.files if _is_named(each.path, wanted))
+        if not kept:
+            known = ", ".join(each.path for each in self.files) or "none"
+            raise UsageError(f"no sampled line is in a file {wanted!r}; files with lines: {known}")
+        return SampledSource(self.samples, kept, self.unplaced)
+
+
+def parse_line(name: str) -> SourceLine | None:
+    """Return the place that a row ``dir/file:line@function`` names, None for other names."""
+    match = _LINE.fullmatch(name)
+    if match is None:
+        return None
+    return SourceLine(match["file"], int(match["line"]), match["function"])
+
+
+def sampled_source(profile: Profile, names: NameFilter | None = None) -> SampledSource:
+    """Return the samples of a profile by line.
+
+    Args:
+        profile: What was recorded.
+        names: Rows to look at, with those below them; None for all.
+
+    Raises:
+        MetricError: The profile has no PC samples.
+        UsageError: A regular expression is malformed, or keeps no samples.
+    """
+    if not has_samples(profile):
+        raise MetricError(_why_none(profile))
+    keep = _kept(profile, names or NameFilter())
+    columns, form = _columns(profile), sample_form(profile)
+    rows = np.flatnonzero(keep & (columns[form.total] > 0))
+    if not len(rows):
+        if names:
+            raise UsageError(f"the profile has no PC samples to show: {names} leaves none")
+        raise UsageError(_why_none(profile))
+    whole = {name: values.astype(np.int64).tolist() for name, values in columns.items()}
+    return _gathered(profile, rows.tolist(), _Own(whole, form))
+
+
+def _why_none(profile: Profile) -> str:
+    facts = sampling_facts(profile)
+    if facts is None and not has_samples(profile):
+        return "the profile has no PC samples: record them with `proton run -m pcsampling`"
+    period = "" if facts is None or not facts.period_cycles else f" of {facts.period_cycles} cycles"
+    why = (
+        facts.error
+        if facts is not None and facts.error
+        else (f"no kernel ran while it sampled, or none for longer than the period{period}")
+    )
+    return f"the profile has no PC samples, though the run took them: {why}"
+
+
+def _kept(profile: Profile, names: NameFilter) -> npt.NDArray[np.bool_]:
+    ends = profile.subtree_end
+    return names.keep(profile.strings, ends, lambda named: named[profile.frames])
+
+
+def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
+    """Return what each row has of its own, by the base names of metrics in lower case."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    for column in profile.columns.values():
+        base = column.spec.base.lower()
+        if is_sample_count(base) and column.kind.is_number:
+            known = column.valid & np.isfinite(column.values)
+            found[base] = np.where(known, column.values, 0)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What each row has of its own, and what that means."""
+
+    columns: dict[str, list[int]]
+    form: SampleForm
+
+    def counts(self, row: int) -> SampleCounts:
+        own = {name: n for name, values in self.columns.items() if (n := values[row])}
+        parts = {
+            part: sum(sign * own.get(name, 0) for name, sign in sums.items())
+            for part, sums in self.form.parts.items()
+        }
+        reasons = {name: n for name, n in own.items() if name.startswith(REASON)}
+        return SampleCounts(own.get(self.form.total, 0), Counter(parts), Counter(reasons))
+
+
+@dataclass(slots=True)
+class _File:
+    """A file while samples are added."""
+
+    lines: dict[int, SampleCounts] = field(default_factory=dict)
+    functions: dict[int, dict[str, None]] = field(default_factory=dict)
+    inlined: dict[int, SampleCounts] = field(default_factory=dict)
+    called: SampleCounts = field(default_factory=SampleCounts)
+
+    def line(self, place: SourceLine) -> SampleCounts:
+        self.functions.setdefault(place.line, {})[place.function] = None
+        return self.lines.setdefault(place.line, SampleCounts())
+
+    def sampled(self, path: str) -> SampledFile:
+        return SampledFile(
+            path,
+            _sum(list(self.lines.values())),
+            dict(sorted(self.lines.items())),
+            {line: tuple(names) for line, names in self.functions.items()},
+            self.inlined,
+            self.called,
+        )
+
+
+def _gathered(profile: Profile, rows: Sequence[int], own: _Own) -> SampledSource:
+    total = SampleCounts()
+    files: defaultdict[str, _File] = defaultdict(_File)
+    unplaced: defaultdict[str, SampleCounts] = defaultdict(SampleCounts)
+    for row in rows:
+        place, counts = _place(profile, row), own.counts(row)
+        if place is None:
+            unplaced[profile.name(row)].add(counts)
+        else:
+            files[place.file].line(place).add(counts)
+            for held in _callers(profile, row, files):
+                held.add(counts)
+        total.add(counts)
+    found = [file.sampled(path) for path, file in files.items()]
+    return SampledSource(
+        total,
+        tuple(sorted(found, key=lambda each: (-_heat(each), each.path))),
+        tuple(sorted(unplaced.items(), key=lambda each: (-each[1].total, each[0]))),
+    )
+
+
+def _place(profile: Profile, row: int) -> SourceLine | None:
+    return parse_line(profile.name(row)) if profile.kind(row) is FrameKind.LINE else None
+
+
+def _callers(profile: Profile, row: int, files: defaultdict[str, _File]) -> list[SampleCounts]:
+    """Return where samples of a line count that was inlined into others: once per line and file."""
+    place = _place(profile, row)
+    called: dict[tuple[str, int], None] = {}
+    above = int(profile.parents[row])
+    for _ in range(_MOST_CALLERS):
+        if above <= 0 or (caller := _place(profile, above)) is None:
+            break
+        files[caller.file].line(caller)
+        called[caller.file, caller.line] = None
+        above = int(profile.parents[above])
+    own_file = "" if place is None else place.file
+    if place is not None:
+        called.pop((place.file, place.line), None)  # it called itself
+    held = [files[file].inlined.setdefault(line, SampleCounts()) for file, line in called]
+    others = dict.fromkeys(file for file, _ in called if file != own_file)
+    return held + [files[file].called for file in others]
+
+
+def _heat(file: SampledFile) -> int:
+    return file.samples.total + file.called.total
+
+
+def _sum(lines: Sequence[SampleCounts]) -> SampleCounts:
+    found = SampleCounts()
+    for each in lines:
+        found.add(each)
+    return found
+
+
+def _is_named(path: str, wanted: str) -> bool:
+    name = wanted.replace("\\", "/").removeprefix("./")
+    return path == name or path.endswith(f"/{name.lstrip('/')}")

@@ -1,0 +1,322 @@
+"""Values of recorded and derived metrics for every row of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.accounting.calls import CALLS, call_values, per_call
+from proton_bench.analysis.accounting.device_use import (
+    DEVICE_WALL,
+    is_device_time,
+    with_device_use,
+)
+from proton_bench.analysis.accounting.launches import LAUNCHES, launch_values
+from proton_bench.analysis.kernels.scope_cycles import (
+    COVERAGE,
+    CYCLES,
+    INSTANCES,
+    LOST,
+    is_scope_metric,
+    scope_metric_names,
+    scope_metric_values,
+)
+from proton_bench.analysis.kernels.stalls import ALL as ALL_SAMPLES
+from proton_bench.analysis.kernels.stalls import is_stall_ratio, stall_names, stall_values
+from proton_bench.analysis.metrics.formula import (
+    SECONDS,
+    Divisor,
+    Formula,
+    derivable_names,
+    find_metric,
+    parse_formula,
+    unknown_metric,
+)
+from proton_bench.analysis.metrics.occupancy import OCCUPANCY, with_occupancy
+from proton_bench.analysis.metrics.peak import least_seconds
+from proton_bench.analysis.metrics.roofline import is_roofline, roofline_names, roofline_values
+from proton_bench.analysis.metrics.samples import is_sample_statistic, sample_names, sample_values
+from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.analysis.metrics.weighted import is_part_of_mean, mean_names, mean_values
+from proton_bench.errors import MetricError, PluginError, ProtonError
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
+from proton_bench.model.profile import Profile
+from proton_bench.plugin.manager import get_plugin_manager
+
+__all__ = [
+    "AvailableMetrics",
+    "MetricValues",
+    "available_metrics",
+    "default_metrics",
+    "derive",
+    "prepare",
+]
+
+_OF_SUBTREE = "of the row and all rows below it"
+_OF_ROW = "of the row alone"
+
+# What says most about a run, best first.
+_PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples")
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableMetrics:
+    """What can be shown of a profile.
+
+    Attributes:
+        inclusive: Full names of recorded metrics that are summed over the rows below.
+        exclusive: Full names of the other recorded metrics.
+        derivable: Names that can be computed from them, ``/%`` left out: it works on every number.
+    """
+
+    inclusive: tuple[str, ...]
+    exclusive: tuple[str, ...]
+    derivable: tuple[str, ...]
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """All recorded names, inclusive ones first."""
+        return self.inclusive + self.exclusive
+
+
+def available_metrics(profile: Profile) -> AvailableMetrics:
+    """Return the metrics of a profile, those of devices among them; empty ones are left out."""
+    profile = with_device_use(profile)
+    inclusive, exclusive = _recorded(profile)
+    numbers = [name for name in inclusive + exclusive if profile.columns[name].kind.is_number]
+    return AvailableMetrics(inclusive, exclusive, _derivable(profile, numbers))
+
+
+def _recorded(profile: Profile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the full names of inclusive metrics, and of the others; empty ones are left out."""
+    columns = [
+        column
+        for name, column in profile.columns.items()
+        if bool(column.valid.any()) and not is_part_of_mean(name)
+    ]
+    inclusive = tuple(column.spec.name for column in columns if _is_inclusive(column))
+    exclusive = tuple(column.spec.name for column in columns if not _is_inclusive(column))
+    return inclusive, exclusive
+
+
+def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
+    names = [*derivable_names(numbers), *roofline_names(numbers)]
+    names += sample_names(profile.distributions)
+    names += stall_names(profile)
+    names += scope_metric_names(numbers)
+    if find_metric("count", numbers) is not None:
+        names.append(LAUNCHES)
+    has_launches = any(variant.registers for variant in profile.variants)
+    if has_launches and find_metric("time", numbers) is not None:
+        names.append(OCCUPANCY)
+    return tuple(dict.fromkeys([*names, *mean_names(profile)]))
+
+
+def default_metrics(profile: Profile) -> tuple[str, ...]:
+    """Return the metrics to show when none is named: a time or the like, its share, the count."""
+    profile = with_device_use(profile)
+    inclusive, exclusive = _recorded(profile)
+    recorded = {
+        MetricSpec(name).base.lower(): name
+        for name in reversed(inclusive + exclusive)
+        if profile.columns[name].kind.is_number
+    }
+    primary = next((base for base in _PRIMARY if base in recorded), None)
+    if primary is None:
+        return (next(reversed(recorded)),) if recorded else ()
+    shown = primary
+    if MetricSpec(recorded[primary]).unit in SECONDS:
+        shown = f"{primary}/{_fitting_unit(profile, recorded[primary])}"
+    found = [shown, f"{primary}/%", *(["count"] if "count" in recorded else [])]
+    if ALL_SAMPLES in recorded and primary != ALL_SAMPLES:  # lines of kernels have nothing else
+        found.append(f"{ALL_SAMPLES}/%")
+    if INSTANCES not in recorded:
+        return tuple(found)
+    # Scopes inside kernels: beside the times of kernels, or alone.
+    more = {CYCLES: CYCLES, INSTANCES: INSTANCES, LOST: COVERAGE}
+    return (*found, *(more[base] for base in more if base in recorded and more[base] not in found))
+
+
+def _fitting_unit(profile: Profile, metric: str) -> str:
+    largest = float(np.abs(profile.inclusive(metric)).max()) * SECONDS[MetricSpec(metric).unit]
+    return "s" if largest >= 100.0 else "us" if largest < 1e-3 else "ms"
+
+
+def derive(profile: Profile, metrics: Sequence[str]) -> tuple[MetricValues, ...]:
+    """Return the values of the named metrics, in the order of the names.
+
+    Args:
+        profile: Variants of one kernel should have been folded before; `prepare` does first what
+            needs them.
+        metrics: Recorded names (any case, with or without unit) or derived ones: ``time/ms``,
+            ``avg_time/us``, ``median_time/us``, ``flop8/s``, ``gbyte/s``, ``util``, ``bound``,
+            ``occupancy``, ``time/%``, names of plugins.
+
+    Raises:
+        MetricError: A metric is unknown, or what it is derived from was not recorded.
+    """
+    complete = with_device_use(prepare(profile, metrics))
+    return tuple(_derive_one(complete, name) for name in metrics)
+
+
+def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
+    """Return the profile with what these metrics need of single variants, before they are folded.
+
+    Samples are left out unless a metric needs them: summing rows merges them, which takes time.
+
+    Raises:
+        MetricError: A metric needs launches that the profile says nothing of.
+    """
+    asked = [name.strip().lower() for name in metrics]
+    known = {*map(str.lower, profile.columns), *map(str.lower, mean_names(profile))}
+    if OCCUPANCY in asked and OCCUPANCY not in known:
+        profile = with_occupancy(profile)
+    if not any(map(is_sample_statistic, asked)) and not _has_no_samples(profile):
+        profile = replace(profile, distributions={})
+    return profile
+
+
+def _has_no_samples(profile: Profile) -> bool:
+    # A file's own table would be inflated by being asked for its length.
+    return isinstance(profile.distributions, MappingProxyType) and not profile.distributions
+
+
+def _derive_one(profile: Profile, name: str) -> MetricValues:
+    recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
+    full = find_metric(name, recorded)
+    if full is not None:
+        # Asked for as "count (inc)", it is the sum over the subtree.
+        if full == CALLS and name.strip().lower() == CALLS and profile.columns[full].kind.is_number:
+            return call_values(profile)
+        return _recorded_values(full, profile.columns[full], profile)
+    own = _plugin_metrics().get(name.strip())
+    if own is not None:
+        return _plugin_values(profile, name.strip(), own)
+    computed = _computed(profile, name)
+    if computed is not None:
+        return computed
+    formula = parse_formula(name)
+    if formula is None:
+        raise unknown_metric(name, recorded, _derivable(profile, recorded))
+    if formula.divisor is Divisor.PEAK:
+        values, valid = _ratio(*least_seconds(profile), by=_time_seconds(profile))
+        return MetricValues(formula.name, Aggregation.EXCLUSIVE, values, valid)
+    return _evaluate(profile, formula, _source(profile, formula.source))
+
+
+def _computed(profile: Profile, name: str) -> MetricValues | None:
+    """Return a metric that is more than one recorded metric divided by something."""
+    mean = find_metric(name, mean_names(profile))
+    if mean is not None:
+        return mean_values(profile, mean, name.strip())
+    if name.strip().lower() == LAUNCHES:
+        return launch_values(profile)
+    if is_roofline(name):
+        return roofline_values(profile, name)
+    if is_scope_metric(name):
+        return scope_metric_values(profile, name)
+    if is_stall_ratio(name):
+        return stall_values(profile, name)
+    return sample_values(profile, name) if is_sample_statistic(name) else None
+
+
+def _source(profile: Profile, name: str) -> MetricValues:
+    recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
+    full = find_metric(name, recorded)
+    if full is None:
+        raise unknown_metric(name, recorded)
+    found = _recorded_values(full, profile.columns[full], profile)
+    if not found.is_number:
+        raise MetricError(f"metric {full!r} is not a number, so nothing can be derived from it")
+    return found
+
+
+def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> MetricValues:
+    if column.kind.is_number and _is_inclusive(column):
+        values = profile.inclusive(name)
+        return MetricValues(name, Aggregation.INCLUSIVE, values, profile.covered(name))
+    aggregation = column.spec.aggregation
+    if _is_inclusive(column):
+        aggregation = Aggregation.EXCLUSIVE
+    if column.kind.is_number:
+        valid = column.valid & np.isfinite(column.values)
+        return MetricValues(name, aggregation, column.values, valid)
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_list()
+    return MetricValues(name, aggregation, objects, column.valid)
+
+
+def _is_inclusive(column: MetricColumn) -> bool:
+    return column.spec.aggregation is Aggregation.INCLUSIVE and column.kind is not ValueKind.STR
+
+
+def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> MetricValues:
+    if formula.divisor is Divisor.TOTAL and is_device_time(source.name):
+        wall = _source(profile, DEVICE_WALL)
+        values, valid = _ratio(source.values * 100.0, source.valid, by=wall)
+        return MetricValues(formula.name, source.aggregation, values, valid)
+    if formula.divisor is Divisor.TOTAL:
+        return _percent(formula.name, source)
+    scale = formula.scale
+    if formula.timed:
+        unit = MetricSpec(source.name).unit
+        if unit not in SECONDS:
+            raise MetricError(f"metric {source.name!r} is not a time, so it has no {formula.name}")
+        scale = formula.scale / SECONDS[unit]
+    if formula.divisor is Divisor.COUNT:
+        return per_call(profile, source.name, formula.name, scale=scale)
+    values, valid = source.values / scale, source.valid
+    if formula.divisor is Divisor.SECONDS:
+        values, valid = _ratio(values, valid, by=_time_seconds(profile))
+    return MetricValues(formula.name, source.aggregation, values, valid)
+
+
+def _time_seconds(profile: Profile) -> MetricValues:
+    time = _source(profile, "time")
+    second = SECONDS.get(MetricSpec(time.name).unit, SECONDS["ns"])
+    return MetricValues(time.name, time.aggregation, time.values * second, time.valid)
+
+
+def _ratio(
+    values: npt.NDArray[Any], valid: npt.NDArray[np.bool_], *, by: MetricValues
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    return quotient(values, by.values, valid & by.valid)
+
+
+def _percent(name: str, source: MetricValues) -> MetricValues:
+    if source.aggregation is Aggregation.INCLUSIVE:
+        total = float(source.values[0])
+    else:
+        total = float(source.values[source.valid].sum())
+    inclusive = source.aggregation is Aggregation.INCLUSIVE
+    meaning = f"share of the whole profile: {_OF_SUBTREE if inclusive else _OF_ROW}"
+    known = source.valid & (total != 0.0)
+    shares, valid = quotient(source.values, np.full(len(known), total), known)
+    return MetricValues(name, source.aggregation, shares * 100.0, valid, meaning)
+
+
+# -- plugins -------------------------------------------------------------------------------------
+def _plugin_metrics() -> dict[str, Any]:
+    offered = [metrics for _, metrics in get_plugin_manager().call("proton_metrics")]
+    return {name: compute for metrics in offered for name, compute in metrics.items()}
+
+
+def _plugin_values(profile: Profile, name: str, compute: Any) -> MetricValues:
+    try:
+        values = np.asarray(compute(profile), dtype=np.float64)
+    except ProtonError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise PluginError(f"metric {name!r} of a plugin cannot be computed: {what}") from error
+    if values.shape != (len(profile),):
+        raise MetricError(
+            f"metric {name!r} of a plugin gave an array of shape {values.shape}; "
+            f"the profile has {len(profile)} rows"
+        )
+    return MetricValues(name, Aggregation.EXCLUSIVE, values, np.isfinite(values))

@@ -1,0 +1,157 @@
+"""What the name of a derived metric means: ``time/ms``, ``avg_time/us``, ``tflop8/s``, ``time/%``.
+
+Names are read here once; `derive` evaluates formulas on a profile, `viewer` on a data frame.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proton_bench.errors import MetricError, UnknownMetricError
+from proton_bench.model.metrics.metric import MetricSpec
+from proton_bench.support.text import visible
+
+__all__ = [
+    "FLOPS_WIDTHS",
+    "SECONDS",
+    "Divisor",
+    "Formula",
+    "derivable_names",
+    "find_metric",
+    "parse_formula",
+    "unknown_metric",
+]
+
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+FLOPS_WIDTHS = (8, 16, 32, 64)
+
+_PREFIXES = {"": 1.0, "g": 1e9, "t": 1e12}
+_RATE = re.compile(r"(?P<prefix>[gt]?)(?:flop(?P<width>8|16|32|64)?|(?P<byte>byte))/s")
+_AVERAGE = "avg_"
+# `count` counts kernels and operators, so an average over it says nothing about other times.
+_AVERAGED = ("time", "cpu_time")
+_MAX_SHOWN = 80  # characters of a name in a message
+
+
+class Divisor(StrEnum):
+    """What a formula divides by."""
+
+    NOTHING = "nothing"
+    COUNT = "count"
+    SECONDS = "seconds"
+    TOTAL = "total"
+    PEAK = "peak"
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """value = source / divisor / scale.
+
+    Attributes:
+        name: The name as the user wrote it, in lower case.
+        source: Base name of the recorded metric, "" for ``util``.
+        divisor: What to divide by; ``SECONDS`` is inclusive time, ``COUNT`` the calls that the
+            source was recorded for: see `calls`.
+        scale: Size of one unit of the result; for times in seconds.
+        timed: Whether the source is a time that has to be converted to seconds first.
+    """
+
+    name: str
+    source: str
+    divisor: Divisor = Divisor.NOTHING
+    scale: float = 1.0
+    timed: bool = False
+
+
+def parse_formula(name: str) -> Formula | None:
+    """Return the formula that a name stands for, None when it is a recorded metric's name.
+
+    Raises:
+        MetricError: The part after the slash is no unit that exists.
+    """
+    text = name.strip().lower()
+    if text == "util":
+        return Formula(text, "", Divisor.PEAK)
+    rate = _RATE.fullmatch(text)
+    if rate is not None:
+        source = "bytes" if rate["byte"] else f"flops{rate['width'] or ''}"
+        return Formula(text, source, Divisor.SECONDS, _PREFIXES[rate["prefix"]])
+    source, slash, unit = text.rpartition("/")
+    if not slash:
+        return None
+    if unit == "%":
+        return Formula(text, source, Divisor.TOTAL, 0.01)
+    if unit not in SECONDS:
+        raise MetricError(
+            f"metric {name!r}: Unsupported unit {unit}; units are {', '.join(SECONDS)} and %"
+        )
+    averaged = source.removeprefix(_AVERAGE)
+    if averaged != source and averaged in _AVERAGED:
+        return Formula(text, averaged, Divisor.COUNT, SECONDS[unit], timed=True)
+    return Formula(text, source, Divisor.NOTHING, SECONDS[unit], timed=True)
+
+
+def find_metric(name: str, recorded: Iterable[str]) -> str | None:
+    """Return the full name of the recorded metric: case is ignored, and the unit may be left out.
+
+    Args:
+        name: ``time``, ``TIME (ns)``; also with ``(inc)`` behind it, as reports show it.
+        recorded: Full names in the order of preference.
+    """
+    wanted = name.strip().lower().removesuffix("(inc)").strip()
+    names = tuple(recorded)
+    for full in names:
+        if wanted == full.lower():
+            return full
+    return next((full for full in names if wanted == MetricSpec(full).base.lower()), None)
+
+
+def unknown_metric(
+    name: str, recorded: Iterable[str], derivable: Iterable[str] = ()
+) -> UnknownMetricError:
+    """Return the error to raise for a metric that a profile does not have.
+
+    Args:
+        name: What was asked for.
+        recorded: Full names of recorded metrics, which the message names.
+        derivable: Names of others that would be understood; like recorded ones they are offered
+            where they are near what was asked for.
+    """
+    recorded = tuple(recorded)
+    bases = sorted({MetricSpec(full).base.lower() for full in recorded})
+    known = (
+        f"recorded are {', '.join(visible(each, _MAX_SHOWN) for each in bases)}"
+        if bases
+        else "nothing is recorded"
+    )
+    offered = [*bases, *(derivable or derivable_names(recorded))]
+    near = difflib.get_close_matches(name.strip().lower()[:_MAX_SHOWN], offered, n=3, cutoff=0.75)
+    meant = (
+        f"Did you mean {' or '.join(visible(each, _MAX_SHOWN) for each in near)}? " if near else ""
+    )
+    return UnknownMetricError(
+        f"Metric {visible(name, _MAX_SHOWN)} is not found: {known}. {meant}"
+        "Use the --list flag to list available metrics"
+    )
+
+
+def derivable_names(recorded: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of metrics that can be derived from those recorded, in a fixed order."""
+    specs = [MetricSpec(full) for full in recorded]
+    bases = {spec.base.lower() for spec in specs}
+    times = sorted(spec.base.lower() for spec in specs if spec.unit in SECONDS)
+    names = [f"{base}/{unit}" for base in times for unit in SECONDS]
+    if "count" in bases:
+        averaged = [base for base in times if base in _AVERAGED]
+        names += [f"{_AVERAGE}{base}/{unit}" for base in averaged for unit in SECONDS]
+    if "time" in bases:
+        widths = [w for w in ("", *map(str, FLOPS_WIDTHS)) if f"flops{w}" in bases]
+        names += [f"{prefix}flop{w}/s" for w in widths for prefix in _PREFIXES]
+        names += [f"{prefix}byte/s" for prefix in _PREFIXES if "bytes" in bases]
+        if bases & {"bytes", *(f"flops{w}" for w in FLOPS_WIDTHS)}:
+            names.append("util")
+    return tuple(names)

@@ -1,0 +1,226 @@
+"""The roofline: how long work takes at best on its device, what bounds it, and how far it is.
+
+A row's own work takes at best the larger of the sum of flops<width> / peak of the width, and of
+bytes / bandwidth. Times of rows below are added, so that a scope's roof is that of its kernels one
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
+from proton_bench.analysis.metrics.peak import offered_peaks
+from proton_bench.analysis.metrics.peak_rates import (
+    architecture_rates,
+    known_architectures,
+    peak_rates,
+)
+from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.errors import MetricError
+from proton_bench.model.device import Device
+from proton_bench.model.metrics.metric import Aggregation, MetricSpec
+from proton_bench.model.profile import Profile
+
+__all__ = ["Roofline", "is_roofline", "roofline", "roofline_names", "roofline_values"]
+
+_ROOF_TIME = "roof_time"
+_BOUND = "bound"
+_DISTANCE = "roof_distance"
+_INTENSITY = "intensity"
+_WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
+_NAMES = (*(f"{_ROOF_TIME}/{unit}" for unit in SECONDS), _BOUND, _DISTANCE, _INTENSITY)
+
+_MEANINGS = {
+    _ROOF_TIME: "attainable time of the row and all rows below it",
+    _BOUND: "what bounds most of the attainable time of the row and all rows below it",
+    _DISTANCE: "time / attainable time of the row and all rows below it, 1 at the roof",
+    _INTENSITY: "operations per byte of the row and all rows below it",
+}
+_NONE, _SEVERAL = -1, -2  # devices of a row
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Roofline:
+    """The roof of every row, over the row and all rows below it.
+
+    Attributes:
+        seconds: Attainable time in seconds.
+        compute_seconds: Part of it in rows that operations bound; the rest is memory's.
+        time_seconds: Recorded time of the rows whose work is known.
+        operations: Floating-point operations of all widths.
+        moved_bytes: Bytes moved.
+        valid: Whether work is known of the row or one below.
+        unknown: Devices with work whose peak rates are not known, such as ``XPU x1``.
+    """
+
+    seconds: Floats
+    compute_seconds: Floats
+    time_seconds: Floats
+    operations: Floats
+    moved_bytes: Floats
+    valid: Flags
+    unknown: tuple[str, ...] = ()
+
+    def bounds(self) -> npt.NDArray[Any]:
+        """Return "compute" or "memory" for each row: what most of its attainable time is."""
+        is_compute = self.compute_seconds * 2 >= self.seconds
+        return np.where(is_compute, "compute", "memory").astype(object)
+
+
+def is_roofline(name: str) -> bool:
+    """Tell whether a name is one of the roofline's metrics."""
+    text = name.strip().lower()
+    return text in _NAMES or text == _ROOF_TIME
+
+
+def roofline_names(recorded: Iterable[str]) -> tuple[str, ...]:
+    """Return the metrics that can be computed from these recorded ones."""
+    bases = {MetricSpec(full).base.lower() for full in recorded}
+    return _NAMES if "time" in bases and bases & set(_WORK) else ()
+
+
+def roofline_values(profile: Profile, name: str) -> MetricValues:
+    """Return one metric of the roofline: ``roof_time/us``, ``bound``, ``roof_distance``...
+
+    ``roof_distance`` is recorded time / attainable time: 1 at the roof. ``intensity`` is operations
+    per byte.
+
+    Raises:
+        MetricError: Neither operations nor bytes were recorded, or no device's peaks are known.
+    """
+    roof, text = roofline(profile), name.strip().lower()
+    meaning = _MEANINGS.get(text.partition("/")[0], "")
+    if roof.unknown:
+        meaning += f"; peak rates are not known for: {', '.join(roof.unknown)}"
+    if text == _BOUND:
+        return MetricValues(text, Aggregation.PROPERTY, roof.bounds(), roof.valid, meaning)
+    if text == _DISTANCE:
+        known = roof.valid & (roof.time_seconds > 0)
+        values, valid = quotient(roof.time_seconds, roof.seconds, known)
+        return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning)
+    if text == _INTENSITY:
+        values, valid = quotient(roof.operations, roof.moved_bytes, roof.valid)
+        return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning)
+    seconds = roof.seconds / SECONDS[text.partition("/")[2] or "s"]
+    return MetricValues(text, Aggregation.INCLUSIVE, seconds, roof.valid, meaning)
+
+
+def roofline(profile: Profile) -> Roofline:
+    """Return the roof of every row.
+
+    Work that a scope was given counts on the device of the rows below it, if that is one.
+
+    Raises:
+        MetricError: What `roofline_values` says.
+    """
+    work = {name: own for name in _WORK if (own := _own(profile, name)) is not None}
+    if not work:
+        raise MetricError(
+            f"a roofline needs operations or bytes of kernels, and none of {', '.join(_WORK)} was "
+            "recorded: give them as metrics of scopes or by launch_metadata with -k triton"
+        )
+    places = _device_places(profile)
+    peaks = [_peaks(device) for device in profile.devices]
+    unknown = _unknown(profile, places, work=work, peaks=peaks)
+    compute, memory = np.zeros(len(profile)), np.zeros(len(profile))
+    for name, own in work.items():
+        # The last entry answers for rows without a device, whose place is -1.
+        cost = np.array([*(1.0 / p[name] if name in p else 0.0 for p in peaks), 0.0])
+        (memory if name == "bytes" else compute)[:] += own * cost[places]
+    seconds = np.maximum(compute, memory)
+    has_work = seconds > 0
+    flops = sum((own for name, own in work.items() if name != "bytes"), np.zeros(len(profile)))
+    return Roofline(
+        seconds=_total(profile, seconds),
+        compute_seconds=_total(profile, np.where(compute >= memory, seconds, 0.0)),
+        time_seconds=_total(profile, np.where(_covered(profile, has_work), _time(profile), 0.0)),
+        operations=_total(profile, np.where(has_work, flops, 0.0)),
+        moved_bytes=_total(profile, np.where(has_work, work.get("bytes", 0.0), 0.0)),
+        valid=_total(profile, has_work.astype(np.float64)) > 0,
+        unknown=unknown,
+    )
+
+
+def _peaks(device: Device) -> Mapping[str, float]:
+    return offered_peaks(device) or peak_rates(device)
+
+
+def _own(profile: Profile, name: str) -> Floats | None:
+    full = find_metric(name, profile.columns)
+    if full is None or not profile.columns[full].kind.is_number:
+        return None
+    column = profile.columns[full]
+    usable = column.valid & np.isfinite(column.values) & (column.values > 0)
+    return np.where(usable, column.values, 0.0)
+
+
+def _time(profile: Profile) -> Floats:
+    full = find_metric("time", profile.columns)
+    own = _own(profile, "time")
+    if full is None or own is None:
+        raise MetricError("a roofline needs the time of kernels, which was not recorded")
+    return own * SECONDS.get(MetricSpec(full).unit, SECONDS["ns"])
+
+
+def _total(profile: Profile, own: Floats) -> Floats:
+    running = np.zeros(len(own) + 1)
+    np.cumsum(own, out=running[1:])
+    total: Floats = np.maximum(running[profile.subtree_end] - running[:-1], 0.0)
+    leaves = profile.subtree_end == np.arange(1, len(own) + 1)
+    return np.where(leaves, own, total)
+
+
+def _covered(profile: Profile, rows: Flags) -> Flags:
+    """Mark the rows and all rows below them."""
+    running = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.add.at(running, np.flatnonzero(rows), 1)
+    np.add.at(running, profile.subtree_end[rows], -1)
+    return np.cumsum(running[:-1]) > 0
+
+
+def _device_places(profile: Profile) -> npt.NDArray[Any]:
+    """Return the device of each row: its own, or the only one of the rows below; -1 for none."""
+    own, parents = profile.device_rows.tolist(), profile.parents.tolist()
+    places = list(own)
+    for row in range(len(places) - 1, 0, -1):
+        above = parents[row]
+        if places[row] != _NONE and own[above] == _NONE:
+            is_first = places[above] == _NONE
+            places[above] = places[row] if is_first or places[above] == places[row] else _SEVERAL
+    return np.maximum(np.array(places, dtype=np.int64), _NONE)
+
+
+def _unknown(
+    profile: Profile,
+    places: npt.NDArray[Any],
+    *,
+    work: Mapping[str, Floats],
+    peaks: list[Mapping[str, float]],
+) -> tuple[str, ...]:
+    """Return the devices with work whose peaks nobody knows; raises where that is all of them."""
+    busy = np.unique(places[sum(work.values(), np.zeros(len(profile))) > 0]).tolist()
+    used = [place for place in busy if place >= 0] or range(len(peaks))
+    lacking = [place for place in used if not set(peaks[place]) & set(work)]
+    names = sorted({_name(profile.devices[place]) for place in lacking})
+    if not busy or len(lacking) < len(used):
+        return tuple(names)
+    raise MetricError(
+        f"a roofline needs peak rates, which are not known for: {', '.join(names) or 'no device'}; "
+        f"known are {known_architectures()}. A plugin adds others with the hook "
+        "proton_device_peaks: see docs/roofline.md"
+    )
+
+
+def _name(device: Device) -> str:
+    name = f"{device.kind} {device.arch}".strip()
+    is_known = architecture_rates(device) is not None
+    return f"{name} (the file lacks its clocks, units or bus width)" if is_known else name

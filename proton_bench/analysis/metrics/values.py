@@ -1,0 +1,61 @@
+"""One metric of every row, as reports and comparisons take it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.model.metrics.metric import Aggregation
+
+__all__ = ["MetricValues", "quotient"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricValues:
+    """One metric of every row.
+
+    Attributes:
+        name: The name that was asked for, or the default.
+        aggregation: How the values of children stand to those of their parent.
+        values: int64 or float64; objects for texts and vectors.
+        valid: Whether the row has a value; where it has none, ``values`` means nothing.
+        meaning: What a value says of its row, "" where the aggregation tells that.
+    """
+
+    name: str
+    aggregation: Aggregation
+    values: npt.NDArray[Any]
+    valid: npt.NDArray[np.bool_]
+    meaning: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name with ``(inc)`` behind it when values include those of the rows below."""
+        return f"{self.name} (inc)" if self.aggregation is Aggregation.INCLUSIVE else self.name
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values can be compared and added."""
+        return self.values.dtype != np.dtype(object)
+
+    def take(self, rows: npt.NDArray[Any]) -> MetricValues:
+        """Return the values of these rows (positions or mask)."""
+        return replace(self, values=self.values[rows], valid=self.valid[rows])
+
+    def to_list(self) -> list[Any]:
+        """Return plain Python values, None where there is none."""
+        pairs = zip(self.values.tolist(), self.valid.tolist(), strict=True)
+        return [value if valid else None for value, valid in pairs]
+
+
+def quotient(
+    values: npt.NDArray[Any], by: npt.NDArray[Any], known: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return values / by and where that is a number; rows that divide by zero have none."""
+    known = known & (by != 0)
+    result = np.full(len(values), np.nan)
+    np.divide(values, by, out=result, where=known)
+    return result, known

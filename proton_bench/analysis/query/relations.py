@@ -1,0 +1,310 @@
+"""Profiles as relations: the tables that a query sees, as arrays, before any database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.accounting.own_cost import own_cost
+from proton_bench.analysis.metrics.quantiles import QUANTILES, quantiles
+from proton_bench.analysis.query.tables import TABLES
+from proton_bench.analysis.view.names import stable_name
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.profile import Profile
+
+__all__ = ["Relation", "Run", "metric_columns", "relations"]
+
+Array = npt.NDArray[Any]
+
+_INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A profile with the label that the column ``run`` holds and the file that it came from."""
+
+    label: str
+    file: str
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """Lines for one table.
+
+    Attributes:
+        table: Name of the table.
+        constants: Value of the columns that have one for all lines, such as ``run``.
+        columns: Arrays of one length; masked elements and None have no value.
+    """
+
+    table: str
+    constants: Mapping[str, str | None]
+    columns: Mapping[str, Array]
+
+    def __len__(self) -> int:
+        return min(map(len, self.columns.values()), default=0)
+
+
+def metric_columns(profiles: Sequence[Profile]) -> dict[str, str]:
+    """Return the columns that metrics add to ``nodes``, with their types.
+
+    A metric that holds numbers has a column of its full name with the node's own value; an
+    inclusive one also ``<name> (inc)`` with the sum over the subtree. SQL ignores case: of several
+    names that then are one, the first is a column; the table ``metrics`` holds all of them.
+    """
+    taken = set(TABLES["nodes"])
+    found: dict[str, str] = {}
+    for profile in profiles:
+        for name, kind in _wide_names(profile):
+            if name in found:
+                found[name] = kind if found[name] == kind else "DOUBLE"
+            elif name.casefold() not in taken:
+                taken.add(name.casefold())
+                found[name] = kind
+    return found
+
+
+def _wide_names(profile: Profile) -> Iterator[tuple[str, str]]:
+    for name, column in profile.columns.items():
+        # A name with a zero byte cannot be written in SQL.
+        if column.kind.is_number and "\0" not in name:
+            kind = "BIGINT" if column.kind is ValueKind.INT else "DOUBLE"
+            yield name, kind
+            if column.spec.aggregation is Aggregation.INCLUSIVE:
+                # The sum of integers that leave 64 bits is a float.
+                yield f"{name} (inc)", "BIGINT" if _is_whole(profile, name) else "DOUBLE"
+
+
+def _is_whole(profile: Profile, metric: str) -> bool:
+    return profile.inclusive(metric).dtype.kind == "i"
+
+
+def relations(run: Run, tables: Sequence[str], columns: Sequence[str]) -> Iterator[Relation]:
+    """Yield the lines of one run.
+
+    Args:
+        run: The run.
+        tables: Which tables.
+        columns: Columns that metrics add to ``nodes``.
+    """
+    for table in tables:
+        if table == "nodes":
+            yield _nodes(run, columns)
+        else:
+            yield from _BUILDERS[table](run)
+
+
+def _nodes(run: Run, columns: Sequence[str]) -> Relation:
+    profile = run.profile
+    rows = len(profile)
+    kinds = np.array([kind.name.lower() for kind in FrameKind], dtype=object)
+    found: dict[str, Array] = {
+        "node": np.arange(rows),
+        "parent": _positions(profile.parents),
+        "subtree_end": profile.subtree_end,
+        "depth": profile.depths(),
+        "name": _texts(profile.strings)[profile.frames],
+        "kind": kinds[profile.kinds],
+        "frame": profile.frames,
+        "device": _positions(profile.device_rows),
+        "variant": _positions(profile.variant_rows),
+    }
+    for name, column in profile.columns.items():
+        if not column.kind.is_number:
+            continue
+        if name in columns:
+            found[name] = _masked(column.values, _known(column))
+        summed = f"{name} (inc)"
+        if summed in columns and column.spec.aggregation is Aggregation.INCLUSIVE:
+            found[summed] = _masked(profile.inclusive(name), profile.covered(name))
+    return Relation("nodes", {"run": run.label}, found)
+
+
+def _metrics(run: Run) -> Iterator[Relation]:
+    for name, column in run.profile.columns.items():
+        constants = {
+            "run": run.label,
+            "metric": name,
+            "unit": column.spec.unit or None,
+            "aggregation": column.spec.aggregation.value,
+        }
+        yield Relation("metrics", constants, _values(run.profile, name, column))
+
+
+def _values(profile: Profile, name: str, column: MetricColumn) -> dict[str, Array]:
+    if not column.kind.is_number:
+        where = np.flatnonzero(column.valid)
+        cells = np.empty(len(where), dtype=object)
+        cells[:] = [_cell(column.get(row)) for row in where.tolist()]
+        return {"node": where, "text" if column.kind is ValueKind.STR else "vector": cells}
+    if column.spec.aggregation is not Aggregation.INCLUSIVE:
+        where = np.flatnonzero(_known(column))
+        return {"node": where, "value": column.values[where]}
+    where = np.flatnonzero(profile.covered(name))
+    return {
+        "node": where,
+        "value": _masked(column.values[where], _known(column)[where]),
+        "inclusive": profile.inclusive(name)[where],
+    }
+
+
+def _known(column: MetricColumn) -> npt.NDArray[np.bool_]:
+    """Return which nodes have a number; NaN and infinity are none, as in sums."""
+    known: npt.NDArray[np.bool_] = column.valid & np.isfinite(column.values)
+    return known
+
+
+def _cell(value: Any) -> Any:
+    return [float(element) for element in value] if isinstance(value, tuple) else value
+
+
+def _frames(run: Run) -> Iterator[Relation]:
+    profile = run.profile
+    used, counts = np.unique(profile.frames, return_counts=True)
+    names = [profile.strings[place] for place in used.tolist()]
+    parts = [_python_parts(name) for name in names]
+    yield Relation(
+        "frames",
+        {"run": run.label},
+        {
+            "frame": used,
+            "name": _texts(names),
+            "stable_name": _texts([stable_name(name) for name in names]),
+            "file": _texts([part[0] for part in parts]),
+            "line": _integers([part[1] for part in parts]),
+            "function": _texts([part[2] for part in parts]),
+            "nodes": counts,
+        },
+    )
+
+
+def _python_parts(name: str) -> tuple[str | None, int | None, str | None]:
+    """Return file, line and function of ``file:line@function``; None for other names."""
+    place, at, function = name.partition("@")
+    file, colon, line = place.rpartition(":")
+    if at and colon and line.isascii() and line.isdigit() and int(line[:20]) in _INT64:
+        return file, int(line[:20]), function
+    return None, None, None
+
+
+def _runs(run: Run) -> Iterator[Relation]:
+    profile, facts = run.profile, run.profile.provenance
+    cost = own_cost(profile)
+    known: dict[str, Any] = {
+        "nodes": len(profile),
+        "partial": profile.partial,
+        "dropped": sum(profile.dropped.values()),
+        **{name: _integer(facts.get(name)) for name in ("start_time_ns", "end_time_ns", "rank")},
+        "pid": _integer(facts.get("pid")),
+        "estimated_cost_ns": round(cost.cost_ns) if cost is not None else None,
+        "estimated_cost_share": cost.share if cost is not None else None,
+        **{name: _text(facts.get(name)) for name in ("backend", "mode", "host")},
+        "provenance": json.dumps(facts.to_plain(), default=str),
+        "file": run.file.encode("utf-8", "backslashreplace").decode(),
+    }
+    columns = {name: _array(TABLES["runs"][name], [value]) for name, value in known.items()}
+    yield Relation("runs", {"run": run.label}, columns)
+
+
+def _devices(run: Run) -> Iterator[Relation]:
+    devices = run.profile.devices
+    uses = {use.device: use for use in run.profile.device_use if use.scope is None}
+    columns: dict[str, Array] = {
+        "device": np.arange(len(devices)),
+        # 0 is a number of a device; elsewhere it means unknown.
+        "index": _integers([device.index for device in devices]),
+    }
+    for name in ("busy_ns", "idle_ns", "waiting_ns"):
+        found = [getattr(uses.get(place), name, None) for place in range(len(devices))]
+        columns[name] = _integers(found)
+    yield Relation("devices", {"run": run.label}, _attributes("devices", devices, columns))
+
+
+def _variants(run: Run) -> Iterator[Relation]:
+    variants = run.profile.variants
+    columns = _attributes("variants", variants, {"variant": np.arange(len(variants))})
+    yield Relation("variants", {"run": run.label}, columns)
+
+
+def _attributes(table: str, objects: Sequence[Any], given: dict[str, Array]) -> dict[str, Array]:
+    """Return an array of each attribute beside the given ones; 0 and "" mean unknown."""
+    columns = dict(given)
+    for name, kind in TABLES[table].items():
+        if name not in ("run", *given):
+            columns[name] = _array(kind, [getattr(each, name) or None for each in objects])
+    return columns
+
+
+def _distributions(run: Run) -> Iterator[Relation]:
+    for name, table in run.profile.distributions.items():
+        positive = np.maximum(table.n - table.zero_count, 1)
+        columns: dict[str, Array] = {
+            "node": table.rows,
+            "n": table.n,
+            "sum": table.total,
+            "minimum": _masked(table.minimum, table.n > 0),
+            "maximum": _masked(table.maximum, table.n > 0),
+            "geometric_mean": _masked(
+                np.exp(table.sum_ln / positive), (table.zero_count == 0) & (table.n > 0)
+            ),
+        }
+        for what, values in zip(QUANTILES, quantiles(table).T, strict=True):
+            columns[what] = _masked(values, np.isfinite(values))
+        yield Relation("distributions", {"run": run.label, "metric": name}, columns)
+
+
+_BUILDERS: dict[str, Callable[[Run], Iterator[Relation]]] = {
+    "runs": _runs,
+    "metrics": _metrics,
+    "frames": _frames,
+    "devices": _devices,
+    "variants": _variants,
+    "distributions": _distributions,
+}
+
+
+# -- arrays --------------------------------------------------------------------------------------
+def _masked(values: Array, valid: Array) -> Array:
+    return values if bool(valid.all()) else np.ma.array(values, mask=~valid)
+
+
+def _positions(values: Array) -> Array:
+    return _masked(values, values >= 0)
+
+
+def _array(kind: str, values: Sequence[Any]) -> Array:
+    if kind == "BOOLEAN":
+        return np.array(values, dtype=np.bool_)
+    if kind == "DOUBLE":
+        known = np.array([value is not None for value in values], dtype=np.bool_)
+        return _masked(np.array([value or 0.0 for value in values], dtype=np.float64), known)
+    return _integers(values) if kind == "BIGINT" else _texts(values)
+
+
+def _integers(values: Sequence[int | None]) -> Array:
+    known = np.array([value is not None for value in values], dtype=np.bool_)
+    return _masked(np.array([value or 0 for value in values], dtype=np.int64), known)
+
+
+def _texts(values: Sequence[Any]) -> Array:
+    """Return an array of texts or lists; numpy would make a matrix of lists of one length."""
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = [list(value) if isinstance(value, tuple) else value for value in values]
+    return cells
+
+
+def _integer(value: Any) -> int | None:
+    return value if isinstance(value, int) and value in _INT64 else None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, tuple):
+        return "+".join(map(str, value))
+    return None if value is None else str(value)

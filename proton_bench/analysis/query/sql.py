@@ -1,0 +1,209 @@
+"""SQL over profiles, on DuckDB: read-only, without files and without the network."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proton_bench.analysis.query.relations import Relation, Run, metric_columns, relations
+from proton_bench.analysis.query.tables import TABLES
+from proton_bench.errors import MissingExtraError, UsageError
+from proton_bench.model.profile import Profile
+
+__all__ = ["QueryResult", "label_runs", "query"]
+
+# No file, no network, no extension, no variable of the calling Python code.
+_CLOSED = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "temp_directory": "",
+}
+# PIVOT without a list of values is read as several statements.
+_READING = frozenset({"SELECT", "EXPLAIN", "MULTI"})
+_MAX_MESSAGE = 500
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryResult:
+    """Lines that a query gave.
+
+    Attributes:
+        columns: Their names; two may be the same.
+        types: Type of each column as the query language calls it.
+        rows: Their values as Python objects, None where there is none.
+        has_more: Whether there were more lines than were asked for.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    has_more: bool = False
+
+
+def label_runs(profiles: Sequence[tuple[str, Profile]], suffixes: Sequence[str]) -> list[Run]:
+    """Name each profile after its file, with as much of the path as tells them apart.
+
+    Args:
+        profiles: File and profile of each run.
+        suffixes: Suffixes that a label does without.
+    """
+    files = [file for file, _ in profiles]
+    stems = [_stem(Path(file).name, suffixes) for file in files]
+    for labels in (stems, [Path(file).name for file in files], files):
+        if len(set(labels)) == len(labels):
+            break
+    else:
+        labels = [f"{file} #{number}" for number, file in enumerate(files, 1)]
+    printable = [label.encode("utf-8", "backslashreplace").decode() for label in labels]
+    return [
+        Run(label, os.fspath(file), profile)
+        for label, (file, profile) in zip(printable, profiles, strict=True)
+    ]
+
+
+def _stem(name: str, suffixes: Sequence[str]) -> str:
+    found = max((s for s in suffixes if name.endswith(s)), key=len, default="")
+    return name.removesuffix(found) or name
+
+
+def query(runs: Sequence[Run], sql: str, limit: int | None = None) -> QueryResult:
+    """Return what one SQL statement says of the runs; `TABLES` lists what it can name.
+
+    Args:
+        runs: What the tables hold.
+        sql: One statement that reads. It can change nothing, and reaches no file and no network.
+        limit: Most lines to return; None returns all.
+
+    Raises:
+        UsageError: The statement is malformed, names what does not exist, writes, or fails.
+        MissingExtraError: DuckDB is not installed.
+    """
+    duckdb = _import_duckdb()
+    with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection, _clear_errors(duckdb):
+        statement = _read_statement(connection, sql)
+        wide = _create_tables(connection, runs)
+        connection.execute("SET lock_configuration = true")
+        _fill(connection, runs, _named_tables(duckdb, connection, sql), wide=wide)
+        connection.execute("BEGIN TRANSACTION READ ONLY")
+        return _interruptible(connection, lambda: _result(connection.execute(statement), limit))
+
+
+def _result(found: Any, limit: int | None) -> QueryResult:
+    rows = found.fetchall() if limit is None else found.fetchmany(limit + 1)
+    return QueryResult(
+        columns=tuple(each[0] for each in found.description),
+        types=tuple(str(each[1]) for each in found.description),
+        rows=rows if limit is None else rows[:limit],
+        has_more=limit is not None and len(rows) > limit,
+    )
+
+
+def _interruptible(connection: Any, work: Callable[[], QueryResult]) -> QueryResult:
+    """Work on a thread of its own, because DuckDB sees no Ctrl-C on the main thread."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
+
+
+def _import_duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtraError(
+            f"SQL queries need DuckDB, which cannot be imported ({error}): pip install duckdb"
+        ) from error
+    return duckdb
+
+
+@contextmanager
+def _clear_errors(duckdb: Any) -> Iterator[None]:
+    """Turn DuckDB's errors into ours, of one line."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise UsageError(f"the query fails: {_one_line(str(error))}") from error
+
+
+def _one_line(message: str) -> str:
+    """Return a message of DuckDB without its copy of the statement."""
+    text = message.split("\n\nLINE ")[0]
+    text = " ".join(text.replace("!\n", "; ").split())
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}..."
+
+
+def _read_statement(connection: Any, sql: str) -> Any:
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the query is not UTF-8: {sql[:80]!a}") from None
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise UsageError(
+            f"a query is one SQL statement, this is {len(statements)}: {sql[:80]!r}; tables are "
+            + ", ".join(TABLES)
+        )
+    kind = statements[0].type.name
+    if kind not in _READING:
+        raise UsageError(f"a query can only read; {kind} is refused: write SELECT ...")
+    return statements[0]
+
+
+# -- tables --------------------------------------------------------------------------------------
+def _create_tables(connection: Any, runs: Sequence[Run]) -> list[str]:
+    """Create every table, empty, and return the columns that metrics add to ``nodes``."""
+    wide = metric_columns([run.profile for run in runs])
+    for table, columns in TABLES.items():
+        _create(connection, table, {**columns, **wide} if table == "nodes" else columns)
+    return list(wide)
+
+
+def _create(connection: Any, table: str, columns: Mapping[str, str]) -> None:
+    listed = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
+    connection.execute(f"CREATE TABLE {table} ({listed})")
+
+
+def _named_tables(duckdb: Any, connection: Any, sql: str) -> list[str]:
+    """Return the tables that a statement needs, all where DuckDB does not tell."""
+    try:
+        named = {name.casefold() for name in connection.get_table_names(sql)}
+    except duckdb.Error:
+        return list(TABLES)
+    return [table for table in TABLES if table in named]
+
+
+def _fill(
+    connection: Any, runs: Sequence[Run], tables: Sequence[str], *, wide: Sequence[str]
+) -> None:
+    for run in runs:
+        for relation in relations(run, tables, wide):
+            _insert(connection, relation)
+
+
+def _insert(connection: Any, relation: Relation) -> None:
+    if not len(relation):
+        return
+    names = ", ".join(map(_quoted, (*relation.constants, *relation.columns)))
+    # Arrays get names of our own, because those of metrics may be anything.
+    arrays = {f"c{place}": array for place, array in enumerate(relation.columns.values())}
+    values = ", ".join(("?",) * len(relation.constants) + tuple(arrays))
+    connection.register("incoming", arrays)
+    connection.execute(
+        f"INSERT INTO {relation.table} ({names}) SELECT {values} FROM incoming",
+        list(relation.constants.values()),
+    )
+    connection.unregister("incoming")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

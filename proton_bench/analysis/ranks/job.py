@@ -1,0 +1,73 @@
+"""What the processes of one job recorded: which ranks are there, and which are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from proton_bench.errors import UsageError
+from proton_bench.model.origin import Origin
+from proton_bench.model.profile import Profile
+
+__all__ = ["Member", "in_order"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """One file of a job.
+
+    Attributes:
+        source: Name of the file.
+        origin: Which process it comes from.
+        profile: What was recorded, None where only the origin was read.
+    """
+
+    source: str
+    origin: Origin
+    profile: Profile | None = None
+
+
+def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
+    """Return the members by rank, process and part, and sentences on those that are left out.
+
+    A partial file of a process whose whole one is there is left out: it is an earlier state.
+
+    Raises:
+        UsageError: Two files are the same recording, or of two jobs.
+    """
+    kept: dict[object, Member] = {}
+    notes: list[str] = []
+    for member in sorted(members, key=lambda each: each.origin.is_partial):
+        identity = member.origin.identity
+        key: object = identity if identity is not None else member.source
+        before = kept.get(key)
+        if before is None:
+            kept[key] = member
+        elif member.origin.is_partial and not before.origin.is_partial:
+            notes.append(f"{member.source} is left out: {before.source} is its whole recording")
+        else:
+            raise UsageError(
+                f"{before.source} and {member.source} are the same recording, which would count "
+                "twice: name one of them"
+            )
+    _check_sizes(kept.values())
+    return sorted(kept.values(), key=lambda each: each.origin.order), notes
+
+
+def _check_sizes(members: Iterable[Member]) -> None:
+    """Check that no file belongs to a job of another size.
+
+    Raises:
+        UsageError: One does.
+    """
+    known: dict[int, str] = {}
+    for member in members:
+        size = member.origin.world_size
+        if size is not None and member.origin.rank is not None:
+            known.setdefault(size, member.source)
+    if len(known) > 1:
+        (one, first), (other, second) = list(known.items())[:2]
+        raise UsageError(
+            f"{first} is of a job of {one} ranks and {second} of one of {other}: merge files of "
+            "one job"
+        )

@@ -1,0 +1,169 @@
+"""The profiles of a job's processes as one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
+from proton_bench.analysis.ranks.job import Member
+from proton_bench.errors import UsageError
+from proton_bench.model.device import Device
+from proton_bench.model.nesting import nest_below
+from proton_bench.model.origin import Origin
+from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
+from proton_bench.model.ranks import rank_gaps
+
+__all__ = ["ApartBy", "label_of", "merge_members"]
+
+_OF_ONE_RANK = ("rank", "local_rank")
+_HOST_KINDS = ("CPU",)
+_COST = "estimated_cost_ns"
+
+
+class ApartBy(StrEnum):
+    """What gets a row of its own on top of a merged tree."""
+
+    NOTHING = "nothing"
+    RANK = "rank"
+    HOST = "host"
+    PROCESS = "process"
+
+
+def merge_members(members: Sequence[Member], by: ApartBy = ApartBy.NOTHING) -> Profile:
+    """Return one profile of all members: equal paths are summed, devices are kept apart.
+
+    A device of a rank is another one than that of the same number of another rank; it gets the
+    next number that is free. ``merged_devices`` of the provenance tells which is which, and
+    ``ranks`` which ranks are there. Losses and costs, which each part of a process tells of its
+    whole run so far, count once for a process.
+
+    Args:
+        members: Members with their profiles, in order.
+        by: What to keep apart in the tree.
+
+    Raises:
+        UsageError: There is none.
+        MetricError: A metric differs in type between two members.
+    """
+    numbers = _DeviceNumbers()
+    profiles = []
+    for member in members:
+        if member.profile is None:
+            raise UsageError(f"{member.source} was not read; merge profiles")
+        found = numbers.renumbered(member.profile, member.origin)
+        found = replace(found, partial=found.partial or member.origin.is_partial)
+        if by is not ApartBy.NOTHING:
+            found = nest_below(found, label_of(member, by))
+        profiles.append(found)
+    merged = Profile.merge(profiles)
+    return replace(
+        merged,
+        dropped=_dropped(profiles, members),
+        provenance=_provenance(merged, members, numbers),
+    )
+
+
+def label_of(member: Member, by: ApartBy) -> str:
+    """Return what a member is called; ``rank 3``, ``node1``, ``node1 process 12``, or its file."""
+    origin = member.origin
+    if by is ApartBy.RANK and origin.rank is not None:
+        return f"rank {origin.rank}"
+    if by is ApartBy.HOST and origin.host:
+        return origin.host
+    if by is not ApartBy.HOST and origin.process_id is not None:
+        return f"{origin.host} process {origin.process_id}".lstrip()
+    return member.source
+
+
+class _DeviceNumbers:
+    """One number for each device of a job, per kind."""
+
+    def __init__(self) -> None:
+        self.origins: list[dict[str, Any]] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._taken: dict[str, set[int]] = {}
+
+    def renumbered(self, profile: Profile, origin: Origin) -> Profile:
+        """Return the profile with the job's numbers of its devices."""
+        if not profile.devices:
+            return profile
+        devices = tuple(
+            replace(device, index=self._number(device, origin)) for device in profile.devices
+        )
+        return replace(profile, devices=devices)
+
+    def _number(self, device: Device, origin: Origin) -> int:
+        key = _device_key(device, origin)
+        found = self._numbers.get(key)
+        if found is None:
+            taken = self._taken.setdefault(device.kind, set())
+            found = device.index
+            if found in taken:
+                found = max(taken) + 1
+            taken.add(found)
+            self._numbers[key] = found
+            self.origins.append(
+                {
+                    "device": f"{device.kind}:{found}",
+                    "was": f"{device.kind}:{device.index}",
+                    "host": origin.host,
+                    "rank": origin.rank,
+                }
+            )
+        return found
+
+
+def _device_key(device: Device, origin: Origin) -> Hashable:
+    """Return what tells a device from all others of the job."""
+    if device.kind in _HOST_KINDS:
+        return device.kind, device.index, origin.host
+    # Processes without a rank may be anything: those of one host see the same devices.
+    return device.kind, device.index, origin.host, origin.rank
+
+
+def _dropped(profiles: Sequence[Profile], members: Sequence[Member]) -> dict[str, int]:
+    found: dict[tuple[Hashable, str], int] = {}
+    for profile, member in zip(profiles, members, strict=True):
+        for reason, count in profile.dropped.items():
+            key = (_run_of(member), reason)
+            found[key] = max(found.get(key, 0), count)
+    total: Counter[str] = Counter()
+    for (_, reason), count in found.items():
+        total[reason] += count
+    return dict(total)
+
+
+def _cost_ns(members: Sequence[Member]) -> int | float | None:
+    found: dict[Hashable, int | float] = {}
+    for member in members:
+        told = member.profile.provenance.get(_COST) if member.profile is not None else None
+        if isinstance(told, int | float) and not isinstance(told, bool):
+            run = _run_of(member)
+            found[run] = max(found.get(run, told), told)
+    return sum(found.values()) if found else None
+
+
+def _run_of(member: Member) -> Hashable:
+    """Return what the parts of one process's run have in common."""
+    identity = member.origin.identity
+    return member.source if identity is None else identity[:3]
+
+
+def _provenance(merged: Profile, members: Sequence[Member], numbers: _DeviceNumbers) -> Provenance:
+    facts = merged.provenance.to_plain()
+    gaps = rank_gaps(member.origin for member in members)
+    if len(gaps.present) > 1:
+        for key in _OF_ONE_RANK:
+            facts.pop(key, None)
+    cost_ns = _cost_ns(members)
+    if cost_ns is not None:
+        facts[_COST] = cost_ns
+    if gaps.present:
+        facts["ranks"] = gaps.to_plain()
+    if len(members) > 1 and numbers.origins:
+        facts["merged_devices"] = numbers.origins
+    return Provenance(facts)

@@ -1,0 +1,203 @@
+"""Which rank of a job is slow, scope by scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.ranks.job import Member
+from proton_bench.errors import MetricError, UsageError
+from proton_bench.formats.timeline.device_time import is_waiting_kernel
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+from proton_bench.model.ranks import RankGaps, rank_gaps
+
+__all__ = ["ScopeTimes", "Stragglers", "find_stragglers"]
+
+_TIME = "time (ns)"
+_PREFERRED = (_TIME, "wall (ns)")
+_SCOPES = (FrameKind.SCOPE, FrameKind.TEST)
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeTimes:
+    """One scope on all ranks; None stands where a rank does not have it.
+
+    Attributes:
+        path: Names from below the root down to the scope; () for everything.
+        work_ns: Time of each rank, less what its collectives waited and sent.
+        waiting_ns: Time of each rank in kernels that wait for other devices (NCCL).
+    """
+
+    path: _Path
+    work_ns: tuple[float | None, ...]
+    waiting_ns: tuple[float | None, ...]
+
+    @property
+    def slowest(self) -> int | None:
+        """Position of the rank that worked longest, None where fewer than two have the scope."""
+        known = [(work, place) for place, work in enumerate(self.work_ns) if work is not None]
+        return max(known, key=lambda each: (each[0], -each[1]))[1] if len(known) > 1 else None
+
+    @property
+    def excess_ns(self) -> float:
+        """How much longer the slowest rank worked than the fastest one."""
+        known = [work for work in self.work_ns if work is not None]
+        return max(known) - min(known) if known else 0.0
+
+    @property
+    def spread_pct(self) -> float | None:
+        """`excess_ns` as a share of the median rank's work, in percent; None where that is 0."""
+        known = [work for work in self.work_ns if work is not None]
+        middle = float(np.median(known)) if len(known) > 1 else 0.0
+        return 100.0 * self.excess_ns / middle if middle > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stragglers:
+    """All scopes of a job.
+
+    Attributes:
+        metric: Which time is compared.
+        ranks: The ranks, in the order of the times.
+        scopes: Scopes in the order of the tree, everything first.
+        gaps: Which ranks are missing.
+    """
+
+    metric: str
+    ranks: tuple[int, ...]
+    scopes: tuple[ScopeTimes, ...]
+    gaps: RankGaps
+
+
+def find_stragglers(
+    members: Sequence[Member], *, metric: str | None = None, depth: int = 2
+) -> Stragglers:
+    """Return the time of each scope on each rank.
+
+    Of device time (``time (ns)``) the time of NCCL's kernels is kept apart: the ranks that are
+    fast spend there what the slow one takes longer, so that the sum is about equal on all of them.
+
+    Args:
+        members: Files of the ranks, with their profiles.
+        metric: Name of a time, such as ``wall``; device time where there is any, without it.
+        depth: Levels of scopes below the root.
+
+    Raises:
+        UsageError: There are fewer than two ranks, or the depth is below 1.
+        MetricError: A rank does not have the metric.
+    """
+    if depth < 1:
+        raise UsageError(f"--depth is {depth}: write 1 or more")
+    by_rank = _profiles_by_rank(members)
+    chosen = _metric_of(by_rank, metric)
+    times = [_scope_times(profile, chosen, depth) for profile in by_rank.values()]
+    paths = dict.fromkeys(path for found in times for path in found)
+    scopes = tuple(
+        ScopeTimes(
+            path,
+            tuple(found[path][0] if path in found else None for found in times),
+            tuple(found[path][1] if path in found else None for found in times),
+        )
+        for path in _in_tree_order(paths)
+    )
+    return Stragglers(chosen, tuple(by_rank), scopes, rank_gaps(m.origin for m in members))
+
+
+def _profiles_by_rank(members: Sequence[Member]) -> Mapping[int, Profile]:
+    found: dict[int, list[Profile]] = {}
+    for member in members:
+        if member.origin.rank is None or member.profile is None:
+            raise UsageError(
+                f"{member.source} does not tell its rank: name files of ranks, as torchrun, Slurm "
+                "and MPI start them"
+            )
+        found.setdefault(member.origin.rank, []).append(member.profile)
+    if len(found) < 2:
+        named = ", ".join(member.source for member in members)
+        raise UsageError(f"one rank alone is no straggler, got {named}: name files of two or more")
+    return {rank: Profile.merge(profiles) for rank, profiles in sorted(found.items())}
+
+
+def _metric_of(by_rank: Mapping[int, Profile], wanted: str | None) -> str:
+    """Return the full name of the metric that all ranks have.
+
+    Raises:
+        MetricError: There is none.
+    """
+    known = [
+        name
+        for name in next(iter(by_rank.values())).columns
+        if name.endswith("(ns)") and all(_has_times(each, name) for each in by_rank.values())
+    ]
+    if wanted is None:
+        found = [name for name in _PREFERRED if name in known]
+    else:
+        found = [name for name in known if wanted in (name, name.partition(" (")[0])]
+    if not found:
+        choices = ", ".join(known) or "none"
+        what = repr(wanted) if wanted is not None else "time"
+        raise MetricError(f"not all ranks have the metric {what}; times that they have: {choices}")
+    return found[0]
+
+
+def _has_times(profile: Profile, name: str) -> bool:
+    column = profile.columns.get(name)
+    return column is not None and column.kind.is_number
+
+
+def _scope_times(
+    profile: Profile, metric: str, depth: int
+) -> dict[_Path, tuple[float, float | None]]:
+    """Return work and waiting time of the root and of each scope down to a depth."""
+    totals = profile.inclusive(metric).astype(np.float64)
+    waiting = _waiting(profile) if metric == _TIME else None
+    depths = profile.depths()
+    wanted = (depths <= depth) & np.isin(profile.kinds, _SCOPES)
+    wanted[0] = True
+    if metric != _TIME:
+        totals[0] = totals[profile.parents == 0].sum()  # exclusive times have no sum of their own
+    covered = profile.covered(metric)
+    found: dict[_Path, tuple[float, float | None]] = {}
+    for row in np.flatnonzero(wanted & (covered | (depths == 0))).tolist():
+        path = profile.path(row)
+        waits = float(waiting[row]) if waiting is not None else None
+        work = float(totals[row]) - (waits or 0.0)
+        before = found.get(path)
+        if before is not None:  # variants, or kinds, of one name
+            work += before[0]
+            waits = None if waits is None else waits + (before[1] or 0.0)
+        found[path] = (work, waits)
+    return found
+
+
+def _waiting(profile: Profile) -> npt.NDArray[np.float64]:
+    """Return for each row the time of waiting kernels in it and below."""
+    is_waiting = np.array([is_waiting_kernel(text) for text in profile.strings], dtype=np.bool_)
+    own = is_waiting[profile.frames] & (profile.kinds == FrameKind.KERNEL)
+    values = np.where(own, profile.columns[_TIME].values, 0)
+    running = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    found: npt.NDArray[np.float64] = running[profile.subtree_end] - running[:-1]
+    return found
+
+
+def _in_tree_order(paths: Mapping[_Path, None]) -> list[_Path]:
+    """Return the paths so that each stands behind the one above it, else in their order."""
+    below: dict[_Path, list[_Path]] = {}
+    for path in paths:
+        if path:
+            above = path[:-1]
+            while above not in paths:
+                above = above[:-1]
+            below.setdefault(above, []).append(path)
+    ordered: list[_Path] = []
+    todo: list[_Path] = [()]
+    while todo:
+        path = todo.pop()
+        ordered.append(path)
+        todo.extend(reversed(below.get(path, [])))
+    return ordered

@@ -1,0 +1,265 @@
+"""Names of C++ kernels: mangled ones made readable, long ones made short."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import resource
+import signal
+import time
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from proton_bench.errors import BackendUnavailableError
+from proton_bench.model.frame import StringTable
+from proton_bench.model.profile import Profile
+
+__all__ = [
+    "Demangling",
+    "base_name",
+    "base_names",
+    "demangled",
+    "short_name",
+    "with_demangled_names",
+]
+
+_MANGLED = "_Z"
+_ANONYMOUS = "(anonymous namespace)"
+# A name can refer to parts of itself, and each such mark may double what it stands for.
+_REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
+_MOST_EXPANDED = 1 << 18  # characters that are safe to make in this process
+# Names of real templates take less than a thousandth of this. The seconds are of one name.
+_MOST_TEXT, _MOST_MEMORY, _MOST_SECONDS = 1 << 20, 256 << 20, 0.1
+_MOST_TEXT_OF_ALL, _MOST_SECONDS_OF_ALL, _MOST_FAILURES = 32 << 20, 1.0, 4
+_MANY = 20
+_SUFFIXES = (" [clone .kd]", " (.kd)", ".kd")
+
+
+class Demangling(StrEnum):
+    """How much of a C++ name is shown."""
+
+    OFF = "off"
+    FULL = "full"
+    SHORT = "short"
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    demangle: Any
+    free: Any
+
+
+@functools.lru_cache(maxsize=1)
+def _demangler() -> _Library:
+    for name in ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib"):
+        try:
+            demangle = ctypes.CDLL(name).__cxa_demangle
+        except (OSError, AttributeError):
+            continue
+        demangle.restype = ctypes.c_void_p
+        return _Library(demangle, ctypes.CDLL(None).free)
+    raise BackendUnavailableError(
+        "names cannot be demangled: neither libstdc++.so.6 nor libc++abi is on this machine"
+    )
+
+
+@functools.lru_cache(maxsize=65536)
+def demangled(name: str) -> str:
+    """Return the declaration that a mangled name stands for; other names are returned as they are.
+
+    So are names that take too much time or memory to read.
+
+    Raises:
+        BackendUnavailableError: The C++ library that knows how is not on this machine.
+    """
+    if not name.startswith(_MANGLED):
+        return name
+    return _text_in_child([name])[name] if _is_risky(name) else _text_of(_demangler(), name)
+
+
+def _all_demangled(names: Iterable[str]) -> dict[str, str]:
+    """Return what `demangled` does for those of many names that are mangled.
+
+    They share one bound. Where they go beyond it together, all are returned as they are, so that
+    the order of names does not matter.
+    """
+    mangled = [name for name in names if name.startswith(_MANGLED)]
+    risky = [name for name in mangled if _is_risky(name)]
+    found = _text_in_child(risky) if risky else {}
+    size = sum(map(len, found.values()))
+    for name in mangled:
+        if name not in found:
+            found[name] = _text_of(_demangler(), name)
+            size += len(found[name])
+        if size > _MOST_TEXT_OF_ALL:
+            return {each: each for each in mangled}
+    return found
+
+
+def _is_risky(name: str) -> bool:
+    references = sum(1 for _ in _REFERENCE.finditer(name))
+    return len(name) << min(references, _MANY) > _MOST_EXPANDED
+
+
+def _text_of(library: _Library, name: str) -> str:
+    status = ctypes.c_int()
+    mangled = name.encode("utf-8", "backslashreplace")
+    found = library.demangle(ctypes.c_char_p(mangled), None, None, ctypes.byref(status))
+    if not found:
+        return name
+    try:
+        return ctypes.string_at(found).decode("utf-8", "replace")
+    finally:
+        library.free(ctypes.c_void_p(found))
+
+
+def _text_in_child(names: Sequence[str]) -> dict[str, str]:
+    """Return what `_text_of` does, or the names as they are where a bounded child does not end.
+
+    A name that breaks its own bound costs a child, and the next one goes on behind it.
+    """
+    library = _demangler()
+    found: dict[str, str] = {}
+    failures, size, ends = 0, 0, time.monotonic() + _MOST_SECONDS_OF_ALL
+    while len(found) < len(names):
+        texts = _one_child(library, names[len(found) :])
+        size += sum(map(len, texts.values()))
+        found.update(texts)
+        if len(found) < len(names):
+            found[names[len(found)]] = names[len(found)]
+            failures += 1
+        if failures > _MOST_FAILURES or size > _MOST_TEXT_OF_ALL or time.monotonic() > ends:
+            return {name: name for name in names}
+    return found
+
+
+def _one_child(library: _Library, names: Sequence[str]) -> dict[str, str]:
+    """Return the texts of the first names, up to one that breaks a bound."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child runs no other thread
+        process = os.fork()
+    if not process:
+        try:
+            _bound_own_process()
+            _tell(library, names, writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        content = stream.read(_MOST_TEXT_OF_ALL)
+    os.waitpid(process, 0)
+    return dict(zip(names, _texts(content), strict=False))
+
+
+def _tell(library: _Library, names: Sequence[str], writing: int) -> None:
+    with os.fdopen(writing, "wb", buffering=0) as stream:
+        for name in names:
+            stream.write(_message(library, name))
+
+
+def _message(library: _Library, name: str) -> bytes:
+    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)  # its signal ends the process
+    text = _text_of(library, name).encode("utf-8", "replace")
+    told = text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace")
+    return len(told).to_bytes(4, "little") + told
+
+
+def _texts(content: bytes) -> Iterator[str]:
+    place = 0
+    while place + 4 <= len(content):
+        stop = place + 4 + int.from_bytes(content[place : place + 4], "little")
+        if stop > len(content):
+            return
+        yield content[place + 4 : stop].decode("utf-8", "replace")
+        place = stop
+
+
+def _bound_own_process() -> None:
+    with open("/proc/self/statm", encoding="ascii") as stream:
+        size = int(stream.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + _MOST_MEMORY,) * 2)
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def short_name(name: str) -> str:
+    """Return a function's qualified name, without return type, template and other arguments.
+
+    ``void at::native::fill<4, float>(int, float*)`` is ``at::native::fill``; names that are no
+    declarations are returned as they are.
+    """
+    return _shortened(name, demangled(name))
+
+
+def _shortened(name: str, text: str) -> str:
+    for suffix in _SUFFIXES:
+        text = text.removesuffix(suffix)
+    if "(" not in text and "<" not in text:
+        return text
+    kept = _outside_brackets(text)
+    words = kept.split()
+    short = words[-1] if words else ""
+    is_function = bool(short) and all(c.isalnum() or c in "_:~$.{}" for c in short)
+    return short.replace("{}", _ANONYMOUS) if is_function else name
+
+
+def _outside_brackets(text: str) -> str:
+    """Return what stands outside of <...>, up to the first argument list."""
+    kept, depth, parens = [], 0, 0
+    for character in text.replace(_ANONYMOUS, "{}"):
+        if character == "(":
+            if depth == 0:
+                break
+            parens += 1
+        elif character == ")":
+            parens -= 1
+        elif character == "<" and not parens:
+            depth += 1
+        elif character == ">" and not parens:
+            depth -= 1
+        elif depth == 0:
+            kept.append(character)
+    return "".join(kept)
+
+
+def base_name(name: str) -> str:
+    """Return the function's own name, without scopes and arguments, as tools may print it."""
+    return short_name(name).rpartition("::")[2]
+
+
+def base_names(names: Collection[str]) -> dict[str, str]:
+    """Return what `base_name` does for each of many names."""
+    known = _all_demangled(names)
+    return {name: _shortened(name, known.get(name, name)).rpartition("::")[2] for name in names}
+
+
+def with_demangled_names(profile: Profile, form: Demangling) -> Profile:
+    """Return the profile with readable names; texts of metrics stay what they are.
+
+    Raises:
+        BackendUnavailableError: What `demangled` says.
+    """
+    if form is Demangling.OFF:
+        return profile
+    known = _all_demangled(profile.strings)
+    changed = [known.get(text, text) for text in profile.strings]
+    if form is Demangling.SHORT:
+        pairs = zip(profile.strings, changed, strict=True)
+        changed = [_short_if_declaration(name, text) for name, text in pairs]
+    if changed == list(profile.strings):
+        return profile
+    table = StringTable()
+    places = np.array([table.index(text) for text in changed], dtype=profile.frames.dtype)
+    return replace(profile, frames=places[profile.frames], strings=table.texts())
+
+
+def _short_if_declaration(name: str, text: str) -> str:
+    return _shortened(text, text) if text != name or text.endswith(")") or "<" in text else name

@@ -1,0 +1,50 @@
+"""The order of rows: siblings by a metric or by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.model.preorder import positions
+
+__all__ = ["BY_NAME", "sorted_tree"]
+
+BY_NAME = "name"
+
+
+def sorted_tree(tree: MetricTree, by: MetricValues | None) -> MetricTree:
+    """Return the tree with siblings in order, equal ones as they were.
+
+    Args:
+        tree: The rows.
+        by: A metric of the rows, largest first and rows without a value last; texts rise. None
+            means by name.
+    """
+    ranks = _name_ranks(tree) if by is None else _ranks(by)
+    rows = np.arange(len(tree))
+    level_order = np.lexsort((rows, ranks, tree.depths()))
+    numbers = np.empty(len(tree), dtype=np.int64)
+    numbers[level_order] = rows
+    above = tree.parents[level_order]
+    places = positions(np.where(above >= 0, numbers[above], -1).astype("<i4"))
+    order = np.empty(len(tree), dtype=np.int64)
+    order[places] = level_order
+    return tree.reordered(order)
+
+
+def _name_ranks(tree: MetricTree) -> npt.NDArray[np.int64]:
+    alphabetical = sorted(range(len(tree.strings)), key=lambda place: tree.strings[place])
+    ranks = np.empty(len(tree.strings), dtype=np.int64)
+    ranks[alphabetical] = np.arange(len(alphabetical))
+    return ranks[tree.frames]
+
+
+def _ranks(by: MetricValues) -> npt.NDArray[np.int64]:
+    texts = by.values if by.is_number else np.array([str(value) for value in by.values])
+    _, ranks = np.unique(texts, return_inverse=True)
+    ranks = ranks.astype(np.int64)
+    if by.is_number:
+        ranks = -ranks
+    return np.where(by.valid, ranks, np.iinfo(np.int64).max)

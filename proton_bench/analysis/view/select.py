@@ -1,0 +1,227 @@
+"""Which rows of a profile are shown: launch metadata left out, frames by name, threshold, depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.derive import derive, prepare
+from proton_bench.analysis.view.demangling import Demangling, with_demangled_names
+from proton_bench.analysis.view.flat import flattened
+from proton_bench.analysis.view.name_filter import NameFilter, rows_above, rows_below
+from proton_bench.analysis.view.names import with_stable_names
+from proton_bench.analysis.view.order import BY_NAME, sorted_tree
+from proton_bench.analysis.view.tree import Mask, MetricTree, renumbered
+from proton_bench.errors import UsageError
+from proton_bench.model.metrics.metric import MetricColumn
+from proton_bench.model.preorder import subtree_ends
+from proton_bench.model.profile import Profile
+
+__all__ = [
+    "METADATA_SCOPE",
+    "TRIALS_STATE",
+    "MetricTree",
+    "Selection",
+    "build_tree",
+    "drop_metadata",
+    "drop_trials",
+    "is_metadata",
+    "kept_rows",
+    "prune",
+    "select",
+    "shown_rows",
+]
+
+METADATA_SCOPE = "__proton_launch_metadata"
+TRIALS_STATE = "<autotune>"
+DEFAULT_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which rows to show. Values are not touched: a parent keeps what hidden rows gave it.
+
+    Attributes:
+        include: Regular expression, matched from the start of a name: keep matching rows, the
+            rows above and the rows below them.
+        exclude: Regular expression: drop matching rows and the rows below them.
+        threshold: Keep rows whose first metric is at least this, and the rows above them.
+        depth: Levels to show; 1 is the root alone.
+        trials: Also show what autotuners launched to try configurations.
+        raw_names: Show the names of kernels with Inductor's running numbers.
+        demangling: How much of C++ names to show.
+        flat: Show one row per kernel instead of call paths.
+        sort: Metric that orders siblings, largest first; "name" orders them by name.
+    """
+
+    include: str | None = None
+    exclude: str | None = None
+    threshold: float | None = None
+    depth: int = DEFAULT_DEPTH
+    trials: bool = False
+    raw_names: bool = False
+    demangling: Demangling = Demangling.OFF
+    flat: bool = False
+    sort: str | None = None
+
+    def __post_init__(self) -> None:
+        NameFilter(self.include, self.exclude)  # raises where both are given
+        if self.depth < 1:
+            raise UsageError(f"a depth of {self.depth} shows nothing: give 1 or more")
+
+    @property
+    def names(self) -> NameFilter:
+        """The filters by name."""
+        return NameFilter(self.include, self.exclude)
+
+
+def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -> MetricTree:
+    """Return the rows and values to show of a profile.
+
+    Launch metadata is left out, and trials of autotuners unless they are asked for. Variants of one
+    kernel are one row, and so are kernels whose names differ in Inductor's running number alone
+    unless raw names are asked for.
+
+    Raises:
+        MetricError: A metric is unknown or cannot be derived.
+        UsageError: A regular expression is malformed, or no row is left.
+    """
+    by_metric = selection.sort if selection.sort != BY_NAME else None
+    wanted = [*metrics, by_metric] if by_metric else metrics
+    shown = drop_metadata(prepare(profile, wanted))
+    if not selection.trials:
+        shown = drop_trials(shown)
+    if not selection.raw_names:
+        shown = with_stable_names(shown)
+    shown = with_demangled_names(shown, selection.demangling)
+    shown = flattened(shown) if selection.flat else shown.fold_variants()
+    labels = [f"{device.kind}:{device.index}" for device in shown.devices]
+    labels.append("")
+    tree = MetricTree(
+        strings=shown.strings,
+        parents=shown.parents,
+        frames=shown.frames,
+        kinds=shown.kinds,
+        devices=tuple(labels[position] for position in shown.device_rows.tolist()),
+        metrics=derive(shown, wanted),
+    )
+    tree = select(tree, selection)
+    if selection.sort is None and not (selection.flat and metrics):
+        return tree
+    by = None if selection.sort == BY_NAME else tree.metrics[-1 if by_metric else 0]
+    tree = sorted_tree(tree, by)
+    return replace(tree, metrics=tree.metrics[: len(metrics)])
+
+
+def select(tree: MetricTree, selection: Selection) -> MetricTree:
+    """Return the rows that the selection keeps; raises what `kept_rows` raises."""
+    keep = kept_rows(tree, selection)
+    deep = keep & (tree.depths() >= selection.depth)
+    return tree.take(keep & ~deep, cut=int(deep.sum()))
+
+
+def kept_rows(tree: MetricTree, selection: Selection) -> Mask:
+    """Return one flag per row: whether the filters keep it, whatever its depth.
+
+    Raises:
+        UsageError: A regular expression is malformed, no row is left, or the threshold meets a
+            metric that is not a number.
+    """
+    ends = subtree_ends(tree.parents)
+    keep = selection.names.keep(tree.strings, ends, lambda named: named[tree.frames])
+    if selection.threshold is not None:
+        # Rows that other filters dropped must not hold up the rows above them.
+        keep &= rows_above(keep & _reaches(tree, selection.threshold), ends)
+    if not bool(keep.any()):
+        raise UsageError(f"no row is left after {_describe(selection)}")
+    return keep
+
+
+def _describe(selection: Selection) -> str:
+    threshold = "" if selection.threshold is None else f"-t {selection.threshold}"
+    return " ".join(filter(None, (str(selection.names), threshold)))
+
+
+def _reaches(tree: MetricTree, threshold: float) -> Mask:
+    if not tree.metrics:
+        raise UsageError("a threshold needs a metric to compare: name one with -m")
+    first = tree.metrics[0]
+    if not first.is_number:
+        raise UsageError(f"metric {first.name!r} is not a number; a threshold needs one")
+    reached = np.zeros(len(tree), dtype=np.bool_)
+    np.greater_equal(first.values, threshold, out=reached, where=first.valid)
+    return reached
+
+
+# -- launch metadata and trials ------------------------------------------------------------------
+def is_metadata(name: str) -> bool:
+    """Tell whether a frame holds what was launched to compute a kernel's launch metadata."""
+    return name == METADATA_SCOPE or name.startswith(f"{METADATA_SCOPE}:")
+
+
+def drop_metadata(profile: Profile) -> Profile:
+    """Return the profile without launch metadata and without rows that then hold nothing."""
+    return _drop(profile, [is_metadata(text) for text in profile.strings])
+
+
+def drop_trials(profile: Profile) -> Profile:
+    """Return the profile without trials of autotuners and without rows that then hold nothing."""
+    return _drop(profile, [text == TRIALS_STATE for text in profile.strings])
+
+
+def shown_rows(profile: Profile) -> npt.NDArray[np.intp]:
+    """Return the rows that are left without launch metadata and without trials, in order."""
+    rows = np.flatnonzero(_kept(profile, [is_metadata(text) for text in profile.strings]))
+    shown = drop_metadata(profile)
+    kept = _kept(shown, [text == TRIALS_STATE for text in shown.strings])
+    return rows[kept]
+
+
+def _drop(profile: Profile, dropped: Sequence[bool]) -> Profile:
+    """Drop rows by name, with all rows below them."""
+    keep = _kept(profile, dropped)
+    return profile if bool(keep.all()) else prune(profile, keep)
+
+
+def _kept(profile: Profile, dropped: Sequence[bool]) -> Mask:
+    flags = np.array(dropped, dtype=np.bool_)
+    alive = ~rows_below(flags[profile.frames], profile.subtree_end)
+    measured = np.zeros(len(profile), dtype=np.bool_)
+    for column in profile.columns.values():
+        measured |= column.valid
+    keep = rows_above(alive & measured, profile.subtree_end)
+    keep[0] = True
+    return keep
+
+
+def prune(profile: Profile, keep: Mask) -> Profile:
+    """Return the kept rows as a profile, with their samples.
+
+    Args:
+        profile: The profile to take rows from.
+        keep: One flag per row; the parent of a kept row has to be kept too.
+    """
+    return replace(
+        profile,
+        parents=renumbered(profile.parents, keep),
+        frames=profile.frames[keep],
+        kinds=profile.kinds[keep],
+        device_rows=profile.device_rows[keep],
+        variant_rows=profile.variant_rows[keep],
+        columns={name: _pruned(column, keep) for name, column in profile.columns.items()},
+        distributions={name: table.take(keep) for name, table in profile.distributions.items()},
+    )
+
+
+def _pruned(column: MetricColumn, keep: Mask) -> MetricColumn:
+    if column.offsets is None:
+        return replace(column, values=column.values[keep], valid=column.valid[keep])
+    lengths: npt.NDArray[Any] = np.diff(column.offsets)
+    offsets = np.zeros(int(keep.sum()) + 1, dtype=np.int64)
+    np.cumsum(lengths[keep], out=offsets[1:])
+    values = column.values[np.repeat(keep, lengths)]
+    return replace(column, values=values, valid=column.valid[keep], offsets=offsets)

@@ -1,0 +1,65 @@
+"""``proton export``: a profile in another file format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton_bench.cli.output_file import beside, output_option, refuse_input
+from proton_bench.cli.show import warn
+from proton_bench.cli.timelines.export_kineto import export_kineto
+from proton_bench.errors import UsageError
+from proton_bench.formats.registry import find_format, read_profile, write_profile
+
+__all__ = ["command"]
+
+_KINETO = "kineto"
+
+
+def command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Profile of any known format; with --to kineto timelines, of any number of ranks.",
+            metavar="FILE...",
+            show_default=False,
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="FORMAT",
+            help="proton, hatchet, hatchet_msgpack, json, speedscope, folded, pprof, csv, "
+            "parquet, kineto, or a format of a plugin.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        output_option(
+            "File to write, - for standard output; with --to kineto a folder. Without it FILE "
+            "with another suffix, or rank<N>.json.gz beside FILE."
+        ),
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option("--rank", metavar="N", help="With --to kineto: write this rank alone.", min=0),
+    ] = None,
+) -> None:
+    """Write a profile in another format, whole or not at all."""
+    if to == _KINETO:
+        export_kineto(files, output, rank)
+        return
+    if rank is not None:
+        raise UsageError("--rank is for --to kineto, which writes a file for each rank")
+    if len(files) > 1:
+        raise UsageError("one profile is written at a time: name one FILE, or merge them first")
+    (file,) = files
+    suffix = find_format(to).suffixes[0]
+    profile = read_profile(file)  # first: what is no file has no other suffix either
+    target = output if output is not None else beside(file, suffix)
+    refuse_input(target, [file])
+    for note in write_profile(profile, target, format=to):
+        warn(note)

@@ -1,0 +1,153 @@
+"""``proton view``: a profile as a tree on the terminal, or as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton_bench.analysis.view.demangling import Demangling
+from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.analysis.view.select import DEFAULT_DEPTH, Selection
+from proton_bench.cli.show import (
+    SourceRequest,
+    ViewRequest,
+    list_metrics,
+    read_metric_names,
+    show,
+    show_source,
+)
+from proton_bench.cli.tree_options import (
+    DemanglingOption,
+    DepthOption,
+    ExcludeOption,
+    FramesOption,
+    IncludeOption,
+    RawNamesOption,
+    TrialsOption,
+)
+from proton_bench.report.text.source import DEFAULT_THRESHOLD
+from proton_bench.report.words.names import FrameFormat
+
+__all__ = ["command"]
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="Profile of any known format.", metavar="FILE")],
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "-m",
+            "--metrics",
+            metavar="NAME[,NAME]",
+            help="Metrics to show, such as time/ms,count. Case and units of recorded metrics do "
+            "not matter; see --list. Without it a time, or what comes closest, and the count.",
+        ),
+    ] = None,
+    list_names: Annotated[
+        bool, typer.Option("-l", "--list", help="List the metrics of the file and what to derive.")
+    ] = False,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "-t",
+            "--threshold",
+            help="Leave out rows whose first metric is below this value; with --source, lines "
+            "with fewer percent of the samples (0.5).",
+        ),
+    ] = None,
+    depth: DepthOption = DEFAULT_DEPTH,
+    frames: FramesOption = FrameFormat.FULL,
+    trials: TrialsOption = False,
+    raw_names: RawNamesOption = False,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort",
+            metavar="METRIC|name",
+            help="Order the rows below each row by a metric, largest first, or by name.",
+        ),
+    ] = None,
+    demangling: DemanglingOption = Demangling.OFF,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Show one row per kernel, whatever launched it.")
+    ] = False,
+    bars: Annotated[
+        bool, typer.Option("--bars", help="Draw the first metric of each row as a bar.")
+    ] = False,
+    source: Annotated[
+        bool,
+        typer.Option(
+            "--source",
+            help="Show the source with the lines that samples of `-m pcsampling` are in.",
+        ),
+    ] = False,
+    source_file: Annotated[
+        str | None,
+        typer.Option(
+            "--source-file",
+            metavar="PATH",
+            help="The same of the one file whose path ends so.",
+        ),
+    ] = None,
+    source_root: Annotated[
+        Path | None,
+        typer.Option(
+            "--source-root",
+            metavar="FOLDER",
+            help="Folder below which source is read, instead of the project around this folder.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    counters: Annotated[
+        Path | None,
+        typer.Option(
+            "--counters",
+            metavar="CSV",
+            help="Show counters of `ncu --csv`, rocprof-compute or rocprofv3 beside the rows.",
+        ),
+    ] = None,
+    print_sorted: Annotated[
+        bool, typer.Option("--print-sorted", help="Also list rows by the first metric.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of text.")
+    ] = False,
+) -> None:
+    """Show where the time of a profile went, as a tree."""
+    names = read_metric_names(metrics)
+    selection = Selection(
+        include,
+        exclude,
+        threshold,
+        depth,
+        trials,
+        raw_names,
+        demangling=demangling,
+        flat=flat,
+        sort=sort,
+    )
+    if list_names:
+        list_metrics(file, as_json=as_json, counters=counters)
+        return
+    if source or source_file is not None:
+        least = DEFAULT_THRESHOLD if threshold is None else threshold
+        wanted = NameFilter(include, exclude)
+        show_source(SourceRequest(file, source_file or "", wanted, least, as_json, source_root))
+        return
+    show(
+        ViewRequest(
+            file=file,
+            metrics=names,
+            selection=selection,
+            frames=frames,
+            is_sorted=print_sorted,
+            as_json=as_json,
+            counters=counters,
+            bars=bars,
+        )
+    )

@@ -1,0 +1,155 @@
+"""The options of ``proton gate``, and how policies of files and of the command line add up."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton_bench.cli.project import policy_file
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.policy_words import PolicyWords
+
+__all__ = [
+    "BaseOption",
+    "ChartsOption",
+    "EverythingOption",
+    "GithubOption",
+    "Inconclusive",
+    "InconclusiveOption",
+    "JunitOption",
+    "MarkdownOption",
+    "NewOption",
+    "NoNoiseOption",
+    "NoiseOption",
+    "PolicyOption",
+    "PolicyWords",
+    "QuarantineOption",
+    "RunsOption",
+    "SetOption",
+    "SidesArgument",
+    "StoreOption",
+    "ThresholdOption",
+    "chosen_policy",
+]
+
+
+class Inconclusive(StrEnum):
+    """What a gate that does not know exits with: 3, or 0 and a warning."""
+
+    FAIL = "fail"
+    PASS = "pass"
+
+
+SidesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="What to compare with, and what to compare: a profile, a folder of runs, or the "
+        "name of a baseline. With --runs, BASE and then a command.",
+        metavar="BASE NEW | BASE -- CMD",
+    ),
+]
+BaseOption = Annotated[
+    list[str] | None,
+    typer.Option("--base", metavar="RUN", help="Another base run; may be repeated."),
+]
+NewOption = Annotated[
+    list[str] | None,
+    typer.Option("--new", metavar="RUN", help="Another new run; may be repeated."),
+]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FOLDER",
+        help="Where baselines are kept (default: .proton of the project).",
+    ),
+]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        # Rich takes a bracket for markup unless a backslash stands before it.
+        help=r"TOML file with the policy (default: \[tool.proton.gate] of pyproject.toml).",
+    ),
+]
+ThresholdOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-t",
+        "--threshold",
+        metavar="EXPR",
+        help="What may change by how much, such as median:3%, 'fwd/**/softmax*@p95:10%' or "
+        "calls:0; may be repeated, the last one that is about a path counts.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A key of the policy; may be repeated."),
+]
+QuarantineOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quarantine", metavar="GLOB", help="Paths that are shown and never fail; may be repeated."
+    ),
+]
+InconclusiveOption = Annotated[
+    Inconclusive | None,
+    typer.Option("--inconclusive", help="Whether a gate that does not know exits with 3 or 0."),
+]
+NoiseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--noise",
+        metavar="FILE",
+        help="What `proton noise` found (default: what it kept of the machine of these runs).",
+    ),
+]
+NoNoiseOption = Annotated[
+    bool, typer.Option("--no-noise", help="Judge by these runs alone, whatever is kept.")
+]
+RunsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--runs",
+        metavar="R",
+        min=1,
+        help="Record the new side: run the command after -- in R fresh processes.",
+    ),
+]
+
+EverythingOption = Annotated[bool, typer.Option("--all", help="Also show paths that are the same.")]
+MarkdownOption = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="FILE", help="Write a comment for a pull request."),
+]
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
+]
+ChartsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--write",
+        metavar="FORMAT=FILE",
+        help="Write values for charts of other tools: openmetrics, github-action-benchmark or "
+        "pytorch-hud; may be repeated.",
+    ),
+]
+GithubOption = Annotated[
+    bool,
+    typer.Option(
+        "--github", help="Print annotations and add to the job summary of GitHub Actions."
+    ),
+]
+
+
+def chosen_policy(words: PolicyWords) -> Policy:
+    """Return the policy of the file with what the command line says on top.
+
+    Raises:
+        UsageError: Something cannot be read; the message says where.
+    """
+    return words.policy(policy_file())

@@ -1,0 +1,127 @@
+"""Where the outcome of a gate goes: the terminal, files, and what GitHub Actions reads."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from proton_bench.cli.output_file import STDOUT, print_bytes, write_output
+from proton_bench.errors import UsageError
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.judge.verdict import SuiteVerdict
+from proton_bench.report.ci.chart_files import CHART_FORMATS, ChartFile
+from proton_bench.report.ci.gate_github import gate_annotations, resumed, stopped
+from proton_bench.report.ci.gate_junit import gate_junit
+from proton_bench.report.ci.gate_markdown import SUMMARY_BYTES, gate_markdown
+from proton_bench.report.ci.series import series_of
+from proton_bench.report.json.gate import gate_document
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.gate import GateReport
+from proton_bench.report.text.theme import open_console
+from proton_bench.report.tree.tree import print_report
+from proton_bench.support.files import unwritable
+from proton_bench.support.text import raw, visible_lines
+
+__all__ = ["Outputs"]
+
+# A summary that has no more room than this is left alone.
+_LEAST_SUMMARY = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What is wanted of an outcome.
+
+    Attributes:
+        everything: Whether the terminal shows rows that are the same.
+        as_json: Whether a JSON document is printed instead of the report.
+        markdown: File for Markdown, "-" for standard output instead of the report.
+        junit: File for JUnit XML, "-" for standard output instead of the report.
+        github: Whether annotations are printed and the job summary is added to.
+        charts: Files for charts of other tools.
+    """
+
+    everything: bool
+    as_json: bool
+    markdown: Path | None
+    junit: Path | None
+    github: bool
+    charts: tuple[ChartFile, ...] = ()
+
+    def __post_init__(self) -> None:
+        if sum([self.as_json, *(file == STDOUT for file in (self.markdown, self.junit))]) > 1:
+            raise UsageError(
+                "--json, --markdown - and --junit - all print to standard output: give one of them"
+            )
+
+    def write(self, outcome: Outcome) -> None:
+        """Write everything that is wanted, files first, so that a full pipe costs none of them.
+
+        Raises:
+            OutputError: A file cannot be written.
+        """
+        if outcome.result.verdict is SuiteVerdict.INCONCLUSIVE and not outcome.result.exit_code:
+            sys.stderr.write(
+                "proton: warning: the gate does not know, and --inconclusive=pass lets it pass\n"
+            )
+        if self.markdown is not None:
+            text = gate_markdown(outcome)
+            write_output(self.markdown, visible_lines(text).encode())
+        if self.junit is not None:
+            write_output(self.junit, gate_junit(outcome))
+        series = list(series_of(outcome)) if self.charts else []
+        for chart in self.charts:
+            write_output(chart.path, CHART_FORMATS[chart.format](series, outcome))
+        if self.github:
+            _summarize(outcome)
+        self._print(outcome)
+
+    @property
+    def _has_stdout(self) -> bool:
+        """Whether something else than the report goes to standard output."""
+        return self.as_json or STDOUT in {self.markdown, self.junit}
+
+    def _print(self, outcome: Outcome) -> None:
+        console = open_console()  # from here on nothing fails for want of a character
+        if self.as_json:
+            print_bytes(encode_document(gate_document(outcome)))
+        elif not self._has_stdout:
+            self._report(outcome, console)
+        if self.github:
+            # Past the door for foreign text: these commands are meant, and their data is encoded.
+            stream = raw(sys.stderr if self._has_stdout else console.file)
+            workspace = os.environ.get("GITHUB_WORKSPACE", "")
+            for line in gate_annotations(outcome, workspace=workspace):
+                stream.write(f"{line}\n")
+
+    def _report(self, outcome: Outcome, console: Console) -> None:
+        if outcome.result.verdict is SuiteVerdict.ERROR:
+            return  # it was said on standard error
+        token = secrets.token_hex(16)
+        if self.github:
+            raw(console.file).write(f"{stopped(token)}\n")
+        print_report(console, GateReport(outcome, self.everything))
+        if self.github:
+            raw(console.file).write(f"{resumed(token)}\n")
+
+
+def _summarize(outcome: Outcome) -> None:
+    """Add to the summary of the step, as far as GitHub takes it; more would cost all of it."""
+    name = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not name:
+        return
+    try:
+        with open(name, "ab") as stream:
+            room = SUMMARY_BYTES - stream.tell()
+            if room < _LEAST_SUMMARY:
+                sys.stderr.write("proton: warning: the step summary is full; nothing was added\n")
+                return
+            text = gate_markdown(outcome, room)
+            stream.write(visible_lines(text).encode())
+    except OSError as error:
+        raise unwritable(name, error) from None

@@ -1,0 +1,162 @@
+"""The two sides of ``proton gate``: runs that are there, and runs that a command makes now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proton_bench.cli.measured import Recording, measured_command
+from proton_bench.errors import UsageError
+from proton_bench.gate.baseline.reference import Side, read_base, read_sides
+from proton_bench.gate.baseline.store import BaselineStore, check_name
+from proton_bench.gate.experiment.folders.store import new_folder, shown
+from proton_bench.gate.experiment.replicates import record_runs
+
+__all__ = ["Fresh", "Sides", "Words", "read_words"]
+
+_MARK = "--"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What the command line says of the sides.
+
+    Attributes:
+        positional: Words without an option, with the ``--`` in front of a command.
+        base: Of ``--base``.
+        new: Of ``--new``.
+        runs: Of ``--runs``, None without it.
+        recording: How to record a command.
+        save: Baseline that the new side is saved for.
+    """
+
+    positional: Sequence[str]
+    base: Sequence[str] = ()
+    new: Sequence[str] = ()
+    runs: int | None = None
+    recording: Recording = field(default_factory=Recording)
+    save: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A new side that has yet to run.
+
+    Attributes:
+        words: The command, as `proton run` takes it.
+        count: Processes.
+        recording: How to record them.
+        is_saved: Whether the runs are wanted even where there is no base.
+    """
+
+    words: Sequence[str]
+    count: int
+    recording: Recording
+    is_saved: bool
+
+    def read(self, base: Sequence[str], store: BaselineStore, folder: Path) -> tuple[Side, Side]:
+        """Return the base and the new runs, which are made unless nothing could be said of them.
+
+        Args:
+            base: Words for the base.
+            store: Where baselines are.
+            folder: The project's ``.proton``, where the runs are kept.
+
+        Raises:
+            UsageError: A run of the base is empty, or the words are no command.
+            ProfileFormatError: A file of the base is corrupt.
+            TargetFailedError: A process failed; the message has the end of its output.
+            InterruptedExperimentError: A signal came; what had ended is kept.
+            OutputError: Something cannot be written.
+        """
+        command = measured_command(self.words, self.recording)
+        expected = read_base(base, (), store)
+        if not (expected.runs or self.is_saved):
+            return expected, Side(())
+        place = new_folder("gate", folder)
+        runs = record_runs(command, self.count, folder=place).runs
+        sys.stderr.write(f"proton gate: every run is kept in {shown(place)}\n")
+        return read_base(base, runs, store), Side(runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both sides before anything was read.
+
+    Attributes:
+        base: Words for the base.
+        new: Words for the new side, or how to make it.
+    """
+
+    base: Sequence[str]
+    new: Sequence[str] | Fresh
+
+    def read(self, store: BaselineStore, folder: Path) -> tuple[Side, Side]:
+        """Return the runs of both sides; see `read_sides` and `Fresh.read`."""
+        if isinstance(self.new, Fresh):
+            return self.new.read(self.base, store, folder)
+        return read_sides(self.base, self.new, store)
+
+
+def read_words(words: Words) -> Sides:
+    """Return what the words of a command line mean.
+
+    Raises:
+        UsageError: They do not make two sides.
+    """
+    before, mark, after = _split(words.positional)
+    if words.runs is not None:
+        return _with_command(words, before, after, has_mark=mark)
+    if before and after:
+        raise UsageError(
+            f"how often is {' '.join(after)!a} to run? `--runs R {' '.join(before)} -- CMD` runs "
+            "a command in R fresh processes; two sides that are there stand without --"
+        )
+    if words.recording != Recording():
+        raise UsageError("-b, -c, -m and -k say how to record a command: give --runs R -- CMD too")
+    base, new = _sides([*before, *after], list(words.base), list(words.new))
+    if not (base and new):
+        raise UsageError(
+            "a gate takes two sides, BASE and NEW: each a profile, a folder of runs or the name "
+            "of a baseline; further runs with --base and --new. Or --runs R BASE -- CMD runs a "
+            "command R times"
+        )
+    return Sides(base, new)
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], bool, list[str]]:
+    listed = list(words)
+    if _MARK not in listed:
+        return listed, False, []
+    place = listed.index(_MARK)
+    return listed[:place], True, listed[place + 1 :]
+
+
+def _with_command(
+    words: Words, before: Sequence[str], after: Sequence[str], *, has_mark: bool
+) -> Sides:
+    if words.new:
+        raise UsageError("--runs makes the new side, --new names one that is there: give one")
+    if not after:
+        hint = "" if has_mark else ", such as `proton gate --runs 6 main -- bench.py`"
+        raise UsageError(f"--runs R is about a command: write it after --{hint}")
+    if words.save is not None:
+        check_name(words.save)
+    base = [*before, *words.base]
+    if not base and words.save is not None:
+        base = [f"baseline:{words.save}"]
+    if not base:
+        raise UsageError(
+            "there is nothing to compare the command with: name a profile, a folder of runs or a "
+            "baseline before --, or the baseline to save it for with --save NAME"
+        )
+    fresh = Fresh(after, words.runs or 0, words.recording, is_saved=words.save is not None)
+    return Sides(base, fresh)
+
+
+def _sides(words: list[str], base: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    if len(words) == 2:
+        return [words[0], *base], [words[1], *new]
+    return (base, new) if not words else (words, [])

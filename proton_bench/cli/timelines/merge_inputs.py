@@ -1,0 +1,75 @@
+"""Which of the files that a pattern names are read, where a process left several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from proton_bench.cli.show import warn
+from proton_bench.errors import UsageError
+from proton_bench.formats.registry import PARTIAL
+from proton_bench.support.text import visible
+
+__all__ = ["CHROME", "PERFETTO", "best_of_each", "is_trace", "unreadable"]
+
+PERFETTO = (".pftrace", ".perfetto-trace", ".pftrace.gz")
+CHROME = (".chrome_trace", ".chrome_trace.gz", ".pt.trace.json", ".pt.trace.json.gz")
+# What a run writes, best first.
+_OF_PROFILES = (".proton", ".pftrace", ".chrome_trace", ".hatchet_msgpack", ".hatchet")
+
+
+def is_trace(file: Path) -> bool:
+    """Tell whether a file to be written is a timeline, by its suffix."""
+    return file.name.endswith((*PERFETTO, *CHROME))
+
+
+def best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) -> list[Path]:
+    """Return one file for each recording, and say which others are left out.
+
+    ``run.proton`` and ``run.hatchet`` are of one run; so is ``run.partial.proton``, which counts
+    where no whole file is named.
+
+    Args:
+        files: What the user named.
+        wanted: Suffixes, the best first; a file with another one is taken as it is.
+
+    Raises:
+        UsageError: A file is named twice.
+    """
+    seen: set[Path] = set()
+    best: dict[Path, tuple[int, Path]] = {}
+    for file in files:
+        place = _resolved(file)
+        if place in seen:
+            raise UsageError(f"{visible(file)} is named twice; it would count twice")
+        seen.add(place)
+        suffix = next((each for each in wanted if file.name.endswith(each)), None)
+        if suffix is None:
+            best[place] = (0, file)
+            continue
+        stem = place.name.removesuffix(suffix)
+        worth = wanted.index(suffix) + len(wanted) * stem.endswith(PARTIAL)
+        run = place.with_name(stem.removesuffix(PARTIAL))
+        before = best.get(run)
+        if before is not None:
+            taken, other = sorted([before, (worth, file)], key=lambda each: each[0])
+            best[run] = taken
+            warn(f"{visible(other[1])} is left out: {visible(taken[1])} is of the same process")
+        else:
+            best[run] = (worth, file)
+    return [file for _, file in best.values()]
+
+
+def _resolved(file: Path) -> Path:
+    try:
+        return file.resolve()
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        raise UsageError(
+            f"cannot read {visible(file)}: it is no name of a file; name one that exists"
+        ) from None
+
+
+def unreadable(file: Path, error: Exception) -> UsageError:
+    """Return the error that says why a file cannot be read."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return UsageError(f"cannot read {visible(file)}: {reason}; name a file that exists")

@@ -1,0 +1,84 @@
+"""Timelines of several processes as one file."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, cast
+
+from proton_bench.analysis.ranks.job import Member, in_order
+from proton_bench.cli.show import warn
+from proton_bench.cli.timelines.merge_inputs import CHROME, PERFETTO, best_of_each, unreadable
+from proton_bench.errors import UsageError
+from proton_bench.formats.chrome.merge import merge_chrome, survey_chrome
+from proton_bench.formats.perfetto.merge import merge_perfetto, survey_perfetto
+from proton_bench.formats.perfetto.stream import looks_like_packets
+from proton_bench.formats.timeline.inputs import TraceInput
+from proton_bench.model.ranks import rank_gaps
+from proton_bench.report.words.ranks import gap_sentences
+from proton_bench.support.files import opened_output
+from proton_bench.support.inputs import open_file
+from proton_bench.support.text import visible
+
+__all__ = ["merge_traces"]
+
+_SNIFFED = 1 << 16
+
+
+def merge_traces(files: Sequence[Path], output: Path) -> None:
+    """Write one timeline of several, and say which ranks are missing.
+
+    Raises:
+        UsageError: A file is no timeline of the output's format, or does not fit the others.
+        ProfileFormatError: A file is damaged.
+        OutputError: The output cannot be written.
+    """
+    is_perfetto = output.name.endswith(PERFETTO)
+    chosen = best_of_each(files, PERFETTO + CHROME if is_perfetto else CHROME + PERFETTO)
+    for file in chosen:
+        _check_format(file, output, is_perfetto=is_perfetto)
+    surveyed = [_surveyed(file, is_perfetto=is_perfetto) for file in chosen]
+    by_source = {each.source: each for each in surveyed}
+    ordered, notes = in_order([Member(each.source, each.origin) for each in surveyed])
+    for note in notes:
+        warn(note)
+    inputs = [by_source[member.source] for member in ordered]
+    gaps = rank_gaps(each.origin for each in inputs)
+    with opened_output(output) as stream:
+        if is_perfetto:
+            merge_perfetto(inputs, stream)
+        elif output.suffix == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
+                merge_chrome(inputs, cast("IO[bytes]", packed), gaps.to_plain())
+        else:
+            merge_chrome(inputs, stream, gaps.to_plain())
+    for sentence in gap_sentences(gaps):
+        warn(sentence)
+
+
+def _surveyed(file: Path, *, is_perfetto: bool) -> TraceInput:
+    try:
+        return survey_perfetto(file) if is_perfetto else survey_chrome(file)
+    except OSError as error:
+        raise unreadable(file, error) from None
+
+
+def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
+    """Check that a file is of the format that is written.
+
+    Raises:
+        UsageError: It is of another one, or cannot be read.
+    """
+    try:
+        with open_file(file) as stream:
+            head = stream.read(_SNIFFED)
+    except (OSError, ValueError) as error:
+        raise unreadable(file, error) from None
+    if looks_like_packets(head) == is_perfetto:
+        return
+    wanted = "Perfetto's format" if is_perfetto else "Chrome's format"
+    raise UsageError(
+        f"{visible(file)} is no timeline in {wanted}, which {visible(output)} is to be: "
+        "name timelines of one format and write that; a profile is made of all formats"
+    )

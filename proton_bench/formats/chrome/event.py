@@ -1,0 +1,133 @@
+"""Events of Chrome's trace format, typed, from the pieces of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from proton_bench.formats.base import corrupt, decoded, plain_map
+from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, split_trace
+
+__all__ = ["Arguments", "TraceEvent", "TraceHead", "nanoseconds", "read_trace"]
+
+_PACKETS_OF_EVENT = 4  # text takes more bytes for an event
+_OBJECTS_OF_DOCUMENT = 4
+_MAX_MICROSECONDS = 2.0**62 / 1e3
+
+
+class Arguments(msgspec.Struct, gc=False):
+    """What readers look at in ``args``; checked where it is used, because tools differ."""
+
+    name: Any = None
+    call_stack: Any = None
+    metrics: Any = None
+    correlation: Any = None
+    device: Any = None
+    grid: Any = None
+    block: Any = None
+    registers: Any = msgspec.field(default=None, name="registers per thread")
+    shared_bytes: Any = msgspec.field(default=None, name="shared memory")
+    bytes: Any = None
+    stream: Any = None
+    thread_id: Any = None
+    thread_name: Any = None
+    open: Any = None
+    external_id: Any = msgspec.field(default=None, name="External id")
+    external_id_before: Any = msgspec.field(default=None, name="external id")  # torch 1.12
+    frequency_mhz: Any = msgspec.field(default=None, name="Frequency (MHz)")
+
+
+_NO_ARGUMENTS = Arguments()
+
+
+class TraceEvent(msgspec.Struct, gc=False):
+    """One event; times are microseconds."""
+
+    ph: str = ""
+    name: str = ""
+    cat: str = ""
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: float | None = None
+    dur: float | None = None
+    args: Arguments | None = None
+
+    @property
+    def arguments(self) -> Arguments:
+        """The arguments, empty where there are none."""
+        return self.args if self.args is not None else _NO_ARGUMENTS
+
+
+@dataclass(slots=True)
+class TraceHead:
+    """The keys beside the events, of all documents so far; the first value of a key counts.
+
+    Attributes:
+        facts: Values by key.
+        documents: Documents that have ended.
+    """
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    documents: int = 0
+
+
+_decode_events = msgspec.json.Decoder(list[TraceEvent]).decode
+_decode_frame = msgspec.json.Decoder(dict[str, Any] | list[Any]).decode
+
+
+def read_trace(
+    stream: Readable, source: str, head: TraceHead, *, may_be_cut: bool = False
+) -> Iterator[list[TraceEvent]]:
+    """Yield the events of a trace in batches, and fill ``head`` before, between and after them.
+
+    Args:
+        stream: Where to read.
+        source: Name of the file, for messages.
+        head: What to fill.
+        may_be_cut: The program that wrote it may have been killed; what is whole is read.
+
+    Raises:
+        ProfileFormatError: The stream is no trace, or damaged.
+    """
+    for piece in split_trace(stream, source, may_be_cut=may_be_cut):
+        content = piece.content
+        if not isinstance(piece, Batch) or len(content) > 2 * BLOCK:
+            # What is more than some events may hold anything.
+            take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
+        if isinstance(piece, Batch):
+            events = decoded(lambda content=content: _decode_events(content), source)  # type: ignore[misc]
+            take(Limit.EVENTS, _PACKETS_OF_EVENT * len(events))
+            yield events
+            continue
+        take(Limit.OBJECTS, _OBJECTS_OF_DOCUMENT)
+        # Before its end a frame lacks the brackets that close its events and itself.
+        closed = content if piece.is_whole else content + _closing(content)
+        frame = decoded(lambda closed=closed: _decode_frame(closed), source)  # type: ignore[misc]
+        if isinstance(frame, dict):
+            if not isinstance(frame.pop("traceEvents", None), list):
+                raise corrupt(source, "it has no traceEvents", "it is no timeline")
+            head.facts = plain_map(frame, source) | head.facts
+        head.documents += piece.is_whole
+    if not head.documents and not may_be_cut:
+        raise corrupt(source, "it holds no JSON document", "it is no timeline")
+
+
+def _closing(content: bytes) -> bytes:
+    return b"]" if content.lstrip()[:1] == b"[" else b"]}"
+
+
+def nanoseconds(microseconds: float | None, source: str) -> int | None:
+    """Return a time in ns, None where there is none.
+
+    Raises:
+        ProfileFormatError: It is no time that 64 bits can hold.
+    """
+    if microseconds is None:
+        return None
+    if not -_MAX_MICROSECONDS < microseconds < _MAX_MICROSECONDS:
+        raise corrupt(source, f"{microseconds} microseconds are no time")
+    return round(microseconds * 1e3)

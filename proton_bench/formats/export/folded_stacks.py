@@ -1,0 +1,82 @@
+"""`.folded`: a line per call path with its weight, for flamegraph.pl and its kin; only written."""
+
+from __future__ import annotations
+
+import re
+
+from proton_bench.formats.base import WriteOnly
+from proton_bench.formats.export.flame_rows import (
+    flame_frame,
+    flame_losses,
+    flame_metrics,
+    flame_rows,
+    rounded_note,
+    shallow,
+    whole_numbers,
+)
+from proton_bench.model.profile import Profile
+from proton_bench.support.text import visible_lines
+
+__all__ = ["FoldedStacks"]
+
+# What a flame graph is most often wanted of; else the first metric there is. Lines of kernels have
+# samples alone.
+_FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
+# Each line has the whole path, so a file is as large as the rows times their depth.
+_MAX_DEPTH = 1000
+_SEPARATORS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
+
+
+class FoldedStacks(WriteOnly):
+    """Brendan Gregg's collapsed stacks: ``a;b;c 123``."""
+
+    name = "folded"
+    suffixes = (".folded",)
+
+    def losses(self, profile: Profile) -> tuple[str, ...]:
+        """Say what the file does not hold."""
+        metric = _metric(profile)
+        notes = [*flame_losses(profile, [metric]), *rounded_note(profile, [metric])]
+        deepest = int(profile.depths().max())
+        if deepest > _MAX_DEPTH:
+            notes.append(f"levels below {_MAX_DEPTH} of {deepest} are summed into those above")
+        if any(_changed(text) != text for text in profile.strings):
+            notes.append("';' in names became ':', and line breaks became spaces")
+        return tuple(notes)
+
+    def encode(self, profile: Profile) -> bytes:
+        """Return a line for each row that has a value of its own."""
+        rows = shallow(flame_rows(profile), _MAX_DEPTH)
+        metric = _metric(rows)
+        weights = next(
+            whole_numbers(column, own).tolist()
+            for column, own in flame_metrics(rows)
+            if column.spec.name == metric
+        )
+        parents, lines = rows.parents.tolist(), []
+        path: list[str] = []
+        for row, depth in enumerate(rows.depths().tolist()):
+            del path[depth:]
+            path.append(_changed(_shown(rows, row)))
+            if weights[row] > 0:
+                # Flame graphs draw a root of their own.
+                stack = path[1:] if parents[row] >= 0 else path
+                lines.append(f"{';'.join(stack)} {weights[row]}\n")
+        return visible_lines("".join(lines)).encode()
+
+
+def _metric(profile: Profile) -> str:
+    specs = [column.spec for column, _ in flame_metrics(profile)]
+    # The unit does not matter: time in us is wanted more than a count.
+    bases = [spec.base.lower() for spec in specs]
+    found = next((name for name in _FAVOURITES if name in bases), bases[0])
+    return specs[bases.index(found)].name
+
+
+def _shown(rows: Profile, row: int) -> str:
+    frame = flame_frame(rows, row)
+    return rows.name(row) if frame.file else frame.name
+
+
+def _changed(name: str) -> str:
+    return _SEPARATORS.sub(" ", name.replace(";", ":")) or "<no name>"

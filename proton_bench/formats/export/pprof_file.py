@@ -1,0 +1,122 @@
+"""`.pb.gz`: a profile for ``go tool pprof`` and what reads its format; only written.
+
+The fields are those of google/pprof's ``proto/profile.proto``.
+"""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+from proton_bench.formats.base import WriteOnly
+from proton_bench.formats.export.flame_rows import (
+    FlameFrame,
+    flame_frame,
+    flame_losses,
+    flame_metrics,
+    flame_rows,
+    rounded_note,
+    shallow,
+    whole_numbers,
+)
+from proton_bench.formats.protobuf import Message, varint
+from proton_bench.model.metrics.metric import MetricSpec
+from proton_bench.model.profile import Profile
+
+__all__ = ["PprofFile"]
+
+# Each sample has the whole path, so a file is as large as the rows times their depth.
+_MAX_DEPTH = 1000
+_UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
+_INT64 = range(2**63)
+# Fields of the message Profile.
+_SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRING = 1, 2, 4, 5, 6
+_TIME_NANOS, _DURATION_NANOS, _COMMENT, _DEFAULT_TYPE = 9, 10, 13, 14
+
+
+class PprofFile(WriteOnly):
+    """pprof's protocol buffer, compressed; every metric that adds up is a type of sample."""
+
+    name = "pprof"
+    suffixes = (".pb.gz",)
+
+    def losses(self, profile: Profile) -> tuple[str, ...]:
+        """Say what the file does not hold."""
+        metrics = flame_metrics(profile)
+        kept = [column.spec.name for column, _ in metrics]
+        notes = [*flame_losses(profile, kept), *rounded_note(profile, kept)]
+        deepest = int(profile.depths().max())
+        if deepest > _MAX_DEPTH:
+            notes.append(f"levels below {_MAX_DEPTH} of {deepest} are summed into those above")
+        return tuple(notes)
+
+    def encode(self, profile: Profile) -> bytes:
+        """Return the file; the same profile gives the same bytes."""
+        rows = shallow(flame_rows(profile), _MAX_DEPTH)
+        return gzip.compress(bytes(_Writer(rows).message()), mtime=0)
+
+
+class _Writer:
+    """Tables of texts and functions, and the message that refers to them."""
+
+    def __init__(self, rows: Profile) -> None:
+        self._rows = rows
+        self._texts: dict[str, int] = {"": 0}
+        self._frames: dict[FlameFrame, int] = {}
+        self._metrics = flame_metrics(rows)
+
+    def message(self) -> Message:
+        """Return the message Profile."""
+        found = Message()
+        for column, _ in self._metrics:
+            found.message(_SAMPLE_TYPE, self._value_type(column.spec))
+        self._add_samples(found)
+        for frame, number in self._frames.items():
+            line = Message().number(1, number).number(2, frame.line)
+            found.message(_LOCATION, Message().number(1, number).message(4, line))
+            found.message(_FUNCTION, self._function(frame, number))
+        self._add_facts(found)
+        for text in self._texts:
+            found.text(_STRING, text)
+        return found
+
+    def _text(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+    def _value_type(self, spec: MetricSpec) -> Message:
+        unit = "bytes" if spec.base == "bytes" else _UNITS.get(spec.unit, spec.unit or "count")
+        return Message().number(1, self._text(spec.base)).number(2, self._text(unit))
+
+    def _function(self, frame: FlameFrame, number: int) -> Message:
+        name = self._text(frame.name)
+        return (
+            Message().number(1, number).number(2, name).number(3, name)
+            .number(4, self._text(frame.file)).number(5, frame.line)
+        )  # fmt: skip
+
+    def _add_samples(self, found: Message) -> None:
+        rows = self._rows
+        values = [whole_numbers(column, own).tolist() for column, own in self._metrics]
+        # Packed ids of paths, the innermost first: those of a row are its own in front of those of
+        # its parent.
+        paths: list[bytes] = []
+        for row, depth in enumerate(rows.depths().tolist()):
+            number = self._frames.setdefault(flame_frame(rows, row), len(self._frames) + 1)
+            del paths[depth:]
+            paths.append(varint(number) + (paths[-1] if paths else b""))
+            own = [column[row] for column in values]
+            if any(own):
+                found.message(_SAMPLE, Message().packed(1, paths[-1]).numbers(2, own))
+
+    def _add_facts(self, found: Message) -> None:
+        facts = self._rows.provenance
+        start, end = (_nanoseconds(facts.get(f"{what}_time_ns")) for what in ("start", "end"))
+        found.number(_TIME_NANOS, start)
+        found.number(_DURATION_NANOS, max(end - start, 0) if start and end else 0)
+        found.numbers(_COMMENT, [self._text("written by proton_bench")])
+        if "time" in self._texts:
+            found.number(_DEFAULT_TYPE, self._text("time"))
+
+
+def _nanoseconds(value: Any) -> int:
+    return value if type(value) is int and value in _INT64 else 0

@@ -1,0 +1,103 @@
+"""`.hatchet_msgpack`: the nodes of `.hatchet` as MessagePack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from proton_bench.formats.base import corrupt, decoded
+from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.deep_msgpack import parse_msgpack
+from proton_bench.formats.hatchet.devices import device_map
+from proton_bench.formats.hatchet.rows import HatchetRows, losses
+from proton_bench.formats.hatchet.tree import Node, deep_node, tree_profile
+from proton_bench.model.profile import Profile
+
+__all__ = ["HatchetMsgpack"]
+
+_decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])
+_encode = msgspec.msgpack.Encoder().encode
+# The order in which upstream writes a kernel's own metrics; the others follow by name.
+_SMALLEST_MAP, _LARGEST_LIST = 0x80, 0x9F  # heads of those that are told by one byte
+_FIRST = {"time (ns)": 0, "count": 1, "device_id": 2, "device_type": 3}
+
+
+class HatchetMsgpack:
+    """The `.hatchet_msgpack` format."""
+
+    name = "hatchet_msgpack"
+    suffixes = (".hatchet_msgpack",)
+
+    def sniff(self, content: bytes) -> bool:
+        """Say whether this is an array of two whose first element is a small map with a frame."""
+        return content[:1] == b"\x92" and b"\xa5frame" in content[:4096]
+
+    def decode(self, content: bytes, source: str) -> Profile:
+        """Return the profile; files of Triton 3.9.0 and trees of any depth."""
+        heads = np.frombuffer(content, dtype=np.uint8)
+        maps = int(((heads >= _SMALLEST_MAP) & (heads <= _LARGEST_LIST)).sum())
+        take(Limit.OBJECTS, maps // 2)  # bytes of numbers look like them, too
+        try:
+            root, devices = _decoder.decode(content)
+        except RecursionError:
+            root, devices = _decode_deep(content, source)
+        except (msgspec.MsgspecError, UnicodeError, ValueError, TypeError, MemoryError):
+            root, devices = decoded(lambda: _decoder.decode(content), source)
+        return tree_profile(root, devices, source)
+
+    def encode(self, profile: Profile) -> bytes:
+        """Return the whole file."""
+        rows = HatchetRows.of(profile)
+        content = [b"\x92"]
+        _write_nodes(rows, content)
+        content.append(_encode(device_map(rows.profile.devices)))
+        return b"".join(content)
+
+    def losses(self, profile: Profile) -> tuple[str, ...]:
+        """Say what a file of this profile does not hold."""
+        return losses(profile)
+
+
+def _decode_deep(content: bytes, source: str) -> tuple[Node, dict[str, Any]]:
+    items = parse_msgpack(content, lambda fields: deep_node(fields, source), source)
+    if not isinstance(items, list) or len(items) != 2 or not isinstance(items[0], Node):
+        raise corrupt(source, "it is not an array of one tree and a device map")
+    if not isinstance(items[1], dict):
+        raise corrupt(source, "the device map is no map")
+    return items[0], items[1]
+
+
+def _write_nodes(rows: HatchetRows, content: list[bytes]) -> None:
+    profile = rows.profile
+    names = [_encode({"name": name, "type": "function"}) for name in profile.strings]
+    children = [0] * len(profile)
+    for parent in profile.parents[1:].tolist():
+        children[parent] += 1
+    for row, frame in enumerate(profile.frames.tolist()):
+        cells = sorted(rows.cells[row], key=lambda cell: _FIRST.get(cell[0], len(_FIRST)))
+        extras = []
+        if row == 0 and rows.aggregations:
+            extras.append(b"\xacaggregations" + _encode(rows.aggregations))
+        if not profile.strings[frame]:
+            # hatchet takes an empty name for a missing one and looks here.
+            extras.append(b"\xa4name\xa0")
+        content.append(
+            bytes((0x83 + len(extras),))
+            + b"".join(extras)
+            + b"\xa5frame"
+            + names[frame]
+            + b"\xa7metrics"
+            + _encode(dict(cells))
+            + b"\xa8children"
+            + _array_head(children[row])
+        )
+
+
+def _array_head(size: int) -> bytes:
+    if size < 16:
+        return bytes((0x90 | size,))
+    if size < 1 << 16:
+        return b"\xdc" + size.to_bytes(2, "big")
+    return b"\xdd" + size.to_bytes(4, "big")

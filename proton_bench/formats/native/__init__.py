@@ -1,0 +1,5 @@
+"""`.proton`, the file of record: MessagePack columns.
+
+In: bytes of a recording or of a command.
+Out: a `Profile` with all that was recorded, and its bytes.
+"""

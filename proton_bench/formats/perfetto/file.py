@@ -1,0 +1,35 @@
+"""`.pftrace`: timelines in Perfetto's format, plain or in gzip members, read as call paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import IO
+
+from proton_bench.formats.base import TimelineFile, corrupt
+from proton_bench.formats.perfetto.call_paths import PerfettoReader
+from proton_bench.formats.perfetto.stream import PacketStream, looks_like_packets
+from proton_bench.model.profile import Profile
+
+__all__ = ["PerfettoFile"]
+
+
+class PerfettoFile(TimelineFile):
+    """Timelines of ours, and track events of other tools."""
+
+    name = "perfetto"
+    suffixes = (".pftrace", ".perfetto-trace", ".pftrace.gz", ".perfetto-trace.gz")
+
+    def sniff(self, content: bytes) -> bool:
+        """Say whether the content begins with a packet, maybe in a gzip member."""
+        return looks_like_packets(content)
+
+    def read_stream(self, stream: IO[bytes], source: str) -> Profile:
+        """Return the profile; one that was cut off is read as far as it goes and is partial."""
+        packets = PacketStream(stream, source)
+        reader = PerfettoReader(source)
+        try:
+            reader.trace.add(packets)
+            profile, is_partial = reader.profile(is_cut=packets.is_cut)
+        except (OverflowError, MemoryError) as error:
+            raise corrupt(source, f"it holds more than this release can read: {error}") from None
+        return replace(profile, partial=is_partial)

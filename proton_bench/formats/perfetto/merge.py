@@ -1,0 +1,155 @@
+"""Timelines in Perfetto's format one behind the other, which makes one timeline of them."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from proton_bench.errors import UsageError
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.budget import decoding
+from proton_bench.formats.perfetto.call_paths import SESSION_MARK, PerfettoReader
+from proton_bench.formats.perfetto.stream import PacketStream
+from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
+from proton_bench.formats.timeline.inputs import TraceInput, copying, merged_already
+from proton_bench.model.origin import Origin
+from proton_bench.support.inputs import open_file
+from proton_bench.support.text import visible
+
+__all__ = ["merge_perfetto", "survey_perfetto"]
+
+_SEQUENCE, _EVENT, _DESCRIPTOR, _UUID = 10, 11, 60, 1
+_PACKET = b"\x0a"
+_MEMBER_BYTES = 1 << 22
+_TRACKS, _SEQUENCES, _IS_COPIED = "tracks", "sequences", "is_copied"
+
+
+def survey_perfetto(file: Path) -> TraceInput:
+    """Return what a file tells of its process, and which numbers it uses.
+
+    Raises:
+        UsageError: It is of several processes already.
+        ProfileFormatError: It is damaged, or no trace.
+        OSError: It cannot be read.
+    """
+    source = visible(file)
+    survey = _Survey(source)
+    with open_file(file) as stream, decoding(file.stat().st_size, source):
+        packets = PacketStream(stream, source)
+        for packet in packets:
+            survey.take(packet)
+    if survey.reader.process_count > 1:
+        raise merged_already(source)
+    told = survey.reader.process_facts()
+    origin = Origin.of(told, file.name, is_partial=packets.is_cut or bool(told.get("is_partial")))
+    numbers: dict[str, Any] = {_TRACKS: survey.tracks, _SEQUENCES: survey.sequences}
+    numbers[_IS_COPIED] = packets.is_packed and not packets.is_cut
+    return TraceInput(file, source, origin, numbers)
+
+
+class _Survey:
+    """What one file uses.
+
+    Attributes:
+        reader: Knows the process.
+        tracks: Numbers of tracks.
+        sequences: Numbers of sequences.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.reader = PerfettoReader(source)
+        self.tracks: set[int] = set()
+        self.sequences: set[int] = set()
+        self._source = source
+
+    def take(self, packet: bytes) -> None:
+        """Note the numbers of a packet."""
+        fields = _fields(packet, self._source)
+        self.sequences.add(_number(fields, _SEQUENCE))
+        descriptor = fields.get(_DESCRIPTOR)
+        if isinstance(descriptor, bytes):
+            self.tracks.add(_number(_fields(descriptor, self._source), _UUID))
+        # Of events only those of sessions matter; all else is what they count on.
+        if _EVENT not in fields or SESSION_MARK in packet:
+            self.reader.trace.add([packet])
+
+
+def merge_perfetto(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:
+    """Write all packets of several files as one.
+
+    Whole gzip members are copied as they are. What was cut off loses its torn end.
+
+    Raises:
+        UsageError: Two files have the same numbers for tracks, and are not parts of one process.
+    """
+    _check_numbers(inputs)
+    for each in inputs:
+        with copying(each):
+            _copy(each, stream)
+
+
+def _copy(found: TraceInput, stream: IO[bytes]) -> None:
+    size = found.file.stat().st_size
+    with open_file(found.file) as source, decoding(size, found.source):
+        if found.facts[_IS_COPIED]:
+            shutil.copyfileobj(source, stream, _MEMBER_BYTES)
+        else:
+            _pack(PacketStream(source, found.source), stream)
+
+
+def _pack(packets: PacketStream, stream: IO[bytes]) -> None:
+    """Write packets as gzip members of some MiB."""
+    kept: list[bytes] = []
+    size = 0
+    for packet in packets:
+        kept.append(_PACKET + varint(len(packet)) + packet)
+        size += len(kept[-1])
+        if size >= _MEMBER_BYTES:
+            stream.write(_member(kept))
+            kept, size = [], 0
+    if kept:
+        stream.write(_member(kept))
+
+
+def _member(packets: Sequence[bytes]) -> bytes:
+    packer = zlib.compressobj(wbits=31)
+    return packer.compress(b"".join(packets)) + packer.flush()
+
+
+def _fields(content: bytes, source: str) -> dict[int, int | bytes]:
+    try:
+        return dict(read_fields(content))
+    except DamagedMessage as error:
+        raise corrupt(source, f"a packet is damaged: {error}") from None
+
+
+def _check_numbers(inputs: Sequence[TraceInput]) -> None:
+    """Check that no two files of different processes would write on the same tracks.
+
+    Raises:
+        UsageError: Two would.
+    """
+    owners: dict[tuple[str, int], TraceInput] = {}
+    for each in inputs:
+        used = [(kind, number) for kind in (_TRACKS, _SEQUENCES) for number in each.facts[kind]]
+        for key in used:
+            other = owners.setdefault(key, each)
+            if other is not each and not _are_parts(other, each):
+                raise UsageError(
+                    f"{other.source} and {each.source} use the same numbers of tracks: they are "
+                    "the same recording, or of a tool that counts anew in each file, and cannot be "
+                    "one timeline; name one of them"
+                )
+
+
+def _number(fields: dict[int, int | bytes], number: int) -> int:
+    found = fields.get(number, 0)
+    return found if isinstance(found, int) else 0
+
+
+def _are_parts(one: TraceInput, other: TraceInput) -> bool:
+    parts = {one.origin.part, other.origin.part}
+    return len(parts) > 1 and None not in parts and one.origin.place == other.origin.place

@@ -1,0 +1,212 @@
+"""From packets of a Perfetto file to slices with their tracks and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.path_tree import Reading
+from proton_bench.formats.perfetto.event import (
+    BEGIN,
+    END,
+    INSTANT,
+    Track,
+    TrackEvent,
+    read_event,
+    read_track,
+)
+from proton_bench.formats.perfetto.plan import PlanBook
+from proton_bench.formats.perfetto.sequence import Clocks, Sequence
+from proton_bench.formats.protobuf import DamagedMessage, read_fields
+
+__all__ = ["PerfettoTrace", "Slice", "SliceReader"]
+
+# Fields of TracePacket.
+_CLOCK_SNAPSHOT, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT = 6, 8, 10, 11
+_INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE = 12, 13, 41, 42
+_CLOCK, _DEFAULTS, _DESCRIPTOR = 58, 59, 60
+_FLAG_CLEARED, _FLAG_NEEDS_STATE = 1, 2
+# What packets hold that changes how others are read.
+_STATE = frozenset(
+    (_CLOCK_SNAPSHOT, _INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE, _DEFAULTS, _DESCRIPTOR)
+)
+_OBJECTS_OF_SEQUENCE = _OBJECTS_OF_TRACK = 8
+_MOST_OPEN = 4096  # slices of one track
+_NO_END = "slice without an end: left out"
+
+
+class Slice(msgspec.Struct, frozen=True, gc=False):
+    """What happened on one track from one time to another.
+
+    Attributes:
+        track: Number of the track.
+        sequence: Number of the sequence of packets that told it.
+        name: Its name.
+        category: Its first category, "" for none.
+        annotations: What is told of it.
+        start_ns: Start, in nanoseconds of the trace's clock.
+        end_ns: End.
+        flow: Number of the first arrow that begins or ends at it, 0 for none.
+    """
+
+    track: int
+    sequence: int
+    name: str
+    category: str
+    annotations: dict[str, Any]
+    start_ns: int
+    end_ns: int
+    flow: int = 0
+
+
+# The event that began, its flow, the number of its sequence, and when.
+_Begun: TypeAlias = tuple[TrackEvent, int, int, int]
+
+
+class SliceReader(Protocol):
+    """Takes what is read."""
+
+    def add_slice(self, found: Slice) -> None:
+        """Take a slice that ended."""
+
+    def add_instant(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
+        """Take an event without a length."""
+
+
+@dataclass(slots=True)
+class PerfettoTrace:
+    """Takes packets one by one and hands out slices when they end.
+
+    Attributes:
+        reader: Receives slices.
+        reading: Receives what cannot be placed.
+        tracks: Every track that was described, by its number.
+    """
+
+    reader: SliceReader
+    reading: Reading
+    tracks: dict[int, Track] = field(default_factory=dict)
+    _sequences: dict[int, Sequence] = field(default_factory=dict)
+    _clocks: Clocks = field(default_factory=Clocks)
+    _plans: PlanBook = field(default_factory=PlanBook)
+    _open: dict[int, list[_Begun]] = field(default_factory=dict)
+
+    def add(self, packets: Iterable[bytes]) -> None:
+        """Take packets.
+
+        Raises:
+            ProfileFormatError: One is damaged.
+        """
+        find, clocks = self._plans.find, self._clocks
+        try:
+            for packet in packets:
+                found = find(packet)
+                if found is None:
+                    self._add(packet)
+                    continue
+                plan, flow, told_ns = found
+                event, sequence = plan.event, plan.sequence
+                at_ns = sequence.time_ns(told_ns, 0, clocks)
+                track = event.track if plan.has_track else sequence.track
+                if event.type == BEGIN:
+                    self._begin(track, (event, flow or event.flow, sequence.number, at_ns))
+                else:
+                    self._end(track, event.annotations, at_ns)
+        except DamagedMessage as error:
+            raise corrupt(self.reading.source, f"a packet is damaged: {error}") from None
+
+    def finish(self) -> None:
+        """Count what never ended."""
+        self.reading.drop(_NO_END, sum(map(len, self._open.values())))
+        self._open.clear()
+
+    def _add(self, content: bytes) -> None:
+        packet = dict(read_fields(content))
+        sequence = self._sequence(_number(packet, _SEQUENCE))
+        flags = _number(packet, _FLAGS) if _FLAGS in packet else 0
+        if not _STATE.isdisjoint(packet):
+            self._add_state(packet, sequence, is_cleared=bool(flags & _FLAG_CLEARED))
+        event = packet.get(_TRACK_EVENT)
+        if not isinstance(event, bytes):
+            return
+        if flags & _FLAG_NEEDS_STATE and not sequence.is_valid:
+            self.reading.drop("event that counts on packets which are not in the file: left out")
+            return
+        told_ns, clock = _number(packet, _TIMESTAMP), _number(packet, _CLOCK)
+        at_ns = sequence.time_ns(told_ns, clock, self._clocks)
+        found = read_event(event, sequence)
+        self._plans.learn(content, found, sequence)
+        self._add_event(found, sequence.number, at_ns)
+
+    def _add_state(
+        self, packet: dict[int, int | bytes], sequence: Sequence, *, is_cleared: bool
+    ) -> None:
+        if is_cleared or _number(packet, _CLEARED):
+            sequence.clear()
+        if _number(packet, _LOST_BEFORE):
+            self.reading.drop("packets that the tool lost, at least", 1)
+        for number, take_state in (
+            (_DEFAULTS, sequence.take_defaults),
+            (_INTERNED, sequence.take_interned),
+            (_CLOCK_SNAPSHOT, lambda content: self._clocks.observe(content, sequence)),
+            (_DESCRIPTOR, self._add_track),
+        ):
+            content = packet.get(number)
+            if isinstance(content, bytes):
+                take_state(content)
+
+    def _add_track(self, content: bytes) -> None:
+        found = read_track(content)
+        take(Limit.OBJECTS, _OBJECTS_OF_TRACK)
+        before = self.tracks.get(found.uuid)
+        # A later description says what is new; its parent stays.
+        if before is None or found.parent or not before.parent:
+            self.tracks[found.uuid] = found
+
+    def _sequence(self, number: int) -> Sequence:
+        found = self._sequences.get(number)
+        if found is None:
+            take(Limit.OBJECTS, _OBJECTS_OF_SEQUENCE)
+            found = self._sequences[number] = Sequence(number)
+        return found
+
+    def _add_event(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
+        if event.is_legacy:
+            self.reading.drop("event in the form of Chrome's old tracing: left out")
+        elif event.type == BEGIN:
+            self._begin(event.track, (event, event.flow, sequence, at_ns))
+        elif event.type == END:
+            self._end(event.track, event.annotations, at_ns)
+        elif event.type == INSTANT:
+            self.reader.add_instant(event, sequence, at_ns)
+
+    def _begin(self, track: int, begun: _Begun) -> None:
+        stack = self._open.get(track)
+        if stack is None:
+            take(Limit.OBJECTS, _OBJECTS_OF_TRACK)
+            stack = self._open[track] = []
+        if len(stack) >= _MOST_OPEN:
+            self.reading.drop(_NO_END)
+            stack.pop(0)
+        stack.append(begun)
+
+    def _end(self, track: int, annotations: dict[str, Any], at_ns: int) -> None:
+        opened = self._open.get(track)
+        if not opened:
+            self.reading.drop("end of a slice that did not begin: left out")
+            return
+        begun, flow, sequence, start_ns = opened.pop()
+        told = {**begun.annotations, **annotations} if annotations else begun.annotations
+        self.reader.add_slice(
+            Slice(track, sequence, begun.name, begun.category, told, start_ns, at_ns, flow)
+        )
+
+
+def _number(packet: dict[int, int | bytes], field_number: int) -> int:
+    found = packet.get(field_number, 0)
+    return found if isinstance(found, int) else 0

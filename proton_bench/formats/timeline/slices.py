@@ -1,0 +1,92 @@
+"""What took time in a timeline, whichever of our two formats it stood in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from proton_bench.errors import UsageError
+from proton_bench.model.origin import Origin
+
+__all__ = [
+    "HOST",
+    "REPEATS",
+    "Take",
+    "TimelineSlice",
+    "counted",
+    "is_further_lane",
+    "not_ours",
+    "told_bytes",
+]
+
+HOST = -1  # the device of what ran on a thread
+# Categories of slices that repeat kernels, or tell of their insides.
+REPEATS = frozenset(("graph_scope", "program", "kernel_scope"))
+_LINE = re.compile(r".* \(line \d+\)", re.DOTALL)
+_INT64 = range(2**63)
+_DIGITS = 20
+_BYTES = "bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineSlice:
+    """What took time.
+
+    Attributes:
+        origin: The process that it is of.
+        program: Name of that process, "" where the file tells none.
+        kind: ``scope``, ``metric``, ``test``, ``op``, ``launch``, ``kernel``, ``copy``, ``graph``.
+        name: Its name; that of a launch is one of the CUDA runtime's calls.
+        start_ns: Unix time.
+        duration_ns: Length.
+        device: Index of the device, `HOST` for the host.
+        lane: Number of the stream, or of the system's thread.
+        lane_name: What the thread is called.
+        correlation: What a launch and what it ran have in common, 0 for nothing.
+        moved_bytes: Of a copy, -1 where it is not told.
+        values: What the program told of it.
+    """
+
+    origin: Origin
+    program: str
+    kind: str
+    name: str
+    start_ns: int
+    duration_ns: int
+    device: int
+    lane: int
+    lane_name: str = ""
+    correlation: int = 0
+    moved_bytes: int = -1
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+Take: TypeAlias = Callable[[TimelineSlice], None]
+
+
+def counted(value: Any, default: int = 0) -> int:
+    """Return a number of 63 bits, also one that is told as text; the default for all else."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _DIGITS:
+        value = int(value)
+    return value if type(value) is int and value in _INT64 else default
+
+
+def told_bytes(values: Any, own: Any = None) -> int:
+    """Return how much a copy moved: its own field, or one of its values; -1 for neither."""
+    told = own if own is not None or not isinstance(values, dict) else values.get(_BYTES)
+    return counted(told, -1)
+
+
+def is_further_lane(name: str) -> bool:
+    """Whether a row is one beside the first of its thread or stream, by its name."""
+    return _LINE.fullmatch(name) is not None
+
+
+def not_ours(source: str) -> UsageError:
+    """Return the error for a file that is no timeline of a session."""
+    return UsageError(
+        f"{source} is no timeline of proton_bench: record one with `proton run -d trace`, and name "
+        "its .pftrace or .chrome_trace file"
+    )

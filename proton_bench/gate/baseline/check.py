@@ -1,0 +1,136 @@
+"""Finds what is damaged in a store, and moves it aside so that everything else works."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import PurePosixPath
+
+from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.gate.baseline.catalogue import Catalogue
+from proton_bench.gate.baseline.entry import is_name
+from proton_bench.gate.baseline.lock import LOCK, held, shared
+from proton_bench.gate.baseline.store import FOLDERS, BaselineStore
+from proton_bench.support.files import Folder, refused
+
+__all__ = ["DAMAGED", "check_store", "repair_store"]
+
+DAMAGED = "damaged"
+_SHOWN_NAME = 50
+
+
+def check_store(store: BaselineStore) -> dict[str, str]:
+    """Return for each damaged place below a store what is wrong with it.
+
+    Every file of every entry is read.
+
+    Raises:
+        UsageError: The store is a link, or something that is no folder.
+        OutputError: It cannot be opened.
+    """
+    with refused("check the store"):
+        try:
+            opened = Folder.open(store.folder)
+        except FileNotFoundError:
+            return {}
+        with opened:
+            wrong = _wrong_parts(opened)
+        if wrong:
+            return wrong  # nothing can be held, and what is in the wrong place is not read
+        with shared(store.folder):
+            return _wrong_files(store.catalogue)
+
+
+def repair_store(store: BaselineStore) -> dict[str, str]:
+    """Move what is damaged to the folder `damaged` of a store; nothing is deleted.
+
+    A name that meant a damaged entry means nothing afterwards, until another one is promoted.
+
+    Returns:
+        What was moved and what was wrong with it.
+
+    Raises:
+        UsageError: The store, or its folder `damaged`, is a link or no folder.
+        OutputError: Something cannot be moved.
+    """
+    if not check_store(store):
+        return {}
+    with refused("repair the store"), Folder.open(store.folder) as opened:
+        # Without the lock, because it may be the lock that is in the way.
+        found = _wrong_parts(opened)
+        _put_aside(opened, found)
+        with held(opened):
+            more = _wrong_files(store.catalogue)
+            _put_aside(opened, more)
+    return {**found, **more}
+
+
+def _wrong_parts(store: Folder) -> dict[str, str]:
+    found = {}
+    for name in FOLDERS:
+        mode = store.mode(name)
+        if mode is not None and not stat.S_ISDIR(mode):
+            found[name] = "it is no folder, or a link to one"
+    try:
+        if store.mode(LOCK) is not None:
+            os.close(store.open_lock(LOCK, create=False))
+    except UsageError as error:
+        found[LOCK] = str(error)
+    return found
+
+
+def _wrong_files(catalogue: Catalogue) -> dict[str, str]:
+    found = dict(_wrong_entries(catalogue))
+    return {**found, **dict(_wrong_names(catalogue, found))}
+
+
+def _wrong_entries(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    for id, why in catalogue.unreadable().items():
+        yield f"entries/{id}", why
+    for entry in catalogue.entries():
+        try:
+            catalogue.contents(entry)
+        except ProfileFormatError as error:
+            yield f"entries/{entry.id}", str(error)
+
+
+def _wrong_names(catalogue: Catalogue, entries: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in catalogue.folders_of_names():
+        try:
+            files = catalogue.pointer_files(name)
+        except UsageError as error:
+            yield f"names/{name}", str(error)
+            continue
+        if not is_name(name):
+            yield f"names/{name}", "no baseline can have this name"
+            continue
+        for file in files:
+            try:
+                pointer = catalogue.read_pointer(file)
+            except ProfileFormatError as error:
+                yield f"names/{name}/{file.name}", str(error)
+                continue
+            if pointer is None:
+                continue
+            if f"entries/{pointer.entry}" in entries or catalogue.find(pointer.entry) is None:
+                yield f"names/{name}/{file.name}", f"entry {pointer.entry!a} is gone or damaged"
+
+
+def _put_aside(store: Folder, places: Mapping[str, str]) -> None:
+    if not places:
+        return
+    with store.folder(DAMAGED, create=True) as aside:
+        for place in places:
+            _move(store, place, aside)
+
+
+def _move(store: Folder, place: str, aside: Folder) -> None:
+    *above, name = PurePosixPath(place).parts
+    with ExitStack() as opened:
+        folder = store
+        for each in above:
+            folder = opened.enter_context(folder.folder(each))
+        folder.move(name, aside, f"{secrets.token_hex(4)}-{name[:_SHOWN_NAME]}")

@@ -1,0 +1,183 @@
+"""One saved set of runs as the store describes it, and the pointer that a promotion moves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from proton_bench.errors import ProfileFormatError
+from proton_bench.gate.baseline.key import Key
+
+__all__ = [
+    "MOST_NUMBER",
+    "Entry",
+    "Pointer",
+    "StoredRun",
+    "decode_entry",
+    "decode_pointer",
+    "is_id",
+    "is_name",
+    "is_old_scratch",
+]
+
+_ENTRY = "proton_bench.baseline"
+_POINTER = "proton_bench.baseline_pointer"
+_VERSION = (1, 0)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
+_OLD_SCRATCH = re.compile(r"pointer-[0-9]+")
+# Larger ones cannot be true, and would leave none for what is saved later.
+MOST_NUMBER = (1 << 53) - 1
+_MOST_NS = 1 << 63
+
+T = TypeVar("T")
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text can be a name in a store: it stays in the folder that it stands in."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text has the form of the ids that the store gives."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_old_scratch(text: str) -> bool:
+    """Return whether a text is the name of a pointer that an earlier version was writing."""
+    return _OLD_SCRATCH.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """One run of an entry.
+
+    Attributes:
+        file: Name of its file within the entry.
+        source: Where it came from.
+        size: Bytes of the file.
+        sha256: What they add up to.
+    """
+
+    file: str
+    source: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Runs that were saved together and never change.
+
+    Attributes:
+        id: Its own name, from the time it was saved.
+        name: The baseline that it is a candidate of.
+        created_ns: When it was saved, in ns since 1970.
+        key: What the runs were recorded on and with.
+        runs: The runs.
+        revision: What git had checked out when they were recorded, "" for unknown.
+        number: Counts the entries of a store in the order in which they were saved, because clocks
+            of machines differ; 0 in entries of earlier versions.
+    """
+
+    id: str
+    name: str
+    created_ns: int
+    key: Key
+    runs: tuple[StoredRun, ...]
+    revision: str = ""
+    number: int = 0
+
+    @property
+    def reference(self) -> str:
+        """How to name it on a command line."""
+        return f"{self.name}@{self.id}"
+
+    def encoded(self) -> bytes:
+        """Return what `decode_entry` reads."""
+        return _encoded(_ENTRY, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What a baseline is for one key.
+
+    Attributes:
+        entry: Id of the entry.
+        promoted_ns: When it was promoted, in ns since 1970.
+        number: Counts the promotions of a name; 0 in pointers of earlier versions.
+    """
+
+    entry: str
+    promoted_ns: int
+    number: int = 0
+
+    def encoded(self) -> bytes:
+        """Return what `decode_pointer` reads."""
+        return _encoded(_POINTER, self)
+
+
+def decode_entry(content: bytes, source: str) -> Entry:
+    """Return the entry in the content of a file.
+
+    Raises:
+        ProfileFormatError: It is corrupt, or of a version that is not known.
+    """
+    entry = _decoded(content, source, (_ENTRY, Entry))
+    if not all(map(is_name, (entry.id, entry.name, *(run.file for run in entry.runs)))):
+        raise ProfileFormatError(f"{source}: names in it cannot be names of a store; save it anew")
+    _check_numbers(source, entry.number, entry.created_ns, *(run.size for run in entry.runs))
+    return entry
+
+
+def decode_pointer(content: bytes, source: str) -> Pointer:
+    """Return the pointer in the content of a file.
+
+    Raises:
+        ProfileFormatError: It is corrupt, or of a version that is not known.
+    """
+    pointer = _decoded(content, source, (_POINTER, Pointer))
+    _check_numbers(source, pointer.number, pointer.promoted_ns)
+    return pointer
+
+
+def _check_numbers(source: str, number: int, *others: int) -> None:
+    if not (0 <= number <= MOST_NUMBER and all(0 <= each < _MOST_NS for each in others)):
+        raise ProfileFormatError(f"{source}: numbers in it cannot be true; save it anew")
+
+
+_CORRUPT = (
+    msgspec.MsgspecError,
+    KeyError,
+    TypeError,
+    IndexError,
+    ValueError,
+    RecursionError,
+)
+
+
+def _encoded(schema: str, value: Any) -> bytes:
+    plain = msgspec.to_builtins(value)
+    document = {"schema": schema, "version": _VERSION, **plain}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _decoded(content: bytes, source: str, wanted: tuple[str, type[T]]) -> T:
+    schema, kind = wanted
+    try:
+        document = msgspec.json.decode(content, type=dict[str, Any])
+        if document.get("schema") != schema or document["version"][0] != _VERSION[0]:
+            raise ProfileFormatError(
+                f"{source}: not {schema} of version {_VERSION[0]}; save the baseline anew"
+            )
+        return msgspec.convert(document, kind)
+    except _CORRUPT as error:
+        if isinstance(error, ProfileFormatError):
+            raise
+        raise ProfileFormatError(
+            f"{source}: the store's own file is corrupt ({error}); remove the entry and save it "
+            "anew"
+        ) from None

@@ -1,0 +1,328 @@
+"""The file store of baselines: runs that never change, and pointers to those that count.
+
+::
+
+    .proton/entries/<id>/entry.json, 0.proton, ...   saved runs; one rename puts them here
+    .proton/names/<name>/<key>.json                  which entry a name means for a key
+    .proton/staging/                                 what is being written, or was
+    .proton/lock                                     held while names change
+    .proton/damaged/                                 what `check.py` moved aside
+
+Saving adds a candidate and moves no pointer, so that a slow run never becomes what the next one is
+held against by itself. Whatever is killed at whatever moment leaves entries whole and pointers old
+or new; what it was writing is swept away by the next who writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from pathlib import Path
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.formats.native.file import NativeFile
+from proton_bench.gate.baseline.catalogue import ENTRY_FILE, Catalogue
+from proton_bench.gate.baseline.entry import (
+    MOST_NUMBER,
+    Entry,
+    Pointer,
+    StoredRun,
+    is_id,
+    is_name,
+    is_old_scratch,
+)
+from proton_bench.gate.baseline.key import Key, key_of
+from proton_bench.gate.baseline.lock import held, is_in_use, shared
+from proton_bench.model.frame import escape_surrogates
+from proton_bench.support.files import Folder, is_scratch, refused
+
+__all__ = ["FOLDERS", "BaselineStore", "check_name"]
+
+FOLDERS = ("entries", "names", "staging")
+
+
+def check_name(text: str) -> None:
+    """Check that a text can be the name of a baseline.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    if not is_name(text):
+        raise UsageError(
+            f"{text!a} cannot be the name of a baseline: use letters, digits, '.', '_' and '-', "
+            "beginning with a letter or digit"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The folders of a store, held open while it is changed."""
+
+    store: Folder
+    entries: Folder
+    names: Folder
+    staging: Folder
+
+
+class BaselineStore:
+    """Baselines in one folder, for any number of processes at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.catalogue = Catalogue(folder)
+
+    def save(self, name: str, runs: Sequence[Run]) -> Entry:
+        """Save runs as a candidate of a baseline; what the name means stays what it was.
+
+        Raises:
+            UsageError: The name cannot be one, or the runs are none, unfinished or of several keys;
+                or a folder of the store is a link.
+            OutputError: The store cannot be written; nothing of the entry is left, unless the
+                error says otherwise.
+        """
+        _check(name, runs)
+        contents = [NativeFile().encode(run.profile) for run in runs]
+        entry = _entry_of(name, runs, contents)
+        with (
+            refused(f"save {entry.reference}"),
+            self._opened() as opened,
+            opened.staging.undone(entry.id),
+            self._begun(opened, entry.id) as staging,
+        ):
+            for run, content in zip(entry.runs, contents, strict=True):
+                staging.write(run.file, content)
+            with held(opened.store):
+                entry = changed(entry, number=self._next_number())
+                staging.write(ENTRY_FILE, entry.encoded())
+                opened.staging.move(entry.id, opened.entries, entry.id)
+        return entry
+
+    def load(self, name: str, key: Key) -> list[Run] | None:
+        """Return the runs that a name means for a key or the one closest to it, None for nothing.
+
+        Raises:
+            ProfileFormatError: What the name means is corrupt or gone.
+        """
+        with shared(self.folder):
+            entry = self.catalogue.baseline(name, key)
+            contents = [] if entry is None else self.catalogue.contents(entry)
+        # Who wants to change the store does not wait for this.
+        return None if entry is None else self.catalogue.decoded(entry, contents)
+
+    def load_entry(self, name: str, id: str) -> list[Run]:
+        """Return the runs of one entry.
+
+        Raises:
+            UsageError: There is no such entry.
+            ProfileFormatError: It is corrupt.
+        """
+        with shared(self.folder):
+            entry = self.catalogue.entry(name, id)
+            contents = self.catalogue.contents(entry)
+        return self.catalogue.decoded(entry, contents)
+
+    def promote(self, name: str, id: str | None = None) -> tuple[Entry, Entry | None]:
+        """Make an entry what the name means for the entry's key.
+
+        Args:
+            name: The baseline.
+            id: The entry; None for the newest one of the name.
+
+        Returns:
+            The entry, and the one before it, None for none.
+
+        Raises:
+            UsageError: There is no such entry, or a folder stands in the place of its file.
+            OutputError: The store cannot be written.
+        """
+        entry = self.catalogue.entry(name, id)
+        with refused(f"promote {entry.reference}"), self._opened() as opened, held(opened.store):
+            _sweep(opened.staging)
+            entry = self.catalogue.entry(name, entry.id)  # it may have been removed meanwhile
+            try:
+                before = self.catalogue.pointer(name, entry.key)
+            except ProfileFormatError:
+                before = None  # the new one mends it
+            pointer = Pointer(entry.id, time.time_ns(), self._next_promotion(name))
+            with opened.names.folder(name, create=True) as pointers:
+                file = self.catalogue.pointer_file(name, entry.key).name
+                if stat.S_ISDIR(pointers.mode(file) or 0):
+                    raise UsageError(
+                        f"{str(pointers.path / file)!a} is a folder, where the store keeps a file "
+                        "of its own; `proton baseline check --repair` moves it aside"
+                    )
+                pointers.write(file, pointer.encoded(), scratch=opened.staging)
+        former = None if before is None else self.catalogue.find(before.entry)
+        return entry, former
+
+    def remove(self, name: str, id: str | None = None) -> list[str]:
+        """Remove one entry, or a baseline with everything that was saved for it.
+
+        Returns:
+            The ids of the entries that are gone.
+
+        Raises:
+            UsageError: There is no such entry, or it is what the name means.
+            OutputError: The store cannot be written.
+        """
+        if not self.folder.is_dir():  # looking must not create one
+            raise UsageError(self.catalogue.unknown(name))
+        with refused(f"remove {name}"), self._opened() as opened, held(opened.store):
+            _sweep(opened.staging)
+            if id is None:
+                ids = self._forgotten(name, opened.names)
+            else:
+                ids = [self._unused(name, id)]
+            _discard(opened, ids)
+        return ids
+
+    def remove_candidates(self, name: str) -> list[str]:
+        """Remove every entry of a name but what it means, and return the ids that are gone.
+
+        Raises:
+            UsageError: There is no such baseline.
+            ProfileFormatError: What the name means is corrupt.
+            OutputError: The store cannot be written.
+        """
+        self.catalogue.entry(name)
+        with (
+            refused(f"remove candidates of {name}"),
+            self._opened() as opened,
+            held(opened.store),
+        ):
+            _sweep(opened.staging)
+            meant = {entry.id for _, entry in self.catalogue.promoted(name)}
+            ids = [each.id for each in self.catalogue.entries(name) if each.id not in meant]
+            _discard(opened, ids)
+        return ids
+
+    def _forgotten(self, name: str, names: Folder) -> list[str]:
+        """Let a name mean nothing, and return its entries."""
+        ids = [entry.id for entry in self.catalogue.entries(name)]
+        pointers = self.catalogue.pointer_files(name)
+        if not ids and not pointers:
+            raise UsageError(self.catalogue.unknown(name))
+        # Before the entries go: a pointer without its entry would be corrupt.
+        if pointers:
+            with names.folder(name) as folder:
+                for file in pointers:
+                    folder.remove(file.name)
+        return ids
+
+    def _unused(self, name: str, id: str) -> str:
+        """Return the id of an entry that can go; one that cannot be read is of any name."""
+        if id in self.catalogue.unreadable():
+            return id
+        entry = self.catalogue.entry(name, id)
+        pointer = self.catalogue.pointer(name, entry.key)
+        if pointer is not None and pointer.entry == id:
+            raise UsageError(
+                f"{entry.reference} is what {name} means; promote another entry first, or "
+                f"remove {name} as a whole"
+            )
+        return id
+
+    @contextmanager
+    def _opened(self) -> Iterator[_Opened]:
+        """Open the folders of the store, made where they are not there yet.
+
+        Raises:
+            UsageError: One is a link, or no folder.
+            OSError: One cannot be opened or made.
+        """
+        with ExitStack() as opened:
+            store = opened.enter_context(Folder.open(self.folder, create=True))
+            parts = [opened.enter_context(store.folder(name, create=True)) for name in FOLDERS]
+            yield _Opened(store, *parts)
+
+    def _begun(self, opened: _Opened, id: str) -> Folder:
+        """Return a new folder for an entry; while it is open, nobody sweeps it away."""
+        with held(opened.store):
+            _sweep(opened.staging)
+            opened.staging.make(id)
+            staging = opened.staging.folder(id)
+            is_in_use(staging)  # from here on it is
+            return staging
+
+    def _next_number(self) -> int:
+        """Return the number of an entry that becomes the newest one, whatever clocks say."""
+        numbers = (entry.number for entry in self.catalogue.entries())
+        return min(max(numbers, default=0) + 1, MOST_NUMBER)
+
+    def _next_promotion(self, name: str) -> int:
+        numbers = (pointer.number for pointer in self.catalogue.pointers(name))
+        return min(max(numbers, default=0) + 1, MOST_NUMBER)
+
+
+def _discard(opened: _Opened, ids: Sequence[str]) -> None:
+    """Remove entries, each at once for readers; links among them go, and not what they lead to."""
+    for id in ids:
+        # What cannot be read may be called anything.
+        name = _new_id(time.time_ns())
+        opened.entries.move(id, opened.staging, name)
+        with suppress(OSError):
+            opened.staging.remove(name)
+
+
+def _sweep(staging: Folder) -> None:
+    """Remove what killed writers left; the lock is held, so nobody is about to begin.
+
+    What has a name that the store gives nothing stays: it is somebody else's.
+    """
+    for name in staging.names():
+        with suppress(OSError, UsageError):
+            if _is_left(staging, name):
+                staging.remove(name)
+
+
+def _is_left(staging: Folder, name: str) -> bool:
+    if not is_id(name):
+        return is_scratch(name) or is_old_scratch(name)
+    with staging.folder(name) as left:
+        return not is_in_use(left)
+
+
+def _check(name: str, runs: Sequence[Run]) -> None:
+    check_name(name)
+    if not runs:
+        raise UsageError(f"there is no run to save as {name}: name profiles or a folder of them")
+    for run in runs:
+        if run.profile.partial:
+            raise UsageError(
+                f"{run.source!a} was written before its run had ended, which is no baseline; "
+                "record it again"
+            )
+
+
+def _entry_of(name: str, runs: Sequence[Run], contents: Sequence[bytes]) -> Entry:
+    now_ns = time.time_ns()
+    git = runs[0].profile.provenance.get("git")
+    return Entry(
+        id=_new_id(now_ns),
+        name=name,
+        created_ns=now_ns,
+        key=key_of(runs),
+        runs=tuple(
+            StoredRun(
+                f"{place}.proton", escape_surrogates(run.source), len(content), _sha256(content)
+            )
+            for place, (run, content) in enumerate(zip(runs, contents, strict=True))
+        ),
+        revision=str(git.get("revision", "")) if git else "",
+    )
+
+
+def _new_id(now_ns: int) -> str:
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ns // 1_000_000_000))
+    return f"{stamp}-{secrets.token_hex(4)}"
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,74 @@
+"""`proton noise`: one command against itself, for what this machine does on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.errors import UsageError
+from proton_bench.gate.experiment.folders.noise_store import save_noise
+from proton_bench.gate.experiment.folders.store import new_folder
+from proton_bench.gate.experiment.processes.command import Command
+from proton_bench.gate.experiment.replicates import record_runs
+from proton_bench.gate.machine.calibration import FEWEST_RUNS, measure_noise, resample_false_alarms
+from proton_bench.gate.machine.noise import Noise
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.statistics.rate import Rate
+from proton_bench.report.live.progress import Progress
+
+__all__ = ["MeasuredNoise", "measure_aa"]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredNoise:
+    """What came out.
+
+    Attributes:
+        noise: Of each path.
+        false_alarms: How often the gate failed halves of these runs against each other.
+        file: Where the noise is kept.
+        folder: Where the runs are kept.
+    """
+
+    noise: Noise
+    false_alarms: Rate
+    file: Path
+    folder: Path
+
+
+def measure_aa(
+    command: Command,
+    count: int,
+    policy: Policy,
+    *,
+    store: Path,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> MeasuredNoise:
+    """Run a command so many times and keep what that says as the prior of this machine.
+
+    Args:
+        command: What to run.
+        count: Runs; an odd last one tells nothing of pairs.
+        policy: What a gate would ask.
+        store: The project's ``.proton``.
+        folder: Where runs are kept, and found that were kept before; a new one by default.
+        progress: Who is told.
+
+    Raises:
+        UsageError: There are too few runs.
+        ProtonError: See `record_runs`.
+    """
+    if count < FEWEST_RUNS:
+        raise UsageError(f"--runs {count} say too little of noise: take {FEWEST_RUNS} or more")
+    place = folder or new_folder("noise-runs", store)
+    done = record_runs(command, count, doing="noise", folder=place, progress=progress)
+    noise = measure_noise(done.runs, policy)
+    alarms = resample_false_alarms(done.runs, policy)
+    facts = {
+        "command": command.text,
+        "false_alarms": alarms.events,
+        "resampled_gates": alarms.trials,
+    }
+    file = save_noise(noise, store, facts=facts)
+    return MeasuredNoise(noise, alarms, file, done.folder)

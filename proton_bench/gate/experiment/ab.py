@@ -1,0 +1,195 @@
+"""`proton ab`: both sides in turn on one machine, and what the gate says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import ProfileFormatError, ProtonError
+from proton_bench.gate.experiment.autotune import flipped_paths
+from proton_bench.gate.experiment.escalation import Plan, screen
+from proton_bench.gate.experiment.folders.json_files import write_json
+from proton_bench.gate.experiment.folders.kept_runs import MANIFEST, KeptRuns
+from proton_bench.gate.experiment.folders.noise_store import stored_noise
+from proton_bench.gate.experiment.processes.interruption import interruptible
+from proton_bench.gate.experiment.request import Request
+from proton_bench.gate.experiment.series import Series
+from proton_bench.gate.experiment.sides import TREE, at_home, sides
+from proton_bench.gate.experiment.slot import BASE, Slot, Stage, pairs
+from proton_bench.gate.experiment.validity import Scrutiny, scrutinize
+from proton_bench.gate.judge.benchmarks import subject_of
+from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.questions import Context
+from proton_bench.gate.judge.result import GateResult, Note
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
+from proton_bench.gate.machine.noise import Noise
+from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
+from proton_bench.report.live.progress import Progress
+
+__all__ = ["begin_ab", "resume_ab", "run_ab"]
+
+# No run more changes these.
+_HOPELESS = frozenset({Reason.OTHER_DEVICE, Reason.NOTHING_MATCHED})
+
+
+def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path) -> GateResult:
+    """Compare two sides and keep everything in a folder.
+
+    Args:
+        request: What is compared.
+        folder: Where runs are kept.
+        progress: Who is told.
+        store: The project's ``.proton``, which may hold noise of this machine.
+
+    Raises:
+        TargetFailedError: A run failed or recorded nothing; the message names its side.
+        InterruptedExperimentError: A signal came; what had ended is kept.
+        ProtonError: See `judge`; or something cannot be written.
+    """
+    return run_ab(request, KeptRuns.create(folder, request.to_document()), progress, store=store)
+
+
+def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
+    """Go on with an experiment where it ended; see `begin_ab`.
+
+    Raises:
+        UsageError: There is none in the folder, or somebody else runs it.
+        ProfileFormatError: Its manifest is damaged.
+    """
+    kept = KeptRuns.open(folder)
+    try:
+        request = Request.from_document(kept.description)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__} {error}"
+        raise ProfileFormatError(f"{str(folder / MANIFEST)!a} is damaged: {what}") from error
+    return run_ab(request, kept, progress, store=store)
+
+
+def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path) -> GateResult:
+    """Run what is missing of an experiment and judge it; see `begin_ab`."""
+    with (
+        interruptible(),
+        kept.in_use(),
+        sides(request, kept.folder) as arms,
+        progress,
+    ):
+        result = _Experiment(request, Series(kept, arms, progress), store).result()
+    write_json(kept.folder / "result.json", result.to_document())
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Experiment:
+    request: Request
+    series: Series
+    store: Path
+    plan: Plan = field(default_factory=Plan)
+
+    def result(self) -> GateResult:
+        warm_up = pairs(Stage.WARM_UP, 1)
+        self.series.run(warm_up)
+        scrutiny = self._scrutinize()
+        if scrutiny.fatal:
+            return self._incomparable(scrutiny)
+        first, second = (self.series.read(warm_up)[slot] for slot in warm_up)
+        hopeless = self._hopeless(first, second)
+        if hopeless is not None:
+            return replace(hopeless, notes=(*hopeless.notes, *scrutiny.notes))
+        noise = self._noise(first)
+        result, judged = self._at_once(noise) if self.request.runs else self._in_stages(noise)
+        scrutiny = self._scrutinize()
+        if scrutiny.fatal:
+            return self._incomparable(scrutiny)
+        told = _with_flips(result, subject_of(judged, self.request.policy).arrangement)
+        return replace(told, notes=(*told.notes, *scrutiny.notes))
+
+    def _hopeless(self, base: Run, new: Run) -> GateResult | None:
+        """Return what keeps any number of runs from being judged, None for nothing.
+
+        Raises:
+            UsageError: There is nothing to judge in such runs.
+        """
+        arrangement = paired_as([base], [new], [True])
+        result = self._judge(arrangement, Context(arrangement=arrangement))
+        reasons = {note.reason for note in result.notes}
+        return None if reasons.isdisjoint(_HOPELESS) else result
+
+    def _noise(self, run: Run) -> Noise | None:
+        """Return what is stored of this machine; what cannot be read is told and done without."""
+        try:
+            return stored_noise(run.profile, self.store)
+        except ProtonError as error:
+            self.series.progress.say(
+                f"warning: {error}; going on without stored noise (`proton noise` measures it)"
+            )
+            return None
+
+    def _at_once(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
+        arrangement = self._runs(Stage.CONFIRMING, self.request.runs)
+        return self._judge(arrangement, Context(noise, arrangement)), arrangement
+
+    def _in_stages(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
+        seen = self._runs(Stage.SCREENING, self.plan.screening_pairs)
+        policy = self.request.policy
+        screening = screen(
+            seen.base, seen.new, policy, plan=self.plan, context=Context(noise, seen)
+        )
+        if not screening.flagged:
+            looser = replace(policy, runs=min(policy.runs, self.plan.screening_pairs))
+            context = Context(noise, seen, confirm=())
+            return judge(seen.base, seen.new, looser, context=context), seen
+        self.series.progress.say(
+            f"{len(screening.flagged)} of {screening.screened} paths deserve a second look"
+        )
+        fresh = self._runs(Stage.CONFIRMING, max(self.plan.confirming_pairs, policy.runs))
+        return self._judge(fresh, Context(noise, fresh, confirm=screening.flagged)), fresh
+
+    def _judge(self, runs: Arrangement, context: Context) -> GateResult:
+        return judge(runs.base, runs.new, self.request.policy, context=context)
+
+    def _runs(self, stage: Stage, count: int) -> Arrangement:
+        slots = pairs(stage, count)
+        self.series.run(slots)
+        recorded = {slot: self._at_home(run) for slot, run in self.series.read(slots).items()}
+        base = [slot for slot in slots if slot.arm == BASE]
+        new = [slot for slot in slots if slot.arm != BASE]
+        return paired_as(
+            _sorted(recorded, base), _sorted(recorded, new), [slot.base_first for slot in base]
+        )
+
+    def _at_home(self, run: Run) -> Run:
+        revision = self.request.revision
+        if revision is None:
+            return run
+        return at_home(run, self.series.kept.folder / TREE, revision.root)
+
+    def _scrutinize(self) -> Scrutiny:
+        return scrutinize(self.series.kept, self.request)
+
+    def _incomparable(self, scrutiny: Scrutiny) -> GateResult:
+        notes = (*scrutiny.fatal, *scrutiny.notes)
+        return GateResult(SuiteVerdict.INCOMPARABLE, notes=notes, level=self.request.policy.level)
+
+
+def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:
+    return [recorded[slot] for slot in sorted(slots, key=lambda slot: slot.pair)]
+
+
+def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
+    """Return the result with what autotuners did not choose alike in all runs of a side."""
+    flipped = {**flipped_paths(judged.base), **flipped_paths(judged.new)}
+    if not flipped:
+        return result
+    rows = tuple(
+        replace(row, reasons=(*row.reasons, Reason.AUTOTUNE_FLIP)) if row.path in flipped else row
+        for row in result.rows
+    )
+    path, configs = next(iter(flipped.items()))
+    more = f" and {len(flipped) - 1} more" if len(flipped) > 1 else ""
+    text = (
+        f"an autotuner chose otherwise in some runs of a side for {' > '.join(path)}{more} "
+        f"({' or '.join(configs)}): a change may be one of its choice and not of the code"
+    )
+    return replace(result, rows=rows, notes=(*result.notes, Note(Reason.AUTOTUNE_FLIP, text)))

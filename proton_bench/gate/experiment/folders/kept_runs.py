@@ -1,0 +1,198 @@
+"""The folder of an experiment: every profile, and a manifest that says which run it is of.
+
+A run counts once the manifest names it. The manifest is replaced whole after each run, so that
+whatever ends the process, the next one finds the runs that had ended and goes on behind them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.formats.registry import read_profile
+from proton_bench.gate.experiment.folders.json_files import make_folder, read_json, write_json
+from proton_bench.gate.experiment.folders.store import shown
+from proton_bench.gate.experiment.slot import Slot, Stage
+from proton_bench.model.profile import Profile
+from proton_bench.support.files import Folder, refused
+from proton_bench.support.text import visible
+
+__all__ = ["MANIFEST", "KeptRun", "KeptRuns"]
+
+SCHEMA = "proton_bench.experiment"
+VERSION = (1, 0)
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """One run that ended well.
+
+    Attributes:
+        slot: What it was for.
+        files: Names of its profiles in the folder; several where children recorded themselves.
+        seconds: How long its process lived.
+    """
+
+    slot: Slot
+    files: tuple[str, ...]
+    seconds: float
+
+
+class KeptRuns:
+    """The runs of one experiment. Made by `create` and `open`.
+
+    Attributes:
+        folder: Where they lie.
+        description: What the experiment is, as JSON can hold it.
+    """
+
+    def __init__(
+        self, folder: Path, description: Mapping[str, Any], runs: Mapping[Slot, KeptRun]
+    ) -> None:
+        self.folder = folder
+        self.description = description
+        self._runs = dict(runs)
+
+    @classmethod
+    def create(cls, folder: Path, description: Mapping[str, Any]) -> KeptRuns:
+        """Begin an experiment in a folder.
+
+        Raises:
+            UsageError: There is one already, or links lie there.
+            OutputError: The folder or the manifest cannot be written.
+        """
+        make_folder(folder)
+        _refuse_links(folder)
+        if (folder / MANIFEST).exists():
+            raise UsageError(f"{str(folder)!a} holds an experiment already: name another folder")
+        kept = cls(folder, description, {})
+        kept._write()
+        return kept
+
+    @classmethod
+    def open(cls, folder: Path) -> KeptRuns:
+        """Open an experiment that was begun; runs whose files are gone are left out.
+
+        Raises:
+            UsageError: There is none, or links lie beside it.
+            ProfileFormatError: Its manifest is damaged, or of a version that is not known.
+        """
+        path = folder / MANIFEST
+        if not path.exists():
+            raise UsageError(f"{str(folder)!a} holds no experiment: there is no {MANIFEST} in it")
+        _refuse_links(folder)
+        document = read_json(path)
+        try:
+            if document["schema"] != SCHEMA or document["version"][0] != VERSION[0]:
+                raise ProfileFormatError(f"{str(path)!a} is no experiment of version {VERSION[0]}")
+            runs = [_read_run(each) for each in document["runs"]]
+            description = dict(document["experiment"])
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            if isinstance(error, ProfileFormatError):
+                raise
+            raise ProfileFormatError(
+                f"{str(path)!a} is damaged: {type(error).__name__} {error}"
+            ) from error
+        there = [each for each in runs if all((folder / name).is_file() for name in each.files)]
+        return cls(folder, description, {each.slot: each for each in there})
+
+    def __contains__(self, slot: object) -> bool:
+        return slot in self._runs
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def add(self, run: KeptRun) -> None:
+        """Keep a run.
+
+        Raises:
+            OutputError: The manifest cannot be written; the run does not count then.
+        """
+        self._runs[run.slot] = run
+        try:
+            self._write()
+        except OutputError:
+            del self._runs[run.slot]
+            raise
+
+    def of(self, stage: Stage, arm: str = "") -> tuple[KeptRun, ...]:
+        """Return the runs of a stage in the order of their pairs, of one side or of both."""
+        found = [each for slot, each in self._runs.items() if slot.stage is stage]
+        chosen = [each for each in found if arm in ("", each.slot.arm)]
+        return tuple(sorted(chosen, key=lambda each: each.slot.pair))
+
+    def read(self, run: KeptRun) -> Run:
+        """Return what a run recorded, that of all its processes as one.
+
+        Raises:
+            UsageError: A file is gone.
+            ProfileFormatError: A file is damaged.
+        """
+        paths = [self.folder / name for name in run.files]
+        profiles = [read_profile(path) for path in paths]
+        whole = profiles[0] if len(profiles) == 1 else Profile.merge(profiles)
+        return Run(whole, visible(Path(shown(paths[0]))))
+
+    def modules(self, run: KeptRun) -> list[dict[str, str]] | None:
+        """Return name, file and hash of what a run loaded, None where it did not say."""
+        path = self.folder / f"{run.slot.name}.modules.json"
+        return read_json(path) if path.exists() else None
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep other processes from going on with the same experiment.
+
+        Raises:
+            UsageError: One does already.
+        """
+        with refused(f"lock {str(self.folder)!a}"), Folder.of_user(self.folder) as folder:
+            descriptor = folder.open_lock("lock")
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UsageError(f"{str(self.folder)!a} is being run by another process") from error
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _write(self) -> None:
+        document = {
+            "schema": SCHEMA,
+            "version": list(VERSION),
+            "experiment": self.description,
+            "runs": [asdict(each) for each in self._runs.values()],
+        }
+        write_json(self.folder / MANIFEST, document)
+
+
+def _refuse_links(folder: Path) -> None:
+    """Check that what is written in a folder stays there."""
+    with Folder.of_user(folder) as opened:
+        for name in opened.names():
+            if stat.S_ISLNK(opened.mode(name) or 0):
+                raise UsageError(
+                    f"{str(folder / name)!a} is a symbolic link, which no experiment makes; remove "
+                    "it, or begin a new experiment"
+                )
+
+
+def _read_run(document: Mapping[str, Any]) -> KeptRun:
+    slot = document["slot"]
+    files = tuple(str(name) for name in document["files"])
+    if not files or any("/" in name for name in files):
+        raise ValueError(f"{files} are no files of a run")
+    return KeptRun(
+        Slot(Stage(slot["stage"]), int(slot["pair"]), str(slot["arm"]), bool(slot["base_first"])),
+        files,
+        float(document["seconds"]),
+    )

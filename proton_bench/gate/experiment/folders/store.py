@@ -1,0 +1,64 @@
+"""Folders of experiments below ``.proton`` of a project."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from proton_bench.errors import UsageError
+from proton_bench.support.files import Folder, refused
+from proton_bench.support.text import visible
+
+__all__ = ["kept_folder", "new_folder", "shown"]
+
+_IGNORE = ".gitignore"
+
+
+def new_folder(kind: str, store: Path) -> Path:
+    """Make a folder for one experiment; names sort by time, and git leaves them alone.
+
+    Args:
+        kind: Word for the folder above it, such as ``ab``.
+        store: The project's ``.proton``.
+
+    Raises:
+        UsageError: A folder above it is a link.
+        OutputError: It cannot be made.
+    """
+    now = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    name = f"{now}-{secrets.token_hex(3)}"
+    place = store / kind
+    with (
+        refused(f"make a folder in {str(place)!a}"),
+        Folder.open(store, create=True) as project,
+        project.folder(kind, create=True) as above,
+    ):
+        if above.mode(_IGNORE) is None:
+            above.write(_IGNORE, b"*\n")
+        above.make(name)
+    return (place / name).resolve()
+
+
+def kept_folder(kind: str, store: Path) -> Path:
+    """Return the folder of the latest experiment of a kind.
+
+    Raises:
+        UsageError: There is none, or a folder above it is a link.
+    """
+    try:
+        with Folder.open(store) as project, project.folder(kind) as above:
+            names = [name for name in above.names() if not name.startswith(".")]
+            found = [name for name in names if stat.S_ISDIR(above.mode(name) or 0)]
+    except OSError:
+        found = []
+    if not found:
+        raise UsageError(f"there is no experiment in {shown(store / kind)}")
+    return (store / kind / found[-1]).resolve()
+
+
+def shown(path: Path) -> str:
+    """Return a path as somebody in the current folder would write it."""
+    return visible(min(os.path.relpath(path), str(path), key=len))

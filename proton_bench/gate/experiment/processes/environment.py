@@ -1,0 +1,93 @@
+"""An environment of its own for one side, set up by a command of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import site
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.errors import OutputError, TargetFailedError
+from proton_bench.gate.experiment.folders.store import shown
+from proton_bench.gate.experiment.processes.fresh_process import Launch, output_end, run_fresh
+from proton_bench.support.files import write_file
+
+__all__ = ["OwnEnvironment", "own_environment"]
+
+# Lets an environment see what is installed beside this package, after what is installed in it.
+_LINK = "proton_bench_parent.pth"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEnvironment:
+    """Where a side runs.
+
+    Attributes:
+        interpreter: Its Python.
+        packages: What was installed for it alone.
+        variables: What a shell would have after activating it.
+    """
+
+    interpreter: str
+    packages: str
+    variables: dict[str, str]
+
+
+@contextlib.contextmanager
+def own_environment(folder: Path, tree: Path, setup: str) -> Iterator[OwnEnvironment]:
+    """Make an environment and run a shell command in it; it is removed after the block.
+
+    Packages of this process's environment are seen in it, except where it has its own.
+
+    Args:
+        folder: Where to make it.
+        tree: Current folder of the command: the side's version of the repository.
+        setup: What to run, such as ``pip install .``.
+
+    Raises:
+        TargetFailedError: The command failed; the message has the end of its output.
+        OutputError: There is no place for it.
+    """
+    try:
+        made = _make(folder)
+        log = folder.with_suffix(".log")
+        environment = {**os.environ, **made.variables}
+        ended = run_fresh(Launch(["/bin/sh", "-c", setup], str(tree), log, environment))
+        if ended.code != 0:
+            error = TargetFailedError(
+                f"--setup {setup!r} in {shown(tree)} {ended.text}; the end of its output "
+                f"({shown(log)}):"
+            )
+            error.add_note(output_end(log))
+            raise error
+        yield made
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make(folder: Path) -> OwnEnvironment:
+    schemes = {"base": str(folder), "platbase": str(folder)}
+    packages = sysconfig.get_path("purelib", "venv", vars=schemes)
+    try:
+        venv.EnvBuilder(with_pip=True, clear=True, symlinks=True).create(folder)
+        write_file(Path(packages) / _LINK, "\n".join(_links()) + "\n")
+    except OSError as error:
+        raise OutputError(f"cannot make {str(folder)!a}: {error.strerror or error}") from error
+    programs = folder / "bin"
+    path = os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])
+    variables = {"VIRTUAL_ENV": str(folder), "PATH": path}
+    return OwnEnvironment(str(programs / "python"), packages, variables)
+
+
+def _links() -> list[str]:
+    """Return lines of a ``.pth`` file: sites with their own such files, then other folders."""
+    sites = [path for path in site.getsitepackages() if os.path.isdir(path)]
+    others = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    links = [f"import site; site.addsitedir({path!r})" for path in sites]
+    return [*links, *(path for path in dict.fromkeys(others) if path not in sites)]

@@ -1,0 +1,73 @@
+"""What `proton ab` was asked, as the manifest keeps it, so that it can be gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from proton_bench.gate.experiment.processes.command import Command
+from proton_bench.gate.experiment.processes.worktree import Revision
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.threshold import parse_threshold
+from proton_bench.gate.statistics.discovery import Dependence
+
+__all__ = ["Request"]
+
+_THRESHOLDS = ("thresholds", "overriding")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is compared with what.
+
+    Attributes:
+        command: What the new side runs.
+        base: What the base runs; None for the same.
+        revision: Version of the repository that the base loads; None for the same.
+        setup: Command that makes an environment for each side; "" for none.
+        runs: Pairs to judge at once; 0 for two stages.
+        policy: What is asked of the runs.
+    """
+
+    command: Command
+    base: Command | None = None
+    revision: Revision | None = None
+    setup: str = ""
+    runs: int = 0
+    policy: Policy = field(default_factory=Policy)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        policy = asdict(self.policy)
+        for name in _THRESHOLDS:
+            policy[name] = [str(each) for each in getattr(self.policy, name)]
+        policy["dependence"] = self.policy.dependence.value
+        return {
+            "doing": "ab",
+            "command": self.command.to_document(),
+            "base": self.base.to_document() if self.base else None,
+            "revision": asdict(self.revision) if self.revision else None,
+            "setup": self.setup,
+            "runs": self.runs,
+            "policy": policy,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Request:
+        """Return what `to_document` wrote."""
+        policy = dict(document["policy"])
+        for name in _THRESHOLDS:
+            policy[name] = tuple(parse_threshold(text) for text in policy.get(name, ()))
+        policy["dependence"] = Dependence(policy["dependence"])
+        policy["quarantine"] = tuple(policy["quarantine"])
+        policy["rules"] = tuple(policy.get("rules", ()))
+        base, revision = document["base"], document["revision"]
+        return cls(
+            command=Command.from_document(document["command"]),
+            base=Command.from_document(base) if base else None,
+            revision=Revision(**revision) if revision else None,
+            setup=str(document["setup"]),
+            runs=int(document["runs"]),
+            policy=Policy(**policy),
+        )

@@ -1,0 +1,124 @@
+"""Runs slots one after the other, each in a fresh process, and keeps what they recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import InterruptedExperimentError, TargetFailedError
+from proton_bench.gate.experiment.arm import Arm
+from proton_bench.gate.experiment.folders.kept_runs import KeptRun, KeptRuns
+from proton_bench.gate.experiment.folders.store import shown
+from proton_bench.gate.experiment.processes.command import FORMATS
+from proton_bench.gate.experiment.processes.fresh_process import Launch, output_end, run_fresh
+from proton_bench.gate.experiment.processes.turn import machine_turn
+from proton_bench.gate.experiment.slot import Slot, missing
+from proton_bench.recording.children.children import files_of_children
+from proton_bench.report.live.progress import Progress
+from proton_bench.support.files import Folder, refused
+from proton_bench.support.units import count_text
+
+__all__ = ["Series"]
+
+# Triton keeps what its autotuners chose, so that later processes launch the same.
+_REPLAYED = {"TRITON_CACHE_AUTOTUNING": "1"}
+
+
+class Series:
+    """The runs of an experiment, those that are kept and those to come.
+
+    Args:
+        kept: Where runs are kept.
+        arms: Sides by name.
+        progress: Who is told.
+    """
+
+    def __init__(self, kept: KeptRuns, arms: Mapping[str, Arm], progress: Progress) -> None:
+        self.kept = kept
+        self.arms = arms
+        self.progress = progress
+
+    def run(self, slots: Sequence[Slot]) -> None:
+        """Run the slots that are not kept yet, in this order, and broken pairs anew.
+
+        Raises:
+            TargetFailedError: A run failed or recorded nothing.
+            InterruptedExperimentError: A signal came; what had ended is kept.
+            OutputError: Something cannot be written.
+        """
+        to_come = missing(slots, self.kept)
+        self.progress.expect(len(to_come))
+        with self._telling_what_is_kept():
+            for slot in to_come:
+                self.progress.begin(slot)
+                run = self._fresh(slot)
+                self.kept.add(run)
+                self.progress.end(slot, run.seconds)
+
+    def read(self, slots: Sequence[Slot]) -> dict[Slot, Run]:
+        """Return what the runs of these slots recorded."""
+        by_slot = {run.slot: run for slot in slots for run in self.kept.of(slot.stage)}
+        return {slot: self.kept.read(by_slot[slot]) for slot in slots}
+
+    def _fresh(self, slot: Slot) -> KeptRun:
+        arm = self.arms[slot.arm]
+        name = str(self.kept.folder / slot.name)
+        log = self.kept.folder / f"{slot.name}.log"
+        with machine_turn(self._tell_wait) as turn:
+            self._remove_remains(slot.name)
+            begun_ns = time.time_ns()
+            launch = Launch(
+                line=arm.command.line(name, ahead=arm.ahead, interpreter=arm.interpreter),
+                folder=arm.command.options.folder,
+                log=log,
+                environment={**_REPLAYED, **os.environ, **arm.environment},
+                inherited=(turn,),
+            )
+            ended = run_fresh(launch)
+        if ended.code != 0:
+            raise self._failed(slot, ended.text)
+        own = f"{name}.{FORMATS[0]}"
+        files = [own] if os.path.exists(own) else files_of_children(name, FORMATS, begun_ns)
+        if not files:
+            raise self._failed(slot, "wrote no profile")
+        run = KeptRun(slot, tuple(os.path.basename(file) for file in files), ended.seconds)
+        profile = self.kept.read(run).profile
+        if not any(column.valid.any() for column in profile.columns.values()):
+            raise self._failed(slot, "recorded nothing: its profile is empty")
+        return run
+
+    def _failed(self, slot: Slot, what: str) -> TargetFailedError:
+        arm = self.arms[slot.arm]
+        log = self.kept.folder / f"{slot.name}.log"
+        which = f"run {slot.text}" + (f" ({arm.label})" if arm.label else "")
+        end = output_end(log)
+        said = f"; the end of its output ({shown(log)}):" if end else "; it printed nothing"
+        error = TargetFailedError(f"{which} of {arm.command.text} {what}{said}")
+        if end:
+            error.add_note(end)
+        return error
+
+    def _remove_remains(self, name: str) -> None:
+        """Remove what an attempt left that did not end."""
+        place = self.kept.folder
+        with refused(f"clear {str(place)!a}"), Folder.of_user(place) as folder:
+            for entry in folder.names():
+                if entry.startswith(f"{name}."):
+                    folder.remove(entry)
+
+    def _tell_wait(self) -> None:
+        self.progress.say("waiting for the measurement of another process to end")
+
+    @contextlib.contextmanager
+    def _telling_what_is_kept(self) -> Iterator[None]:
+        try:
+            yield
+        except InterruptedExperimentError as error:
+            raise InterruptedExperimentError(
+                error.signal,
+                f"interrupted with {count_text(len(self.kept), 'run')} kept in "
+                f"{shown(self.kept.folder)}",
+            ) from None

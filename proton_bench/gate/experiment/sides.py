@@ -1,0 +1,74 @@
+"""Gets both sides of a request ready: worktree, environments, folders of modules."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from proton_bench.analysis.run import Run
+from proton_bench.gate.experiment.arm import Arm
+from proton_bench.gate.experiment.processes.environment import own_environment
+from proton_bench.gate.experiment.processes.worktree import folders_ahead, worktree
+from proton_bench.gate.experiment.request import Request
+from proton_bench.gate.experiment.slot import BASE, NEW
+
+__all__ = ["TREE", "at_home", "sides"]
+
+TREE = "base-tree"
+
+
+@contextlib.contextmanager
+def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
+    """Yield the sides by name; what was made for them is removed after the block.
+
+    Args:
+        request: What is compared.
+        folder: Of the experiment.
+
+    Raises:
+        ProtonError: A side cannot be made ready; nothing is left behind.
+    """
+    base = Arm(BASE, request.base or request.command, label="same code")
+    new = Arm(NEW, request.command, label="working tree" if request.revision else "")
+    if request.base is not None:
+        base = Arm(BASE, request.base, label=request.base.text)
+    revision = request.revision
+    if revision is None:
+        yield {BASE: base, NEW: new}
+        return
+    with contextlib.ExitStack() as stack:
+        tree = stack.enter_context(worktree(revision, folder / TREE))
+        ahead = {BASE: folders_ahead(revision, tree), NEW: ()}
+        places = {BASE: tree, NEW: Path(revision.root)}
+        labels = {BASE: revision.label, NEW: new.label}
+        found = {}
+        for name in (BASE, NEW):
+            arm = Arm(name, request.command, labels[name], ahead[name])
+            if request.setup:
+                own = stack.enter_context(
+                    own_environment(folder / f"{name}-environment", places[name], request.setup)
+                )
+                # What was built for this side comes even before its sources.
+                front = (own.packages, *ahead[name])
+                arm = Arm(
+                    name, request.command, labels[name], front, own.interpreter, own.variables
+                )
+            found[name] = arm
+        yield found
+
+
+def at_home(run: Run, tree: Path, root: str) -> Run:
+    """Name files of the base's tree as those of the working tree, so that their rows are the same.
+
+    Args:
+        run: A run of either side.
+        tree: Where the base's version was.
+        root: Top folder of the working tree.
+    """
+    profile, away = run.profile, str(tree)
+    if not any(away in text for text in profile.strings):
+        return run
+    strings = tuple(text.replace(away, root) for text in profile.strings)
+    return Run(replace(profile, strings=strings), run.source)

@@ -1,0 +1,108 @@
+"""What keeps an experiment from saying anything, found in the files that its runs loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proton_bench.gate.experiment.folders.kept_runs import KeptRun, KeptRuns
+from proton_bench.gate.experiment.loaded import (
+    Loaded,
+    LoadedModule,
+    changed_meanwhile,
+    loaded_alike,
+    loads_any,
+)
+from proton_bench.gate.experiment.processes.worktree import changed_files
+from proton_bench.gate.experiment.request import Request
+from proton_bench.gate.experiment.sides import TREE
+from proton_bench.gate.experiment.slot import BASE, NEW, Stage
+from proton_bench.gate.judge.result import Note
+from proton_bench.gate.judge.verdict import Reason
+
+__all__ = ["Scrutiny", "scrutinize"]
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Scrutiny:
+    """What was found.
+
+    Attributes:
+        fatal: Why the sides cannot be compared.
+        notes: What to know besides.
+    """
+
+    fatal: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def scrutinize(kept: KeptRuns, request: Request) -> Scrutiny:
+    """Look at what the runs loaded so far.
+
+    Raises:
+        UsageError: git fails.
+        ProfileFormatError: What a run wrote down is damaged.
+    """
+    modules = {arm: _modules(kept, arm) for arm in (BASE, NEW)}
+    fatal = [_edited(arm, files) for arm in modules if (files := changed_meanwhile(modules[arm]))]
+    notes = []
+    if request.revision is not None:
+        changed = changed_files(request.revision)
+        if not all(modules.values()):
+            notes.append(_unknown())
+        else:
+            base, new = modules[BASE][0], modules[NEW][0]
+            root = request.revision.root
+            alike = loaded_alike(base, new, changed, root=root)
+            fatal += [_alike(alike, request)] if alike else []
+            places = (root, str(kept.folder / TREE))
+            if changed and not loads_any([*base, *new], changed, places=places):
+                notes.append(_idle(request))
+    return Scrutiny(tuple(fatal), tuple(notes))
+
+
+def _modules(kept: KeptRuns, arm: str) -> list[Loaded]:
+    runs: list[KeptRun] = [run for stage in Stage for run in kept.of(stage, arm)]
+    listed = [kept.modules(run) for run in runs]
+    return [[LoadedModule(**each) for each in found] for found in listed if found is not None]
+
+
+def _alike(files: list[str], request: Request) -> Note:
+    ref = request.revision.ref if request.revision else ""
+    return Note(
+        Reason.LOADED_ALIKE,
+        f"{_listed(files)} changed since {ref}, but both sides loaded the same version, so their "
+        "times say nothing of the change. Something puts an installed package or a folder before "
+        "the worktree: give each side an environment of its own with --setup 'pip install .'",
+    )
+
+
+def _idle(request: Request) -> Note:
+    ref = request.revision.ref if request.revision else ""
+    return Note(
+        Reason.CHANGE_NOT_LOADED,
+        f"no side loaded a file that changed since {ref} as a module; where the change is in code "
+        "that has to be built, give each side an environment of its own with --setup",
+    )
+
+
+def _edited(arm: str, files: list[str]) -> Note:
+    return Note(
+        Reason.CHANGED_MEANWHILE,
+        f"{_listed(files)} changed between the runs of the {arm} side: leave the files alone "
+        "while both sides are measured, and begin anew",
+    )
+
+
+def _unknown() -> Note:
+    return Note(
+        Reason.MODULES_UNKNOWN,
+        "nobody wrote down which files the sides loaded, because the target is no Python program "
+        "or ended abruptly: whether they ran different code is not known",
+    )
+
+
+def _listed(files: list[str]) -> str:
+    rest = len(files) - _SHOWN
+    return ", ".join(files[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

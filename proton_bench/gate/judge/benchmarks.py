@@ -1,0 +1,295 @@
+"""Benchmarks of pytest: where runs hold some, these are what a gate is about.
+
+Whoever judges, runs go through `subject_of`, so that the same files mean the same at every door.
+Below each benchmark, which is known by its id, stand ``round`` with the times of its rounds and
+what was recorded while they ran, all for one call. The numbers of rounds and of calls in a round
+are a matter of calibration and change nothing. Set-up, warm-up, flushes of the cache and whatever
+is no benchmark are left out; canaries stay. What only the test run knew stands in its profiles:
+thresholds of markers, and whether only some of the tests were chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
+from proton_bench.gate.judge.measured import Measured, measure
+from proton_bench.gate.machine.canary import CANARY_SCOPE
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.threshold import Threshold, parse_threshold
+from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.model.benchmark_columns import (
+    BENCHMARK,
+    CALLS,
+    CHOSEN_TESTS,
+    CLOCK,
+    CPU_ROUND,
+    GPU_ROUND,
+    ROUNDS,
+    THRESHOLD,
+)
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn
+from proton_bench.model.profile import Profile
+
+__all__ = [
+    "ROUND",
+    "Subject",
+    "launch_slack",
+    "measure_subject",
+    "one_sided",
+    "subject_of",
+    "whole_benchmarks",
+]
+
+# Row that stands for the whole function.
+ROUND = "round"
+_TIME, _COUNT = "time (ns)", "count"
+# A benchmark's time is told by its rounds.
+_LEFT_OUT = frozenset({"wall (ns)", ROUNDS, CALLS, CPU_ROUND, GPU_ROUND})
+# What a marker says that one call does.
+_WORK = ("flops", "bytes")
+# Of what is compared alone: rows of whole benchmarks, and what one launch more is for one call.
+_WHOLE, _SLACK = "whole_benchmark", "launch_slack"
+# With room for what quotients lose.
+_ONE_MORE = 1.0 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """What a gate is about.
+
+    Attributes:
+        arrangement: The runs, of which benchmarks are left where they hold some.
+        policy: What is asked, with what the markers of benchmarks ask.
+        follows: Whether what is gone at one place may be what is new at another; benchmarks are
+            known by their ids, and what ran in one is not looked for in another.
+        asked: Benchmarks that the new runs were asked to measure; None for all.
+    """
+
+    arrangement: Arrangement
+    policy: Policy
+    follows: bool = True
+    asked: Collection[str] | None = None
+
+
+def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
+    """Return what is judged of runs.
+
+    Raises:
+        UsageError: Some runs hold benchmarks and others none, or a marker's threshold is none.
+    """
+    runs = (*arrangement.base, *arrangement.new)
+    holding = [bool(_ids(run.profile)) for run in runs]
+    if not any(holding):
+        base, new = (
+            tuple(Run(_with_whole_samples(run.profile), run.source) for run in side)
+            for side in (arrangement.base, arrangement.new)
+        )
+        return Subject(replace(arrangement, base=base, new=new), policy.with_marked(()))
+    if not all(holding):
+        with_some, without = runs[holding.index(True)], runs[holding.index(False)]
+        raise UsageError(
+            f"{without.source!a} holds no benchmark of pytest and {with_some.source!a} does, so "
+            "they do not measure the same: leave one of them out"
+        )
+    base, new = (
+        tuple(Run(_gated(run.profile), run.source) for run in side)
+        for side in (arrangement.base, arrangement.new)
+    )
+    return Subject(
+        replace(arrangement, base=base, new=new),
+        policy.with_marked(_marked(arrangement.new)),
+        follows=False,
+        asked=_asked(arrangement.new),
+    )
+
+
+def measure_subject(subject: Subject) -> Measured:
+    """Lay the runs of a subject over each other; raises what `measure` raises."""
+    return measure(
+        subject.arrangement,
+        raw_names=subject.policy.raw_names,
+        ignore_devices=subject.policy.ignore_devices,
+        follow=subject.follows,
+    )
+
+
+def one_sided(base: Sequence[Run], new: Sequence[Run]) -> str:
+    """Return what to say where one side alone holds benchmarks, "" elsewhere."""
+    before, after = (any(_ids(run.profile) for run in side) for side in (base, new))
+    if before == after:
+        return ""
+    which, other = ("base", "new runs") if before else ("new runs", "base")
+    hold = "holds" if before else "hold"
+    none = "hold" if before else "holds"
+    return (
+        f"the {which} {hold} benchmarks of pytest, which are what is compared then, and the "
+        f"{other} {none} none"
+    )
+
+
+def whole_benchmarks(measured: Measured) -> npt.NDArray[np.bool_]:
+    """Mark the rows that stand for whole benchmarks: each is asked about, however fast it is."""
+    known = np.isfinite(measured.sums(_WHOLE))
+    found: npt.NDArray[np.bool_] = np.logical_or.reduce(known, axis=0)
+    return found
+
+
+def launch_slack(measured: Measured) -> npt.NDArray[np.float64]:
+    """Return by how much launches of each run and row may be off: 0 where they are counted.
+
+    A path that is not launched in every call alike has another part of a launch for one call with
+    another number of calls.
+    """
+    return np.nan_to_num(measured.sums(_SLACK))
+
+
+def _asked(new: Sequence[Run]) -> Collection[str] | None:
+    if not all(run.profile.provenance.get(CHOSEN_TESTS) is True for run in new):
+        return None
+    return frozenset(name for run in new for name in _ids(run.profile).values())
+
+
+# -- thresholds of markers -----------------------------------------------------------------------
+def _marked(new: Sequence[Run]) -> list[Threshold]:
+    texts: dict[str, tuple[str, str]] = {}
+    for run in new:
+        said = _texts(run.profile, THRESHOLD)
+        texts |= {
+            name: (said[row], run.source) for row, name in _ids(run.profile).items() if row in said
+        }
+    return [_of_marker(name, text, source) for name, (text, source) in texts.items()]
+
+
+def _of_marker(name: str, text: str, source: str) -> Threshold:
+    try:
+        threshold = parse_threshold(text)
+    except UsageError as error:
+        raise UsageError(f"{source!a}: benchmark {name!a}: {error}") from None
+    # Launches stand below the benchmark, in kernels.
+    below = "**" if threshold.is_structural else ROUND
+    return replace(threshold, selector=f"{_escaped(name)}/{below}")
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"\\{each}" if each in "\\/*?" else each for each in name)
+
+
+# -- what is compared ----------------------------------------------------------------------------
+def _with_whole_samples(profile: Profile) -> Profile:
+    """Return the profile with the samples of rows alone of which every call left one."""
+    found = {name: profile.samples(name) for name in profile.distributions}
+    whole = {name: table for name, table in found.items() if table is not None}
+    return replace(profile, distributions=whole)
+
+
+def _gated(profile: Profile) -> Profile:
+    builder = ProfileBuilder()
+    for device in profile.devices:
+        builder.device(device)
+    for metric, column in profile.columns.items():
+        builder.declare(metric, column.spec.aggregation)
+    for metric in (_WHOLE, _SLACK):
+        builder.declare(metric, Aggregation.PROPERTY)
+    for row, name in _ids(profile).items():
+        place = builder.add(0, name, FrameKind.TEST)
+        _add_round(profile, builder, row, place=place)
+        _copy_below(profile, builder, row, place=place)
+    for row in profile.children(0):
+        if profile.name(row) == CANARY_SCOPE:
+            place = builder.add(0, CANARY_SCOPE, FrameKind.SCOPE)
+            _copy_below(profile, builder, row, place=place)
+    return builder.build(
+        provenance=profile.provenance.to_plain(),
+        dropped=profile.dropped,
+        partial=profile.partial,
+    )
+
+
+def _add_round(profile: Profile, builder: ProfileBuilder, row: int, *, place: int) -> None:
+    """Add the times of a benchmark's rounds, for one call."""
+    metric = GPU_ROUND if _texts(profile, CLOCK).get(row) == "gpu" else CPU_ROUND
+    table = profile.distributions.get(metric)
+    times = None if table is None else table.get(row)
+    # Formats without distributions have the median too, so that like is held against like.
+    typical = _number(profile, metric, row)
+    if typical is None:
+        return
+    calls = _calls(profile, row)
+    done = {name: _number(profile, name, row) for name in _WORK}
+    metrics = {name: amount / calls for name, amount in done.items() if amount is not None}
+    metrics |= {_TIME: typical, _WHOLE: 1.0}
+    leaf = builder.add(place, ROUND, FrameKind.SCOPE, metrics=metrics)
+    if times is not None:
+        builder.set_distribution(leaf, _TIME, times)
+
+
+def _copy_below(profile: Profile, builder: ProfileBuilder, root: int, *, place: int) -> None:
+    """Copy what stands below a row, sums divided by the calls of the row."""
+    calls = _calls(profile, root)
+    columns = [
+        column
+        for metric, column in profile.columns.items()
+        if column.kind.is_number and metric not in _LEFT_OUT
+    ]
+    samples = {
+        metric: profile.samples(metric)
+        for metric in profile.distributions
+        if metric not in _LEFT_OUT
+    }
+    places = {root: place}
+    for row in range(root + 1, int(profile.subtree_end[root])):
+        metrics = dict(_values(columns, row, calls))
+        if not metrics.get(_COUNT, 0.0).is_integer():
+            metrics[_SLACK] = _ONE_MORE / calls
+        places[row] = builder.add(
+            places[int(profile.parents[row])],
+            profile.name(row),
+            profile.kind(row),
+            metrics=metrics,
+            device=profile.device(row),
+            variant=profile.variant(row),
+        )
+        for metric, table in samples.items():
+            found = None if table is None else table.get(row)
+            if found is not None:
+                builder.set_distribution(places[row], metric, found)
+
+
+def _values(columns: Sequence[MetricColumn], row: int, calls: float) -> Iterator[tuple[str, float]]:
+    for column in columns:
+        if column.valid[row]:
+            adds_up = column.spec.aggregation is not Aggregation.PROPERTY
+            yield column.spec.name, float(column.values[row]) / (calls if adds_up else 1.0)
+
+
+def _calls(profile: Profile, row: int) -> float:
+    return _number(profile, CALLS, row) or 1.0
+
+
+def _ids(profile: Profile) -> dict[int, str]:
+    return _texts(profile, BENCHMARK)
+
+
+def _texts(profile: Profile, metric: str) -> dict[int, str]:
+    column = profile.columns.get(metric)
+    if column is None or column.kind.is_number or column.kind.is_vector:
+        return {}
+    return {
+        row: column.strings[int(column.values[row])]
+        for row in np.flatnonzero(column.valid).tolist()
+    }
+
+
+def _number(profile: Profile, metric: str, row: int) -> float | None:
+    column = profile.columns.get(metric)
+    if column is None or not column.kind.is_number or not column.valid[row]:
+        return None
+    return float(column.values[row])

@@ -1,0 +1,143 @@
+"""The gate: runs of two sides and a policy in, a verdict out. Nothing is run, read or awaited."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
+from proton_bench.gate.judge.benchmarks import Subject, measure_subject, one_sided, subject_of
+from proton_bench.gate.judge.notes import note_of, notes_on, unmatched
+from proton_bench.gate.judge.questions import Context, Session
+from proton_bench.gate.judge.result import GateResult, Note
+from proton_bench.gate.judge.rows import Judged, answer
+from proton_bench.gate.judge.structure import find_structural_changes
+from proton_bench.gate.judge.suite import sum_up
+from proton_bench.gate.judge.uncompared import uncompared
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
+from proton_bench.gate.machine.canary import Canaries
+from proton_bench.gate.machine.copies import check_replicates
+from proton_bench.gate.machine.fingerprint import examine_runs
+from proton_bench.gate.machine.noise import UsedNoise
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.rules import apply_rules
+from proton_bench.gate.statistics.arrangement import arrange
+from proton_bench.gate.statistics.common_shift import common_shift
+from proton_bench.gate.statistics.controls import Controls
+
+__all__ = ["judge"]
+
+# What keeps a regression from being believed; another unit only where the sides are apart.
+_BLOCKING = (Reason.DISTURBED, Reason.CONTROLS_MOVED, Reason.CANARY_MOVED)
+
+
+def judge(
+    base_runs: Sequence[Run],
+    new_runs: Sequence[Run],
+    policy: Policy,
+    *,
+    context: Context | None = None,
+) -> GateResult:
+    """Judge new runs by base runs; each run is one fresh process.
+
+    The same runs and policy give the same result, to the bit. One run on each side decides
+    structure alone; timing takes ``policy.runs`` processes on each side, or stored noise.
+
+    Args:
+        base_runs: Runs to compare with; none gives NO-BASELINE.
+        new_runs: Runs to judge.
+        policy: What is asked.
+        context: What is known besides.
+
+    Raises:
+        MetricError: A run lacks the metric, or it is no number.
+        UsageError: There is no new run, a run is empty or named twice, units differ, or a
+            threshold asks for an amount of time where no time was recorded.
+        PluginError: A rule of the policy failed.
+    """
+    if not new_runs:
+        raise UsageError("a gate needs at least one new run")
+    context = context or Context()
+    shell = GateResult(
+        SuiteVerdict.NO_BASELINE,
+        base_runs=tuple(run.source for run in base_runs),
+        new_runs=tuple(run.source for run in new_runs),
+        level=policy.level,
+        inconclusive_passes=policy.inconclusive_passes,
+    )
+    if not base_runs:
+        return replace(shell, notes=(note_of(Reason.NO_BASE_RUNS),))
+    check_replicates((*base_runs, *new_runs))
+    findings = examine_runs(base_runs, new_runs)
+    notes = notes_on(findings, policy)
+    if any(note.reason is Reason.OTHER_DEVICE for note in notes):
+        verdict = SuiteVerdict.INCOMPARABLE
+        return replace(shell, verdict=verdict, notes=notes, findings=findings)
+    shell = replace(shell, findings=findings)
+    lone = one_sided(base_runs, new_runs)
+    if lone:
+        return replace(shell, notes=(Note(Reason.NOTHING_MATCHED, lone), *notes))
+    subject = subject_of(context.arrangement or arrange(base_runs, new_runs), policy)
+    return _concluded(subject, context, replace(shell, notes=notes))
+
+
+def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateResult:
+    measured = measure_subject(subject)
+    session = Session(measured, subject.arrangement, subject.policy, context)
+    policy = subject.policy
+    structure = find_structural_changes(measured, policy)
+    judged, controls = session.judged()
+    canaries = session.canaries()
+    noise = session.noise()
+    missing = unmatched(measured, policy, judged.checks)
+    if not any(note.reason is Reason.NOTHING_MATCHED for note in missing):
+        missing += uncompared(measured, policy, asked=subject.asked)
+    notes = (*shell.notes, *missing)
+    notes += tuple(_session_notes(session, judged, controls, canaries=canaries))
+    blocking = {*_BLOCKING, *(() if session.arrangement.is_paired else (Reason.OTHER_UNIT,))}
+    blockers = tuple(note.reason for note in notes if note.reason in blocking)
+    rows, told = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
+    notes += told
+    return replace(
+        shell,
+        verdict=sum_up(rows, structure, notes, policy=policy),
+        rows=rows,
+        structure=structure,
+        notes=notes,
+        controls=controls,
+        canaries=canaries,
+        noise=UsedNoise(noise.source, noise.runs) if noise is not None else None,
+        metric=measured.source,
+        unit=measured.unit,
+        paired=session.arrangement.is_paired,
+    )
+
+
+def _session_notes(
+    session: Session, judged: Judged, controls: Controls, *, canaries: Canaries
+) -> list[Note]:
+    shifted = session.is_ambiguous and abs(common_shift(judged.evidence)) > math.log1p(
+        session.policy.margin
+    )
+    said = {
+        Reason.ORDER_CONFOUNDED: session.arrangement.is_confounded,
+        Reason.NOISE_OF_ANOTHER_MACHINE: session.context.noise is not None
+        and session.noise() is None,
+        Reason.CONTROLS_MOVED: controls.invalid,
+        Reason.CANARY_MOVED: canaries.moved,
+        Reason.COMMON_SHIFT: shifted,
+        Reason.GLOBAL_SHIFT: not shifted and _is_global(judged),
+    }
+    return [note_of(reason) for reason, holds in said.items() if holds]
+
+
+def _is_global(judged: Judged) -> bool:
+    """Tell whether four of five paths, and eight at least, changed alike."""
+    tested = judged.evidence.tested
+    effect = judged.evidence.contrast.effect[tested]
+    margin = judged.limits.margin[tested]
+    count = len(effect)
+    most = max(int((effect > margin).sum()), int((-effect > margin).sum()))
+    return count >= 8 and most >= 0.8 * count

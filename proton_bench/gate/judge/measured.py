@@ -1,0 +1,212 @@
+"""Runs of both sides, row by row: launches, totals and what single launches took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.select import drop_metadata, drop_trials, shown_rows
+from proton_bench.errors import UsageError
+from proton_bench.formats.budget import DecodeBudget, Limit
+from proton_bench.gate.judge.sample import Sample
+from proton_bench.gate.machine.canary import CANARY_SCOPE
+from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.metric import MetricColumn, MetricSpec
+from proton_bench.model.preorder import depths
+from proton_bench.model.profile import Profile
+from proton_bench.model.regroup import sum_column
+
+__all__ = ["Measured", "measure"]
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_BYTES_OF_ROW = 128  # of a large file, for the names that its path may have
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """All runs laid over each other; one line for each run, base first, one column for each row.
+
+    Attributes:
+        comparison: The rows, and what became of them.
+        source: Full name of the metric that is compared.
+        unit: Its unit.
+        totals: What each run recorded on each row alone.
+        present: Whether it did.
+        calls: Launches; 0 for none or unknown.
+        canary: Rows of canary kernels, which are no part of the gate.
+    """
+
+    comparison: Comparison
+    source: str
+    unit: str
+    totals: Numbers
+    present: Mask
+    calls: Numbers
+    canary: Mask
+
+    @property
+    def first_new(self) -> int:
+        """Number of base runs."""
+        return len(self.comparison.base)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, base first."""
+        return (*self.comparison.base, *self.comparison.new)
+
+    def sides(self, values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the lines of the base runs and those of the new ones."""
+        return values[: self.first_new], values[self.first_new :]
+
+    def shares(self) -> Numbers:
+        """Return what part of a run's total each row is, as the mean of both sides."""
+        base, new = self.side_shares()
+        found: Numbers = (base + new) / 2.0
+        return found
+
+    def side_shares(self) -> tuple[Numbers, Numbers]:
+        """Return what part of a base run's total each row is, and what part of a new one's."""
+        own = np.where(self.canary, 0.0, np.where(self.present, self.totals, 0.0))
+        sums = np.maximum(own.sum(axis=1, keepdims=True), 0.0)
+        parts = np.divide(own, sums, out=np.zeros_like(own), where=sums > 0)
+        base, new = self.sides(parts)
+        return base.mean(axis=0), new.mean(axis=0)
+
+    def check_paths(self, rows: Sequence[int] | npt.NDArray[Any]) -> None:
+        """Raise unless the paths of these rows can be told: each names all rows above.
+
+        Raises:
+            ProfileFormatError: They have more names than runs of this size may have.
+        """
+        tree = self.comparison.tree
+        names = depths(tree.parents)[np.asarray(rows, dtype=np.intp)].sum(dtype=np.int64)
+        budget = DecodeBudget(_BYTES_OF_ROW * len(tree), f"the runs of {len(tree)} paths")
+        with budget.running():
+            budget.take(Limit.PATHS, float(names))
+
+    def samples(self, rows: Sequence[int]) -> list[list[Sample | None]]:
+        """Return for each run what single launches of these rows took, None where nobody knows."""
+        wanted = {row: place for place, row in enumerate(rows)}
+        found: list[list[Sample | None]] = []
+        for run, places in zip(self.runs, self.comparison.tree.places, strict=True):
+            merged = _distributions(run.profile, self.source, places, wanted=wanted)
+            line: list[Sample | None] = [None] * len(rows)
+            for place, distribution in merged.items():
+                line[place] = Sample.of(distribution)
+            found.append(line)
+        return found
+
+    def sums(self, base_name: str) -> Numbers:
+        """Return the sum of all metrics whose names begin like this, NaN where there is none."""
+        total = np.full(self.totals.shape, np.nan)
+        for line, (run, places) in enumerate(
+            zip(self.runs, self.comparison.tree.places, strict=True)
+        ):
+            for column in _shown(run.profile).columns.values():
+                if not (column.kind.is_number and _is_named(column.spec, base_name)):
+                    continue
+                placed = sum_column(_finite(column), places, len(self.comparison))
+                summed = np.nan_to_num(total[line]) + placed.values
+                total[line] = np.where(placed.valid, summed, total[line])
+        return total
+
+
+def measure(
+    arrangement: Arrangement, *, raw_names: bool, ignore_devices: bool, follow: bool = True
+) -> Measured:
+    """Lay runs over each other by what says most about them: a time, or what comes closest.
+
+    Args:
+        arrangement: The runs.
+        raw_names: Names have to agree to the letter.
+        ignore_devices: Lay runs of different devices over each other too.
+        follow: What moved to another scope is looked for there.
+
+    Raises:
+        MetricError: A run lacks the metric, or it is no number.
+        UsageError: A run is empty, units differ, or nothing adds up.
+    """
+    options = CompareOptions(raw_names=raw_names, ignore_devices=ignore_devices, follow=follow)
+    # Absurd times overflow in the intervals of the comparison, which are not used here.
+    with np.errstate(over="ignore", invalid="ignore"):
+        comparison = compare(arrangement.base, arrangement.new, options)
+    tree, source = comparison.tree, comparison.measure.source
+    if not source:
+        raise UsageError(
+            f"values of {comparison.measure.name!a} do not add up over a run, so there is "
+            "nothing to gate; record times, cycles or counts"
+        )
+    shape = (len(arrangement.base) + len(arrangement.new), len(tree))
+    totals, calls = np.zeros(shape), np.zeros(shape)
+    present = np.zeros(shape, dtype=np.bool_)
+    runs = (*arrangement.base, *arrangement.new)
+    for line, (run, places) in enumerate(zip(runs, tree.places, strict=True)):
+        columns = _shown(run.profile).columns
+        if source in columns:
+            placed = sum_column(_finite(columns[source]), places, len(tree))
+            totals[line], present[line] = placed.values, placed.valid
+        if "count" in columns and columns["count"].kind.is_number:
+            calls[line] = sum_column(_finite(columns["count"]), places, len(tree)).values
+    return Measured(
+        comparison=comparison,
+        source=source,
+        unit=comparison.measure.unit,
+        totals=totals,
+        present=present,
+        calls=calls,
+        canary=_canaries(comparison),
+    )
+
+
+def _shown(profile: Profile) -> Profile:
+    return drop_trials(drop_metadata(profile))
+
+
+def _finite(column: MetricColumn) -> MetricColumn:
+    good = column.valid & np.isfinite(column.values)
+    values = np.where(good, column.values, 0)
+    return MetricColumn(column.spec, column.kind, values, good)
+
+
+def _is_named(spec: MetricSpec, base_name: str) -> bool:
+    """Tell flops, flops16 and flops8 from flops/s: a name and what is left of digits."""
+    return spec.base.lower().rstrip("0123456789") == base_name
+
+
+def _canaries(comparison: Comparison) -> Mask:
+    tree = comparison.tree
+    found = np.zeros(len(tree), dtype=np.bool_)
+    if CANARY_SCOPE not in tree.strings:
+        return found
+    for row in range(1, len(tree)):
+        above = int(tree.parents[row])
+        found[row] = found[above] or (above == 0 and tree.name(row) == CANARY_SCOPE)
+    return found
+
+
+def _distributions(
+    profile: Profile, metric: str, places: npt.NDArray[Any], *, wanted: dict[int, int]
+) -> dict[int, Distribution]:
+    """Return the distributions of the wanted rows by their place, variants as one."""
+    table = profile.distributions.get(metric)
+    if table is None:
+        return {}
+    targets = np.full(len(profile), -1, dtype=np.int64)
+    targets[shown_rows(profile)] = places
+    found: dict[int, Distribution] = {}
+    for row in table.rows[np.isin(targets[table.rows], list(wanted))].tolist():
+        distribution = table.get(row)
+        place = wanted[int(targets[row])]
+        if distribution is not None:
+            known = found.get(place)
+            found[place] = distribution if known is None else known.merge(distribution)
+    return found

@@ -1,0 +1,88 @@
+"""What there is to say of a whole gate, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.result import Note
+from proton_bench.gate.judge.verdict import Reason
+from proton_bench.gate.machine.fingerprint import Finding, Tier
+from proton_bench.gate.policy.check import Check
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.selector import Selectors
+
+__all__ = ["note_of", "notes_on", "unmatched"]
+
+_TEXTS = {
+    Reason.NO_BASE_RUNS: "there is no base run to compare with; record one",
+    Reason.NOTHING_MATCHED: "no measured path of the base is in the new runs; was the program "
+    "renamed, or is this the baseline of another one?",
+    Reason.NOTHING_GATED: "no path holds enough of the time to be gated; lower `share`, or name "
+    "paths in a threshold",
+    Reason.ORDER_CONFOUNDED: "the same side ran first in every pair, so a drift of the machine "
+    "looks like a change and no path can fail; let the sides take turns at going first",
+    Reason.NOISE_OF_ANOTHER_MACHINE: "the stored noise is of another machine or device and was "
+    "not used; measure it here",
+    Reason.CONTROLS_MOVED: "kernels whose code did not change seem to have changed too, so this "
+    "session says nothing of the others; run it again on a quiet machine",
+    Reason.CANARY_MOVED: "the canary kernels ran more than 1 % slower or faster on one side, so "
+    "the machine was not the same; run it again",
+    Reason.COMMON_SHIFT: "most paths changed alike, and nothing tells whether the machine or the "
+    "program did it; record both sides in turn, or with canary kernels",
+    Reason.GLOBAL_SHIFT: "most paths changed alike; if the canaries did not, it is the program or "
+    "its tools and not the machine",
+}
+_REASONS = {
+    Tier.HARD: (Reason.OTHER_DEVICE, "runs of these cannot be compared"),
+    Tier.UNIT: (
+        Reason.OTHER_UNIT,
+        "units of one model differ by several percent; record both sides in turn on one of them",
+    ),
+    Tier.TOOL: (Reason.OTHER_TOOLS, "a change may come from the tools"),
+    Tier.STATE: (Reason.DISTURBED, "the runs were disturbed; run them again"),
+}
+
+
+def note_of(reason: Reason) -> Note:
+    """Return the note on something that needs no further facts."""
+    return Note(reason, _TEXTS[reason])
+
+
+def notes_on(findings: Sequence[Finding], policy: Policy) -> tuple[Note, ...]:
+    """Return one note for each tier of findings, hardest first."""
+    notes = []
+    for tier, (reason, meaning) in _REASONS.items():
+        chosen = [each for each in findings if each.tier is tier]
+        if not chosen or (tier is Tier.HARD and policy.ignore_devices):
+            continue
+        listed = "; ".join(
+            f"{each.fact}: {each.base or 'nothing'} before, {each.new or 'nothing'} now"
+            for each in chosen
+        )
+        notes.append(Note(reason, f"{listed}. {meaning[0].upper()}{meaning[1:]}"))
+    return tuple(notes)
+
+
+def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tuple[Note, ...]:
+    """Return notes on what the policy asks and nothing answers."""
+    tree = measured.comparison.tree
+    base, new = (each.any(axis=0) for each in measured.sides(measured.present))
+    notes = []
+    if not bool((base & new & ~measured.canary).any()):
+        notes.append(note_of(Reason.NOTHING_MATCHED))
+    elif not checks and any(not each.is_structural for each in policy.thresholds):
+        notes.append(note_of(Reason.NOTHING_GATED))
+    named = [each for each in policy.thresholds if each.selector]
+    selectors = Selectors(each.selector for each in named)
+    selected, found = selectors.of_tree(tree), 0
+    for row in np.flatnonzero((base | new) & ~measured.canary).tolist():
+        found |= selected[row]
+    matched = set(selectors.chosen(found))
+    for place, each in enumerate(named):
+        if place not in matched:
+            text = f"threshold {str(each)!r} is about no measured path; is its glob right?"
+            notes.append(Note(Reason.RULE_MATCHED_NOTHING, text))
+    return tuple(notes)

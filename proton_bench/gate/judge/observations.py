@@ -1,0 +1,224 @@
+"""One number per process for every question: the data of the gate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.formula import SECONDS
+from proton_bench.errors import UsageError
+from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.sample import Sample
+from proton_bench.gate.judge.verdict import Reason
+from proton_bench.gate.machine.tick import tick_of
+from proton_bench.gate.policy.check import Check
+from proton_bench.gate.statistics.location import (
+    SHORT_NS,
+    Location,
+    grouped_quantile,
+    locate,
+    tick_variance,
+)
+
+__all__ = ["Observations", "observe_checks"]
+
+Numbers = npt.NDArray[np.float64]
+
+# Metrics that are summed over launches, and what recorded metrics begin with.
+_SUMMED = {"cycles": "cycles", "mem": "mem", "flops": "flops", "gbps": "bytes"}
+_FROM_SUMS = frozenset({"total", *_SUMMED})
+# An error of more than this part of a threshold could turn a verdict.
+_BEARABLE = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observations:
+    """Values of each process, base first, one column for each question.
+
+    Attributes:
+        values: In the metric's unit; NaN where there is none.
+        tick_variances: What the timer's tick gives to the variance of each ``ln(value)``.
+        notes: What to know of each question's values.
+        first_new: Number of base runs.
+    """
+
+    values: Numbers
+    tick_variances: Numbers
+    notes: tuple[tuple[Reason, ...], ...]
+    first_new: int
+
+    def logarithms(self) -> tuple[Numbers, Numbers]:
+        """Return ``ln`` of the values of base and new runs; what is not positive has none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(self.values > 0.0, np.log(self.values), np.nan)
+        return logs[: self.first_new], logs[self.first_new :]
+
+    def typical(self) -> tuple[Numbers, Numbers]:
+        """Return the geometric means of both sides, NaN where nothing is positive."""
+        base, new = (_mean(each) for each in self.logarithms())
+        return np.exp(base), np.exp(new)
+
+    def between(self) -> Numbers:
+        """Return the geometric mean of both sides, which exchanging them leaves as it is."""
+        base, new = self.typical()
+        return np.sqrt(base) * np.sqrt(new)
+
+    def tick_floor(self, *, paired: bool) -> Numbers:
+        """Return the least variance that one pair, or one process of sides apart, can have."""
+        base, new = (
+            self.tick_variances[: self.first_new],
+            self.tick_variances[self.first_new :],
+        )
+        floors = _mean(base) + _mean(new)
+        return np.nan_to_num(floors if paired else floors / 2.0)
+
+    def resolution(self) -> Numbers:
+        """Return the variance of the effects that no number of runs makes smaller.
+
+        Where all launches of all processes of a side show one value, its error of rounding is the
+        same in all of them: ``(tick / value)^2 / 12`` for that side.
+        """
+        parts = []
+        for logs, ticks in zip(
+            self.logarithms(),
+            (self.tick_variances[: self.first_new], self.tick_variances[self.first_new :]),
+            strict=True,
+        ):
+            known = np.isfinite(logs)
+            low = np.where(known, logs, np.inf).min(axis=0)
+            high = np.where(known, logs, -np.inf).max(axis=0)
+            parts.append(np.where(low == high, np.nan_to_num(_mean(ticks)), 0.0))
+        return parts[0] + parts[1]
+
+
+def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
+    """Compute what each process says to each question.
+
+    Raises:
+        UsageError: An amount of time is asked of something that is no time.
+    """
+    _check_units(measured, checks)
+    shape = (len(measured.runs), len(checks))
+    values, ticks = np.full(shape, np.nan), np.zeros(shape)
+    notes: list[tuple[Reason, ...]] = []
+    places = {row: place for place, row in enumerate(sorted({check.row for check in checks}))}
+    samples = measured.samples(list(places))
+    asked = {check.threshold.metric for check in checks}
+    sums = {name: measured.sums(_SUMMED[name]) for name in sorted(asked & _SUMMED.keys())}
+    steps = [tick_of(run.profile, measured.unit) for run in measured.runs]
+    for column, check in enumerate(checks):
+        if check.threshold.metric in _FROM_SUMS:
+            values[:, column] = _from_sums(measured, check, sums)
+            notes.append(_noted(measured, check, values[:, column]))
+            continue
+        line = [each[places[check.row]] for each in samples]
+        present = measured.present[:, check.row]
+        whole = all(each is not None for each, here in zip(line, present, strict=True) if here)
+        found = _from_samples(line, check, steps, unit=measured.unit) if whole else []
+        worst = max((_excess(each, check) for each in found), default=math.inf)
+        unknown = whole and math.isinf(worst)
+        if not whole or 1.0 < worst < math.inf:
+            found = _from_means(measured, check, steps)
+        elif unknown:
+            found = [Location(math.nan)] * len(line)
+        values[:, column] = [each.value for each in found]
+        ticks[:, column] = [each.log_variance for each in found]
+        only = not unknown and worst > 1.0 and check.threshold.metric == "median"
+        extra = [Reason.MEAN_ONLY] * only + [Reason.QUANTILE_UNKNOWN] * unknown
+        notes.append(_noted(measured, check, values[:, column], *extra))
+    return Observations(values, ticks, tuple(notes), measured.first_new)
+
+
+def _check_units(measured: Measured, checks: Sequence[Check]) -> None:
+    for check in checks:
+        amounts = check.threshold.amounts
+        times = check.threshold.metric not in _FROM_SUMS or check.threshold.metric == "total"
+        if times and measured.unit != "ns" and not all(each.is_relative for each in amounts):
+            raise UsageError(
+                f"threshold {str(check.threshold)!r} names an amount of time, and these runs have "
+                f"{measured.source!a}, which is not in ns; use a percentage"
+            )
+
+
+def _from_samples(
+    line: Sequence[Sample | None], check: Check, steps: Sequence[float], *, unit: str
+) -> list[Location]:
+    known = [each for each in line if each is not None and each.size]
+    # All processes of both sides alike: two estimators would differ by themselves.
+    short = unit == "ns" and any(grouped_quantile(each, 0.5) < SHORT_NS for each in known)
+    return [
+        Location(math.nan, math.nan)
+        if sample is None or not sample.size
+        else locate(sample, check.threshold.metric, tick=tick, short=short)
+        for sample, tick in zip(line, steps, strict=True)
+    ]
+
+
+def _excess(found: Location, check: Check) -> float:
+    """Return the error of a value as a multiple of what its threshold bears: a tenth of it."""
+    if not found.error or math.isnan(found.value):
+        return 0.0
+    part = check.threshold.ratio
+    if part is None:
+        part = (check.threshold.absolute or 0.0) / abs(found.value)
+    return found.error / (_BEARABLE * part) if part > 0 else math.inf
+
+
+def _from_means(measured: Measured, check: Check, steps: Sequence[float]) -> list[Location]:
+    """Return means of all launches, the one thing known where single ones were not kept."""
+    if check.threshold.metric not in {"median", "mean"}:
+        return [Location(math.nan, math.nan)] * len(steps)
+    found = []
+    for line, tick in enumerate(steps):
+        calls = measured.calls[line, check.row]
+        here = bool(measured.present[line, check.row])
+        value = float(measured.totals[line, check.row] / (calls or 1.0)) if here else math.nan
+        found.append(Location(value, tick_variance(value, tick, float(calls or 1.0))))
+    return found
+
+
+def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) -> Numbers:
+    row, metric = check.row, check.threshold.metric
+    totals = np.where(measured.present[:, row], measured.totals[:, row], np.nan)
+    if metric == "total":
+        return totals
+    own: Numbers = sums[metric][:, row]
+    if metric == "mem":
+        return own
+    if metric == "cycles":
+        return own / np.maximum(measured.calls[:, row], 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = own / (totals * SECONDS.get(measured.unit, math.nan))
+    return rates / 1e9 if metric == "gbps" else rates
+
+
+def _noted(measured: Measured, check: Check, values: Numbers, *known: Reason) -> tuple[Reason, ...]:
+    """Return what is known of a question's values, and what else its launches say."""
+    tree = measured.comparison.tree
+    notes = list(known)
+    if not np.isfinite(values).any() and Reason.QUANTILE_UNKNOWN not in known:
+        notes.append(Reason.NO_VALUES)
+    if bool((values <= 0.0).any()):
+        notes.append(Reason.NOT_POSITIVE)
+    if not measured.present[:, check.row].all():
+        notes.append(Reason.MISSING_IN_RUNS)
+    if tree.code_changed(check.row):
+        notes.append(Reason.CODE_CHANGED)
+    variants = tree.variants_of(check.row)
+    configs = {each.config for each in variants if each is not None and each.config}
+    if len(configs) > 1:
+        notes.append(Reason.AUTOTUNE_CHOICE)
+    if -2 in {int(tree.base.codes[check.row]), int(tree.new.codes[check.row])}:
+        notes.append(Reason.CODES_VARY)
+    return tuple(notes)
+
+
+def _mean(values: Numbers) -> Numbers:
+    known = np.isfinite(values)
+    counts = known.sum(axis=0)
+    sums: Numbers = np.where(known, values, 0.0).sum(axis=0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

@@ -1,0 +1,197 @@
+"""One gate from aligned runs on: everything that is known of its questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.observations import Observations, observe_checks
+from proton_bench.gate.judge.rows import Judged
+from proton_bench.gate.machine.canary import WARM_UP_SCOPE, Canaries, log_clocks, observe
+from proton_bench.gate.machine.fingerprint import machine_of
+from proton_bench.gate.machine.noise import Noise, Spread
+from proton_bench.gate.policy.check import Check, choose_checks, lasting_key, limits_of
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.gate.statistics.common_shift import explained_by_shift
+from proton_bench.gate.statistics.controls import Controls, examine
+from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
+from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
+
+__all__ = ["Context", "Session"]
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a gate knows besides the runs.
+
+    Attributes:
+        noise: What is stored of this machine's noise.
+        arrangement: How the same runs pair, where somebody knows it better than their times.
+        confirm: Paths that screening flagged; the others were found the same by it. None gates all.
+    """
+
+    noise: Noise | None = None
+    arrangement: Arrangement | None = None
+    confirm: Collection[tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Session:
+    """One gate.
+
+    Attributes:
+        measured: The runs, laid over each other.
+        arrangement: How they lay in time.
+        policy: What is asked.
+        context: What is known besides.
+    """
+
+    measured: Measured
+    arrangement: Arrangement
+    policy: Policy
+    context: Context
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether nothing tells a change of the machine from one of everything in the program."""
+        in_turn = self.arrangement.is_paired and not self.arrangement.is_confounded
+        return not in_turn and not self.canaries().count
+
+    def judged(self) -> tuple[Judged, Controls]:
+        """Return what is known of the questions, and what the negative controls showed."""
+        checks = choose_checks(self.measured, self.policy)
+        observations = observe_checks(self.measured, checks)
+        base, new = observations.logarithms()
+        background = self._background(checks, observations)
+        evidence = weigh(
+            contrast_of(base, new, self.arrangement.order),
+            background,
+            fewest_runs=self.policy.runs,
+        )
+        limits = limits_of(checks, observations.between(), self.policy)
+        same_binary = self._same_binary(checks)
+        screened = self._screened(checks)
+        controls = examine(evidence, limits, same_binary, level=self.policy.level)
+        evidence = replace(
+            evidence, tested=evidence.tested & ~screened, null_scale=controls.null_scale
+        )
+        decisions = decide(
+            evidence, limits, level=self.policy.level, dependence=self.policy.dependence
+        )
+        judged = Judged(
+            measured=self.measured,
+            checks=checks,
+            observations=observations,
+            evidence=evidence,
+            limits=limits,
+            decisions=decisions,
+            same_binary=same_binary,
+            clock_explains=_about_time(checks)
+            & self._clock_explains((base, new), background, evidence, limits=limits),
+            shift_explains=self._shift_explains(evidence, limits),
+            order_explains=self._order_explains(evidence),
+            screened=screened,
+        )
+        return judged, controls
+
+    def _background(self, checks: Sequence[Check], observations: Observations) -> Background:
+        paired = self.arrangement.is_paired
+        ticks = (observations.tick_floor(paired=paired), observations.resolution())
+        metrics = [each.threshold.metric for each in checks]
+        noise = self.noise()
+        if noise is None:
+            return Background(*ticks, metrics, [Spread(math.nan, 0.0)] * len(checks))
+        keys = [lasting_key(self.measured, each) for each in checks]
+        spreads = noise.spreads(keys, paired=paired)
+        return Background(*ticks, metrics, spreads, noise.priors(paired=paired))
+
+    def noise(self) -> Noise | None:
+        """Return the stored noise, None where there is none of this machine."""
+        noise = self.context.noise
+        runs = self.measured.runs
+        fits = noise is not None and all(noise.fits(machine_of(run.profile)) for run in runs)
+        return noise if fits else None
+
+    def _same_binary(self, checks: Sequence[Check]) -> Mask:
+        tree = self.measured.comparison.tree
+        rows = np.array([check.row for check in checks], dtype=np.intp)
+        base, new = tree.base, tree.new
+        alike = (base.codes[rows] > 0) & (base.codes[rows] == new.codes[rows])
+        launched = (base.variants[rows] >= 0) & (base.variants[rows] == new.variants[rows])
+        found: Mask = alike & launched & _about_time(checks)
+        return found
+
+    def _screened(self, checks: Sequence[Check]) -> Mask:
+        chosen = self.context.confirm
+        if chosen is None:
+            return np.zeros(len(checks), dtype=np.bool_)
+        tree, flagged = self.measured.comparison.tree, {tuple(path) for path in chosen}
+        return np.array([tree.path(each.row) not in flagged for each in checks], dtype=np.bool_)
+
+    def _clock_explains(
+        self,
+        logs: tuple[Numbers, Numbers],
+        background: Background,
+        evidence: Evidence,
+        *,
+        limits: Limits,
+    ) -> Mask:
+        """Tell where a change of time is none when it is counted in cycles of the SM clock."""
+        nothing = np.zeros(len(limits.margin), dtype=np.bool_)
+        if self.measured.unit != "ns":
+            return nothing
+        clocks = log_clocks(self.arrangement.base), log_clocks(self.arrangement.new)
+        if not all(np.isfinite(each).all() for each in clocks):
+            return nothing
+        cycles = [side + clock[:, None] for side, clock in zip(logs, clocks, strict=True)]
+        counted = weigh(
+            contrast_of(cycles[0], cycles[1], self.arrangement.order),
+            background,
+            fewest_runs=self.policy.runs,
+        )
+        return ~changed_for_certain(
+            replace(evidence, noise=counted.noise),
+            counted.contrast.effect,
+            limits,
+            level=self.policy.level,
+        )
+
+    def _shift_explains(self, evidence: Evidence, limits: Limits) -> Mask:
+        if not self.is_ambiguous:
+            return np.zeros(len(limits.margin), dtype=np.bool_)
+        usual = math.log1p(self.policy.session_shift)
+        return explained_by_shift(evidence, limits, level=self.policy.level, usual=usual)
+
+    def _order_explains(self, evidence: Evidence) -> Mask:
+        """Tell where running second may be all there is; canaries show that it does nothing."""
+        one_order = ~np.isfinite(evidence.contrast.order_effect)
+        return one_order & (self.arrangement.is_paired and not self.canaries().count)
+
+    def canaries(self) -> Canaries:
+        """Return what kernels of our own showed."""
+        measured = self.measured
+        found = np.flatnonzero(measured.canary & measured.present.all(axis=0)).tolist()
+        measured.check_paths(found)
+        rows = np.array(
+            [row for row in found if WARM_UP_SCOPE not in measured.comparison.tree.path(row)],
+            dtype=np.intp,
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = measured.totals[:, rows] / np.maximum(measured.calls[:, rows], 1.0)
+            logs = np.where(each > 0, np.log(each), np.nan)
+        base, new = measured.sides(logs)
+        return observe(contrast_of(base, new, self.arrangement.order).effect)
+
+
+def _about_time(checks: Sequence[Check]) -> Mask:
+    others = {"mem", "cycles", "flops", "gbps"}
+    return np.array([each.threshold.metric not in others for each in checks], dtype=np.bool_)

@@ -1,0 +1,168 @@
+"""What a gate returns: one row for each question, the structural changes, and the whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from proton_bench.gate.judge.structure import StructuralChange
+from proton_bench.gate.judge.verdict import EXIT_CODES, UNDECIDED, Reason, SuiteVerdict, Verdict
+from proton_bench.gate.machine.canary import Canaries
+from proton_bench.gate.machine.fingerprint import Finding
+from proton_bench.gate.machine.noise import UsedNoise
+from proton_bench.gate.statistics.controls import Controls
+
+__all__ = ["SCHEMA", "VERSION", "GateResult", "GateRow", "Note"]
+
+SCHEMA = "proton_bench.gate"
+VERSION = (1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    """The answer to one question about one path. Changes are parts: 0.05 is 5 % more.
+
+    Attributes:
+        path: Names from below the root.
+        occurrence: Which of several rows with this path it is, from 0 in the order of the tree.
+        metric: What was asked about, as thresholds name it.
+        threshold: The threshold that governs the path.
+        verdict: What became of it.
+        reasons: Why, first what decided.
+        named: Whether a selector of the policy chose the path.
+        share: Part of a run's time that the path holds.
+        base: Typical value of the base runs in the metric's unit; NaN for none.
+        new: Typical value of the new runs.
+        change: New over base, less 1; NaN where it is not known.
+        low: Lower end of its 90 % interval.
+        high: Upper end.
+        p_worse: P-value that it got worse by more than the margin, adjusted for all paths.
+        detectable: Smallest change that would have been found four times in five.
+        pairs_needed: Pairs in all that would find the threshold so often; 0 where more do not help
+            or are not needed, -1 where it is more than anybody would run.
+        base_runs: Processes with a value.
+        new_runs: The same of the new side.
+        order_effect: What running second adds, as a part; NaN where it is not known.
+        same_binary: Whether compiled code, launch and argument types are the same on both sides.
+        downgraded: Whether it would have regressed but for its reasons.
+    """
+
+    path: tuple[str, ...]
+    occurrence: int
+    metric: str
+    threshold: str
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    named: bool
+    share: float
+    base: float
+    new: float
+    change: float
+    low: float
+    high: float
+    p_worse: float
+    detectable: float
+    pairs_needed: int
+    base_runs: int
+    new_runs: int
+    order_effect: float
+    same_binary: bool
+    downgraded: bool
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the path may have got worse without anybody knowing."""
+        if self.downgraded:
+            return True
+        return self.verdict in UNDECIDED and Reason.NOT_WORSE not in self.reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to know of the whole.
+
+    Attributes:
+        reason: What it is.
+        text: The same for people, with what to do about it.
+    """
+
+    reason: Reason
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What a gate says.
+
+    Attributes:
+        verdict: Of the whole.
+        rows: Answers, worst first.
+        structure: Structural changes, in the order of the tree.
+        notes: What to know of the whole, what decided first.
+        findings: In what the runs differ and what disturbed them.
+        controls: What paths showed that cannot have changed.
+        canaries: What kernels of our own showed.
+        noise: The stored noise that stood in for what these runs cannot tell, None for none.
+        metric: Full name of the recorded metric that the runs were laid over each other by.
+        unit: Its unit, which values of time are in.
+        paired: Whether the sides were recorded in turn.
+        base_runs: Names of the base runs.
+        new_runs: Names of the new runs.
+        level: False discovery rate.
+        inconclusive_passes: Whether an undecided gate exits with 0.
+    """
+
+    verdict: SuiteVerdict
+    rows: tuple[GateRow, ...] = ()
+    structure: tuple[StructuralChange, ...] = ()
+    notes: tuple[Note, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    controls: Controls = field(default_factory=Controls)
+    canaries: Canaries = field(default_factory=Canaries)
+    noise: UsedNoise | None = None
+    metric: str = ""
+    unit: str = ""
+    paired: bool = False
+    base_runs: tuple[str, ...] = ()
+    new_runs: tuple[str, ...] = ()
+    level: float = 0.05
+    inconclusive_passes: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 regression, 2 error, 3 inconclusive, 4 incomparable, 5 no baseline."""
+        if self.verdict is SuiteVerdict.INCONCLUSIVE and self.inconclusive_passes:
+            return 0
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def regressions(self) -> tuple[GateRow, ...]:
+        """The rows that regressed, worst first."""
+        return tuple(row for row in self.rows if row.verdict is Verdict.REGRESSED)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return what JSON can hold, with the schema's name and version; NaN becomes null."""
+        body: dict[str, Any] = _plain(self)
+        return {
+            "schema": SCHEMA,
+            "version": list(VERSION),
+            "exit_code": self.exit_code,
+            **body,
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,181 @@
+"""What changed in the tree of calls: exact, and without statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.gate.judge.benchmarks import launch_slack
+from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.verdict import Reason, Verdict
+from proton_bench.gate.policy.check import Governing
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.selector import Selectors
+from proton_bench.gate.policy.threshold import Threshold
+
+__all__ = ["StructuralChange", "find_structural_changes"]
+
+Numbers = npt.NDArray[np.float64]
+
+_FATES = {
+    Fate.NEW: Verdict.NEW,
+    Fate.REMOVED: Verdict.REMOVED,
+    Fate.MOVED: Verdict.MOVED,
+    Fate.RENAMED: Verdict.MOVED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StructuralChange:
+    """One path that is new, gone, elsewhere, or launched more or less often.
+
+    Attributes:
+        path: Names from below the root, now or, where it is gone, before.
+        verdict: What happened.
+        former_path: Where it was before, for what moved or has another name now; else ().
+        base_calls: Fewest and most launches of the base runs, which is twice the same where they
+            agree; 0 for unknown.
+        new_calls: The same of the new runs.
+        change: What the launches alone changed in the compared metric, per run.
+        share: Part of a run's time that the path holds.
+        fails: Whether the policy forbids it.
+        reasons: Why that is so, and what to know besides.
+    """
+
+    path: tuple[str, ...]
+    verdict: Verdict
+    former_path: tuple[str, ...]
+    base_calls: tuple[float, float]
+    new_calls: tuple[float, float]
+    change: float
+    share: float
+    fails: bool
+    reasons: tuple[Reason, ...] = ()
+
+
+def find_structural_changes(measured: Measured, policy: Policy) -> tuple[StructuralChange, ...]:
+    """Return the structural changes of measured paths, in the order of the tree."""
+    rows = np.flatnonzero(_candidates(measured)).tolist()
+    measured.check_paths(rows)
+    survey = _Survey(measured, policy)
+    return tuple(change for row in rows if (change := _change_of(survey, row)) is not None)
+
+
+class _Survey:
+    """What is known of all rows.
+
+    Attributes:
+        measured: The runs.
+        policy: What is asked.
+        shares: Part of a run's time that each row holds.
+        slack: By how much launches of each run and row may be off.
+        allowed: Thresholds about launches.
+        quarantined: Which globs of the policy's quarantine are about each row.
+    """
+
+    def __init__(self, measured: Measured, policy: Policy) -> None:
+        tree = measured.comparison.tree
+        self.measured, self.policy = measured, policy
+        self.shares, self.slack = measured.shares(), launch_slack(measured)
+        self.allowed = Governing((e for e in policy.thresholds if e.is_structural), tree)
+        self.quarantined = Selectors(policy.quarantine).of_tree(tree)
+
+
+def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
+    """Mark measured rows with another fate, or launches that differ in any two runs."""
+    base, new = (each.any(axis=0) for each in measured.sides(measured.present))
+    counted = measured.calls.min(axis=0) != measured.calls.max(axis=0)
+    changed = (base != new) | counted | (measured.comparison.tree.fates != Fate.MATCHED)
+    found: npt.NDArray[np.bool_] = (base | new) & changed & ~measured.canary
+    return found
+
+
+def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
+    measured, policy, slack = survey.measured, survey.policy, survey.slack[:, row]
+    calls = measured.calls[:, row]
+    base, new = (_range(each) for each in measured.sides(calls))
+    lowest, highest = measured.sides(calls - slack), measured.sides(calls + slack)
+    known = [
+        (float(low.min()), float(high.max())) for low, high in zip(lowest, highest, strict=True)
+    ]
+    fate = _fate(measured, row)
+    verdict = _FATES.get(fate)
+    varies = base[0] != base[1] or new[0] != new[1]
+    if verdict in {None, Verdict.MOVED}:
+        counted = _counted(known[0], known[1]) if base[1] and new[1] else None
+        # One line a path: launches matter more than the place.
+        verdict = counted or verdict
+    if verdict is None:
+        return None
+    allowed = survey.allowed.of_row(row)
+    exceeds = any(_exceeds(each, known[0], known[1]) for each in allowed.values())
+    is_lone = verdict in {Verdict.NEW, Verdict.REMOVED}
+    quarantined = bool(survey.quarantined[row])
+    reasons = [Reason.CALLS_VARY] if varies else []
+    if is_lone and policy.strict:
+        reasons.append(Reason.NEW_PATHS if verdict is Verdict.NEW else Reason.REMOVED_PATHS)
+    if allowed:
+        reasons.append(Reason.CHANGED if exceeds else Reason.CALLS_AS_ALLOWED)
+    if quarantined:
+        reasons.append(Reason.QUARANTINE)
+    return StructuralChange(
+        path=measured.comparison.tree.path(row),
+        verdict=verdict,
+        former_path=_former_path(measured, row, fate),
+        base_calls=base,
+        new_calls=new,
+        change=_change_by_launches(measured, row),
+        share=float(survey.shares[row]),
+        fails=not quarantined and (exceeds or (is_lone and policy.strict)),
+        reasons=tuple(reasons),
+    )
+
+
+def _fate(measured: Measured, row: int) -> Fate:
+    """Return the row's fate; one that a side has without a value of its own is new or gone too."""
+    base, new = (bool(each[:, row].any()) for each in measured.sides(measured.present))
+    if base and new:
+        return Fate(int(measured.comparison.tree.fates[row]))
+    return Fate.NEW if new else Fate.REMOVED
+
+
+def _former_path(measured: Measured, row: int, fate: Fate) -> tuple[str, ...]:
+    tree = measured.comparison.tree
+    if fate is Fate.RENAMED:
+        return (*tree.path(row)[:-1], tree.former_name(row) or "")
+    return tuple(tree.origins.get(row, ()))
+
+
+def _range(calls: Numbers) -> tuple[float, float]:
+    return float(calls.min()), float(calls.max())
+
+
+def _counted(base: tuple[float, float], new: tuple[float, float]) -> Verdict | None:
+    """Tell launches apart where no run of one side has as many as any run of the other."""
+    if new[0] > base[1]:
+        return Verdict.CALLS_MORE
+    return Verdict.CALLS_FEWER if new[1] < base[0] else None
+
+
+def _exceeds(threshold: Threshold, base: tuple[float, float], new: tuple[float, float]) -> bool:
+    more, fewer = new[0] - base[1], base[0] - new[1]
+    wanted = [more if threshold.direction >= 0 else 0.0, fewer if threshold.direction <= 0 else 0.0]
+    distance = max(wanted)
+    if distance <= 0.0:
+        return False
+    before = base[1] if distance == more else base[0]
+    ratio, absolute = threshold.ratio, threshold.absolute
+    beyond = ratio is None or distance > ratio * before
+    return beyond and (absolute is None or distance > absolute)
+
+
+def _change_by_launches(measured: Measured, row: int) -> float:
+    own = measured.comparison.own
+    if own is None:
+        return 0.0
+    if own.split is None:
+        return float(own.change[row])
+    return float(own.split.launches[row] + own.split.rest[row])

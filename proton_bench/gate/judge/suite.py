@@ -1,0 +1,69 @@
+"""From answers to one verdict.
+
+An empty base is NO-BASELINE and runs of different devices are INCOMPARABLE. Otherwise the gate
+FAILs if a path REGRESSED or a structural change is forbidden; it is INCOMPARABLE if the canaries
+moved; it is INCONCLUSIVE if a path would have regressed but for something that keeps it from being
+believed, if a path is undecided that the policy names, if undecided paths hold more than 5 % of the
+gated time, if paths that one side lacks hold so much that little was compared, or if the session
+says nothing; else it PASSes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proton_bench.gate.judge.result import GateRow, Note
+from proton_bench.gate.judge.structure import StructuralChange
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.policy.policy import Policy
+
+__all__ = ["sum_up", "undecided_share"]
+
+# Notes that leave nothing to be believed of a session without a regression.
+_VOID = frozenset(
+    {
+        Reason.COMMON_SHIFT,
+        Reason.CONTROLS_MOVED,
+        Reason.DISTURBED,
+        Reason.NEW_PATHS,
+        Reason.NO_VALUES,
+        Reason.NOTHING_GATED,
+        Reason.REMOVED_PATHS,
+        Reason.RULE_MATCHED_NOTHING,
+    }
+)
+
+
+def sum_up(
+    rows: Sequence[GateRow],
+    structure: Sequence[StructuralChange],
+    notes: Sequence[Note],
+    *,
+    policy: Policy,
+) -> SuiteVerdict:
+    """Return the verdict of the whole."""
+    if any(row.verdict is Verdict.REGRESSED for row in rows):
+        return SuiteVerdict.FAIL
+    if any(change.fails for change in structure):
+        return SuiteVerdict.FAIL
+    reasons = {note.reason for note in notes}
+    if Reason.CANARY_MOVED in reasons:
+        return SuiteVerdict.INCOMPARABLE
+    if Reason.NOTHING_MATCHED in reasons:
+        return SuiteVerdict.NO_BASELINE
+    undecided = [row for row in rows if row.is_undecided]
+    if (
+        reasons & _VOID
+        or any(row.named or row.downgraded for row in undecided)
+        or undecided_share(rows) > policy.undecided_share
+    ):
+        return SuiteVerdict.INCONCLUSIVE
+    return SuiteVerdict.PASS
+
+
+def undecided_share(rows: Sequence[GateRow]) -> float:
+    """Return what part of the gated time undecided paths hold; a path counts once."""
+    gated = {(row.path, row.occurrence): row.share for row in rows}
+    undecided = {(row.path, row.occurrence): row.share for row in rows if row.is_undecided}
+    total = sum(gated.values())
+    return sum(undecided.values()) / total if total > 0.0 else float(bool(undecided))

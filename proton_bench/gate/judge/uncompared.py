@@ -1,0 +1,122 @@
+"""What the policy asks about and one side alone has, so that nothing was decided about it.
+
+A run that ended early, a test that was not selected, a kernel that was renamed and is slower: in
+all of them the paths that both sides have may be as fast as before. A gate that passed on these
+alone would pass in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.result import Note
+from proton_bench.gate.judge.verdict import Reason
+from proton_bench.gate.policy.check import Governing
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.selector import Selectors
+from proton_bench.gate.policy.threshold import Threshold
+
+__all__ = ["uncompared"]
+
+# New paths are nothing to worry about, unless there is little else.
+_MOSTLY = 0.5
+_NAMED = 3
+
+
+def uncompared(
+    measured: Measured, policy: Policy, *, asked: Collection[str] | None = None
+) -> tuple[Note, ...]:
+    """Return notes on paths and launches about which the policy asks and nothing is known.
+
+    Args:
+        measured: The runs.
+        policy: What is asked.
+        asked: See `Subject.asked`.
+    """
+    return (*_times(measured, policy, asked), *_launches(measured, policy))
+
+
+def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) -> list[Note]:
+    timed = [each for each in policy.thresholds if not each.is_structural]
+    if not timed:
+        return []
+    base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
+    before, after = measured.side_shares()
+    notes = []
+    lone = np.flatnonzero(base & ~new).tolist()
+    if asked is not None:
+        tops = _tops(measured)
+        lone = [row for row in lone if measured.comparison.tree.name(tops[row]) in asked]
+    gone = _asked(measured, policy, timed, rows=lone)
+    named = [row for row, thresholds in gone.items() if any(each.selector for each in thresholds)]
+    lost = float(before[list(gone)].sum()) if gone else 0.0
+    if named or lost > policy.undecided_share:
+        listed = _listed(measured, sorted(named or gone, key=lambda row: -before[row]))
+        notes.append(
+            Note(
+                Reason.REMOVED_PATHS,
+                f"{100.0 * lost:.0f} % of the base's time is in paths that no new run has, and "
+                "nothing was decided about them; did the runs end early? If they are meant to be "
+                f"gone, compare with a base without them. Gone: {listed}",
+            )
+        )
+    added = _asked(measured, policy, timed, rows=np.flatnonzero(new & ~base).tolist())
+    unknown = float(after[list(added)].sum()) if added else 0.0
+    if unknown > _MOSTLY:
+        listed = _listed(measured, sorted(added, key=lambda row: -after[row]))
+        notes.append(
+            Note(
+                Reason.NEW_PATHS,
+                f"{100.0 * unknown:.0f} % of the new time is in paths that no base run has, and "
+                f"nothing was decided about them; record a base that has them. New: {listed}",
+            )
+        )
+    return notes
+
+
+def _launches(measured: Measured, policy: Policy) -> list[Note]:
+    base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
+    calls = measured.sides(measured.calls)
+    counted = (calls[0].max(axis=0) > 0) & (calls[1].max(axis=0) > 0)
+    both = np.flatnonzero(base & new).tolist()
+    structural = [each for each in policy.thresholds if each.is_structural]
+    selectors = Selectors(each.selector for each in structural)
+    selected = selectors.of_tree(measured.comparison.tree)
+    # Which of them are about any path, and which about one whose launches were counted.
+    about, about_counted = 0, 0
+    for row in both:
+        about |= selected[row]
+        about_counted |= selected[row] if counted[row] else 0
+    notes = []
+    for threshold in (structural[place] for place in selectors.chosen(about & ~about_counted)):
+        text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
+        notes.append(Note(Reason.NO_VALUES, text))
+    return notes
+
+
+def _asked(
+    measured: Measured, policy: Policy, thresholds: Sequence[Threshold], *, rows: Sequence[int]
+) -> dict[int, list[Threshold]]:
+    """Return the rows about which something is asked, with what that is."""
+    tree = measured.comparison.tree
+    governing = Governing(thresholds, tree)
+    quarantined = Selectors(policy.quarantine).of_tree(tree)
+    found = {row: list(governing.of_row(row).values()) for row in rows if not quarantined[row]}
+    return {row: asked for row, asked in found.items() if asked}
+
+
+def _tops(measured: Measured) -> list[int]:
+    """Return for each row the one right below the root that holds it."""
+    found = [0]
+    for row, parent in enumerate(measured.comparison.tree.parents[1:].tolist(), start=1):
+        found.append(found[parent] if parent else row)
+    return found
+
+
+def _listed(measured: Measured, rows: Sequence[int]) -> str:
+    paths = [" > ".join(measured.comparison.tree.path(row)) for row in rows[:_NAMED]]
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return ", ".join(paths) + more

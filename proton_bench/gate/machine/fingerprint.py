@@ -1,0 +1,237 @@
+"""On what, with what and under which conditions runs were recorded, and what a difference means.
+
+=====  =====================================================  ====================================
+tier   what                                                   a difference
+=====  =====================================================  ====================================
+HARD   kind of device, architecture, name of the GPU, ...     the runs cannot be compared
+UNIT   this very GPU, this machine                            of a stored base: no regression is
+                                                              certain; in turn on both: none
+TOOL   driver, CUDA, Triton, torch, Python, profiler, ...     is told
+STATE  throttled clocks, another temperature, other           no regression is certain
+       processes on the GPU, lost records, unfinished runs
+=====  =====================================================  ====================================
+
+A fact that a run does not know is no difference.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from proton_bench.analysis.run import Run
+from proton_bench.model.profile import Profile
+
+__all__ = ["Finding", "Tier", "examine_runs", "facts_of", "machine_of"]
+
+
+class Tier(StrEnum):
+    """How much a difference matters."""
+
+    HARD = "hard"
+    UNIT = "unit"
+    TOOL = "tool"
+    STATE = "state"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing in which runs differ.
+
+    Attributes:
+        tier: How much it matters.
+        fact: What it is.
+        base: What the base runs say, "" for nothing.
+        new: What the new runs say.
+    """
+
+    tier: Tier
+    fact: str
+    base: str
+    new: str
+
+
+# Facts of a whole run and of a GPU by their key in the provenance.
+_OF_RUN = {
+    "backend": Tier.HARD,
+    "host": Tier.UNIT,
+    "mode": Tier.TOOL,
+    "context": Tier.TOOL,
+    "proton_bench": Tier.TOOL,
+    "python": Tier.TOOL,
+    "system": Tier.TOOL,
+    "torch": Tier.TOOL,
+    "triton": Tier.TOOL,
+    "numpy": Tier.TOOL,
+    "cuda": Tier.TOOL,
+    "hip": Tier.TOOL,
+}
+_OF_GPU = {
+    "name": Tier.HARD,
+    "memory_bytes": Tier.HARD,
+    "mig": Tier.HARD,
+    "ecc": Tier.HARD,
+    "uuid": Tier.UNIT,
+    "driver": Tier.TOOL,
+    "power_limit_w": Tier.TOOL,
+}
+# Bits of NVML: clocks held down by heat, by the board or by its power supply. The power cap (4) is
+# everyday life of large kernels: it says something only where some runs met it and others did not.
+_SLOWED = {8: "hardware slowdown", 32: "heat", 64: "heat of the board", 128: "power brake"}
+_POWER_CAP = 4
+_WARMER_C = 10
+
+
+def examine_runs(base: Sequence[Run], new: Sequence[Run]) -> tuple[Finding, ...]:
+    """Return everything in which the runs differ or that disturbed them, hardest first."""
+    facts = [facts_of(run.profile) for run in (*base, *new)]
+    keys = dict.fromkeys(key for each in facts for key in each)
+    found = []
+    for tier, fact in keys:
+        known = [each.get((tier, fact)) for each in facts]
+        sides = [_told(side) for side in (known[: len(base)], known[len(base) :])]
+        if len({value for value in known if value is not None}) > 1:
+            found.append(Finding(tier, fact, *sides))
+    found += _kinds_apart(base, new)
+    found += _disturbances(base, new)
+    return tuple(sorted(found, key=lambda each: (list(Tier).index(each.tier), each.fact)))
+
+
+def machine_of(profile: Profile) -> dict[str, str]:
+    """Return what tells this machine and its device from others: the facts of `HARD` and `UNIT`."""
+    return {
+        fact: value
+        for (tier, fact), value in facts_of(profile).items()
+        if tier in {Tier.HARD, Tier.UNIT}
+    }
+
+
+def _told(values: Sequence[str | None]) -> str:
+    return ", ".join(sorted({value for value in values if value is not None}))
+
+
+def facts_of(profile: Profile) -> dict[tuple[Tier, str], str]:
+    """Return what a run knows of its machine, device and tools, each fact with its tier."""
+    provenance = profile.provenance
+    facts: dict[tuple[Tier, str], str] = {}
+    kinds: dict[str, set[str]] = {}
+    for device in profile.devices:
+        parts = [f"architecture {device.arch}"] if device.arch else []
+        parts += [f"{device.num_sms} multiprocessors"] if device.num_sms else []
+        kinds.setdefault(device.kind, set()).add(", ".join(parts) or device.kind)
+    for kind, models in kinds.items():
+        facts[Tier.HARD, f"{kind} device"] = "; ".join(sorted(models))
+    for key, tier in _OF_RUN.items():
+        if isinstance(provenance.get(key), str | int | float):
+            facts[tier, key] = str(provenance[key])
+    gpus = list(_used_gpus(profile, "gpus_at_start"))
+    for key, tier in _OF_GPU.items():
+        values = sorted({str(gpu[key]) for gpu in gpus if key in gpu})
+        if values:
+            facts[tier, f"GPU {key}"] = ", ".join(values)
+    return facts
+
+
+def _used_gpus(profile: Profile, key: str) -> Iterator[Mapping[str, Any]]:
+    """Yield what the driver said of the GPUs of the run, of all where nobody knows which."""
+    listed = profile.provenance.get(key)
+    gpus = [gpu for gpu in listed if isinstance(gpu, Mapping)] if isinstance(listed, tuple) else []
+    used = {_plain_uuid(uuid) for uuid in _uuids_of_records(profile)}
+    chosen = [gpu for gpu in gpus if _plain_uuid(gpu.get("uuid")) in used]
+    yield from chosen or gpus
+
+
+def _uuids_of_records(profile: Profile) -> Iterator[Any]:
+    collectors = profile.provenance.get("collectors")
+    for facts in collectors.values() if isinstance(collectors, Mapping) else ():
+        devices = facts.get("devices") if isinstance(facts, Mapping) else None
+        for device in devices if isinstance(devices, tuple) else ():
+            if isinstance(device, Mapping) and "uuid" in device:
+                yield device["uuid"]
+
+
+def _plain_uuid(uuid: Any) -> str:
+    return str(uuid).lower().removeprefix("gpu-")
+
+
+def _kinds_apart(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
+    """Find sides that have no kind of device in common."""
+    sides = [{each.kind for run in side for each in run.profile.devices} for side in (base, new)]
+    if not (sides[0] and sides[1]) or sides[0] & sides[1]:
+        return []
+    names = [", ".join(sorted(side)) for side in sides]
+    return [Finding(Tier.HARD, "kind of device", *names)]
+
+
+def _disturbances(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
+    runs = (*base, *new)
+    found = []
+    for fact, marks in (
+        ("clocks", [_slowed(run.profile) for run in runs]),
+        ("power cap", _unlike([_met_power_cap(run.profile) for run in runs])),
+        ("temperature", _apart([_temperature(run.profile) for run in runs], len(base))),
+        ("other processes", [_others(run.profile) for run in runs]),
+        ("lost records", [", ".join(sorted(run.profile.dropped)) for run in runs]),
+        ("unfinished", ["yes" if run.profile.partial else "" for run in runs]),
+    ):
+        if any(marks):
+            sides = (marks[: len(base)], marks[len(base) :])
+            found.append(Finding(Tier.STATE, fact, *(_told([*filter(None, s)]) for s in sides)))
+    return found
+
+
+def _throttle_bits(profile: Profile) -> int:
+    bits = 0
+    for key in ("gpus_at_start", "gpus_at_end"):
+        for gpu in _used_gpus(profile, key):
+            reasons = gpu.get("throttle_reasons")
+            bits |= reasons if isinstance(reasons, int) else 0
+    return bits
+
+
+def _slowed(profile: Profile) -> str:
+    bits = _throttle_bits(profile)
+    return ", ".join(name for bit, name in _SLOWED.items() if bits & bit)
+
+
+def _met_power_cap(profile: Profile) -> str:
+    return "met" if _throttle_bits(profile) & _POWER_CAP else ""
+
+
+def _temperature(profile: Profile) -> float:
+    """Return how warm the GPUs were when a run had ended, NaN where nobody knows."""
+    known = [gpu.get("temperature_c") for gpu in _used_gpus(profile, "gpus_at_end")]
+    numbers = [each for each in known if isinstance(each, int | float)]
+    return max(numbers, default=math.nan)
+
+
+def _apart(temperatures: Sequence[float], first_new: int) -> list[str]:
+    """Return them as texts where the sides differ by so much that clocks may too."""
+    sides = temperatures[:first_new], temperatures[first_new:]
+    middles = [statistics.median(known) for side in sides if (known := _known(side))]
+    if len(middles) < len(sides) or abs(middles[0] - middles[1]) <= _WARMER_C:
+        return [""] * len(temperatures)
+    return [f"{each:g} C" if math.isfinite(each) else "" for each in temperatures]
+
+
+def _known(temperatures: Sequence[float]) -> list[float]:
+    return [each for each in temperatures if math.isfinite(each)]
+
+
+def _others(profile: Profile) -> str:
+    """Return how many processes of others computed on the GPUs of a run."""
+    pids: set[int] = set()
+    for key in ("gpus_at_start", "gpus_at_end"):
+        for gpu in _used_gpus(profile, key):
+            listed = gpu.get("other_processes")
+            known = listed if isinstance(listed, tuple | list) else ()
+            pids.update(pid for pid in known if isinstance(pid, int))
+    return str(len(pids)) if pids else ""
+
+
+def _unlike(marks: list[str]) -> list[str]:
+    return marks if len(set(marks)) > 1 else [""] * len(marks)

@@ -1,0 +1,297 @@
+"""What a gate asks: thresholds, levels, floors, and what to do with what is not known."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from proton_bench.errors import UsageError
+from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
+from proton_bench.gate.statistics.discovery import Dependence
+from proton_bench.gate.statistics.power import MOST_PAIRS
+from proton_bench.support.inputs import read_file
+
+__all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
+
+# The margin and the equivalence limit of a threshold: 2 % of 3 %.
+MARGIN_PART = 2.0 / 3.0
+_TABLE = "tool.proton.gate"
+# What takes time that grows with its square to read, or more.
+_MOST_BYTES, _MOST_PARTS = 1 << 19, 100
+_DEEP_KEY = re.compile(rb"""(?>(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_PARTS)
+_TIME = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+) ?(?P<unit>ns|us|ms|s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a gate asks.
+
+    Attributes:
+        thresholds: What may change by how much; later ones win over earlier ones for the same path
+            and metric. Without any, the median of every path may grow by less than ``threshold``.
+        overriding: Thresholds of a command line, which win over those of a file and of markers.
+        threshold: Part by which the median may grow where no threshold says anything.
+        margin: Part up to which a change is no matter; at most two thirds of a threshold.
+        level: False discovery rate.
+        dependence: How paths may depend on one another.
+        share: Part of a run's time from which on a path is gated without being named.
+        floor_ns: Slower by less than this per launch is no regression, unless
+        total_floor: it is this part of the run's time. Both hold where no threshold was written.
+        session_shift: Part by which everything usually differs from one session to the next.
+        runs: Processes that each side needs.
+        undecided_share: Part of the gated time that may stay undecided.
+        inconclusive_passes: Whether an undecided gate exits with 0.
+        strict: Whether new and removed paths fail.
+        same_binary_fails: Whether a path fails whose code is the same on both sides.
+        ignore_devices: Whether runs of different devices are compared all the same.
+        raw_names: Whether names have to agree to the letter.
+        quarantine: Globs of paths that are shown and never fail.
+        rules: Names of rules of plugins that look at the answers.
+    """
+
+    thresholds: tuple[Threshold, ...] = ()
+    overriding: tuple[Threshold, ...] = ()
+    threshold: float = 0.03
+    margin: float = 0.02
+    level: float = 0.05
+    dependence: Dependence = Dependence.POSITIVE
+    share: float = 0.005
+    floor_ns: float = 100.0
+    total_floor: float = 0.001
+    session_shift: float = 0.015
+    runs: int = 4
+    undecided_share: float = 0.05
+    inconclusive_passes: bool = False
+    strict: bool = False
+    same_binary_fails: bool = False
+    ignore_devices: bool = False
+    raw_names: bool = False
+    quarantine: tuple[str, ...] = field(default=())
+    rules: tuple[str, ...] = field(default=())
+
+    def with_thresholds(self, texts: Sequence[str]) -> Policy:
+        """Return the policy with thresholds of a command line, which win over all others.
+
+        Raises:
+            UsageError: One cannot be read.
+        """
+        more = tuple(parse_threshold(text) for text in texts)
+        return replace(self, overriding=(*self.overriding, *more))
+
+    def with_marked(self, marked: Sequence[Threshold]) -> Policy:
+        """Return the policy with all its thresholds in one list.
+
+        Args:
+            marked: Thresholds of markers: each is about one benchmark, and others are asked
+                what they are asked without it.
+        """
+        general = self.thresholds
+        if not (self.thresholds or self.overriding):
+            general = (self.default_threshold(),)
+        return replace(self, thresholds=(*general, *marked, *self.overriding), overriding=())
+
+    def default_threshold(self) -> Threshold:
+        """Return what holds where no threshold was written."""
+        percent = round(self.threshold * 100.0, 9)
+        return Threshold("median", (Amount(percent, "%"),), is_written=False)
+
+    def margin_of(self, threshold: float) -> float:
+        """Return the margin below a threshold, both as parts."""
+        return min(self.margin, MARGIN_PART * threshold)
+
+
+def read_policy(path: Path) -> Policy:
+    """Return the policy in ``[tool.proton.gate]`` of a pyproject.toml, or of a TOML file alone.
+
+    A pyproject.toml without that table has the default policy.
+
+    Raises:
+        UsageError: The file cannot be read, is no TOML, or has keys or values that mean nothing.
+    """
+    document = _read_toml(path)
+    table: Any = document
+    for key in _TABLE.split("."):
+        if isinstance(table, dict) and key == "gate" and key not in table:
+            _check_spelling(table, path)
+        table = table.get(key, {}) if isinstance(table, dict) else table
+    if path.name != "pyproject.toml":
+        beside = sorted(_KEYS.keys() & document.keys())
+        if table and beside:
+            raise UsageError(
+                f"policy {str(path)!a} has {beside[0]} outside of [{_TABLE}], where it would say "
+                "nothing; put all keys into one of the two"
+            )
+        if not table:
+            return policy_from_table(document, str(path))
+    return policy_from_table(table, f"{path} [{_TABLE}]")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        content = read_file(path)
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"policy {str(path)!a} cannot be read: {why}") from error
+    if len(content) > _MOST_BYTES:
+        raise UsageError(
+            f"policy {str(path)!a} is larger than {_MOST_BYTES >> 10} KiB, which no policy is"
+        )
+    if _DEEP_KEY.search(content):
+        raise UsageError(f"policy {str(path)!a} has a key of more than {_MOST_PARTS} parts")
+    try:
+        return tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or nested too deeply
+        raise UsageError(f"policy {str(path)!a} is no TOML: {str(error)[:200]}") from error
+
+
+def policy_from_table(table: Any, source: str, start: Policy | None = None) -> Policy:
+    """Return the policy that a table of TOML says.
+
+    Args:
+        table: Keys and values as in `docs/gate_statistics.md`.
+        source: Where it stands, for messages.
+        start: What holds for keys that are not in the table; the defaults without it.
+
+    Raises:
+        UsageError: A key or value means nothing; the message names it.
+    """
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{source} is no table")
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _KEYS:
+            raise UsageError(f"{source}: unknown key {key!r}; keys are {', '.join(sorted(_KEYS))}")
+        name, read = _KEYS[key]
+        try:
+            found[name] = read(value)
+        except UsageError as error:
+            raise UsageError(f"{source}: {key}: {error}") from error
+    policy = replace(start or Policy(), **found)
+    general = any(each.metric == "median" and not each.selector for each in policy.thresholds)
+    if {"threshold", "thresholds"} <= found.keys() and not general:
+        # Both were asked for: one of every path, the others of what they name.
+        every = replace(policy.default_threshold(), is_written=True)
+        return replace(policy, thresholds=(every, *policy.thresholds))
+    return policy
+
+
+def _check_spelling(tables: Mapping[str, Any], path: Path) -> None:
+    meant = difflib.get_close_matches("gate", [each.lower() for each in tables], n=1)
+    if meant:
+        raise UsageError(
+            f"policy {str(path)!a} has a table [tool.proton.{meant[0]}], which means nothing: "
+            f"write [{_TABLE}]"
+        )
+
+
+# -- values --------------------------------------------------------------------------------------
+def _part(value: Any) -> float:
+    """Read ``"3%"`` or 0.03."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        number = _number(value.strip()[:-1]) / 100.0
+    else:
+        number = _number(value)
+    if not 0.0 < number < 1.0:
+        raise UsageError(f'{value!r} is not more than 0 and less than 1, such as "3%" or 0.03')
+    return number
+
+
+def _part_or_none(value: Any) -> float:
+    """Read a part that may be 0."""
+    text = value.strip().removesuffix("%") if isinstance(value, str) else value
+    return 0.0 if _number(text) == 0.0 else _part(value)
+
+
+def _number(value: Any) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{value!r} is no number")
+    return number
+
+
+def _time(value: Any) -> float:
+    """Read ``"1us"`` in ns."""
+    if value == "0":
+        return 0.0
+    found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise UsageError(f'{value!r} is no time, such as "1us"')
+    return Amount(float(found["number"]), found["unit"]).absolute(1.0)
+
+
+def _runs(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_PAIRS:
+        raise UsageError(f"{value!r} is no number of runs from 2 to {MOST_PAIRS}")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _choice(choices: Mapping[str, Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, str) or value not in choices:
+            raise UsageError(f"{value!r} is none of {', '.join(choices)}")
+        return choices[value]
+
+    return read
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    entries = [value] if isinstance(value, str) else value
+    if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
+        raise UsageError(f"{value!r} is no list of texts")
+    return tuple(entries)
+
+
+def _globs(value: Any) -> tuple[str, ...]:
+    found = _texts(value)
+    if not all(each.strip() for each in found):
+        raise UsageError("an empty glob would be about every path; write '**' to mean that")
+    return found
+
+
+def _rules(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    from proton_bench.gate.policy.rules import check_rules  # it imports what imports this module
+
+    check_rules(names)
+    return names
+
+
+def _thresholds(value: Any) -> tuple[Threshold, ...]:
+    return tuple(parse_threshold(text) for text in _texts(value))
+
+
+_KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "thresholds": ("thresholds", _thresholds),
+    "threshold": ("threshold", _part),
+    "margin": ("margin", _part),
+    "level": ("level", _part),
+    "fdr": ("dependence", _choice({each.value: each for each in Dependence})),
+    "share": ("share", _part_or_none),
+    "floor": ("floor_ns", _time),
+    "total-floor": ("total_floor", _part_or_none),
+    "session-shift": ("session_shift", _part_or_none),
+    "runs": ("runs", _runs),
+    "undecided-share": ("undecided_share", _part_or_none),
+    "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),
+    "strict": ("strict", _flag),
+    "same-binary": ("same_binary_fails", _choice({"report": False, "fail": True})),
+    "ignore-devices": ("ignore_devices", _flag),
+    "raw-names": ("raw_names", _flag),
+    "quarantine": ("quarantine", _globs),
+    "rules": ("rules", _rules),
+}

@@ -1,0 +1,65 @@
+"""What is said of a policy besides its file: the options of whatever asks for a verdict."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proton_bench.errors import UsageError
+from proton_bench.gate.policy.policy import Policy, policy_from_table, read_policy
+
+__all__ = ["PolicyWords"]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyWords:
+    """What options say of the policy.
+
+    Attributes:
+        file: A TOML file instead of the project's.
+        thresholds: Expressions, which win over those of the file and of markers.
+        settings: ``KEY=VALUE``, the values as in TOML.
+        quarantine: Globs beside those of the file.
+        flags: Keys of the policy that options of their own turn on.
+        inconclusive: ``fail`` or ``pass``, None for what the file says.
+    """
+
+    file: Path | None
+    thresholds: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    quarantine: Sequence[str] = ()
+    flags: Sequence[str] = ()
+    inconclusive: str | None = None
+
+    def policy(self, of_project: Path | None) -> Policy:
+        """Return the policy of the file with these words on top.
+
+        Args:
+            of_project: The project's file, None where it has none.
+
+        Raises:
+            UsageError: Something cannot be read; the message says where.
+        """
+        file = self.file or of_project
+        policy = read_policy(file) if file is not None else Policy()
+        table: dict[str, Any] = dict.fromkeys(self.flags, True)
+        if self.inconclusive is not None:
+            table["inconclusive"] = str(self.inconclusive)
+        if self.quarantine:
+            table["quarantine"] = [*policy.quarantine, *self.quarantine]
+        table |= dict(_setting(text) for text in self.settings)
+        return policy_from_table(table, "command line", policy).with_thresholds(self.thresholds)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Read ``KEY=VALUE``; a value that is none in TOML is a text."""
+    key, mark, value = text.partition("=")
+    if not mark or not key.strip():
+        raise UsageError(f"--set {text!a} is not KEY=VALUE, such as share=1%")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return key.strip(), value.strip()

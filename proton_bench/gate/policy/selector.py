@@ -1,0 +1,174 @@
+r"""Globs of call paths.
+
+``*`` stands for any part of a name and ``?`` for one character of it, ``**`` as a whole segment for
+any number of names. Brackets mean themselves, because tests and C++ kernels have them in their
+names. ``\`` takes the meaning from the next character, so that ``\/`` is a slash within a name. A
+glob without a slash is about the last name alone, wherever it stands.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from proton_bench.analysis.compare.pairing import PairedTree
+from proton_bench.errors import UsageError
+
+__all__ = ["Selectors", "selects"]
+
+_ANY_NAMES = "**"
+_SECONDS, _SECONDS_OF_NAME = 1.0, 20e-6
+
+
+class Selectors:
+    """Several globs, asked about paths at once.
+
+    A set of them is a number with one bit each. What they have seen of a path is such a number too,
+    with a bit behind each segment, so that a name takes few steps however long its path is.
+
+    Args:
+        globs: The globs; "" selects everything.
+    """
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        self._begin = 0
+        self._stars = 0  # behind what any names may follow
+        self._literals: dict[str, int] = {}
+        self._patterns: dict[str, int] = {}
+        self._compiled: dict[str, re.Pattern[str]] = {}
+        self._ends: list[int] = []
+        bit = 1
+        for glob in globs:
+            self._begin |= bit
+            for segment in _all_segments(glob):
+                if segment == _ANY_NAMES:
+                    self._stars |= bit
+                else:
+                    group = self._patterns if _is_pattern(segment) else self._literals
+                    name = segment if group is self._patterns else _plain(segment)
+                    group[name] = group.get(name, 0) | bit
+                bit <<= 1
+            self._ends.append(bit)
+            bit <<= 1
+        self._accepting = sum(self._ends)
+        self._begin = self._skipped(self._begin)
+        self._fitting: dict[str, int] = {}
+        self._latest = math.inf
+
+    def of_path(self, path: Iterable[str]) -> int:
+        """Return which globs select the path with these names."""
+        state = self._begin
+        for name in path:
+            state = self._after(state, name)
+        return state & self._accepting
+
+    def of_tree(self, tree: PairedTree) -> list[int]:
+        """Return for each row which globs select its path; none do for the root.
+
+        Raises:
+            UsageError: There are too many globs for so many names.
+        """
+        if not self._ends:
+            return [0] * len(tree)
+        names, frames = tree.strings, tree.frames().tolist()
+        states, found = [self._begin], [0]
+        known: dict[int, int] = {}  # equal states are one object
+        self._latest = time.thread_time() + _SECONDS + _SECONDS_OF_NAME * len(frames)
+        for parent, frame in zip(tree.parents[1:].tolist(), frames[1:], strict=True):
+            state = self._after(states[parent], names[frame])
+            states.append(known.setdefault(state, state))
+            found.append(state & self._accepting)
+        return found
+
+    def chosen(self, selected: int) -> Iterator[int]:
+        """Yield the places of these globs."""
+        return (place for place, end in enumerate(self._ends) if selected & end)
+
+    def _after(self, state: int, name: str) -> int:
+        fitting = self._fitting.get(name)
+        if fitting is None:
+            fitting = self._fitting[name] = self._fitted(name)
+        return self._skipped((state & fitting) << 1 | state & self._stars)
+
+    def _fitted(self, name: str) -> int:
+        """Return the bits of the segments that a name fits."""
+        found = self._literals.get(name, 0)
+        for segment, bits in self._patterns.items():
+            pattern = self._compiled.get(segment)
+            if pattern is None:
+                pattern = self._compiled[segment] = _pattern(segment)
+            if pattern.fullmatch(name) is not None:
+                found |= bits
+            if time.thread_time() > self._latest:
+                raise UsageError(
+                    f"{len(self._ends)} selectors take too long on the names of these runs: give "
+                    "fewer"
+                )
+        return found
+
+    def _skipped(self, state: int) -> int:
+        """Return the state with what follows where no names may stand as well."""
+        return state | (state & self._stars) << 1
+
+
+def selects(selector: str, path: Sequence[str]) -> bool:
+    """Return whether a selector is about this path.
+
+    Args:
+        selector: A glob; "" selects everything.
+        path: Names from below the root down to the row.
+    """
+    return bool(Selectors((selector,)).of_path(path))
+
+
+def _all_segments(glob: str) -> list[str]:
+    """Return the segments for a whole path; what any names stand for twice they stand for once."""
+    segments = _segments(glob) if glob else (_ANY_NAMES,)
+    if len(segments) == 1 and segments[0] != _ANY_NAMES:
+        return [_ANY_NAMES, segments[0]]
+    return [
+        segment
+        for place, segment in enumerate(segments)
+        if place == 0 or segment != _ANY_NAMES or segments[place - 1] != _ANY_NAMES
+    ]
+
+
+def _is_pattern(segment: str) -> bool:
+    return any(mark in segment for mark in "*?")
+
+
+def _plain(segment: str) -> str:
+    r"""Return the name that a segment without stars stands for: ``\`` takes a meaning away."""
+    return re.sub(r"\\(.?)", lambda match: match[1] or "\\", segment, flags=re.DOTALL)
+
+
+def _segments(selector: str) -> tuple[str, ...]:
+    """Split at slashes whose meaning no backslash takes."""
+    found = [""]
+    characters = iter(selector)
+    for character in characters:
+        if character == "/":
+            found.append("")
+        else:
+            found[-1] += character
+            found[-1] += next(characters, "") if character == "\\" else ""
+    return tuple(found[1:] if found[0] == "" and len(found) > 1 else found)
+
+
+def _pattern(segment: str) -> re.Pattern[str]:
+    parts = [""]  # between stars
+    characters = iter(segment)
+    for character in characters:
+        if character == "\\":
+            parts[-1] += re.escape(next(characters, "\\"))
+        elif character == "*":
+            parts.append("")
+        else:
+            parts[-1] += "." if character == "?" else re.escape(character)
+    if len(parts) == 1:
+        return re.compile(parts[0], re.DOTALL)
+    # The first place where a part stands is as good as any later one, so none is tried again.
+    middle = "".join(f"(?>.*?{part})" for part in parts[1:-1] if part)
+    return re.compile(f"{parts[0]}{middle}.*{parts[-1]}", re.DOTALL)

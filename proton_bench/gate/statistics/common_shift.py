@@ -1,0 +1,53 @@
+"""Changes that all paths share, where nothing tells whether the machine or the program made them.
+
+Where the base was recorded at another time, or the same side always ran first, clocks and
+temperature move all paths alike. Canary kernels could tell; without them a change is believed only
+as far as it goes beyond that of the median path, or, where too few paths are tested to show it, as
+far as it goes beyond what sessions usually differ by. What does not is undecided: it is neither a
+regression nor, as if the shift were subtracted, no change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain
+
+__all__ = ["FEWEST_PATHS", "common_shift", "explained_by_shift"]
+
+# The median of fewer says too little of a shift.
+FEWEST_PATHS = 8
+
+
+def common_shift(evidence: Evidence) -> float:
+    """Return the median effect of the tested paths on the log scale, 0 of too few."""
+    effects = evidence.contrast.effect[evidence.tested]
+    return float(np.median(effects)) if len(effects) >= FEWEST_PATHS else 0.0
+
+
+def explained_by_shift(
+    evidence: Evidence, limits: Limits, *, level: float, usual: float
+) -> npt.NDArray[np.bool_]:
+    """Return which changes are none beyond the common shift.
+
+    The shift makes most paths significant, so what is left of them is a family of its own.
+
+    Args:
+        evidence: All paths.
+        limits: What is asked of them.
+        level: False discovery rate.
+        usual: Standard deviation of one session's shift on the log scale, for what too few paths
+            to show their shift have to exceed.
+    """
+    effect = evidence.contrast.effect
+    beyond = effect - common_shift(evidence)
+    if int(evidence.tested.sum()) < FEWEST_PATHS:
+        wider = (evidence.error**2 + 2.0 * usual**2) / evidence.null_scale**2
+        evidence = replace(evidence, resolution=wider)
+    remains = changed_for_certain(evidence, beyond, limits, level=level)
+    large = np.sign(effect) * beyond >= limits.threshold
+    found: npt.NDArray[np.bool_] = evidence.tested & ~(remains & large)
+    return found

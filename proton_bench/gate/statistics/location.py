@@ -1,0 +1,235 @@
+"""Where the launches of one process lie: one number for each path and process.
+
+The timer of a GPU ticks (32 ns on an H200), so that short kernels show few distinct values and an
+ordinary median jumps by whole ticks. Two estimators go between the ticks:
+
+- The median of grouped data: a value stands for the interval that was rounded to it, a tick or a
+  bucket of a sketch, and launches lie evenly in there. Without ties it is the ordinary median. It
+  never leaves the interval that holds the middle launch, however far away another launch is.
+- The mean without the lowest and the highest tenth, and at least one launch at either end, for
+  kernels below 10 us. Start and end of a launch fall anywhere between two ticks, so the mean of
+  many launches is unbiased although each is a whole number of ticks.
+
+Of a sketch no single launch is known, only between which values each lies. So every number comes
+with an error: how far the launches at either end of their intervals would move it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.gate.judge.sample import Sample
+from proton_bench.model.metrics.distribution import Intervals
+
+__all__ = [
+    "SHORT_NS",
+    "TRIMMED",
+    "Location",
+    "grouped_quantile",
+    "locate",
+    "spread_of",
+    "tick_variance",
+    "trimmed_mean",
+]
+
+Numbers = npt.NDArray[np.float64]
+
+SHORT_NS = 10_000.0
+TRIMMED = 0.1
+_LARGEST_PART = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One number for the launches of one path in one process.
+
+    Attributes:
+        value: In the metric's unit; NaN where there is none.
+        log_variance: What the timer's tick alone adds to the variance of ``ln(value)``.
+        error: How far off the value can be for want of single launches, as a part of it; infinite
+            where the file does not say.
+    """
+
+    value: float
+    log_variance: float = 0.0
+    error: float = 0.0
+
+
+def grouped_quantile(sample: Sample, q: float, tick: float = 0.0) -> float:
+    """Return the q-quantile of values that stand for intervals, NaN of nothing.
+
+    Args:
+        sample: The launches.
+        q: Between 0 and 1.
+        tick: Width of the interval that was rounded to a single value.
+    """
+    if not len(sample.values):
+        return math.nan
+    lows, highs = _edges(sample, tick)
+    upto = np.cumsum(sample.counts)
+    rank = q * upto[-1]
+    place = min(int(np.searchsorted(upto, rank)), len(upto) - 1)
+    if rank == upto[place] and place + 1 < len(upto):
+        return float(highs[place] + lows[place + 1]) / 2.0
+    part = 1.0 - (upto[place] - rank) / sample.counts[place]
+    found = lows[place] + part * (highs[place] - lows[place])
+    return float(np.clip(found, sample.known.lows[0], sample.known.highs[-1]))
+
+
+def _edges(sample: Sample, tick: float) -> tuple[Numbers, Numbers]:
+    """Return where the launches of each value begin and end: at most half way to the next value."""
+    values = sample.values
+    half_ways = (values[1:] + values[:-1]) / 2.0
+    lows = np.minimum(sample.known.lows, values - tick / 2.0)
+    highs = np.maximum(sample.known.highs, values + tick / 2.0)
+    lows[1:] = np.maximum(lows[1:], half_ways)
+    highs[:-1] = np.minimum(highs[:-1], half_ways)
+    return lows, highs
+
+
+def trimmed_mean(sample: Sample, trimmed: float = TRIMMED) -> float:
+    """Return the mean without this share of the launches at either end, NaN of nothing.
+
+    At least one launch is cut off at either end where three or more are left to choose from: a
+    single slow one says nothing of the others. A value of which only a part is cut off counts with
+    the rest of its weight.
+    """
+    if not len(sample.values):
+        return math.nan
+    return float(np.average(sample.values, weights=_kept(sample, trimmed)))
+
+
+def _kept(sample: Sample, trimmed: float) -> Numbers:
+    """Return how many launches of each value a trimmed mean takes."""
+    total = sample.size
+    if total >= 3:
+        trimmed = max(trimmed, 1.0 / total)
+    upto = np.cumsum(sample.counts)
+    kept = np.minimum(upto, total * (1.0 - trimmed)) - np.maximum(
+        upto - sample.counts, total * trimmed
+    )
+    found: Numbers = np.maximum(kept, 0.0)
+    return found
+
+
+def spread_of(sample: Sample, name: str) -> float:
+    """Return ``stddev``, ``iqr`` or ``mad`` of the sample, NaN of less than two launches."""
+    if sample.size < 2:
+        return math.nan
+    if name == "iqr":
+        return grouped_quantile(sample, 0.75) - grouped_quantile(sample, 0.25)
+    if name == "mad":
+        away = np.abs(sample.values - grouped_quantile(sample, 0.5))
+        order = np.argsort(away, kind="stable")
+        return grouped_quantile(_at(sample.known, away, order), 0.5)
+    mean = np.average(sample.values, weights=sample.counts)
+    squares = float((sample.counts * (sample.values - mean) ** 2).sum())
+    return math.sqrt(squares / (sample.size - 1.0))
+
+
+def locate(sample: Sample, name: str, *, tick: float, short: bool) -> Location:
+    """Return a statistic of one process.
+
+    Args:
+        sample: Its launches.
+        name: ``median``, ``mean``, ``min``, ``max``, ``stddev``, ``iqr``, ``mad`` or ``pNN``.
+        tick: Smallest step of the timer in the metric's unit, 0 for none.
+        short: Whether the path is short, so that its median is the trimmed mean.
+    """
+    if not sample.size:
+        return Location(math.nan)
+    if name in _EXACT:
+        value, error = _EXACT[name](sample), 0.0
+    elif name in {"stddev", "iqr", "mad"}:
+        value = spread_of(sample, name)
+        error = _spread_error(sample, value, name)
+    else:
+        q = 0.5 if name == "median" else float(name[1:]) / 100.0
+        if name == "median" and short:
+            value, error = trimmed_mean(sample), _error_of_mean(sample)
+        else:
+            value, error = grouped_quantile(sample, q, tick), _error_of_rank(sample, q)
+        error = error / abs(value) if value else math.inf if error else 0.0
+    averaged = sample.size if name in {"median", "mean"} and len(sample.values) > 1 else 1.0
+    step = max(tick, 0.0 if math.isinf(error) else error * abs(value))
+    return Location(value, tick_variance(value, step, averaged), error)
+
+
+# What is known exactly of every sample.
+_EXACT: dict[str, Callable[[Sample], float]] = {
+    "mean": lambda sample: sample.mean,
+    "min": lambda sample: float(sample.known.lows[0]),
+    "max": lambda sample: float(sample.known.highs[-1]),
+}
+
+
+def _error_of_mean(sample: Sample) -> float:
+    """Return how far a trimmed mean can be off for want of single launches."""
+    known, weights = sample.known, _kept(sample, TRIMMED)
+    if bool((weights[known.unknown] > 0.0).any()):
+        return math.inf
+    return float(np.average(known.highs - known.lows, weights=weights))
+
+
+def _error_of_rank(sample: Sample, q: float) -> float:
+    """Return how far a quantile can be off: it lies in the interval that has its rank."""
+    place, known = _place(sample, q), sample.known
+    return math.inf if known.unknown[place] else float(known.highs[place] - known.lows[place])
+
+
+def _at(known: Intervals, values: Numbers, order: npt.NDArray[np.int64] | None = None) -> Sample:
+    """Return the sample with all launches of an interval at one value."""
+    places = np.arange(len(values)) if order is None else order
+    found = values[places]
+    return Sample(Intervals(found, found, known.counts[places], np.zeros(len(found), dtype="?")))
+
+
+def _place(sample: Sample, q: float) -> int:
+    """Return which value holds the launch of this rank."""
+    upto = np.cumsum(sample.counts)
+    return min(int(np.searchsorted(upto, q * upto[-1])), len(upto) - 1)
+
+
+def _rank_value(sample: Sample, q: float) -> float:
+    return float(sample.values[_place(sample, q)])
+
+
+def _spread_error(sample: Sample, value: float, name: str) -> float:
+    """Return how far a measure of spread can be off, as a part of it."""
+    known = sample.known
+    if not (known.highs > known.lows).any():
+        return 0.0
+    if known.unknown.any() or not value > 0:
+        return math.inf
+    low_ends, high_ends = _at(known, known.lows), _at(known, known.highs)
+    if name == "iqr":
+        reach = sum(_rank_value(high_ends, q) - _rank_value(low_ends, q) for q in (0.25, 0.75))
+    elif name == "mad":
+        low, high = _rank_value(low_ends, 0.5), _rank_value(high_ends, 0.5)
+        least = np.maximum(np.maximum(known.lows - high, low - known.highs), 0.0)
+        most = np.maximum(known.highs - low, high - known.lows)
+        ends = [_at(known, each, np.argsort(each, kind="stable")) for each in (least, most)]
+        reach = _rank_value(ends[1], 0.5) - _rank_value(ends[0], 0.5)
+    else:
+        # The root of the mean square is a norm: it moves by no more than that of the changes.
+        widths = (known.highs - known.lows) ** 2
+        reach = 2.0 * math.sqrt(float(np.average(widths, weights=sample.counts)))
+    return reach / value
+
+
+def tick_variance(value: float, tick: float, launches: float) -> float:
+    """Return the variance that a tick gives to ``ln(value)``: ``(tick / value)^2 / (12 n)``.
+
+    Rounding to a tick is an error that is uniform over the tick, of variance ``tick^2 / 12``, and
+    the mean of ``n`` such errors has an n-th of it. Where all launches show one value the errors
+    are the same and no mean makes them smaller: such a sample counts as one launch.
+    """
+    if not (math.isfinite(value) and value > 0.0) or launches <= 0.0:
+        return 0.0
+    # Beyond this any value is lost in the tick, and the square is no float.
+    return float(min(tick / value, _LARGEST_PART) ** 2) / (12.0 * launches)

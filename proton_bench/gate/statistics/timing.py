@@ -1,0 +1,211 @@
+"""The decision over all paths: slower for certain, the same for certain, or not known.
+
+With ``effect`` and ``se = scale * sqrt(variance * k)`` on the log scale, and ``nu`` degrees of
+freedom::
+
+    T = (effect - margin) / se       p = P(t[nu] > T)       H0: no slower than the margin
+
+McCarthy, Smyth 2009 ("Testing significance relative to a fold-change threshold is a TREAT",
+Bioinformatics 25:765). A path is worse where the false discovery rate over all paths is kept and
+its effect reaches the threshold; better is the mirror image. It is the same where the 90 % interval
+of the effect lies between ``-equivalence`` and ``+equivalence``, which is two one-sided tests at
+5 % (Schuirmann 1987, J. Pharmacokinet. Biopharm. 15:657). Everything else is not known yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from proton_bench.gate.statistics.contrast import Contrast
+from proton_bench.gate.statistics.discovery import Dependence, adjusted
+from proton_bench.gate.statistics.moderation import Moderated
+from proton_bench.gate.statistics.power import Question, detectable, pairs_needed, quantile
+
+__all__ = [
+    "CONFIDENCE",
+    "Decisions",
+    "Evidence",
+    "Limits",
+    "changed_for_certain",
+    "decide",
+    "one_sided",
+]
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+CONFIDENCE = 0.9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """What is asked of each path, on the log scale.
+
+    Attributes:
+        margin: Changes up to this are no matter.
+        threshold: Changes from this on count.
+        equivalence: What still is the same.
+        direction: +1 where more is worse, -1 where less is, 0 where any change is.
+    """
+
+    margin: Numbers
+    threshold: Numbers
+    equivalence: Numbers
+    direction: Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What was measured of each path, and how sure that is.
+
+    Attributes:
+        contrast: Effects.
+        noise: Their moderated variances.
+        tested: Whether the path is part of the family; others are neither worse nor better.
+        resolution: Least variance of each effect, however many runs there are.
+        null_scale: Factor on all standard errors, at least 1.
+    """
+
+    contrast: Contrast
+    noise: Moderated
+    tested: Mask
+    resolution: Numbers
+    null_scale: float = 1.0
+
+    @property
+    def error(self) -> Numbers:
+        """Standard errors of the effects."""
+        variance = np.maximum(self.noise.variance * self.contrast.scale, self.resolution)
+        found: Numbers = self.null_scale * np.sqrt(variance)
+        return found
+
+    @property
+    def limited(self) -> Mask:
+        """Whether more runs make the effect no surer."""
+        found: Mask = self.resolution > self.noise.variance * self.contrast.scale
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """One line for each path; everything is on the log scale.
+
+    Attributes:
+        low: Lower end of the interval of the effect.
+        high: Upper end.
+        p_more: That the path is slower than the margin, as a p-value.
+        p_less: That it is faster.
+        p_worse: What the family of regressions was judged by, adjusted for it.
+        worse: Whether the path got worse by the threshold or more.
+        better: Whether it got better by that.
+        same: Whether the interval lies within the equivalence limits.
+        within: Whether it lies within the threshold on both sides.
+        allowed: Whether it lies within the threshold on the side that matters.
+        detectable: Smallest change that would have been found, see `power`.
+        pairs: Pairs that find the threshold, NaN for too many.
+    """
+
+    low: Numbers
+    high: Numbers
+    p_more: Numbers
+    p_less: Numbers
+    p_worse: Numbers
+    worse: Mask
+    better: Mask
+    same: Mask
+    within: Mask
+    allowed: Mask
+    detectable: Numbers
+    pairs: Numbers
+
+
+def one_sided(effect: Numbers, margin: Numbers, *, error: Numbers, freedom: Numbers) -> Numbers:
+    """Return ``P(t > (effect - margin) / error)``; NaN where nothing is known.
+
+    An error of 0 makes a difference certain, and none undecided.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(effect == margin, 0.0, (effect - margin) / error)
+    found = special.stdtr(np.where(freedom > 0, freedom, 1.0), -ratio)
+    return np.where((freedom > 0) & np.isfinite(effect) & np.isfinite(error), found, np.nan)
+
+
+def changed_for_certain(
+    evidence: Evidence, effect: Numbers, limits: Limits, *, level: float
+) -> Mask:
+    """Return which tested paths change beyond the margin in the direction in which they changed.
+
+    Args:
+        evidence: Errors, the directions of the changes, and which paths are tested.
+        effect: What is left of the effects when something else has explained a part of them.
+        limits: Margins.
+        level: False discovery rate over the paths of each direction.
+    """
+    known = {"error": evidence.error, "freedom": evidence.noise.freedom}
+    more, less = (
+        adjusted(
+            np.where(evidence.tested, one_sided(sign * effect, limits.margin, **known), np.nan)
+        )
+        for sign in (1.0, -1.0)
+    )
+    found: Mask = np.where(evidence.contrast.effect > 0.0, more, less) <= level
+    return found
+
+
+def decide(
+    evidence: Evidence,
+    limits: Limits,
+    *,
+    level: float,
+    dependence: Dependence = Dependence.POSITIVE,
+) -> Decisions:
+    """Judge all paths together.
+
+    Args:
+        evidence: What was measured.
+        limits: What is asked.
+        level: False discovery rate of the regressions.
+        dependence: How the paths may depend on one another.
+    """
+    contrast, freedom, error = evidence.contrast, evidence.noise.freedom, evidence.error
+    effect, direction = contrast.effect, limits.direction
+    known = {"error": error, "freedom": freedom}
+    p_more = one_sided(effect, limits.margin, **known)
+    p_less = one_sided(-effect, limits.margin, **known)
+    either = np.minimum(2.0 * np.minimum(p_more, p_less), 1.0)
+    p_worse = np.where(direction > 0, p_more, np.where(direction < 0, p_less, either))
+    p_better = np.where(direction > 0, p_less, np.where(direction < 0, p_more, np.nan))
+    p_worse, p_better = (
+        adjusted(np.where(evidence.tested, each, np.nan), dependence)
+        for each in (p_worse, p_better)
+    )
+    badness = np.where(direction == 0, np.abs(effect), effect * direction)
+    reach = quantile(0.5 + CONFIDENCE / 2.0, freedom) * error
+    low, high = effect - reach, effect + reach
+    worst = np.where(direction > 0, high, np.where(direction < 0, -low, np.maximum(high, -low)))
+    found = max(int((p_worse <= level).sum()), 1)
+    family = max(int(np.isfinite(p_worse).sum()), 1)
+    question = Question(
+        limits.margin, limits.threshold, np.full(len(effect), min(level * found / family, 0.5))
+    )
+    # Of one pair, had it been measured so often: the scale of R pairs is 1 / R.
+    per_pair = (error**2) * np.maximum(contrast.runs, 1)
+    beyond = np.maximum(freedom - np.where(contrast.runs > 1, contrast.freedom, 0.0), 0.0)
+    return Decisions(
+        low=low,
+        high=high,
+        p_more=p_more,
+        p_less=p_less,
+        p_worse=p_worse,
+        worse=(p_worse <= level) & (badness >= limits.threshold),
+        better=(p_better <= level) & (-badness >= limits.threshold),
+        same=(low > -limits.equivalence) & (high < limits.equivalence),
+        within=(low > -limits.threshold) & (high < limits.threshold),
+        allowed=worst < limits.threshold,
+        detectable=detectable(question, error, freedom),
+        pairs=np.where(evidence.limited, np.nan, pairs_needed(question, per_pair, beyond)),
+    )

@@ -1,0 +1,320 @@
+"""The call-path tree of one run: flat arrays in pre-order, one column per metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.errors import MetricError, ProfileFormatError
+from proton_bench.model import preorder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.distribution_table import SUM_ERROR, DistributionTable
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.provenance import Provenance
+
+if TYPE_CHECKING:
+    import hatchet
+    import pandas as pd
+    import thicket
+
+__all__ = ["Profile"]
+
+Rows = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Profile:
+    """A call-path tree with metric columns, devices and provenance. Nothing in it changes.
+
+    Rows stand in pre-order: row 0 is the root, a parent stands before its children, and the
+    subtree of row i is the rows i to ``subtree_end[i]`` (exclusive). A kernel that ran in several
+    variants or on several devices has one row for each, siblings with the same name.
+
+    Attributes:
+        strings: Distinct texts: names of rows and values of string metrics.
+        parents: Row of each row's parent, -1 for the root.
+        frames: Position of each row's name in ``strings``.
+        kinds: `FrameKind` of each row as uint8.
+        device_rows: Position of each row's device in ``devices``, -1 for none.
+        variant_rows: Position of each row's variant in ``variants``, -1 for none.
+        devices: Devices that rows name.
+        variants: Launch variants that rows name.
+        columns: Metric columns by full name, such as ``time (ns)``.
+        distributions: Distributions by metric name, inflated when first looked at.
+        provenance: Where the profile comes from.
+        dropped: Lost records by reason.
+        device_use: How busy the devices were, as a whole and for each top-level scope; empty
+            where that is not known.
+        partial: Whether the run had not ended when this was written.
+        extra: Unknown top-level keys of the file, written back unchanged.
+        subtree_end: For each row the row after its last descendant; derived.
+    """
+
+    strings: tuple[str, ...]
+    parents: Rows
+    frames: Rows
+    kinds: npt.NDArray[np.uint8]
+    device_rows: Rows
+    variant_rows: Rows
+    devices: tuple[Device, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    columns: Mapping[str, MetricColumn] = field(default_factory=dict)
+    distributions: Mapping[str, DistributionTable] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    device_use: tuple[DeviceUse, ...] = ()
+    partial: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    subtree_end: Rows = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "subtree_end", preorder.subtree_ends(self.parents))
+        for name in ("columns", "dropped", "extra"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        if isinstance(self.distributions, dict):
+            object.__setattr__(self, "distributions", MappingProxyType(dict(self.distributions)))
+        for array in self._arrays():
+            array.flags.writeable = False
+
+    def _arrays(self) -> Iterator[npt.NDArray[Any]]:
+        yield from (self.parents, self.frames, self.kinds, self.device_rows, self.variant_rows)
+        yield self.subtree_end
+        for column in self.columns.values():
+            yield column.values
+            yield column.valid
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def __repr__(self) -> str:
+        return f"<Profile of {len(self)} rows with {', '.join(self.columns) or 'no metrics'}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a summary and the largest rows, as HTML."""
+        from proton_bench.report.html.notebook import profile_html
+
+        return profile_html(self)
+
+    def name(self, row: int) -> str:
+        """Return the row's name."""
+        return self.strings[int(self.frames[row])]
+
+    def kind(self, row: int) -> FrameKind:
+        """Return what the row stands for."""
+        return FrameKind(self.kinds[row])
+
+    def path(self, row: int) -> tuple[str, ...]:
+        """Return the names from below the root down to the row; () for the root."""
+        names: list[str] = []
+        while row > 0:
+            names.append(self.name(row))
+            row = int(self.parents[row])
+        return tuple(reversed(names))
+
+    def children(self, row: int) -> Iterator[int]:
+        """Yield the rows directly below, in order."""
+        end = int(self.subtree_end[row])
+        child = row + 1
+        while child < end:
+            yield child
+            child = int(self.subtree_end[child])
+
+    def depths(self) -> Rows:
+        """Return for each row the number of rows above it; computed on every call."""
+        return preorder.depths(self.parents)
+
+    def device(self, row: int) -> Device | None:
+        """Return the device that the row ran on, None for host rows."""
+        position = int(self.device_rows[row])
+        return self.devices[position] if position >= 0 else None
+
+    def variant(self, row: int) -> Variant | None:
+        """Return the launch variant of the row, None where there is none."""
+        position = int(self.variant_rows[row])
+        return self.variants[position] if position >= 0 else None
+
+    def column(self, metric: str) -> MetricColumn:
+        """Return the column with this full name.
+
+        Raises:
+            MetricError: There is no such metric; the message names those that exist.
+        """
+        try:
+            return self.columns[metric]
+        except KeyError:
+            known = ", ".join(self.columns) or "none"
+            raise MetricError(f"the profile has no metric {metric!r}; it has: {known}") from None
+
+    def inclusive(self, metric: str) -> npt.NDArray[Any]:
+        """Return what a viewer shows for each row, int64 or float64 in the metric's unit.
+
+        Inclusive metrics are summed over the subtree. Exclusive metrics and properties are the
+        row's own values. Rows without a value count as 0, and so do NaN and infinity, which no
+        JSON file can hold. Integers whose sum does not fit 64 bits come back as float64.
+
+        Raises:
+            MetricError: The metric does not exist, or its values are not numbers.
+        """
+        column = self.column(metric)
+        if not column.kind.is_number:
+            raise MetricError(f"metric {metric!r} holds {column.kind} values, which have no sum")
+        values = column.values
+        if column.kind is ValueKind.FLOAT:
+            values = np.where(np.isfinite(values), values, 0.0)
+        if column.spec.aggregation is not Aggregation.INCLUSIVE:
+            return values
+        if column.kind is ValueKind.FLOAT or float(np.abs(values.astype("f8")).sum()) >= 2.0**62:
+            return preorder.sums(self.parents, values)
+        return self._subtree_total(values)
+
+    def samples(self, metric: str) -> DistributionTable | None:
+        """Return the distributions of the rows of which every call left a sample.
+
+        Where files are merged, some may have kept samples and some not: quantiles of a part of the
+        calls would stand beside counts and sums of all.
+
+        Args:
+            metric: Full name; None is returned where no samples of it were kept.
+        """
+        table = self.distributions.get(metric)
+        if table is None:
+            return None
+        whole = np.zeros(len(self), dtype=np.bool_)
+        whole[table.rows] = _is_whole(table, self.columns.get(metric), self.columns.get("count"))
+        return table if bool(whole[table.rows].all()) else table.of_rows(whole)
+
+    def covered(self, metric: str) -> npt.NDArray[np.bool_]:
+        """Return for each row whether it or a row below has a value of the metric.
+
+        Raises:
+            MetricError: The metric does not exist.
+        """
+        return self._subtree_total(self.column(metric).valid.astype(np.int64)) > 0
+
+    def _subtree_total(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        running = np.zeros(len(values) + 1, dtype=np.int64)
+        np.cumsum(values, out=running[1:])
+        return running[self.subtree_end] - running[:-1]
+
+    def fold_variants(self) -> Profile:
+        """Return the profile with siblings equal in name, kind and device summed into one row.
+
+        Vectors are summed by element; elements that a shorter one lacks count as 0.
+        """
+        from proton_bench.model.regroup import fold_variants
+
+        return fold_variants(self)
+
+    def fold_below(self, depth: int) -> Profile:
+        """Return the profile with rows deeper than ``depth`` summed into their ancestor there."""
+        from proton_bench.model.regroup import fold_below
+
+        return fold_below(self, depth)
+
+    @staticmethod
+    def merge(profiles: Sequence[Profile]) -> Profile:
+        """Return one profile with the rows of all: equal paths are summed.
+
+        Inclusive and exclusive metrics add, the last property wins, distributions merge, lost
+        records add. Provenance is that of the first profile with what only others know, from the
+        first start to the last end; its ``parts`` name the process of each profile.
+
+        Raises:
+            UsageError: There is no profile.
+            MetricError: A metric differs in type or aggregation between the profiles.
+        """
+        from proton_bench.model.merge import merge
+
+        return merge(profiles)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a data frame with one line per row, in pre-order; the index is the row's number.
+
+        Columns are ``name``, ``parent`` (-1 for the root), ``depth``, ``kind``, ``device`` and
+        ``variant`` (positions in ``devices`` and ``variants``, missing where none), then each
+        metric under its full name with the row's own value, and for inclusive metrics
+        ``<name> (inc)`` with the sum over the subtree. Works with pandas 2 and 3.
+        """
+        from proton_bench.analysis.view.dataframe import to_dataframe
+
+        return to_dataframe(self)
+
+    def to_hatchet(self) -> hatchet.GraphFrame:
+        """Return a graph frame of hatchet, inclusive metrics summed up as ``<name> (inc)``.
+
+        Variants of one kernel are one node; levels below 480 are folded, because hatchet walks
+        recursively.
+
+        Raises:
+            MissingExtraError: hatchet is not installed.
+        """
+        from proton_bench.analysis.view.dataframe import to_graphframe
+
+        return to_graphframe(self)
+
+    def to_thicket(self, name: str | None = None) -> thicket.Thicket:
+        """Return a thicket of this run; `Thicket.concat_thickets` joins those of several.
+
+        Args:
+            name: What tells the run apart; by default its host, process and start.
+
+        Raises:
+            MissingExtraError: Thicket or hatchet is not installed.
+        """
+        from proton_bench.analysis.view.dataframe import to_thicket
+
+        return to_thicket(self, name)
+
+    def self_check(self) -> None:
+        """Check that all arrays fit one another.
+
+        Raises:
+            ProfileFormatError: Something does not fit; the message names it.
+        """
+        rows = len(self)
+        for name, array in (("frames", self.frames), ("kinds", self.kinds)):
+            if len(array) != rows:
+                raise ProfileFormatError(f"{name} has {len(array)} rows, not {rows}")
+        _check_range("frames", self.frames, range(len(self.strings)))
+        _check_range("kinds", self.kinds, range(len(FrameKind)))
+        for name, table in (("device", self.devices), ("variant", self.variants)):
+            array = getattr(self, f"{name}_rows")
+            if len(array) != rows:
+                raise ProfileFormatError(f"{name} has {len(array)} rows, not {rows}")
+            _check_range(name, array, range(-1, len(table)))
+        for column in self.columns.values():
+            column.self_check(rows)
+        for use in self.device_use:
+            use.self_check(len(self.devices))
+
+
+def _check_range(name: str, array: npt.NDArray[Any], allowed: range) -> None:
+    low, high = int(array.min()), int(array.max())
+    if low not in allowed or high not in allowed:
+        raise ProfileFormatError(
+            f"{name} holds {low} to {high}, outside {allowed.start} to {allowed.stop - 1}"
+        )
+
+
+def _is_whole(
+    table: DistributionTable, column: MetricColumn | None, calls: MetricColumn | None
+) -> npt.NDArray[np.bool_]:
+    """Tell for each distribution whether it holds all that its row does of the metric."""
+    whole = np.ones(len(table), dtype=np.bool_)
+    if column is None or not column.kind.is_number:
+        return whole
+    aggregation = column.spec.aggregation
+    if aggregation is not Aggregation.PROPERTY:
+        own = np.where(column.valid[table.rows], column.values[table.rows].astype("f8"), 0.0)
+        whole &= np.abs(own - table.total) <= SUM_ERROR * (np.abs(own) + np.abs(table.total))
+    if aggregation is Aggregation.INCLUSIVE and calls is not None and calls.kind.is_number:
+        counted = calls.valid[table.rows]
+        whole &= ~counted | (calls.values[table.rows] == table.n)
+    return whole

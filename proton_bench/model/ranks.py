@@ -1,0 +1,58 @@
+"""Which ranks of a job there are files of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from proton_bench.model.origin import Origin
+
+__all__ = ["RankGaps", "rank_gaps"]
+
+_MOST_RANKS = 1 << 20  # of a world size that a damaged file may tell
+
+
+@dataclass(frozen=True, slots=True)
+class RankGaps:
+    """Which ranks of a job are there.
+
+    Attributes:
+        world_size: Ranks of the job, 0 where no file tells any.
+        present: Ranks of which there is a file.
+        missing: Ranks of which there is none.
+        partial: Ranks of which a file was written before their run ended.
+    """
+
+    world_size: int = 0
+    present: tuple[int, ...] = ()
+    missing: tuple[int, ...] = ()
+    partial: tuple[int, ...] = ()
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what the provenance of merged files holds, {} where no rank is known."""
+        if not self.present:
+            return {}
+        return {
+            "world_size": self.world_size,
+            "present": list(self.present),
+            "missing": list(self.missing),
+            "partial": list(self.partial),
+        }
+
+
+def rank_gaps(origins: Iterable[Origin]) -> RankGaps:
+    """Return which ranks are there, from what their files tell."""
+    told = [origin for origin in origins if origin.rank is not None]
+    ranks = sorted({origin.rank for origin in told if origin.rank is not None})
+    if not ranks:
+        return RankGaps()
+    size = max((origin.world_size or 0 for origin in told), default=0)
+    size = min(max(size, ranks[-1] + 1), _MOST_RANKS)
+    present = set(ranks)
+    return RankGaps(
+        world_size=size,
+        present=tuple(ranks),
+        missing=tuple(rank for rank in range(size) if rank not in present),
+        partial=tuple(sorted({o.rank for o in told if o.is_partial and o.rank is not None})),
+    )

@@ -1,0 +1,269 @@
+"""Summing rows of one tree, or of several stacked ones, into fewer rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.model import preorder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.profile import Profile
+
+__all__ = [
+    "Stack",
+    "fold_below",
+    "fold_variants",
+    "group_equal_rows",
+    "number_paths",
+    "order_siblings",
+    "regroup",
+    "sum_column",
+]
+
+Rows = npt.NDArray[np.int32]
+
+# With fewer rows per level a loop over the rows is faster than array operations per level.
+_ROWS_PER_LEVEL = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """Rows of one or several profiles one after the other; each tree's root has parent -1."""
+
+    strings: tuple[str, ...]
+    parents: Rows
+    frames: Rows
+    kinds: npt.NDArray[np.uint8]
+    device_rows: Rows
+    variant_rows: Rows
+    devices: tuple[Device, ...]
+    variants: tuple[Variant, ...]
+    columns: tuple[MetricColumn, ...]
+    distributions: Mapping[str, Iterable[tuple[int, Distribution]]]
+
+    @classmethod
+    def of(cls, profile: Profile) -> Stack:
+        """Return the rows of one profile."""
+        return cls(
+            strings=profile.strings,
+            parents=profile.parents,
+            frames=profile.frames,
+            kinds=profile.kinds,
+            device_rows=profile.device_rows,
+            variant_rows=profile.variant_rows,
+            devices=profile.devices,
+            variants=profile.variants,
+            columns=tuple(profile.columns.values()),
+            distributions=profile.distributions,
+        )
+
+
+def fold_variants(profile: Profile) -> Profile:
+    """Sum siblings equal in name, kind and device; no row names a variant afterwards."""
+    stack = replace(
+        Stack.of(profile), variant_rows=np.full(len(profile), -1, dtype="<i4"), variants=()
+    )
+    if _siblings_differ(stack):
+        return replace(profile, variant_rows=stack.variant_rows, variants=())
+    return regroup(stack, group_equal_rows(stack), profile)
+
+
+def fold_below(profile: Profile, depth: int) -> Profile:
+    """Sum rows deeper than ``depth`` (root 0) into their ancestor at that depth."""
+    deep = profile.depths() > depth
+    if not bool(deep.any()):
+        return profile
+    kept = np.cumsum(~deep) - 1
+    # Pre-order: the row kept last before a deep row is its ancestor.
+    return regroup(Stack.of(profile), kept.astype("<i4"), profile)
+
+
+def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:
+    """Sort the rows below each parent by their keys, equal ones in the order they have.
+
+    Args:
+        profile: Profile to sort.
+        keys: One number per row.
+    """
+    rows = np.arange(len(profile))
+    order = np.lexsort((rows, keys, profile.depths()))
+    groups = np.empty(len(profile), dtype="<i4")
+    groups[order] = rows
+    return regroup(Stack.of(profile), groups, profile)
+
+
+def group_equal_rows(stack: Stack) -> Rows:
+    """Number the paths in order of first appearance; all roots are one path."""
+    return number_paths(stack.parents, _labels(stack)[0])
+
+
+def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
+    """Number paths of labels in order of first appearance; all roots are one path.
+
+    Args:
+        parents: Parents of the rows of one tree or of several stacked ones, -1 for a root.
+        labels: What a row is called among its siblings, 0 or more.
+    """
+    count = int(labels.max()) + 1
+    depths = preorder.depths(parents)
+    is_flat = (int(depths.max()) + 1) * _ROWS_PER_LEVEL <= len(depths)
+    if is_flat and len(labels) * count < 2**62:
+        return _number_by_level(parents, labels, depths)
+    known: dict[int, int] = {}
+    groups: list[int] = []
+    for parent, label in zip(parents.tolist(), labels.tolist(), strict=True):
+        path = groups[parent] * count + label if parent >= 0 else -1
+        groups.append(known.setdefault(path, len(known)))
+    return np.array(groups, dtype="<i4")
+
+
+def _number_by_level(parents: Rows, labels: npt.NDArray[np.int64], depths: Rows) -> Rows:
+    """Do level by level what a loop over the rows would do; meanwhile a path is its first row."""
+    count = int(labels.max()) + 1
+    first = np.zeros(len(parents), dtype=np.int64)
+    order = np.argsort(depths, kind="stable")
+    ends = np.cumsum(np.bincount(depths))
+    first[order[: ends[0]]] = order[0]
+    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        rows = order[begin:end]
+        paths = first[parents[rows]] * count + labels[rows]
+        _, places, paths_of_rows = np.unique(paths, return_index=True, return_inverse=True)
+        first[rows] = rows[places][paths_of_rows]
+    is_first = first == np.arange(len(first))
+    numbers = np.cumsum(is_first) - 1
+    return numbers[first].astype("<i4")
+
+
+def _labels(stack: Stack) -> tuple[npt.NDArray[np.int64], int]:
+    """Return one number for name, kind, device and variant of each row, and their count."""
+    labels = stack.frames.astype(np.int64)
+    for part, size in (
+        (stack.kinds, 256),
+        (stack.device_rows + 1, len(stack.devices) + 1),
+        (stack.variant_rows + 1, len(stack.variants) + 1),
+    ):
+        if int(labels.max()) >= 2**62 // size:
+            labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        labels = labels * size + part
+    return labels, int(labels.max()) + 1
+
+
+def _siblings_differ(stack: Stack) -> bool:
+    labels, count = _labels(stack)
+    if len(labels) * count >= 2**62:
+        return False
+    paths = (stack.parents.astype(np.int64) + 1) * count + labels
+    paths.sort()
+    return bool((paths[1:] != paths[:-1]).all())
+
+
+def regroup(stack: Stack, groups: Rows, origin: Profile) -> Profile:
+    """Sum rows of equal group; everything but rows and values is taken from ``origin``.
+
+    Args:
+        stack: Rows to sum.
+        groups: Group of each row, numbered in order of first appearance.
+        origin: Profile whose provenance and other facts the result keeps.
+    """
+    _, heads = np.unique(groups, return_index=True)
+    above = stack.parents[heads]
+    parents = np.where(above >= 0, groups[above], -1).astype("<i4")
+    places = preorder.positions(parents)
+    order = np.argsort(places)
+    heads, parents = heads[order], parents[order]
+    target = places[groups]
+    return replace(
+        origin,
+        strings=stack.strings,
+        parents=np.where(parents >= 0, places[parents], -1).astype("<i4"),
+        frames=stack.frames[heads],
+        kinds=stack.kinds[heads],
+        device_rows=stack.device_rows[heads],
+        variant_rows=stack.variant_rows[heads],
+        devices=stack.devices,
+        variants=stack.variants,
+        columns={c.spec.name: sum_column(c, target, len(heads)) for c in stack.columns},
+        distributions={
+            name: _merged(entries, target) for name, entries in stack.distributions.items()
+        },
+    )
+
+
+def _merged(entries: Iterable[tuple[int, Distribution]], target: Rows) -> DistributionTable:
+    merged: dict[int, Distribution] = {}
+    for row, entry in entries:
+        place = int(target[row])
+        merged[place] = merged[place].merge(entry) if place in merged else entry
+    return DistributionTable.from_mapping(merged)
+
+
+def sum_column(column: MetricColumn, target: Rows, total: int) -> MetricColumn:
+    """Return a column of ``total`` rows, each the sum of those whose ``target`` it is.
+
+    Of properties the last one counts; a row that is nobody's target has no value.
+    """
+    valid = np.zeros(total, dtype=np.bool_)
+    valid[target[column.valid]] = True
+    if column.kind.is_vector:
+        return _summed_vectors(column, target, valid)
+    values = np.full(total, -1 if column.kind is ValueKind.STR else 0, dtype=column.kind.dtype)
+    if column.kind is ValueKind.STR or column.spec.aggregation is Aggregation.PROPERTY:
+        values[target[column.valid]] = column.values[column.valid]
+        return replace(column, values=values, valid=valid)
+    if column.kind is ValueKind.FLOAT:
+        return replace(column, values=_summed_floats(column, target, total), valid=valid)
+    weights = np.bincount(target, weights=column.values, minlength=total)
+    if bool((np.abs(weights) >= 2.0**63).any()):
+        return replace(column, kind=ValueKind.FLOAT, values=weights, valid=valid)
+    np.add.at(values, target, column.values)
+    return replace(column, values=values, valid=valid)
+
+
+def _summed_floats(column: MetricColumn, target: Rows, total: int) -> npt.NDArray[np.float64]:
+    """Sum finite values; NaN and infinity stay only where there is nothing else."""
+    finite = np.isfinite(column.values)
+    weights = np.where(finite, column.values, 0.0)
+    sums: npt.NDArray[np.float64] = np.bincount(target, weights=weights, minlength=total).astype(
+        np.float64, copy=False
+    )
+    covered = np.zeros(total, dtype=np.bool_)
+    covered[target[column.valid & finite]] = True
+    lost = column.valid & ~finite & ~covered[target]
+    sums[target[lost]] = column.values[lost]
+    return sums
+
+
+def _summed_vectors(
+    column: MetricColumn, target: Rows, valid: npt.NDArray[np.bool_]
+) -> MetricColumn:
+    cells: dict[int, npt.NDArray[Any]] = {}
+    offsets = column.offsets if column.offsets is not None else np.zeros(1, dtype=np.int64)
+    for row in np.flatnonzero(column.valid).tolist():
+        place, value = int(target[row]), column.values[offsets[row] : offsets[row + 1]]
+        before = cells.get(place)
+        if before is None or column.spec.aggregation is Aggregation.PROPERTY:
+            cells[place] = value
+        else:
+            cells[place] = _padded_sum(before, value)
+    lengths = np.zeros(len(valid) + 1, dtype=np.int64)
+    for place, value in cells.items():
+        lengths[place + 1] = len(value)
+    empty = np.zeros(0, dtype=column.kind.dtype)
+    values = np.concatenate([empty, *(cells[place] for place in sorted(cells))])
+    return replace(column, values=values, valid=valid, offsets=np.cumsum(lengths))
+
+
+def _padded_sum(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Add by element; elements that only one vector has are kept as they are."""
+    total = np.zeros(max(len(left), len(right)), dtype=left.dtype)
+    total[: len(left)] = left
+    with np.errstate(over="ignore", invalid="ignore"):
+        total[: len(right)] += right
+    return total

@@ -1,0 +1,5 @@
+"""Benchmarks in every process that runs tests: marker, options, fixture, records.
+
+In: marked tests.
+Out: one record per benchmark, and rows of the profile.
+"""

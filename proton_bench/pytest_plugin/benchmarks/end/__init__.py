@@ -1,0 +1,5 @@
+"""The end of a run with benchmarks: repetitions, the gate, tables, files for charts.
+
+In: records of all processes.
+Out: the verdict, and pytest's exit code.
+"""

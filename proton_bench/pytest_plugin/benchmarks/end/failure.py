@@ -1,0 +1,39 @@
+"""How pytest shows a benchmark that got slower: a section of its own, no traceback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from proton_bench.support.text import visible_lines
+
+__all__ = ["GateFailure"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where pytest's short summary finds one line about a failure."""
+
+    path: str
+    lineno: int
+    message: str
+
+
+class GateFailure:
+    """The text of a failed gate, in the form in which pytest keeps tracebacks.
+
+    Attributes:
+        reprcrash: Place of the test, and one line of what happened.
+    """
+
+    def __init__(self, text: str, path: str, line: int) -> None:
+        self._text = text = visible_lines(text)
+        self.reprcrash = _Place(path, line, text.partition("\n")[0])
+
+    def toterminal(self, writer: Any) -> None:
+        """Write the text."""
+        for line in self._text.splitlines():
+            writer.line(line)
+
+    def __str__(self) -> str:
+        return self._text

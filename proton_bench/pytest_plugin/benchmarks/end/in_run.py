@@ -1,0 +1,165 @@
+"""Hooks of the process that pytest was started as: tables, files and the gate's verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from proton_bench.errors import InterruptedExperimentError, ProtonError
+from proton_bench.pytest_plugin.benchmarks.end.table import tables
+from proton_bench.pytest_plugin.benchmarks.in_test import ATTRIBUTE
+from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
+from proton_bench.pytest_plugin.benchmarks.settings import Settings
+from proton_bench.support.text import visible_lines
+
+if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
+    from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
+
+__all__ = ["BenchmarksOfRun"]
+
+# Of `proton gate` for wrong usage and files that cannot be read or written; wins over the others.
+_WRONG = 2
+
+
+class BenchmarksOfRun:
+    """Hooks that gather what benchmarks measured and judge it after the last test.
+
+    Args:
+        config: Of the run.
+        settings: What the options say.
+        recorded: Returns the run with what its workers recorded.
+    """
+
+    def __init__(
+        self, config: pytest.Config, settings: Settings, recorded: Callable[[], Run]
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._recorded = recorded
+        self._records: dict[str, BenchmarkRecord] = {}
+        self._passed: dict[str, pytest.TestReport] = {}
+        self._judging: Judging | None = None
+        self._lines: list[str] = []
+        self._exit_code = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather what a benchmark measured, here or in a worker."""
+        plain = getattr(report, ATTRIBUTE, None)
+        if report.when == "call" and plain is not None:
+            record = BenchmarkRecord.from_plain(plain)
+            self._records[record.node_id] = record
+            self._passed[record.node_id] = report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Iterator[Any]:
+        """Judge when every test has run, while tests can still fail."""
+        try:
+            found = yield
+        except BaseException:
+            if self._settings.gates:
+                self._lines.append(
+                    "not asked: the run was stopped, so nothing was compared or saved"
+                )
+            self._write_times()
+            raise
+        if not self._config.option.collectonly:
+            try:
+                if self._settings.gates:
+                    self._judge(session)
+            finally:
+                self._write_times()
+        return found
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Let the gate decide about an exit code that pytest has nothing against."""
+        if session.exitstatus == pytest.ExitCode.OK and self._exit_code:
+            session.exitstatus = self._exit_code
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Show tables and the verdict."""
+        if self._records:
+            terminalreporter.section("proton: benchmarks")
+            for line in tables(self._records.values(), self._settings):
+                terminalreporter.write_line(visible_lines(line))
+            if self._settings.histogram:
+                self._draw(terminalreporter)
+            if len({record.worker for record in self._records.values()}) > 1:
+                terminalreporter.write_line(
+                    "measured by workers beside each other, which disturbs times on the CPU"
+                )
+        if self._lines:
+            terminalreporter.section("proton gate")
+            for line in self._lines:
+                terminalreporter.write_line(visible_lines(line))
+            self._lines = []
+
+    def _draw(self, terminalreporter: Any) -> None:
+        from proton_bench.pytest_plugin.benchmarks.end.histogram import histograms
+
+        encoding = getattr(terminalreporter._tw._file, "encoding", None) or "ascii"
+        is_wide = encoding.lower().replace("-", "").startswith("utf")
+        for line in histograms(self._records.values(), ascii_only=not is_wide):
+            terminalreporter.write_line(visible_lines(line))
+
+    def _write_times(self) -> None:
+        try:
+            self._write_files()
+        except ProtonError as error:
+            self._lines.append(f"error: {error}")
+            self._exit_code = _WRONG
+
+    def _write_files(self) -> None:
+        records = list(self._records.values())
+        if self._settings.json is not None:
+            from proton_bench.pytest_plugin.benchmarks.end.document import write_document
+
+            judged = None if self._judging is None else self._judging.document()
+            write_document(self._settings.json, records, judged)
+        if self._settings.written:
+            from proton_bench.pytest_plugin.benchmarks.end.charts import write_charts
+
+            outcome = None if self._judging is None else self._judging.outcome
+            write_charts(self._settings, records, outcome)
+
+    def _judge(self, session: pytest.Session) -> None:
+        if session.testsfailed:
+            self._lines.append(
+                f"not asked: {session.testsfailed} failed, so nothing was compared or saved"
+            )
+            return
+        from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
+
+        judging = Judging(self._config, self._settings, list(self._records.values()))
+        try:
+            judging.run(self._recorded)
+        except InterruptedExperimentError as error:
+            raise KeyboardInterrupt(str(error)) from None
+        self._judging = judging
+        self._lines += judging.lines()
+        self._exit_code = judging.exit_code
+        for test, text in judging.failures().items():
+            self._fail(test, text)
+
+    def _fail(self, test: str, text: str) -> None:
+        """Let a test that passed fail, for the terminal, JUnit files and --last-failed alike."""
+        from proton_bench.pytest_plugin.benchmarks.end.failure import GateFailure
+
+        passed = self._passed[test]
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        shown = [] if terminal is None else terminal.stats.get("passed", [])
+        if passed in shown:
+            shown.remove(passed)
+        path, line, _ = passed.location
+        failed = pytest.TestReport(
+            nodeid=passed.nodeid,
+            location=passed.location,
+            keywords=passed.keywords,
+            outcome="failed",
+            longrepr=GateFailure(text, path, line or 0),  # type: ignore[arg-type]
+            when="call",
+        )
+        self._config.hook.pytest_runtest_logreport(report=failed)

@@ -1,0 +1,213 @@
+"""The gate of a test run: runs of its benchmarks, what they are held against, and what follows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import InterruptedExperimentError, ProtonError
+from proton_bench.gate.baseline.noise_file import read_noise
+from proton_bench.gate.baseline.reference import Side, read_base
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.experiment.judged import compared, judged
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.judge.verdict import EXIT_CODES, SuiteVerdict
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.policy_words import PolicyWords
+from proton_bench.pytest_plugin.benchmarks.end.replicates import record_replicates
+from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
+from proton_bench.pytest_plugin.benchmarks.settings import Settings
+from proton_bench.report.json.gate import gate_document
+from proton_bench.report.text.gate import GateReport
+from proton_bench.report.words.gate_words import row_text, structure_text
+from proton_bench.support.files import write_file
+from proton_bench.support.text import visible
+
+__all__ = ["Judging"]
+
+
+class Judging:
+    """Compares, decides, and only then saves, so that no run is held against itself.
+
+    Args:
+        config: Of the test run.
+        settings: What the options say.
+        records: What the benchmarks measured in this run.
+    """
+
+    def __init__(
+        self, config: pytest.Config, settings: Settings, records: Sequence[BenchmarkRecord]
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._records = records
+        self._store = BaselineStore(settings.storage)
+        self._outcome: Outcome | None = None
+        self._runs: Sequence[Run] = []
+        self._base = Side(())
+        self._saved: list[str] = []
+        self._problems: list[str] = []
+
+    def run(self, recorded: Callable[[], Run]) -> None:
+        """Measure, compare and save; errors become what is shown.
+
+        Args:
+            recorded: Returns what the test run recorded.
+
+        Raises:
+            InterruptedExperimentError: A signal came while fresh processes measured.
+        """
+        try:
+            self._decide(recorded)
+        except InterruptedExperimentError:
+            raise
+        except ProtonError as error:
+            self._outcome = Outcome.failed(error.report())
+        for step in (self._save, self._write):
+            try:
+                step()
+            except ProtonError as error:
+                self._problems.append(str(error))
+
+    @property
+    def exit_code(self) -> int:
+        """What the run exits with where no test failed: that of `proton gate`."""
+        if self._problems:
+            return EXIT_CODES[SuiteVerdict.ERROR]
+        if self._outcome is None:
+            return 0
+        result = self._outcome.result
+        if result.verdict is SuiteVerdict.NO_BASELINE and self._settings.missing_passes:
+            return 0
+        return result.exit_code
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What the gate said, None where nothing was judged."""
+        return self._outcome
+
+    def document(self) -> dict[str, Any] | None:
+        """Return the verdict as `proton gate --json` prints it, None where nothing was judged."""
+        return None if self._outcome is None else gate_document(self._outcome)
+
+    def failures(self) -> dict[str, str]:
+        """Return for the node id of each test that the gate fails what got worse."""
+        outcome = self._outcome
+        if outcome is None:
+            return {}
+        owners = {record.id: record.node_id for record in self._records}
+        found: dict[str, list[str]] = {}
+        for row in outcome.result.regressions:
+            found.setdefault(owners.get(row.path[0], ""), []).append(
+                f"{row_text(row, outcome)}; allowed {row.threshold.rpartition('@')[2]}"
+            )
+        for change in outcome.structure:
+            if change.fails:
+                text = structure_text(change, outcome)
+                found.setdefault(owners.get(change.path[0], ""), []).append(text)
+        found.pop("", None)
+        return {test: _failure_text(lines) for test, lines in found.items()}
+
+    def lines(self) -> list[str]:
+        """Return the verdict for the terminal."""
+        lines = []
+        outcome = self._outcome
+        if outcome is not None and outcome.problem:
+            said = f"{outcome.result.verdict}: {outcome.problem}"
+            lines += [visible(line) for line in said.split("\n")]
+        elif outcome is not None:
+            lines += _report_lines(outcome)
+        if outcome is not None:
+            lines += self._advice(outcome)
+        lines += [f"error: {visible(problem)}" for problem in self._problems]
+        lines += [
+            f"saved as candidate {reference}; `proton baseline promote {reference}` makes it count"
+            for reference in self._saved
+        ]
+        if outcome is not None and self._settings.github:
+            from proton_bench.report.ci.gate_github import gate_annotations
+
+            lines += gate_annotations(outcome)
+        return lines
+
+    def _decide(self, recorded: Callable[[], Run]) -> None:
+        settings = self._settings
+        if not self._records:
+            self._outcome = self._without_benchmarks()
+            return
+        self._runs = self._measured(recorded)
+        if not settings.compare:
+            return
+        self._base = read_base(settings.compare, self._runs, self._store)
+        noise = None if settings.noise is None else read_noise(settings.noise)
+        new = Side(tuple(self._runs))
+        self._outcome = judged(self._base, new, self._policy(), noise=noise, store=settings.storage)
+
+    def _policy(self) -> Policy:
+        settings = self._settings
+        words = PolicyWords(
+            settings.policy, settings.compare_fail, inconclusive=settings.inconclusive
+        )
+        return words.policy(settings.policy_file)
+
+    def _measured(self, recorded: Callable[[], Run]) -> Sequence[Run]:
+        tests = [record.node_id for record in self._records]
+        if self._settings.runs:
+            return record_replicates(self._config, tests, self._settings.runs)
+        return [recorded()]
+
+    def _save(self) -> None:
+        for name in self._settings.save if self._runs else ():
+            self._saved.append(self._store.save(name, self._runs).reference)
+
+    def _write(self) -> None:
+        settings, outcome = self._settings, self._outcome
+        if settings.markdown is not None and outcome is not None:
+            from proton_bench.report.ci.gate_markdown import gate_markdown
+
+            write_file(settings.markdown, gate_markdown(outcome))
+        if settings.junit is not None and outcome is not None:
+            from proton_bench.report.ci.gate_junit import gate_junit
+
+            write_file(settings.junit, gate_junit(outcome).decode())
+        if settings.html is not None and outcome is not None and outcome.result.metric:
+            from proton_bench.report.html.document import PageOptions, comparison_page
+
+            seen = compared(self._base, Side(tuple(self._runs)), self._policy()).arrangement
+            options = PageOptions(ignore_devices=True)
+            write_file(settings.html, comparison_page(seen.base, seen.new, options))
+
+    def _without_benchmarks(self) -> Outcome:
+        problem = "no test is a benchmark: use the fixture or the marker proton_bench"
+        if not self._settings.compare:
+            return Outcome.failed(problem)
+        return Outcome(GateResult(SuiteVerdict.NO_BASELINE), problem=problem)
+
+    def _advice(self, outcome: Outcome) -> list[str]:
+        verdict = outcome.result.verdict
+        if verdict is SuiteVerdict.NO_BASELINE:
+            return ["--proton-missing-baseline=pass lets a run without a baseline pass"]
+        if verdict is SuiteVerdict.INCONCLUSIVE and not self._settings.runs:
+            return [
+                "rounds of one process are one replicate, which decides structure alone: "
+                "--proton-runs=6 measures in 6 fresh processes"
+            ]
+        return []
+
+
+def _failure_text(lines: Sequence[str]) -> str:
+    noun = "check" if len(lines) == 1 else "checks"
+    return "\n".join([f"proton gate: {len(lines)} {noun} got worse: {lines[0]}", *lines[1:]])
+
+
+def _report_lines(outcome: Outcome) -> list[str]:
+    from rich.console import Console
+
+    text = io.StringIO()
+    Console(file=text, color_system=None).print(GateReport(outcome), crop=False, soft_wrap=True)
+    return text.getvalue().rstrip("\n").split("\n")

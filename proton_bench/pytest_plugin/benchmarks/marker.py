@@ -1,0 +1,145 @@
+"""The marker ``proton_bench(...)``: what a test says about how it is to be timed and gated."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from proton_bench.errors import UsageError
+from proton_bench.pytest_plugin.rounds.plan import Device, Plan
+
+__all__ = ["FIXTURE", "MARKER", "MARKER_LINE", "Asked", "is_benchmark", "read_marker"]
+
+MARKER = FIXTURE = "proton_bench"
+MARKER_LINE = (
+    "proton_bench(group=, rounds=, warmup=, max_time=, flush_l2=, cudagraph=, threshold=, metric=, "
+    "device=, flops=, bytes=): a benchmark; without the fixture of this name all of it is timed"
+)
+_PLANNED = frozenset({"rounds", "warmup", "max_time_s", "flush_l2", "cudagraph", "device"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the markers of a test ask.
+
+    Attributes:
+        group: Name of a group in the table.
+        threshold: What of the rounds may grow by how much, as `proton gate` reads it.
+        metric: Which clock is gated; None takes the GPU's where there is one.
+        flops: Floating-point operations of one call.
+        bytes: Bytes that one call moves.
+        plan: How to time it.
+    """
+
+    group: str = ""
+    threshold: str = ""
+    metric: Device | None = None
+    flops: float = 0.0
+    bytes: float = 0.0
+    plan: Plan = field(default_factory=Plan)
+
+
+def is_benchmark(item: pytest.Item) -> bool:
+    """Whether a test has the marker or uses the fixture."""
+    named = FIXTURE in getattr(item, "fixturenames", ())
+    return named or item.get_closest_marker(MARKER) is not None
+
+
+def read_marker(item: pytest.Item) -> Asked:
+    """Return what the markers of a test ask; of two, the one closer to the test wins.
+
+    Raises:
+        UsageError: An argument is unknown or its value means nothing; the message names the test.
+    """
+    found: dict[str, Any] = {}
+    for mark in reversed(list(item.iter_markers(MARKER))):
+        if mark.args:
+            raise UsageError(
+                f"{item.nodeid}: proton_bench takes named arguments only, not {mark.args[0]!r}; "
+                f"they are {', '.join(_ARGUMENTS)}"
+            )
+        found.update(_read(mark.kwargs, item.nodeid))
+    planned = {name: found.pop(name) for name in _PLANNED & found.keys()}
+    return Asked(plan=Plan(**planned), **found)
+
+
+def _read(arguments: Mapping[str, Any], test: str) -> dict[str, Any]:
+    found = {}
+    for name, value in arguments.items():
+        if name not in _ARGUMENTS:
+            close = difflib.get_close_matches(name, _ARGUMENTS, 1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise UsageError(
+                f"{test}: proton_bench has no argument {name!r}; {hint}"
+                f"arguments are {', '.join(_ARGUMENTS)}"
+            )
+        field_name, read = _ARGUMENTS[name]
+        try:
+            found[field_name] = read(value)
+        except UsageError as error:
+            raise UsageError(f"{test}: proton_bench({name}={value!r}): {error}") from None
+    return found
+
+
+# -- values --------------------------------------------------------------------------------------
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError("a text is wanted")
+    return value
+
+
+def _threshold(value: object) -> str:
+    from proton_bench.gate.policy.threshold import parse_threshold
+
+    threshold = parse_threshold(_text(value))
+    if threshold.selector:
+        raise UsageError("a marker is about its own test: leave out what stands before '@'")
+    return _text(value)
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError("a whole number from 1 on is wanted")
+    return value
+
+
+def _positive(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0.0 < float(value) < math.inf:  # type: ignore[arg-type]
+        raise UsageError("a number above 0 is wanted")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError("True or False is wanted")
+    return value
+
+
+def _clock(choices: Mapping[str, Device]) -> Callable[[object], Device]:
+    def read(value: object) -> Device:
+        if not isinstance(value, str) or value not in choices:
+            raise UsageError(f"one of {', '.join(map(repr, choices))} is wanted")
+        return choices[value]
+
+    return read
+
+
+_ARGUMENTS: dict[str, tuple[str, Callable[[object], object]]] = {
+    "group": ("group", _text),
+    "rounds": ("rounds", _count),
+    "warmup": ("warmup", _count),
+    "max_time": ("max_time_s", _positive),
+    "flush_l2": ("flush_l2", _flag),
+    "cudagraph": ("cudagraph", _flag),
+    "threshold": ("threshold", _threshold),
+    "metric": ("metric", _clock({"gpu": Device.CUDA, "cpu": Device.CPU})),
+    "device": ("device", _clock({each.value: each for each in Device})),
+    "flops": ("flops", _positive),
+    "bytes": ("bytes", _positive),
+}

@@ -1,0 +1,192 @@
+"""What torch knows of a GPU: whether a function uses it, its clock, its L2 cache, CUDA graphs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from proton_bench.errors import UsageError
+from proton_bench.pytest_plugin.rounds.plan import Device
+from proton_bench.pytest_plugin.rounds.timer import Around, RoundTime
+
+__all__ = ["FLUSH", "CudaTimer", "UseOfCuda", "as_graph"]
+
+_LEAST_FLUSHED_BYTES = 32 << 20
+_GRAPH_WARM_UPS = 3
+# How deep and how wide tensors are looked for in arguments and results.
+_DEPTH = 3
+_BREADTH = 100
+# Scope of the flush, beside those of warm-up and rounds.
+FLUSH = "<flush>"
+
+
+class UseOfCuda:
+    """Finds out whether a call leaves work to a GPU of torch.
+
+    It does if a tensor on a GPU is among its arguments, what it closes over or its result, or if it
+    asks for memory of the GPU. What touches only globals is not seen; it is timed on the CPU, which
+    waits for the GPU.
+    """
+
+    def __init__(self, *reachable: object) -> None:
+        self._reachable = reachable
+        self._allocated = _allocations()
+
+    def seen(self, result: object) -> bool:
+        """Tell it after the call, of its result."""
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_initialized():
+            return False
+        if _allocations() != self._allocated:
+            return True
+        return any(_is_on_gpu(each) for each in _parts((*self._reachable, result), _DEPTH))
+
+
+class CudaTimer:
+    """Reads the GPU's clock by events on the current stream.
+
+    The L2 cache is flushed by work in front of the first event, so that the CPU has submitted the
+    calls before the GPU comes to them.
+
+    Args:
+        around: Returns what to hold open while the cache is flushed.
+        flush_l2: Whether to flush it.
+
+    Raises:
+        UsageError: torch has no GPU here.
+    """
+
+    device = Device.CUDA
+
+    def __init__(self, around: Around, *, flush_l2: bool) -> None:
+        torch = cuda_torch()
+        self._torch = torch
+        self._around = around
+        self._first, self._last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._flushed = _l2_sized(torch) if flush_l2 else None
+        self._begun_ns = 0
+
+    def prepare(self) -> None:
+        """Flush the cache, in a node of its own."""
+        if self._flushed is not None:
+            with self._around(FLUSH):
+                self._flushed.zero_()
+
+    def begin(self) -> None:
+        """Begin a round."""
+        self._first.record()
+        self._begun_ns = time.perf_counter_ns()
+
+    def end(self) -> RoundTime:
+        """End the round, wait for the GPU, and return what it took."""
+        submitted_ns = time.perf_counter_ns() - self._begun_ns
+        self._last.record()
+        self._last.synchronize()
+        return RoundTime(float(submitted_ns), self._first.elapsed_time(self._last) * 1e6)
+
+
+def as_graph(call: Callable[[], object]) -> Callable[[], None]:
+    """Return the replay of a CUDA graph of one call.
+
+    Raises:
+        UsageError: torch has no GPU here, or the call cannot be captured.
+    """
+    torch = cuda_torch()
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(_GRAPH_WARM_UPS):
+            call()
+    torch.cuda.current_stream().wait_stream(beside)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            kept = call()
+    except RuntimeError as error:
+        line = str(error).partition("\n")[0]
+        raise UsageError(
+            f"cudagraph=True: the function cannot be captured into a CUDA graph ({line}); "
+            "take out what waits for the GPU or leave cudagraph away"
+        ) from error
+    return functools.partial(_replay, graph, kept)
+
+
+def _replay(graph: Any, kept: object) -> None:
+    del kept  # what the graph writes to has to outlive it
+    graph.replay()
+
+
+def cuda_torch() -> Any:
+    """Return torch, which has a GPU.
+
+    Raises:
+        UsageError: It has none, or there is no torch.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise UsageError(
+            "a GPU's timer, cudagraph and flush_l2 need torch, which is not installed; "
+            "leave device='cuda' and cudagraph away to be timed on the CPU"
+        ) from None
+    if not torch.cuda.is_available():
+        raise UsageError("torch sees no GPU here; use device='cpu'")
+    return torch
+
+
+def _l2_sized(torch: Any) -> Any:
+    known = torch.cuda.get_device_properties(torch.cuda.current_device())
+    size = max(2 * int(getattr(known, "L2_cache_size", 0)), _LEAST_FLUSHED_BYTES)
+    return torch.empty(size, dtype=torch.int8, device="cuda")
+
+
+def _allocations() -> int:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    return int(torch.cuda.memory_stats().get("allocation.all.allocated", 0))
+
+
+def _is_on_gpu(value: object) -> bool:
+    return getattr(value, "is_cuda", False) is True
+
+
+def _parts(values: Iterable[object], depth: int) -> Iterator[object]:
+    for value in islice(values, _BREADTH):
+        yield value
+        if depth:
+            yield from _parts(_inside(value), depth - 1)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, list | tuple | set | frozenset):
+        return value
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, functools.partial):
+        return (value.func, *value.args, *value.keywords.values())
+    if inspect.ismethod(value):
+        return (value.__self__, value.__func__)
+    if inspect.isfunction(value):
+        cells = value.__closure__ or ()
+        return [cell.cell_contents for cell in cells if not _is_empty(cell)]
+    parameters = getattr(value, "parameters", None)  # of a torch module
+    return list(parameters())[:1] if _is_module(value) and callable(parameters) else ()
+
+
+def _is_empty(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - raises for a variable that has no value yet
+    except ValueError:
+        return True
+    return False
+
+
+def _is_module(value: object) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)

@@ -1,0 +1,5 @@
+"""What a test run adds to a profile: nodes of tests, parts of its workers, a summary.
+
+In: hooks of pytest, also in workers of xdist.
+Out: one profile in the order of the tests.
+"""

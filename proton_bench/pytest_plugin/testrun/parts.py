@@ -1,0 +1,136 @@
+"""The parts that workers wrote, as one profile in the order of a run in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.errors import MetricError, ProtonError
+from proton_bench.formats.registry import read_profile
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+from proton_bench.model.regroup import order_siblings
+from proton_bench.pytest_plugin.testrun.nodes import SESSION
+
+__all__ = ["Parts", "in_order", "no_rows", "read_parts"]
+
+_FIRST, _LAST = -1, 2**62
+_STEPS = {"setup": 0, "call": 1, "teardown": 2}
+_PARTIAL = ".partial"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """What was found of the workers' profiles.
+
+    Attributes:
+        profile: All of them as one; None where there is none.
+        missing: Workers of which nothing was found.
+        problems: Sentences on parts that are left out.
+    """
+
+    profile: Profile | None
+    missing: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def read_parts(folder: Path, workers: Sequence[str]) -> Parts:
+    """Read and merge the profiles of workers; one that cannot be read or merged is left out.
+
+    Args:
+        folder: Where they lie, each worker's under its name.
+        workers: Names of the workers, in the order in which they are merged.
+    """
+    profiles: list[Profile] = []
+    missing: list[str] = []
+    problems: list[str] = []
+    for worker in workers:
+        files = _files(folder, worker)
+        if not files:
+            missing.append(worker)
+        for file in files:
+            try:
+                profiles.append(read_profile(file))
+            except ProtonError as error:
+                problems.append(f"error: worker {worker}: {error}; it is kept: {file}")
+    if not profiles:
+        return Parts(None, tuple(missing), tuple(problems))
+    try:
+        merged = Profile.merge(profiles)
+    except MetricError:
+        merged = _merged_one_by_one(profiles, folder, problems)
+    return Parts(merged, tuple(missing), tuple(problems))
+
+
+def in_order(profile: Profile, order: Mapping[str, int]) -> Profile:
+    """Sort the nodes of tests as one process would have made them.
+
+    Args:
+        profile: Profile of test runs.
+        order: Place of each test by its node id; other rows keep theirs, before or after tests.
+    """
+    import numpy as np
+
+    places = _places(profile, order)
+    keys = np.empty(len(profile), dtype=np.int64)
+    parents = profile.parents.tolist()
+    has_tests_before: set[int] = set()
+    for row, place in enumerate(places):
+        above = parents[row]
+        if place is not None:
+            has_tests_before.add(above)
+            keys[row] = place
+        elif profile.kinds[row] == FrameKind.TEST and places[above] is not None:
+            keys[row] = _STEPS.get(profile.name(row), _LAST)
+        else:
+            keys[row] = _LAST if above in has_tests_before else _FIRST
+    return order_siblings(profile, keys)
+
+
+def no_rows() -> Profile:
+    """Return a profile that holds nothing."""
+    return ProfileBuilder().build()
+
+
+def _places(profile: Profile, order: Mapping[str, int]) -> list[int | None]:
+    """Return the place of each test, and for what stands above tests that of the first one."""
+    places: list[int | None] = [None] * len(profile)
+    ids: dict[int, str] = {}
+    parents = profile.parents.tolist()
+    for row in range(1, len(profile)):
+        above = parents[row]
+        if profile.kinds[row] != FrameKind.TEST or (above and above not in ids):
+            continue
+        name = profile.name(row)
+        if above == 0:
+            if name == SESSION:
+                ids[row] = ""
+            continue
+        ids[row] = f"{ids[above]}::{name}" if ids[above] else name
+        places[row] = order.get(ids[row])
+    for row in range(len(profile) - 1, 0, -1):
+        place, above = places[row], parents[row]
+        known = places[above]
+        if place is not None and (known is None or place < known):
+            places[above] = place
+    return places
+
+
+def _files(folder: Path, worker: str) -> list[Path]:
+    """Return the profiles of one worker: each phase, or what was written before it died."""
+    found = sorted(folder.glob(f"{worker}.*proton"))
+    whole = [path for path in found if _PARTIAL not in path.suffixes]
+    return whole or found
+
+
+def _merged_one_by_one(profiles: Sequence[Profile], folder: Path, problems: list[str]) -> Profile:
+    merged = profiles[0]
+    for profile in profiles[1:]:
+        try:
+            merged = Profile.merge([merged, profile])
+        except MetricError as error:
+            worker = profile.provenance.get("worker", "?")
+            problems.append(f"error: worker {worker} is left out: {error}; it is kept in {folder}")
+    return merged

@@ -1,0 +1,155 @@
+"""The end of a recorded test run: the summary is taken, the files are written, pytest tells it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from proton_bench.errors import OutputError, ProtonError
+from proton_bench.pytest_plugin.testrun.summary import hottest_paths, shortened
+from proton_bench.support.text import visible, visible_lines
+
+if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
+    from proton_bench.model.profile import Profile
+    from proton_bench.recording.session.session import Session
+
+__all__ = ["ProfileReport", "RunSession", "reported"]
+
+_PIPED_WIDTH = 200  # paths of Python frames have thousands of characters
+
+
+@dataclass(frozen=True, slots=True)
+class RunSession:
+    """The session that a test run records into.
+
+    Attributes:
+        session: The session.
+        formats: What to write at the end of the run; None where someone else ends the session.
+        is_strict: Whether a run whose files cannot be written fails.
+    """
+
+    session: Session
+    formats: tuple[str, ...] | None
+    is_strict: bool = False
+
+
+class ProfileReport:
+    """Hooks that end the recording of a whole run and show what it found.
+
+    Args:
+        run: The session of the run.
+        gather: Called first, after all tests; returns lines on what is missing.
+        profile: Returns what was recorded so far, where that is not all in the session.
+    """
+
+    def __init__(
+        self,
+        run: RunSession,
+        gather: Callable[[], Sequence[str]],
+        profile: Callable[[], Profile] | None = None,
+    ) -> None:
+        self._run = run
+        self._gather = gather
+        self._profile = profile or run.session.profile
+        self._is_over = False
+        self._paths: list[str] = []
+        self._notes: list[str] = []
+        self._files: Sequence[Path] = ()
+        self._exit_code = 0  # of an error of writing
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
+        """End the recording when everything that belongs to the run has happened."""
+        # Inside of the wrapper that prints pytest's summary, around all that is no wrapper:
+        # fixtures that outlived the tests, and workers that are still at work.
+        try:
+            return (yield)
+        finally:
+            self._end()
+            is_fine = session.exitstatus == pytest.ExitCode.OK
+            if self._exit_code and self._run.is_strict and is_fine:
+                session.exitstatus = self._exit_code
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Show the hottest paths, the files, and what is missing."""
+        lines = [*self._paths, *self._notes]
+        if not lines:
+            return
+        width = terminalreporter._tw.fullwidth if terminalreporter.isatty else _PIPED_WIDTH
+        terminalreporter.section("proton: hottest paths")
+        for line in self._paths:
+            terminalreporter.write_line(visible_lines(shortened(line, width)))
+        for line in self._notes:
+            terminalreporter.write_line(visible_lines(line))
+        self._paths, self._notes = [], []
+
+    def pytest_unconfigure(self) -> None:
+        """Write the files of a run that ended early; tell what pytest did not ask for."""
+        self._end()
+        for line in self._notes:
+            sys.stderr.write(f"proton: {visible(line)}\n")
+        self._notes = []
+
+    def recorded(self) -> Run:
+        """End the recording and return what its file holds, so that all who read it say the same.
+
+        Where the file is another's to write, or there is none, it is what was recorded so far.
+
+        Raises:
+            OutputError: The file was not written.
+            ProtonError: It cannot be read, or the session was finalized.
+        """
+        from proton_bench.analysis.run import Run
+        from proton_bench.gate.baseline.run_files import best_of, read_runs
+        from proton_bench.recording.session.options import STDOUT
+
+        if self._run.formats is None or self._run.session.path == STDOUT:
+            return Run(self._profile(), "this run")
+        self._end()
+        if not self._files:
+            raise OutputError(
+                "the profile of this run was not written, so there is nothing to compare or save"
+            )
+        (run,) = read_runs([best_of(self._files)])
+        return run
+
+    def _end(self) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        self._notes = reported(self._gather)
+        self._paths = reported(self._summary)
+        try:
+            self._notes += self._write()
+        except (ProtonError, ImportError) as error:
+            self._notes.append(f"error: {error}")
+            self._exit_code = getattr(error, "exit_code", OutputError.exit_code)
+
+    def _summary(self) -> list[str]:
+        if not self._run.session.is_live:
+            return ["a test finalized the session of this run: the profile ends there"]
+        return hottest_paths(self._run.session.profile())
+
+    def _write(self) -> list[str]:
+        if self._run.formats is None:
+            return []
+        self._files = paths = self._run.session.finalize(formats=self._run.formats)
+        remarks = [f"warning: {remark}" for remark in self._run.session.remarks]
+        return [*remarks, *(f"wrote {path}" for path in paths)]
+
+
+def reported(step: Callable[[], Sequence[str]]) -> list[str]:
+    """Return the lines of a step, or its error as a line.
+
+    A profile that cannot be read or written must not change what pytest says of the tests.
+    """
+    try:
+        return list(step())
+    except (ProtonError, ImportError) as error:
+        return [f"error: {error}"]

@@ -1,0 +1,107 @@
+"""Opens and closes the session of a child that followed its recorded parent."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+
+from proton_bench.errors import ProtonError
+from proton_bench.flags import flags
+from proton_bench.recording.children.children import AUTOSTART, COMPAT, ChildOptions, child_name
+from proton_bench.recording.native import native
+from proton_bench.recording.session.output_format import trace_formats_of
+from proton_bench.recording.session.recording import Session, open_session
+from proton_bench.recording.session.session import SessionOptions, is_disabled
+from proton_bench.recording.session.watch import watch_outputs
+
+__all__ = ["start_child"]
+
+
+def start_child(*, is_rank: bool) -> None:
+    """Open the session that the environment asks for; what is wrong with it is one line on stderr.
+
+    It is written when this process ends, also by a signal, and only where something was recorded.
+
+    Args:
+        is_rank: This process is the first of its rank, so its files may bear the rank's name.
+    """
+    if is_disabled():
+        return
+    if os.environ.get(COMPAT) == "1":
+        from proton_bench.recording import compat
+
+        compat.install()
+    try:
+        options = ChildOptions.from_json(os.environ[AUTOSTART])
+        session = _open(options, child_name(options, is_rank=is_rank))
+    except (ProtonError, ValueError) as error:
+        _warn(f"is not recorded: {error}")
+        return
+    flags.command_line = True
+    _finish_at_exit(session, options.formats)
+
+
+def _open(options: ChildOptions, name: str) -> Session:
+    session = open_session(
+        SessionOptions(
+            name=name,
+            context=options.context,
+            data=options.data,
+            backend=options.backend,
+            mode=options.mode,
+            hook=options.hook,
+            trace_formats=trace_formats_of(options.formats, options.data),
+        )
+    )
+    # The parent looks at how its child ended, so the end stays what it would have been.
+    watch_outputs(session, options.formats, ends_by_signal=True)
+    return session
+
+
+def _finish_at_exit(session: Session, formats: tuple[str, ...]) -> None:
+    process_id = os.getpid()
+
+    def write() -> None:
+        if os.getpid() == process_id:
+            _finish(session, formats)
+
+    def finish() -> None:
+        native.call_last(write, _interrupted)
+
+    atexit.register(native.call_last, write, _interrupted)
+    util = sys.modules.get("multiprocessing.util")
+    if util is None:
+        return
+
+    def finish_worker(_session: Session) -> None:
+        # Workers that are forked from a server leave without running exit handlers.
+        if os.getpid() == process_id:
+            util.Finalize(None, finish, exitpriority=-100)
+
+    finish_worker(session)
+    # A worker that has just begun drops what is registered, and calls this one.
+    util.register_after_fork(session, finish_worker)
+
+
+def _finish(session: Session, formats: tuple[str, ...]) -> None:
+    if not session.is_live:
+        return
+    try:
+        session.settle()
+        session.finalize(formats=formats if session.has_records else ())
+    except ProtonError as error:
+        _warn(f"did not write its profile: {error}")
+
+
+def _interrupted() -> None:
+    # Its parent sees the signal, as it would without us.
+    native.exit_with(-signal.SIGINT)
+
+
+def _warn(text: str) -> None:
+    stream = sys.__stderr__
+    if stream is not None:
+        stream.write(f"proton: warning: process {os.getpid()} {text}\n")
+        stream.flush()

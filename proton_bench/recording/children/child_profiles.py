@@ -1,0 +1,47 @@
+"""Profiles that other processes recorded for a session of this one, to go into its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proton_bench.model.profile import Profile
+
+__all__ = ["AdoptedProfile", "add_counts", "merge_adopted"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdoptedProfile:
+    """What other processes recorded, read from files that stay until it is written.
+
+    Attributes:
+        profile: The profile.
+        kept: Where its files lie while they are needed, for messages.
+        release: Called once the session's files hold the profile; removes its own.
+    """
+
+    profile: Profile
+    kept: str
+    release: Callable[[], None]
+
+
+def merge_adopted(own: Profile, adopted: Sequence[AdoptedProfile]) -> Profile:
+    """Return one profile of what this process and the others recorded.
+
+    Raises:
+        MetricError: A metric differs in type or aggregation between them.
+    """
+    if not adopted:
+        return own
+    return type(own).merge([own, *(each.profile for each in adopted)])
+
+
+def add_counts(counts: dict[str, int], adopted: Sequence[AdoptedProfile]) -> dict[str, int]:
+    """Return a session's counts of records with rows and losses of adopted profiles added."""
+    total = dict(counts)
+    for each in adopted:
+        total["ranges"] += len(each.profile) - 1
+        total["dropped"] += sum(each.profile.dropped.values())
+    return total

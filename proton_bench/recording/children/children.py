@@ -1,0 +1,159 @@
+"""The environment through which the Python children of a recorded program are followed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import MutableMapping
+from dataclasses import asdict, dataclass
+
+from proton_bench.recording.session.output_format import suffix_of
+from proton_bench.recording.session.template import expand_name, rank_variable
+
+__all__ = [
+    "AUTOSTART",
+    "COMPAT",
+    "ChildOptions",
+    "child_name",
+    "files_of_children",
+    "follow_children",
+    "forget_children",
+]
+
+AUTOSTART = "PROTON_BENCH_AUTOSTART"
+COMPAT = "PROTON_BENCH_COMPAT"
+_RANK_TAKEN = "PROTON_BENCH_RANK_TAKEN"
+_PATH = "PYTHONPATH"
+_FOLDER = os.path.join(os.path.dirname(__file__), "child_path")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildOptions:
+    """How a child records itself.
+
+    Attributes:
+        name: Output name of the parent without a suffix, its ``{rank}``-like fields not filled.
+        folder: Where a relative name starts.
+        formats: Formats of the files to write.
+        started_ns: When the run began, real-time clock, nanoseconds; a file that is newer belongs
+            to it.
+        context: As in ``start``; so are the four that follow.
+        data: Kind of data.
+        backend: Names joined by ``+``; None asks the plugins.
+        mode: Mode text.
+        hook: Name of a launch hook.
+    """
+
+    name: str
+    folder: str
+    formats: tuple[str, ...]
+    started_ns: int = 0
+    context: str = "shadow"
+    data: str = "tree"
+    backend: str | None = None
+    mode: str | None = None
+    hook: str | None = None
+
+    def to_json(self) -> str:
+        """Encode as one ASCII line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> ChildOptions:
+        """Decode what ``to_json`` wrote.
+
+        Raises:
+            ValueError: The text is not from this release.
+        """
+        try:
+            fields = json.loads(text)
+            return cls(**{**fields, "formats": tuple(fields["formats"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"unknown options: {error}") from None
+
+
+def follow_children(
+    options: ChildOptions, environ: MutableMapping[str, str], *, compat: bool
+) -> None:
+    """Have Python processes that are started with this environment record themselves.
+
+    Args:
+        options: How they do that.
+        environ: Environment to change, normally ``os.environ``.
+        compat: ``triton.profiler`` resolves to this package there too.
+    """
+    environ[AUTOSTART] = options.to_json()
+    environ[COMPAT] = "1" if compat else "0"
+    folders = [_FOLDER, *_other_folders(environ)]
+    environ[_PATH] = os.pathsep.join(folders)
+    variable = rank_variable(environ)
+    if variable in environ:
+        # The rank is this process's; its children share it and are told apart by their numbers.
+        environ[_RANK_TAKEN] = f"{variable}={environ[variable]}"
+
+
+def forget_children(environ: MutableMapping[str, str]) -> None:
+    """Undo ``follow_children``, also that of a run around this one."""
+    for name in (AUTOSTART, COMPAT, _RANK_TAKEN):
+        environ.pop(name, None)
+    folders = _other_folders(environ)
+    if folders:
+        environ[_PATH] = os.pathsep.join(folders)
+    else:
+        environ.pop(_PATH, None)
+
+
+def _other_folders(environ: MutableMapping[str, str]) -> list[str]:
+    text = environ.get(_PATH, "")
+    return [folder for folder in text.split(os.pathsep) if folder != _FOLDER] if text else []
+
+
+def child_name(options: ChildOptions, *, is_rank: bool) -> str:
+    """Return the absolute output path of this child, without a suffix.
+
+    Ranks are told apart by their rank, all others by the number of the process.
+
+    Args:
+        options: From the environment.
+        is_rank: This process is the first of its rank.
+    """
+    name = os.path.abspath(os.path.join(options.folder, expand_name(options.name)))
+    if "{pid}" in options.name or (is_rank and not _is_taken(name, options)):
+        return name
+    return f"{name}.pid{os.getpid()}"
+
+
+def _is_taken(name: str, options: ChildOptions) -> bool:
+    """Whether another process of this run, such as a first attempt, wrote these files."""
+    files = [f"{name}.{suffix_of(each)}" for each in options.formats]
+    return any(_is_newer(file, options.started_ns) for file in files)
+
+
+def files_of_children(name: str, formats: tuple[str, ...], started_ns: int) -> list[str]:
+    """Return the files that children of this run have written so far, sorted.
+
+    Args:
+        name: Absolute output path of the parent, without a suffix.
+        formats: Formats that they write.
+        started_ns: When the run began, real-time clock, nanoseconds.
+    """
+    folder, base = os.path.split(name)
+    suffixes = "|".join(re.escape(suffix_of(each)) for each in formats)
+    child = re.compile(
+        re.escape(base) + rf"(\.rank\d+(\.pid\d+)?|\.pid\d+)(\.part_\d+)?\.({suffixes})"
+    )
+    try:
+        entries = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    paths = [os.path.join(folder, entry) for entry in entries if child.fullmatch(entry)]
+    return [path for path in paths if _is_newer(path, started_ns)]
+
+
+def _is_newer(path: str, started_ns: int) -> bool:
+    try:
+        # The clock of a file system may be a tick behind.
+        return os.stat(path).st_mtime_ns >= started_ns - 20_000_000
+    except OSError:
+        return False

@@ -1,0 +1,113 @@
+"""States: a frame that stands below whatever the thread launches, until the state is left."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar, cast
+
+from proton_bench.recording.context.compiled import follow_dynamo
+from proton_bench.recording.native import native
+
+__all__ = [
+    "METADATA_STATE",
+    "METADATA_STATE_PREFIX",
+    "enter_state",
+    "exit_state",
+    "get_metadata_state_name",
+    "metadata_state",
+    "state",
+]
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+# The native module makes two frames of "<this>:<kernel>".
+METADATA_STATE = "__proton_launch_metadata"
+METADATA_STATE_PREFIX = f"{METADATA_STATE}:"
+
+
+def enter_state(name: str) -> None:
+    """Put the calling thread into a state; the one it was in comes back with ``exit_state``.
+
+    Args:
+        name: Name of the frame.
+    """
+    native.enter_state(name)
+
+
+def exit_state() -> None:
+    """Leave the innermost state of the calling thread.
+
+    Raises:
+        ScopeError: The thread is in no state.
+    """
+    native.exit_state()
+
+
+class state:
+    """Context manager and decorator around ``enter_state`` and ``exit_state``.
+
+    Args:
+        name: Name of the frame.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> state:
+        enter_state(self.name)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        exit_state()
+
+    def __call__(self, func: _F) -> _F:
+        """Run every call of ``func`` in the state, which is left on an exception too.
+
+        A coroutine function is in the state until it returns.
+        """
+        if inspect.iscoroutinefunction(func):
+
+            @functools.wraps(func)
+            async def run_coroutine(*args: object, **kwargs: object) -> object:
+                with self:
+                    return await func(*args, **kwargs)
+
+            return cast("_F", run_coroutine)
+
+        @functools.wraps(func)
+        def run(*args: object, **kwargs: object) -> object:
+            with self:
+                return func(*args, **kwargs)
+
+        return cast("_F", run)
+
+
+class metadata_state(state):
+    """State in which launch metadata is computed, so that its kernels are told from the target's.
+
+    Args:
+        kernel_name: Kernel whose launch metadata it is; gives a frame of its own.
+    """
+
+    def __init__(self, kernel_name: str | None = None) -> None:
+        super().__init__(get_metadata_state_name(kernel_name))
+
+
+def get_metadata_state_name(kernel_name: str | None = None) -> str:
+    """Return the name of the state in which launch metadata is computed.
+
+    Args:
+        kernel_name: Kernel whose launch metadata it is.
+    """
+    return f"{METADATA_STATE_PREFIX}{kernel_name}" if kernel_name else METADATA_STATE
+
+
+follow_dynamo()

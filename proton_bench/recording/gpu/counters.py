@@ -1,0 +1,183 @@
+"""Samples what has a value at any time, such as clocks and memory, for timelines.
+
+One thread of the process does it while a session keeps a timeline. What the samples are added to is
+native: every session that is active and keeps one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import threading
+import time
+
+from proton_bench.errors import UsageError
+from proton_bench.recording.gpu.gpu_readings import GpuReadings
+from proton_bench.recording.native import native
+
+__all__ = ["counter_rate_hz", "start_counters", "stop_counters"]
+
+_RATE = "PROTON_BENCH_COUNTERS"
+_OFF = ("off", "0", "false")
+_DEFAULT_RATE_HZ = 10.0
+_MAX_RATE_HZ = 1000.0
+_STATM = "/proc/self/statm"
+_MAX_FORK_WAIT_S = 1.0
+_MAX_FIRST_S = 1.0
+
+_lock = threading.Lock()
+# Held while the management library is asked: a child that is forked then inherits no lock of its.
+_asking = threading.Lock()
+_sessions: set[int] = set()
+_sampler: _Sampler | None = None
+# Open until the process ends: to open the library takes a session longer than all that it reads.
+_gpus: GpuReadings | None = None
+_forking_thread: int | None = None  # that holds `_asking`
+
+
+def counter_rate_hz() -> float:
+    """Return how often counters are sampled by ``PROTON_BENCH_COUNTERS``; 0 is never.
+
+    Raises:
+        UsageError: It is neither ``off`` nor a number of samples per second.
+    """
+    text = os.environ.get(_RATE, "").strip().lower()
+    if text in _OFF:
+        return 0.0
+    try:
+        rate_hz = float(text) if text else _DEFAULT_RATE_HZ
+    except ValueError:
+        rate_hz = math.nan
+    if not 0 < rate_hz <= _MAX_RATE_HZ:
+        raise UsageError(
+            f"{_RATE}={text!r} is no number of samples per second: give one up to "
+            f"{_MAX_RATE_HZ:.0f}, or off"
+        )
+    return rate_hz
+
+
+def start_counters(session: int, rate_hz: float) -> None:
+    """Sample counters until the session is over; the first ones come before this returns.
+
+    So the library of the driver is opened before the program goes on, not while it launches. A
+    driver that does not answer for a second is not waited for.
+
+    Args:
+        session: Number of a session that keeps a timeline.
+        rate_hz: Samples per second; 0 takes none. A sampler that runs already goes on as it does.
+    """
+    global _sampler
+    if not rate_hz:
+        return
+    with _lock:
+        _sessions.add(session)
+        if _sampler is None:
+            _sampler = _Sampler(1 / rate_hz)
+
+
+def stop_counters(session: int) -> None:
+    """The session ends. The last one takes a last sample and ends the thread, which is waited for.
+
+    Args:
+        session: Number of the session; one without counters is fine.
+    """
+    with _lock:
+        _sessions.discard(session)
+        if not _sessions:
+            _end_sampler()
+
+
+def _end_sampler() -> None:
+    global _sampler
+    sampler, _sampler = _sampler, None
+    if sampler is not None:
+        sampler.end()
+
+
+def _end() -> None:
+    global _gpus
+    _end_sampler()
+    gpus, _gpus = _gpus, None
+    if gpus is not None:
+        gpus.close()
+
+
+def _opened_gpus() -> GpuReadings:
+    global _gpus
+    if _gpus is None:
+        _gpus = GpuReadings()
+    return _gpus
+
+
+class _Sampler:
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._ended = threading.Event()
+        self._has_first = threading.Event()
+        self._gpus = _opened_gpus()
+        self._thread = threading.Thread(target=self._run, name="proton_bench counters", daemon=True)
+        self._thread.start()
+        self._has_first.wait(_MAX_FIRST_S)
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            wait_s = self._sample()
+            self._has_first.set()
+            while not self._ended.wait(wait_s):
+                wait_s = self._sample()
+            self._sample()
+        except Exception:  # noqa: BLE001 - the program must not see it; what is missing is counted
+            native.add_dropped("samples of counters after one that failed", 1)
+            self._has_first.set()
+
+    def _sample(self) -> float:
+        """Hand over one sample of everything; return how long to wait for the next, in seconds."""
+        began = time.monotonic()
+        native.add_counters(time.monotonic_ns(), "", 0, [("resident memory (bytes)", _resident())])
+        with _asking:
+            readings = list(self._gpus.read())
+        for ordinal, at_ns, values in readings:
+            native.add_counters(at_ns, "CUDA", ordinal, values)
+        return max(0.0, self._interval_s - (time.monotonic() - began))
+
+
+def _resident() -> float:
+    """Return the bytes of this process that are in memory."""
+    with open(_STATM, encoding="ascii") as file:
+        return float(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _before_fork() -> None:
+    global _forking_thread
+    # A driver that does not answer must not keep the program from forking.
+    if _asking.acquire(timeout=_MAX_FORK_WAIT_S):
+        _forking_thread = threading.get_ident()
+
+
+def _after_fork_in_parent() -> None:
+    global _forking_thread
+    if _forking_thread == threading.get_ident():
+        _forking_thread = None
+        _asking.release()
+
+
+def _after_fork_in_child() -> None:
+    """The thread is the parent's; sessions of the child get one of their own."""
+    global _asking, _forking_thread, _gpus, _lock, _sampler
+    _asking, _lock = threading.Lock(), threading.Lock()
+    _forking_thread = _sampler = _gpus = None
+    _sessions.clear()
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)
+# A thread that wants Python's lock while the interpreter ends would end the process its own way.
+atexit.register(_end)

@@ -1,0 +1,109 @@
+"""What NVIDIA's management library reads off the GPUs that a process works on, again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from proton_bench.recording.gpu.nvidia import has_driver
+from proton_bench.recording.native import native
+
+__all__ = ["GpuReadings"]
+
+_MILLI = 1e-3
+_Question = Callable[[], float]
+
+
+class GpuReadings:
+    """Readings of GPUs, found by their UUIDs: CUDA numbers them otherwise than the library.
+
+    Neither CUDA nor a GPU is started for it: a GPU is read once the program has worked on it. Used
+    by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._nvml: Any = None
+        self._is_refused = not has_driver()
+        self._questions: dict[int, Mapping[str, _Question]] = {}
+
+    def read(self) -> Iterator[tuple[int, int, list[tuple[str, float]]]]:
+        """Yield for each GPU its number in CUDA, when it was read, and names with their values.
+
+        Names end in their unit; times are of CLOCK_MONOTONIC, in ns. What a driver refuses at
+        first is not asked again, and what it refuses later is left out.
+        """
+        for ordinal in native.cuda_ordinals():
+            questions = self._questions_of(ordinal)
+            values = []
+            for name, ask in questions.items():
+                with contextlib.suppress(self._nvml.NVMLError):
+                    values.append((name, float(ask())))
+            if values:
+                yield ordinal, time.monotonic_ns(), values
+
+    def close(self) -> None:
+        """Let the library go."""
+        nvml, self._nvml = self._nvml, None
+        self._questions.clear()
+        if nvml is not None:
+            with contextlib.suppress(nvml.NVMLError):
+                nvml.nvmlShutdown()
+
+    def _questions_of(self, ordinal: int) -> Mapping[str, _Question]:
+        known = self._questions.get(ordinal)
+        if known is not None:
+            return known
+        if not self._is_open():
+            return {}
+        uuid = native.cuda_uuid(ordinal)
+        if not uuid:
+            return {}  # a device of a recording, or CUDA is about to start
+        device = self._device(uuid)
+        found = {} if device is None else _answered(self._nvml, device)
+        self._questions[ordinal] = found
+        return found
+
+    def _is_open(self) -> bool:
+        if self._nvml is not None or self._is_refused:
+            return self._nvml is not None
+        self._is_refused = True
+        try:
+            import pynvml
+        except ImportError:
+            return False
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError:
+            return False
+        self._nvml, self._is_refused = pynvml, False
+        return True
+
+    def _device(self, uuid: str) -> Any:
+        # The driver calls a slice of a GPU "GPU-...", too.
+        for name in (uuid, uuid.replace("GPU-", "MIG-", 1)):
+            with contextlib.suppress(self._nvml.NVMLError):
+                return self._nvml.nvmlDeviceGetHandleByUUID(name)
+        return None
+
+
+def _answered(nvml: Any, device: Any) -> Mapping[str, _Question]:
+    """Return the questions about a device that its driver answers."""
+    questions: dict[str, _Question] = {
+        "SM clock (MHz)": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_SM),
+        "memory clock (MHz)": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM),
+        "power (W)": lambda: nvml.nvmlDeviceGetPowerUsage(device) * _MILLI,
+        "temperature (°C)": lambda: nvml.nvmlDeviceGetTemperature(
+            device, nvml.NVML_TEMPERATURE_GPU
+        ),
+        "utilisation (%)": lambda: nvml.nvmlDeviceGetUtilizationRates(device).gpu,
+        "memory used (bytes)": lambda: nvml.nvmlDeviceGetMemoryInfo(device).used,
+    }
+    answered = {}
+    for name, ask in questions.items():
+        # Older libraries lack some, and what a driver answers is its own affair.
+        with contextlib.suppress(nvml.NVMLError, AttributeError, TypeError, ValueError):
+            float(ask())
+            answered[name] = ask
+    return answered

@@ -1,0 +1,222 @@
+"""Launch hooks: objects that are told of every kernel that Triton loads and launches."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Protocol
+
+from proton_bench.recording.kernels.triton_hooks import TritonHeads
+
+__all__ = ["Hook", "HookManager", "LaunchMetadata", "switch_off_unused", "switch_on"]
+
+
+class LaunchMetadata(Protocol):
+    """What Triton tells of a launch; the form of its ``LazyDict``.
+
+    Attributes:
+        data: ``name``, ``function`` and ``stream`` of the launch, then what ``get`` added.
+    """
+
+    data: Mapping[str, Any]
+
+    def get(self) -> Mapping[str, Any]:
+        """Evaluate the kernel's ``launch_metadata`` once and return all of ``data``."""
+
+
+class Hook:
+    """Base of launch hooks; pass an instance as ``start(hook=...)``.
+
+    A method that a subclass lacks does nothing.
+
+    Attributes:
+        priority: Hooks with a higher one enter earlier and exit later.
+        is_called: False for one that only stands among the active hooks.
+    """
+
+    priority: int = 0
+    is_called: ClassVar[bool] = True
+
+    def init_handle(  # noqa: PLR0917 - Triton's signature
+        self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        """Learn that a kernel was loaded onto a device."""
+
+    def enter(self, metadata: LaunchMetadata) -> None:
+        """Learn that a kernel is about to be launched, on the launching thread."""
+
+    def exit(self, metadata: LaunchMetadata) -> None:
+        """Learn that the launch call returned."""
+
+    def activate(self) -> None:
+        """Switch on: the first session that uses the hook became active."""
+
+    def deactivate(self) -> None:
+        """Switch off: the last active session that used the hook left it."""
+
+    def destroy_handle(  # noqa: PLR0917 - optional; Triton's signature
+        self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        """Learn that a kernel was unloaded; does nothing unless overridden (Triton >= 3.9)."""
+
+    def flush(self) -> None:
+        """Have everything recorded that is still under way; waits for devices if it must."""
+
+    def release(self) -> None:
+        """Forget settings: the last session that used the hook was finalized."""
+
+
+class HookManager:
+    """Which hooks are switched on, and for which sessions; one per process, hence static.
+
+    Attributes:
+        active_hooks: Hooks that are switched on, highest priority first.
+        session_hooks: For every live session its hooks and whether it is active with them.
+    """
+
+    active_hooks: ClassVar[list[Hook]] = []
+    session_hooks: ClassVar[defaultdict[int, defaultdict[Hook, bool]]] = defaultdict(
+        lambda: defaultdict(bool)
+    )
+
+    @staticmethod
+    def register(hook: Hook, session: int) -> None:
+        """Switch a hook on for a session.
+
+        Args:
+            hook: Hook; the same object for several sessions is switched on once.
+            session: Session number.
+        """
+        switch_on(hook)
+        HookManager.session_hooks[session][hook] = True
+
+    @staticmethod
+    def unregister(session: int | None = None) -> None:
+        """Take the hooks of a session, or of all, away and switch off those nobody else uses."""
+        sessions = _numbers(session)
+        forgotten = [hook for number in sessions for hook in HookManager.session_hooks.pop(number)]
+        switch_off_unused(forgotten)
+        for hook in dict.fromkeys(forgotten):
+            if not any(hook in hooks for hooks in HookManager.session_hooks.values()):
+                _optional(hook, "release")()
+
+    @staticmethod
+    def activate(session: int | None = None) -> None:
+        """Switch on the hooks of a session, or of all sessions."""
+        for number in _numbers(session):
+            for hook in HookManager.session_hooks[number]:
+                switch_on(hook)
+                HookManager.session_hooks[number][hook] = True
+
+    @staticmethod
+    def deactivate(session: int | None = None) -> None:
+        """Switch off the hooks of a session, or of all, that no other active session uses."""
+        left: list[Hook] = []
+        for number in _numbers(session):
+            hooks = HookManager.session_hooks[number]
+            left += hooks
+            hooks.update(dict.fromkeys(hooks, False))
+        switch_off_unused(left)
+
+    @staticmethod
+    def flush(session: int) -> None:
+        """Have the hooks of a session record what is still under way."""
+        for hook in list(HookManager.session_hooks.get(session, ())):
+            _optional(hook, "flush")()
+
+    @staticmethod
+    def init_handle(  # noqa: PLR0917 - Triton's signature
+        module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        """Tell the active hooks that a kernel was loaded."""
+        for hook in HookManager.active_hooks:
+            hook.init_handle(module, function, name, metadata_group, hash)
+
+    @staticmethod
+    def destroy_handle(  # noqa: PLR0917 - Triton's signature
+        module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
+    ) -> None:
+        """Tell the active hooks that a kernel was unloaded."""
+        for hook in reversed(HookManager.active_hooks):
+            hook.destroy_handle(module, function, name, metadata_group, hash)
+
+    @staticmethod
+    def enter(metadata: LaunchMetadata) -> None:
+        """Tell the active hooks of a launch, highest priority first."""
+        for hook in HookManager.active_hooks:
+            hook.enter(metadata)
+
+    @staticmethod
+    def exit(metadata: LaunchMetadata) -> None:
+        """Tell the active hooks that a launch call returned, lowest priority first."""
+        for hook in reversed(HookManager.active_hooks):
+            hook.exit(metadata)
+
+
+_heads = TritonHeads(
+    {
+        "kernel_load_end_hook": HookManager.init_handle,
+        "kernel_unload_hook": HookManager.destroy_handle,
+        "launch_enter_hook": HookManager.enter,
+        "launch_exit_hook": HookManager.exit,
+    },
+    # What collects a launch at its end finds the frame that a hook put around it still open.
+    exits_last=True,
+)
+
+
+def _numbers(session: int | None) -> list[int]:
+    if session is None:
+        return list(HookManager.session_hooks)
+    return [session] if session in HookManager.session_hooks else []
+
+
+def switch_on(hook: Hook) -> None:
+    """Switch a hook on unless it is; on an exception it is off."""
+    if hook in HookManager.active_hooks:
+        return
+    hook.activate()
+    _set_active([*HookManager.active_hooks, hook])
+    try:
+        if _called(HookManager.active_hooks):  # launches pay for a chain with functions in it
+            _heads.attach()
+    except BaseException:
+        switch_off_unused([hook])
+        raise
+
+
+def switch_off_unused(hooks: Iterable[Hook]) -> None:
+    """Switch all of them off, also when one fails; the first failure is raised at the end."""
+    with contextlib.ExitStack() as steps:
+        for hook in dict.fromkeys(hooks):
+            in_use = any(used.get(hook) for used in HookManager.session_hooks.values())
+            if hook in HookManager.active_hooks and not in_use:
+                _set_active([each for each in HookManager.active_hooks if each is not hook])
+                steps.callback(hook.deactivate)
+        if not _called(HookManager.active_hooks):
+            steps.callback(_heads.detach)
+
+
+def _set_active(hooks: list[Hook]) -> None:
+    # A new list: a launch on another thread may be walking the old one.
+    HookManager.active_hooks = sorted(hooks, key=lambda each: each.priority, reverse=True)
+    # The only hook is called by Triton itself: a launch is not to pay for a loop over one.
+    called = _called(hooks)
+    is_alone = len(called) == 1
+    _heads.replace("launch_enter_hook", called[0].enter if is_alone else HookManager.enter)
+    _heads.replace("launch_exit_hook", called[0].exit if is_alone else HookManager.exit)
+
+
+def _called(hooks: Iterable[Hook]) -> list[Hook]:
+    return [hook for hook in hooks if getattr(hook, "is_called", True)]
+
+
+def _optional(hook: Hook, method: str) -> Callable[[], None]:
+    """Return a method of ours, which a hook that is no `Hook` does not have."""
+    found: Callable[[], None] = getattr(hook, method, _nothing)
+    return found
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,64 @@
+"""Writes down which files a process loaded its modules from, for whoever compares two versions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from proton_bench.support.files import write_file
+
+__all__ = ["write_loaded_modules"]
+
+# Below these, a path says enough: nobody edits them while runs are compared.
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def write_loaded_modules(path: str) -> None:
+    """Write name, file and SHA-256 of every module outside the standard library as JSON.
+
+    Modules of installed packages have no hash. What cannot be read has neither hash nor effect.
+
+    Args:
+        path: File to write, whole or not at all.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    standard = tuple(
+        os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
+    )
+    found: list[dict[str, Any]] = []
+    for name, module in sorted(sys.modules.items()):
+        file = _file_of(module)
+        installed = any(part in file for part in _INSTALLED)
+        if file and (installed or not file.startswith(standard)):
+            sha256 = "" if installed else _hash(file)
+            found.append({"name": _text(name), "file": _text(file), "sha256": sha256})
+    write_file(Path(path), json.dumps(found))
+
+
+def _file_of(module: ModuleType | None) -> str:
+    """Return the source that a module was loaded from, "" where there is none on disk."""
+    file = getattr(module, "__file__", None)
+    if not isinstance(file, str) or not file:
+        return ""
+    real = os.path.realpath(file)
+    return real if os.path.isfile(real) else ""
+
+
+def _text(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _hash(file: str) -> str:
+    try:
+        with open(file, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""

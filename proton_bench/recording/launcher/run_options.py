@@ -1,0 +1,137 @@
+"""Everything that ``proton run`` decided, as it crosses the exec to the bare runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from proton_bench.recording.launcher.target import TargetKind
+
+if TYPE_CHECKING:
+    from proton_bench.recording.session.options import SessionOptions
+
+__all__ = ["RunOptions", "current_folder", "runner_command", "session_options", "with_passes"]
+
+_BOOTSTRAP = os.path.join(os.path.dirname(__file__), "bootstrap.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Everything that ``proton run`` decided, as it crosses the exec.
+
+    Attributes:
+        kind: What ``target`` is.
+        target: Path, module name or source text.
+        name: Output name without a suffix, absolute; "" and "-" mean stdout.
+        template: The name as the user wrote it, without a suffix: children fill its fields anew.
+        folder: Current folder of the command line; "" where it was removed.
+        formats: Formats of the files to write.
+        context: Where call paths come from, ``shadow`` or ``python``.
+        data: Kind of data, ``tree`` or ``trace``.
+        backend: Names joined by ``+``; None asks the plugins.
+        mode: Mode text for the backend that declares it.
+        instrument: Passes over kernels; "" for none.
+        hook: Name of a launch hook, or None.
+        compat: ``triton.profiler`` resolves to this package.
+        interpret: Backends may prepare the process, e.g. switch Triton to its interpreter.
+        children: Python processes that the target starts are recorded too.
+        quiet: Only errors are said.
+        strict: A profile that cannot be written changes the exit code.
+        command: Command line for the provenance.
+        ahead: Folders that the target's modules are looked for in first.
+        modules_file: Where to write which files the target loaded; "" for nowhere.
+        canary: Kernels that never change run beside the target, for a gate.
+    """
+
+    kind: TargetKind
+    target: str
+    name: str
+    formats: tuple[str, ...]
+    template: str = ""
+    folder: str = ""
+    context: str = "shadow"
+    data: str = "tree"
+    backend: str | None = None
+    mode: str | None = None
+    instrument: str = ""
+    hook: str | None = None
+    compat: bool = True
+    interpret: bool = True
+    children: bool = True
+    quiet: bool = False
+    strict: bool = False
+    command: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()
+    modules_file: str = ""
+    canary: bool = False
+
+    def to_json(self) -> str:
+        """Encode as one ASCII line; undecodable bytes of file names survive."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> RunOptions:
+        """Decode what ``to_json`` wrote."""
+        fields = json.loads(text)
+        fields["kind"] = TargetKind(fields["kind"])
+        for name in ("formats", "command", "ahead"):
+            fields[name] = tuple(fields[name])
+        return cls(**fields)
+
+
+def current_folder() -> str:
+    """Return the current folder, "" where it was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def runner_command(
+    options: RunOptions, arguments: Sequence[str], flags: Sequence[str] = ()
+) -> list[str]:
+    """Return the command that runs a target, for ``os.execv``.
+
+    Args:
+        options: What to run and how to record it.
+        arguments: The target's own arguments; kept apart, since one argument may have 128 KiB.
+        flags: Options for the interpreter.
+    """
+    return [sys.executable, *flags, _BOOTSTRAP, options.to_json(), *arguments]
+
+
+def with_passes(options: RunOptions) -> RunOptions:
+    """Return options whose backend and mode say what ``instrument`` asks for.
+
+    Raises:
+        ProtonError: See ``add_passes``.
+    """
+    if not options.instrument:
+        return options
+    from proton_bench.recording.kernels.instrument import add_passes
+
+    backend, mode = add_passes(options.backend, options.mode, options.instrument)
+    return replace(options, backend=backend, mode=mode, instrument="")
+
+
+def session_options(options: RunOptions) -> SessionOptions:
+    """Return the options of the run's own session."""
+    from proton_bench.recording.session.options import SessionOptions
+    from proton_bench.recording.session.output_format import trace_formats_of
+
+    is_code = options.kind is TargetKind.CODE
+    return SessionOptions(
+        name=options.name,
+        context=options.context,
+        data=options.data,
+        backend=options.backend,
+        mode=options.mode,
+        hook=options.hook,
+        command=options.command,
+        trace_formats=trace_formats_of(options.formats, options.data),
+        program="python" if is_code else os.path.basename(options.target),
+    )

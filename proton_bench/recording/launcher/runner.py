@@ -1,0 +1,261 @@
+"""The bare runner: opens a session, runs the target in this process, finalizes, keeps its code.
+
+The command line parses with heavy libraries and then replaces its process by this module::
+
+    python bootstrap.py '<run options as JSON>' [target's arguments...]
+
+so that the target finds nothing of ours in its process but the collector.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from proton_bench.errors import ProtonError
+from proton_bench.recording.children.followed import FollowedChildren
+from proton_bench.recording.launcher.module_folders import put_ahead
+from proton_bench.recording.launcher.run_options import (
+    RunOptions,
+    runner_command,
+    session_options,
+    with_passes,
+)
+from proton_bench.recording.launcher.target import Target, TargetKind, load_target, own_traceback
+from proton_bench.recording.session.progress import Progress
+from proton_bench.recording.stderr import QUIET, say, shown_path, warn
+from proton_bench.support.text import visible_lines
+
+if TYPE_CHECKING:
+    from proton_bench.recording.session.canary import SessionCanary
+    from proton_bench.recording.session.session import Session
+
+__all__ = ["RunOptions", "main", "report_error", "runner_command"]
+
+_EMPTY = (
+    "the profile is empty: the target ran nothing that the backend records "
+    "(see `proton plugins`, and -b for another backend)"
+)
+_EXIT_INTERRUPTED = 128 + signal.SIGINT
+
+
+def report_error(error: ProtonError) -> int:
+    """Print an error the way every command does and return its exit code."""
+    if os.environ.get("PROTON_BENCH_DEBUG") == "1":
+        sys.stderr.write(visible_lines("".join(traceback.format_exception(error))))
+    sys.stderr.write(f"proton: error: {error.report()}\n")
+    return error.exit_code
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run a target as the process that the command line has become; ends by ``SystemExit``."""
+    arguments = sys.argv[1:] if argv is None else argv
+    options = RunOptions.from_json(arguments[0])
+    if options.quiet:
+        os.environ[QUIET] = "1"  # children of the target are as quiet
+    target = Target(options.kind, options.target, tuple(arguments[1:]))
+    try:
+        options = options if _is_disabled() else with_passes(options)
+        notices = _prepare(options)
+        children = FollowedChildren(options)
+        if target.kind is TargetKind.PROGRAM:
+            put_ahead(options.ahead)
+            _run_program(target, children, notices)
+        recording = _Recording(options, children)
+    except ProtonError as error:
+        raise SystemExit(report_error(error)) from None
+    for notice in notices:
+        say(notice)
+    recording.finish_at_exit()
+    put_ahead(options.ahead)
+    try:
+        try:
+            _run(target, recording)
+        finally:
+            recording.target_ended()
+    except KeyboardInterrupt:  # after the target's last line
+        raise SystemExit(_EXIT_INTERRUPTED) from None
+
+
+def _prepare(options: RunOptions) -> list[str]:
+    """Do what has no effect once the target has imported its libraries; return notices on it."""
+    if options.compat:
+        from proton_bench.recording import compat
+
+        compat.install()
+    if not options.interpret or _is_disabled():
+        return []
+    from proton_bench.plugin.manager import resolve_backend
+
+    backends = resolve_backend(options.backend)
+    notices = [backend.prepare() for backend in backends if backend.prepare is not None]
+    return [notice for notice in notices if notice]
+
+
+def _run(target: Target, recording: _Recording) -> None:
+    error = _uncaught(target, recording)
+    if error is not None:  # shown here, where no error is being handled
+        _show_traceback(error)
+        raise SystemExit(_EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)
+
+
+def _uncaught(target: Target, recording: _Recording) -> BaseException | None:
+    """Run the target and return the error that ended it."""
+    try:
+        _load(target, recording)()
+    except SystemExit:
+        # The interpreter turns it into the exit code, and prints it where it is a text.
+        raise
+    except BaseException as error:  # noqa: BLE001 - as at the end of any Python program
+        return error
+    return None
+
+
+def _load(target: Target, recording: _Recording) -> Callable[[], None]:
+    try:
+        return load_target(target)
+    except ProtonError as error:
+        recording.discard()
+        raise SystemExit(report_error(error)) from None
+
+
+def _show_traceback(error: BaseException) -> None:
+    """Print an uncaught error as the interpreter would, without our frames."""
+    from proton_bench.recording.native import native
+
+    error.__traceback__ = own_traceback(error)
+    native.print_uncaught(error)
+
+
+def _is_disabled() -> bool:
+    from proton_bench.recording.session.session import is_disabled
+
+    return is_disabled()
+
+
+def _open_session(options: RunOptions) -> Session:
+    from proton_bench.recording.session.session import open_session
+    from proton_bench.recording.session.watch import watch_outputs
+
+    session = open_session(session_options(options))
+    try:
+        watch_outputs(session, options.formats, ends_by_signal=False)
+    except BaseException:
+        session.finalize(formats=())
+        raise
+    return session
+
+
+def _begin_canary(session: Session) -> SessionCanary:
+    from proton_bench.recording.session.canary import SessionCanary
+
+    canary = SessionCanary(session)
+    canary.begin()
+    return canary
+
+
+def _run_program(target: Target, children: FollowedChildren, notices: list[str]) -> NoReturn:
+    """Run a program that is not Python; the Python processes in it record themselves."""
+    from proton_bench.recording.launcher.program import run_program
+
+    children.check()
+    for notice in notices:
+        say(notice)
+    code = run_program(target.value, target.arguments)
+    children.report(warns=True)
+    raise SystemExit(code)
+
+
+class _Recording:
+    """The session of the command line, from before the target until after its exit handlers."""
+
+    def __init__(self, options: RunOptions, children: FollowedChildren) -> None:
+        from proton_bench.flags import flags
+
+        self._options = options
+        self._children = children
+        self._progress = Progress(f"writing {os.path.basename(options.name) or 'the profile'}")
+        self._process_id = os.getpid()
+        # None where profiling is disabled: the target then runs as if it were alone.
+        self._session: Session | None = None if _is_disabled() else _open_session(options)
+        self._canary: SessionCanary | None = None
+        if self._session is not None and options.canary:
+            self._canary = _begin_canary(self._session)
+        flags.command_line = True
+
+    def discard(self) -> None:
+        """Close the session without writing a file."""
+        if self._session is not None:
+            self._session.finalize(formats=())
+            self._session = None
+
+    def finish_at_exit(self) -> None:
+        """Finalize when the target is over, however it ends.
+
+        Exit handlers run last in, first out, and after the threads of the target were joined; so
+        this one, registered before the target starts, sees everything that the target does.
+        """
+        if self._session is not None:
+            from proton_bench.recording.native import native
+
+            atexit.register(native.call_last, self._finish, self._interrupted)
+
+    def target_ended(self) -> None:
+        """Do what is still part of the run, and what takes threads: exit handlers start none."""
+        if self._canary is not None and self._session is not None:
+            self._canary.end()
+        self._progress.arm()
+
+    def _finish(self) -> None:
+        session, self._session = self._session, None
+        if session is None or os.getpid() != self._process_id:
+            return
+        try:
+            with self._progress:
+                session.settle()
+                counts = session.counts()
+                is_empty = not session.has_records
+                paths = session.finalize(formats=self._options.formats)
+        except ProtonError as error:
+            say(f"error: {error}", is_error=True)
+            warn("the profile was not written, or not in every format; see --strict")
+            if self._options.strict:
+                _exit_with(error.exit_code)
+            return
+        self._write_modules()
+        for remark in session.remarks or ([_EMPTY] if is_empty else []):
+            warn(remark)
+        if paths:
+            names = ", ".join(shown_path(str(path), self._options.folder) for path in paths)
+            say(f"wrote {names}")
+        if counts["dropped"]:
+            warn(f"{counts['dropped']} records were lost; the profile says why")
+        self._children.report()
+
+    def _interrupted(self) -> None:
+        """A Ctrl-C came while the files were written."""
+        if os.getpid() == self._process_id:
+            say("interrupted at its end; what was recorded is written")
+            _exit_with(_EXIT_INTERRUPTED)
+
+    def _write_modules(self) -> None:
+        if not self._options.modules_file:
+            return
+        from proton_bench.recording.launcher.loaded_modules import write_loaded_modules
+
+        try:
+            write_loaded_modules(self._options.modules_file)
+        except OSError as error:
+            warn(f"the files of modules were not written down: {error.strerror or error}")
+
+
+def _exit_with(code: int) -> None:
+    """Change the exit code where the interpreter is about to end."""
+    from proton_bench.recording.native import native
+
+    native.exit_with(code)

@@ -1,0 +1,260 @@
+"""Where a session's files go, and whether they can be written at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from proton_bench.errors import OutputError, ProtonError
+from proton_bench.recording.children.child_profiles import AdoptedProfile
+from proton_bench.recording.native import native
+from proton_bench.recording.session.options import STDOUT, CapturePlan
+from proton_bench.recording.session.output_format import (
+    NATIVE_FORMATS,
+    TRACE_FORMATS,
+    TREE_FORMATS,
+    suffix_of,
+)
+from proton_bench.support.text import bytes_for, json_text, visible
+
+if TYPE_CHECKING:
+    from proton_bench.model.profile import Profile
+
+__all__ = ["check_writable", "library_formats", "output_turn", "write_session"]
+
+_TRUE = ("1", "on", "true")
+_PIECE_BYTES = 1 << 20
+_ADDRESS_BYTES = 90
+_TURN_S = 5.0  # for which another process with the same output is waited for
+
+
+class Phases(Protocol):
+    """What writing needs of a session."""
+
+    @property
+    def id(self) -> int:
+        """Number of the session."""
+
+    @property
+    def path(self) -> str:
+        """Absolute output path without a suffix, or "-"."""
+
+    @property
+    def plan(self) -> CapturePlan:
+        """What the session records."""
+
+    @property
+    def clock_drift_ns(self) -> int:
+        """How much the clock of the devices gained on the host's while the session recorded."""
+
+    @property
+    def adopted(self) -> Sequence[AdoptedProfile]:
+        """What other processes recorded for the current phase."""
+
+    def profile(self, phase: int | None = None) -> Profile:
+        """Return what a phase recorded."""
+
+
+def library_formats(output_format: str, defaults: Sequence[str] = ("hatchet",)) -> tuple[str, ...]:
+    """Return what ``finalize(output_format=...)`` writes.
+
+    Args:
+        output_format: A format, or "" for the session's defaults.
+        defaults: What the session writes where no format is named.
+    """
+    formats = [output_format] if output_format else list(defaults)
+    if os.environ.get("PROTON_BENCH_NATIVE", "").lower() in _TRUE and "proton" not in formats:
+        formats.append("proton")
+    return tuple(formats)
+
+
+def check_writable(path: str) -> None:
+    """Try whether a file can be made beside the later output.
+
+    Args:
+        path: Absolute output path without a suffix, or "-" for stdout.
+
+    Raises:
+        OutputError: The folder is missing or read-only, or the name is too long.
+    """
+    if path == STDOUT:
+        return
+    for name in (*TREE_FORMATS, *TRACE_FORMATS):
+        file = f"{path}.{suffix_of(name)}"
+        if os.path.isdir(file):
+            raise OutputError(
+                f"cannot write profile {path!r}: {file} is a folder; remove it, or name "
+                "another file with name=, -n or -o"
+            )
+    # As long as the longest name that may be written, of a timeline beside another process's.
+    probe = f"{path}.part_999.partial.{os.getpid():07}-99.proton-probe"
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise OutputError(
+            f"cannot write profile {path!r}: {reason}; "
+            "make the folder, or name another one with name=, -n or -o"
+        ) from None
+    with contextlib.suppress(OSError):
+        os.unlink(probe)
+
+
+def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
+    """Write every live phase in every format, and end the files of its timeline.
+
+    Args:
+        session: Session whose records were all consumed, and settled.
+        formats: Formats to write, each beside the others; none removes what was written so far.
+
+    Returns:
+        The files; none for stdout.
+
+    Raises:
+        OutputError: A file could not be written; nothing of it is left behind.
+    """
+    streamed = [name for name in formats if name in session.plan.trace_formats]
+    paths: list[Path] = []
+    try:
+        with output_turn(session.path), contextlib.ExitStack() as steps:
+            # One kind of files is no reason to lose the other.
+            if formats and session.plan.is_written_meanwhile:
+                steps.callback(lambda: paths.extend(_end_timeline(session, streamed)))
+            paths += _write_phases(session, [name for name in formats if name not in streamed])
+    except ProtonError as error:
+        if not session.adopted:
+            raise
+        kept = ", ".join(each.kept for each in session.adopted)
+        raise OutputError(f"{error}; the profiles of other processes are kept: {kept}") from None
+    if formats:
+        for each in session.adopted:
+            each.release()
+    return paths
+
+
+@contextlib.contextmanager
+def output_turn(path: str) -> Iterator[None]:
+    """Keep other processes that were given the same name from writing theirs in between.
+
+    All files are then those of one run. Nothing is left behind by a process that is killed: its
+    turn is an address of its own, which the system gives back. Who waits too long goes on.
+
+    Args:
+        path: Absolute output path without a suffix, or "-" for stdout, which is for all.
+    """
+    if path == STDOUT:
+        yield
+        return
+    from _socket import AF_UNIX, SOCK_DGRAM, socket
+
+    # Of a long path the end: two that share it wait for each other without need.
+    address = b"\0proton-bench " + os.fsencode(path)[-_ADDRESS_BYTES:]
+    place = None
+    with contextlib.suppress(OSError):
+        place = socket(AF_UNIX, SOCK_DGRAM)
+        deadline = time.monotonic() + _TURN_S
+        while not _is_free(place, address) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    try:
+        yield
+    finally:
+        if place is not None:
+            place.close()
+
+
+def _is_free(place: Any, address: bytes) -> bool:
+    try:
+        place.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return False
+        raise
+    return True
+
+
+def _write_phases(session: Phases, formats: Sequence[str]) -> list[Path]:
+    paths: list[Path] = []
+    current = native.current_phase(session.id)
+    for phase in native.live_phases(session.id):
+        part = f".part_{phase}" if current > 0 else ""
+        merged = session.profile(phase) if session.adopted and phase == current else None
+        for name in formats:
+            # Profiles of other processes hold no times of single events.
+            whole = None if name in TRACE_FORMATS else merged
+            if session.path == STDOUT:
+                _print(_encoded(session, phase, name) if whole is None else _encode(whole, name))
+                continue
+            path = Path(f"{session.path}{part}.{name}")
+            if whole is None:
+                _write(session, phase, path)
+            else:
+                _write_profile(whole, path)
+            paths.append(path)
+    return paths
+
+
+def _end_timeline(session: Phases, formats: Sequence[str]) -> list[Path]:
+    paths: list[Path] = []
+    for _, _, path, spooled in native.end_timeline(session.id, formats, session.clock_drift_ns):
+        if spooled < 0:
+            paths.append(Path(os.fsdecode(path)))
+            continue
+        with os.fdopen(spooled, "rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                _print(piece)
+    return paths
+
+
+def _write(session: Phases, phase: int, path: Path) -> None:
+    name = path.suffix[1:]
+    if name in NATIVE_FORMATS:
+        native.write_phase(session.id, phase, path, name)
+        if name.startswith("hatchet") and native.folds_in_hatchet(session.id, phase):
+            sys.stderr.write(
+                f"proton: warning: {visible(path.name)} holds 480 levels; what is deeper was added "
+                "to the row there (.proton has no such limit)\n"
+            )
+        return
+    _write_profile(session.profile(phase), path)
+
+
+def _write_profile(profile: Profile, path: Path) -> None:
+    from proton_bench.formats.registry import write_profile
+
+    for note in write_profile(profile, path, format=path.suffix[1:]):
+        sys.stderr.write(f"proton: warning: {visible(path.name)}: {visible(note)}\n")
+
+
+def _encoded(session: Phases, phase: int, name: str) -> bytes:
+    if name in NATIVE_FORMATS:
+        encoded = native.encode_phase(session.id, phase, name)  # type: ignore[arg-type]
+        if name == "hatchet":  # the JSON among them; a job's log may be at the end of the pipe
+            encoded = json_text(encoded.decode("utf-8", "surrogateescape")).encode()
+        return encoded
+    return _encode(session.profile(phase), name)
+
+
+def _encode(profile: Profile, name: str) -> bytes:
+    from proton_bench.formats.registry import find_format
+
+    return find_format(name).encode(profile)
+
+
+def _print(encoded: bytes) -> None:
+    try:
+        sys.stdout.flush()
+        if hasattr(sys.stdout, "buffer"):
+            sys.stdout.buffer.write(bytes_for(sys.stdout, encoded))
+        else:  # replaced by something that takes text only
+            sys.stdout.write(encoded.decode("utf-8", "replace"))
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputError(f"cannot write the profile to stdout: {error.strerror}") from None

@@ -1,0 +1,104 @@
+"""How the command line and the pytest plugin read an output name: a path and the formats."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from proton_bench.errors import UsageError
+from proton_bench.recording.session.output_format import TRACE_FORMATS, TREE_FORMATS, suffix_of
+from proton_bench.recording.session.template import expand_name
+from proton_bench.recording.stderr import warn
+
+__all__ = ["OUTPUT_SUFFIXES", "OutputName", "format_of", "read_name", "split_suffix"]
+
+OUTPUT_SUFFIXES = (".proton", ".hatchet", ".hatchet_msgpack", ".chrome_trace", ".pftrace")
+# Beside ``.proton``: what upstream writes, and the smaller form of a timeline.
+_OF_DATA = {"tree": ("hatchet",), "trace": ("chrome_trace", "perfetto")}
+_FLUSHING = "periodic_flushing"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputName:
+    """Where a profile goes.
+
+    Attributes:
+        name: Path without a suffix, absolute; "" and "-" mean stdout.
+        formats: Formats to write.
+        template: The name as it was written, without a suffix.
+    """
+
+    name: str
+    formats: tuple[str, ...]
+    template: str = ""
+
+
+def read_name(
+    text: str,
+    *,
+    tag: str = "",
+    folder: str | None = None,
+    data: str = "tree",
+    mode: str | None = None,
+) -> OutputName:
+    """Turn an output name into a path and formats; a known suffix asks for just that format.
+
+    Args:
+        text: Name as the user wrote it, with ``{rank}``-like fields; "" and "-" mean stdout.
+        tag: Added to the end of the name, e.g. ``.gw0`` of a test worker.
+        folder: Where relative names start; the current folder by default.
+        data: Kind of data that is recorded.
+        mode: Mode text; with periodic flushing its format is that of all files.
+
+    Raises:
+        UsageError: The name is a folder or has an unknown field.
+    """
+    default = _OF_DATA.get(data, _OF_DATA["tree"])
+    if text in ("", "-"):
+        return OutputName(text, default[:1])
+    stem, suffix = split_suffix(text)
+    if os.path.basename(stem) in ("", ".", ".."):
+        raise UsageError(f"output {text!r} is a folder: add a file name")
+    # Made absolute now, because the target may change the current folder.
+    expanded = expand_name(stem) + tag
+    if not os.path.isabs(expanded):
+        expanded = os.path.join(folder or _current_folder(), expanded)
+    name = os.path.abspath(expanded)
+    flushed = _flushed_format(mode, default[0])
+    formats = (flushed,) if flushed else ("proton", *default)
+    return OutputName(name, (format_of(suffix),) if suffix else formats, stem)
+
+
+def _current_folder() -> str:
+    """Return the current folder; where it was removed, a new one that stays."""
+    try:
+        return os.getcwd()
+    except OSError:
+        import tempfile
+
+        folder = tempfile.mkdtemp(prefix="proton-")
+        warn(f"the current folder was removed: the profile goes to {folder}")
+        return folder
+
+
+def format_of(suffix: str) -> str:
+    """Return the format of a known suffix with its dot."""
+    formats = {f".{suffix_of(name)}": name for name in (*TREE_FORMATS, *TRACE_FORMATS)}
+    return formats[suffix]
+
+
+def _flushed_format(mode: str | None, default: str) -> str:
+    for part in (mode or "").split("+"):
+        name, *options = part.split(":")
+        if name == _FLUSHING:
+            chosen = [each.removeprefix("format=") for each in options if "format=" in each]
+            return chosen[0] if chosen else default
+    return ""
+
+
+def split_suffix(text: str) -> tuple[str, str]:
+    """Split a name into its stem and its known suffix, "" where it has none."""
+    for suffix in OUTPUT_SUFFIXES:
+        if text.endswith(suffix) and os.path.basename(text) != suffix:
+            return text.removesuffix(suffix), suffix
+    return text, ""

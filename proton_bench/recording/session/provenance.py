@@ -1,0 +1,164 @@
+"""Facts about this run that a later reader of its profile will ask for; only cheap ones."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from proton_bench.recording.gpu.nvidia import gpu_facts
+from proton_bench.recording.native import native
+from proton_bench.recording.session.options import CapturePlan
+from proton_bench.recording.session.template import rank_facts
+
+__all__ = ["end_facts", "estimated_cost_ns", "git_facts", "start_facts"]
+
+_GIT_TIMEOUT_S = 2.0
+_GIT_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+_LIBRARIES = ("torch", "triton", "numpy")
+
+
+def start_facts(plan: CapturePlan) -> dict[str, Any]:
+    """Return what is known when a session starts.
+
+    Times are int64 nanoseconds: ``start_time_ns`` of the real-time clock, and
+    ``realtime_base_ns`` is what to add to the profile's CLOCK_MONOTONIC times to get it.
+    """
+    now_ns = time.time_ns()
+    facts: dict[str, Any] = {
+        "proton_bench": native.version,
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "backend": plan.backend_names,
+        "mode": "+".join(dict.fromkeys(mode.text for mode in plan.modes if mode.text)),
+        "context": plan.context,
+        "hook": type(plan.hook).__name__ if plan.hook is not None else None,
+        "command": list(plan.command),
+        "directory": _directory(),
+        "host": os.uname().nodename,
+        "system": f"{os.uname().sysname} {os.uname().release} {os.uname().machine}",
+        "pid": os.getpid(),
+        "start_time_ns": now_ns,
+        "realtime_base_ns": now_ns - time.monotonic_ns(),
+    }
+    facts.update(rank_facts(os.environ))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        facts["worker"] = os.environ["PYTEST_XDIST_WORKER"]
+    gpus = gpu_facts()
+    if gpus:
+        facts["gpus_at_start"] = gpus
+    return facts
+
+
+def end_facts(started: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return the facts of the start and what became known until now.
+
+    Args:
+        started: What ``start_facts`` returned.
+        counts: The session's counts of records; they give the profiler's own estimated cost.
+    """
+    # By the clock that is never set, so that a run is as long as it took.
+    ended_ns = time.monotonic_ns() + int(started["realtime_base_ns"])
+    facts = {**started, "end_time_ns": ended_ns, **_library_versions()}
+    facts["estimated_cost_ns"] = estimated_cost_ns(counts)
+    if "gpus_at_start" in started:
+        facts["gpus_at_end"] = gpu_facts()
+    git = git_facts(str(started["directory"]))
+    if git:
+        facts["git"] = git
+    return facts
+
+
+def estimated_cost_ns(counts: Mapping[str, int]) -> int:
+    """Estimate what recording took from the target: events at their cost here, and consuming them.
+
+    The cost of one event is measured now, on this machine, by ``_native.event_cost_ns``.
+    """
+    events = counts["ranges"] + counts["launches"] + counts["metrics"]
+    return round(events * native.event_cost_ns()) + counts["drain_ns"]
+
+
+@functools.lru_cache(maxsize=8)
+def git_facts(directory: str) -> dict[str, Any]:
+    """Return ``revision`` and ``dirty`` of the work tree around a folder, {} outside of one.
+
+    Args:
+        directory: Absolute path. Asked once per process; git gets two seconds.
+    """
+    if not _is_in_work_tree(directory):
+        return {}
+    import subprocess
+
+    def ask(*words: str) -> str:
+        # Whose folder this is nobody knows: its settings must not start a program.
+        command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
+        done = subprocess.run(
+            [*command, "-C", directory, *words],
+            capture_output=True,
+            check=True,
+            timeout=_GIT_TIMEOUT_S,
+            env={**os.environ, **_GIT_VARIABLES},
+            stdin=subprocess.DEVNULL,
+        )
+        return done.stdout.decode("utf-8", "surrogateescape")
+
+    try:
+        settings = ask("config", "--show-scope", "--name-only", "--list", "-z").split("\0")
+        state = [*_without_filters(settings), "status", "--porcelain=v2", "--branch"]
+        lines = ask(*state, "--untracked-files=no", "--ignore-submodules=all").splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    oids = [line.rpartition(" ")[2] for line in lines if line.startswith("# branch.oid ")]
+    if not oids:
+        return {}
+    return {"revision": oids[0], "dirty": any(not line.startswith("#") for line in lines)}
+
+
+def _without_filters(settings: list[str]) -> list[str]:
+    """Return the options that turn off filters of contents that a repository's own settings name.
+
+    Args:
+        settings: Scopes and names of all settings in turn.
+    """
+    options: list[str] = []
+    for scope, name in zip(settings[::2], settings[1::2], strict=False):
+        if scope in {"local", "worktree"} and name.startswith("filter."):
+            driver = name.rpartition(".")[0]
+            for key in ("clean", "process"):
+                options += ["-c", f"{driver}.{key}="]
+            options += ["-c", f"{driver}.required=false"]
+    return options
+
+
+def _is_in_work_tree(directory: str) -> bool:
+    while True:
+        if os.path.exists(os.path.join(directory, ".git")):
+            return True
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return False
+        directory = parent
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return "/"
+
+
+def _library_versions() -> dict[str, str]:
+    """Versions of what the target imported; nothing is imported for it."""
+    versions: dict[str, str] = {}
+    for name in _LIBRARIES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            versions[name] = str(version)
+    torch_version = sys.modules.get("torch.version")
+    for name in ("cuda", "hip"):
+        version = getattr(torch_version, name, None)
+        if version:
+            versions[name] = str(version)
+    return versions

@@ -1,0 +1,399 @@
+"""Sessions: what is recorded, by which collectors, and where it is written in the end."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proton_bench.errors import SessionError
+from proton_bench.flags import flags
+from proton_bench.recording.children.child_profiles import (
+    AdoptedProfile,
+    add_counts,
+    merge_adopted,
+)
+from proton_bench.recording.gpu.counters import start_counters, stop_counters
+from proton_bench.recording.kernels import hooks as launch_hooks
+from proton_bench.recording.kernels.hooks import HookManager
+from proton_bench.recording.messagepack import encode_facts
+from proton_bench.recording.native import native
+from proton_bench.recording.session.collectors import (
+    CollectorLease,
+    forget_after_fork,
+    lease_collectors,
+    stop_unused,
+)
+from proton_bench.recording.session.options import (
+    CapturePlan,
+    SessionOptions,
+    plan_capture,
+    session_path,
+)
+from proton_bench.recording.session.output import check_writable, write_session
+from proton_bench.recording.session.output_format import check_formats
+from proton_bench.recording.session.provenance import end_facts, start_facts
+from proton_bench.recording.session.timeline import drift_of, write_meanwhile
+from proton_bench.recording.session.watch import release_outputs
+from proton_bench.recording.stderr import warn
+
+if TYPE_CHECKING:
+    from proton_bench.model.profile import Profile
+
+__all__ = ["Session", "find_session", "known_session", "live_sessions", "open_session"]
+
+# Serialises every change of which sessions live and what they switched on.
+_lock = threading.RLock()
+_live: dict[int, Session] = {}
+_stopper: threading.Thread | None = None
+_is_exiting = threading.Event()
+_LOOK_S = 0.05
+# Counts of a session that stand for something in its profile.
+_FACTS = ("ranges", "records", "metrics", "instances")
+
+
+class Session:
+    """A live session. Made by ``open_session``; every method may be called on any thread.
+
+    Attributes:
+        id: Number of the session in this process.
+        path: Absolute output path without a suffix, or "-" for stdout.
+        plan: What the session records and how.
+        adopted: What other processes recorded for it.
+        remarks: What its collectors had to say when it was finalized, for the user to read.
+        clock_drift_ns: How much the clock of the devices gained on the host's, known at the end.
+    """
+
+    def __init__(self, identifier: int, plan: CapturePlan, lease: CollectorLease) -> None:
+        self.id = identifier
+        self.path = plan.path
+        self.plan = plan
+        self.adopted: list[AdoptedProfile] = []
+        self.remarks: list[str] = []
+        self.clock_drift_ns = 0
+        self._lease = lease
+        self._started = start_facts(plan)
+        native.set_provenance(identifier, encode_facts(self._started))
+
+    @property
+    def name(self) -> str:
+        """Output path without a suffix, or "-" for stdout."""
+        return self.path
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the session was not finalized yet."""
+        return _live.get(self.id) is self
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the session records at the moment."""
+        return self.is_live and native.session_active(self.id)
+
+    def activate(self) -> None:
+        """Go on recording; does nothing while the session is active.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            with contextlib.ExitStack() as undo:
+                self._lease.start()
+                undo.callback(self._lease.stop)
+                HookManager.activate(self.id)
+                undo.callback(HookManager.deactivate, self.id)
+                native.activate_session(self.id)
+                undo.pop_all()
+
+    def deactivate(self, *, flushing: bool = False) -> None:
+        """Stop recording and keep what was recorded; does nothing while it is not active.
+
+        Args:
+            flushing: Wait until the work submitted so far is recorded.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        self._stop(native.deactivate_session, flushing=flushing)
+
+    def settle(self) -> None:
+        """Stop recording for good, once all that was submitted is recorded; to be finalized then.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            stop_counters(self.id)  # takes the last sample, so while the session is active
+        self.deactivate(flushing=True)
+
+    def _stop(self, stop: Callable[[int], None], *, flushing: bool) -> None:
+        with _lock:
+            self._require_live()
+            with contextlib.ExitStack() as steps:  # last in, first out, whatever fails
+                steps.callback(_stop_unused_later)
+                steps.callback(self._lease.stop)
+                steps.callback(HookManager.deactivate, self.id)
+                steps.callback(stop, self.id)
+                if flushing:
+                    self._lease.flush()
+                    HookManager.flush(self.id)
+                    native.drain()
+
+    def adopt(self, adopted: AdoptedProfile) -> None:
+        """Make what other processes recorded part of this session's current phase and files.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            self.adopted.append(adopted)
+
+    def profile(self, phase: int | None = None) -> Profile:
+        """Return what was recorded so far, the way a reader of the file would see it.
+
+        Args:
+            phase: Number of the phase; None is the current one.
+
+        Raises:
+            SessionError: The session was finalized, or has no such phase.
+        """
+        with _lock:
+            self._require_live()
+            self._lease.flush()
+            HookManager.flush(self.id)
+            native.drain()
+            current = native.current_phase(self.id)
+            number = current if phase is None else phase
+            encoded = native.encode_phase(self.id, number, "proton")
+            adopted = list(self.adopted) if number == current else []
+        from proton_bench.formats.registry import find_format
+
+        own = find_format("proton").decode(encoded, f"session {self.id}")
+        return merge_adopted(own, adopted)
+
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        """Add to the provenance what became known of the run.
+
+        Args:
+            facts: Texts, numbers, and mappings and lists of them, by key.
+
+        Raises:
+            SessionError: The session was finalized.
+        """
+        with _lock:
+            self._require_live()
+            self._started.update(facts)
+            native.set_provenance(self.id, encode_facts(self._started))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many records of each kind came and how many were lost, by name."""
+        with _lock:
+            self._require_live()
+            return add_counts(native.session_counts(self.id), self.adopted)
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the profile would say anything."""
+        counts = self.counts()
+        return any(counts[kind] for kind in _FACTS)
+
+    def finalize(self, formats: Sequence[str] = ("proton", "hatchet")) -> list[Path]:
+        """Stop recording, write the files and forget the session, also when writing fails.
+
+        A Ctrl-C meanwhile acts when that is done.
+
+        Args:
+            formats: Suffixes without the dot of the files to write; none writes nothing.
+
+        Returns:
+            The files; none for stdout. A session that was finalized before writes nothing.
+
+        Raises:
+            UsageError: A format is unknown; the session stays as it is.
+            OutputError: A file cannot be written.
+        """
+        check_formats(formats, self.plan.data, self.plan.writable_traces)
+        return native.call_uninterrupted(functools.partial(self._finalize, formats))
+
+    def _finalize(self, formats: Sequence[str]) -> list[Path]:
+        with _lock:
+            if not self.is_live:
+                return []
+            with contextlib.ExitStack() as steps:
+                steps.callback(self._forget)
+                steps.callback(release_outputs, self.id)  # the partial file stays on an error
+                native.begin_final_write(self.id)
+                steps.callback(self._lease.release)
+                steps.callback(HookManager.unregister, self.id)
+                stop_counters(self.id)  # takes the last sample, so while the session is active
+                self._stop(native.end_recording, flushing=True)
+                native.settle_session(self.id)
+                counts = native.session_counts(self.id)
+                self.remarks = [] if self.adopted else self._lease.remarks(counts)
+                ended = end_facts(self._started, counts)
+                collectors = self._lease.facts()
+                self.clock_drift_ns = drift_of(collectors)
+                if self.plan.is_written_meanwhile:
+                    ended["timeline"] = native.timeline_counts(self.id)
+                facts = encode_facts({**ended, "collectors": collectors})
+                native.set_provenance(self.id, facts)
+                paths = write_session(self, formats)
+                release_outputs(self.id, is_written=True)
+        _call_plugins("proton_session_finished", session=self, paths=paths)
+        return paths
+
+    def _forget(self) -> None:
+        _live.pop(self.id, None)
+        flags.profiling_on = bool(_live)
+        flags.upstream_shape = any(each.plan.upstream_shape for each in _live.values())
+        native.remove_session(self.id)
+
+    def _require_live(self) -> None:
+        if not self.is_live:
+            raise unknown_session(self.id)
+
+
+def open_session(options: SessionOptions) -> Session:
+    """Start a session; on any error nothing is left switched on and no number is used up.
+
+    A live session with the same output path is activated again and returned; the other options
+    are not looked at then.
+
+    Raises:
+        UsageError: An option is wrong, or does not fit the other sessions.
+        BackendUnavailableError: A backend cannot run here.
+        OutputError: The output cannot be written.
+    """
+    with _lock:
+        path = session_path(options.name)
+        for session in _live.values():
+            if session.path == path:
+                session.activate()
+                return session
+        plan = plan_capture(options)
+        check_writable(plan.path)
+        session = _start(plan)
+    _call_plugins("proton_session_started", session=session)
+    return session
+
+
+def find_session(identifier: int) -> Session | None:
+    """Return a live session by its number, or None."""
+    return _live.get(identifier)
+
+
+def known_session(identifier: int) -> Session:
+    """Return a live session by its number.
+
+    Raises:
+        SessionError: There is none; the message names the live ones.
+    """
+    session = _live.get(identifier)
+    if session is None:
+        raise unknown_session(identifier)
+    return session
+
+
+def live_sessions() -> list[Session]:
+    """Return the sessions that were not finalized yet, oldest first."""
+    with _lock:
+        return list(_live.values())
+
+
+def unknown_session(identifier: object) -> SessionError:
+    """Return the error for a number that no live session has."""
+    known = ", ".join(str(number) for number in _live) or "none"
+    return SessionError(f"Session has not been initialized: {identifier}; live sessions: {known}")
+
+
+def _start(plan: CapturePlan) -> Session:
+    with contextlib.ExitStack() as undo:
+        lease = lease_collectors(f"session {plan.path!r}", plan.backends, plan.modes)
+        undo.callback(lease.release)
+        lease.start()
+        if plan.hook is not None:
+            launch_hooks.switch_on(plan.hook)
+            undo.callback(launch_hooks.switch_off_unused, [plan.hook])
+        own_trace = plan.has_own_trace
+        identifier = native.add_session(
+            plan.path, plan.context, plan.records_wall, own_trace, plan.upstream_shape
+        )
+        undo.callback(native.remove_session, identifier)
+        write_meanwhile(identifier, plan)
+        session = Session(identifier, plan, lease)
+        native.activate_session(identifier)
+        if plan.hook is not None:
+            HookManager.register(plan.hook, identifier)
+        start_counters(identifier, plan.counter_rate_hz)
+        undo.pop_all()
+    _live[identifier] = session
+    flags.profiling_on = True
+    flags.upstream_shape |= plan.upstream_shape
+    return session
+
+
+def _call_plugins(hook: str, **arguments: object) -> None:
+    from proton_bench.plugin.manager import get_plugin_manager
+
+    get_plugin_manager().call(hook, **arguments)
+
+
+def _stop_unused_later() -> None:
+    """Have collectors that run on because a graph is captured stopped when it is not any more."""
+    global _stopper
+    if stop_unused() or _stopper is not None or _is_exiting.is_set():
+        return
+    _stopper = threading.Thread(target=_stop_after_captures, name="proton_bench", daemon=True)
+    _stopper.start()
+
+
+def _stop_after_captures() -> None:
+    global _stopper
+    was_open = True
+    while not _is_exiting.wait(_LOOK_S):
+        # Twice: by then the graph is instantiated, or the next one begun.
+        was_open, before = native.any_capture_open(), was_open
+        with _lock:
+            if not (was_open or before) and _try_to_stop():
+                _stopper = None
+                return
+
+
+def _try_to_stop() -> bool:
+    try:
+        return stop_unused()
+    except Exception as error:  # noqa: BLE001 - nobody would see it on this thread
+        warn(f"a collector did not stop after a graph was captured: {error}")
+        return True
+
+
+def _at_exit() -> None:
+    """No thread may be in native code when the interpreter ends."""
+    stopper = _stopper
+    _is_exiting.set()
+    if stopper is not None:
+        stopper.join()
+
+
+def _after_fork_in_child() -> None:
+    """A child records nothing until it starts a session of its own."""
+    global _lock, _stopper, _is_exiting
+    _stopper, _is_exiting = None, threading.Event()
+    _lock = threading.RLock()  # the forking thread's siblings may have held the old one
+    _live.clear()
+    HookManager.active_hooks = []
+    HookManager.session_hooks.clear()
+    forget_after_fork()
+    flags.profiling_on = flags.upstream_shape = False
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(_at_exit)

@@ -1,0 +1,309 @@
+"""Starting, pausing and ending sessions by their numbers: the face that scripts use."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast, overload
+
+from proton_bench.errors import UsageError
+from proton_bench.flags import flags
+
+# A thread that is the first to name a scope would import it, and a child that is forked meanwhile
+# would wait for that import for ever: scopes and states are loaded with the session.
+from proton_bench.recording import compat
+from proton_bench.recording.context import scope as _scope  # noqa: F401
+from proton_bench.recording.context import state as _state  # noqa: F401
+from proton_bench.recording.kernels.hooks import Hook
+from proton_bench.recording.native import native
+from proton_bench.recording.session.options import SessionOptions
+from proton_bench.recording.session.output import library_formats
+from proton_bench.recording.session.output_format import check_formats, library_trace_formats
+from proton_bench.recording.session.recording import (
+    Session,
+    find_session,
+    known_session,
+    live_sessions,
+    open_session,
+    unknown_session,
+)
+from proton_bench.recording.session.watch import library_asks, watch_outputs
+from proton_bench.recording.stderr import warn
+
+__all__ = [
+    "DEFAULT_PROFILE_NAME",
+    "Session",
+    "SessionOptions",
+    "activate",
+    "deactivate",
+    "finalize",
+    "find_session",
+    "is_disabled",
+    "numbered_session",
+    "open_session",
+    "profile",
+    "start",
+]
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+DEFAULT_PROFILE_NAME = "proton"
+# The session that the ``proton`` command opens before the script runs.
+_COMMAND_LINE_SESSION = 0
+_TRUE = ("on", "true", "1")
+
+
+def start(
+    name: str | os.PathLike[str] | None = None,
+    *,
+    context: str = "shadow",
+    data: str = "tree",
+    backend: str | None = None,
+    mode: object = None,
+    hook: Hook | str | None = None,
+) -> int | None:
+    """Start a session, or activate the live one with the same name again.
+
+    Args:
+        name: Output path without a suffix, ``proton`` in the current folder by default; "" and
+            "-" mean stdout.
+        context: Where call paths come from: ``shadow`` (scopes) or ``python`` (Python frames).
+        data: Kind of data, ``tree``, or ``trace`` where the backends record timelines.
+        backend: Names joined by ``+``, e.g. ``cpu``; None asks the plugins for their default.
+        mode: Mode text or object for the backend that declares it.
+        hook: ``triton`` or a ``Hook``: be told of launches and read launch metadata.
+
+    Returns:
+        The session's number; 0 under the ``proton`` command, whose session it is; None where
+        profiling is disabled.
+
+    Raises:
+        UsageError: An option is unknown or does not fit.
+        BackendUnavailableError: A backend cannot run here.
+        OutputError: The output cannot be written. Nothing is left switched on in any case.
+    """
+    if is_disabled():
+        return None
+    if flags.command_line:
+        return _COMMAND_LINE_SESSION
+    options = SessionOptions(
+        name=DEFAULT_PROFILE_NAME if name is None else name,
+        context=context,
+        data=data,
+        backend=backend,
+        mode=mode,
+        hook=hook,
+        trace_formats=library_trace_formats(),
+        upstream_shape=compat.is_in_use(),
+    )
+    session = open_session(options)
+    if library_asks():
+        # The host decides about its exit codes: after a signal it ends as without us.
+        formats = library_formats("", session.plan.end_formats)
+        watch_outputs(session, formats, ends_by_signal=True)
+    return session.id
+
+
+def activate(session: int | None = None) -> None:
+    """Go on recording.
+
+    Args:
+        session: Session number; None means all sessions.
+
+    Raises:
+        SessionError: There is no such session.
+    """
+    for each in _chosen(session):
+        each.activate()
+
+
+def deactivate(session: int | None = None, flushing: bool = False) -> None:  # noqa: FBT001, FBT002
+    """Stop recording and keep what was recorded.
+
+    Args:
+        session: Session number; None means all sessions.
+        flushing: Wait until the work submitted so far is recorded.
+
+    Raises:
+        SessionError: There is no such session.
+    """
+    for each in _chosen(session):
+        each.deactivate(flushing=flushing)
+
+
+def finalize(session: int | None = None, output_format: str = "") -> None:
+    """Stop recording, write the files and forget the session.
+
+    Ignored under the ``proton`` command, which writes when the script is over, and for a number
+    that no live session has.
+
+    Args:
+        session: Session number; None means all sessions.
+        output_format: ``hatchet``, ``hatchet_msgpack``, ``proton``, ``json``, or for
+            ``data="trace"`` also ``chrome_trace``, or what ``PROTON_BENCH_TRACE_FORMATS`` names;
+            "" is ``hatchet``, or all of these for that, or the format of ``periodic_flushing``.
+
+    Raises:
+        UsageError: The format is unknown.
+        OutputError: A file cannot be written; the other sessions are written all the same.
+    """
+    if output_format:
+        check_formats([output_format], "trace")
+    if isinstance(session, int) and not flags.command_line and find_session(session) is None:
+        return
+    chosen = _chosen(session)
+    if not flags.command_line:
+        native.call_uninterrupted(functools.partial(_finalize, chosen, output_format))
+
+
+def _finalize(chosen: Sequence[Session], output_format: str) -> None:
+    first_error: Exception | None = None
+    for each in chosen:
+        try:
+            each.finalize(library_formats(output_format, each.plan.end_formats))
+            for remark in each.remarks:
+                warn(remark)
+        except Exception as error:  # noqa: BLE001 - raised below, after the other sessions
+            first_error = first_error or error
+    if first_error is not None:
+        raise first_error
+
+
+@overload
+def profile(func: _F) -> _F: ...
+@overload
+def profile(
+    func: None = None,
+    *,
+    name: str | os.PathLike[str] | None = None,
+    context: str = "shadow",
+    data: str = "tree",
+    backend: str | None = None,
+    mode: object = None,
+    hook: Hook | str | None = None,
+) -> Callable[[_F], _F]: ...
+def profile(  # noqa: PLR0913 - upstream's signature
+    func: Any = None,
+    *,
+    name: str | os.PathLike[str] | None = None,
+    context: str = "shadow",
+    data: str = "tree",
+    backend: str | None = None,
+    mode: object = None,
+    hook: Hook | str | None = None,
+) -> Any:
+    """Decorate a function so that a session is active during its calls.
+
+    The session is deactivated after the outermost call, also one that raises, and stays live until
+    ``finalize``; the next call activates it again.
+
+    Args:
+        func: Function or coroutine function; None where options are given.
+        name: As of ``start``.
+        context: As of ``start``.
+        data: As of ``start``.
+        backend: As of ``start``.
+        mode: As of ``start``.
+        hook: As of ``start``.
+    """
+    options = {
+        "name": name,
+        "context": context,
+        "data": data,
+        "backend": backend,
+        "mode": mode,
+        "hook": hook,
+    }
+    if func is None:
+        return functools.partial(_decorate, options=options)
+    return _decorate(func, options=options)
+
+
+def _decorate(func: _F, *, options: dict[str, Any]) -> _F:
+    calls = _Calls(options)
+    if inspect.iscoroutinefunction(func):
+
+        @functools.wraps(func)
+        async def run_coroutine(*args: object, **kwargs: object) -> object:
+            with calls:
+                return await func(*args, **kwargs)
+
+        return cast("_F", run_coroutine)
+
+    @functools.wraps(func)
+    def run(*args: object, **kwargs: object) -> object:
+        with calls:
+            return func(*args, **kwargs)
+
+    return cast("_F", run)
+
+
+class _Calls:
+    """The calls of a decorated function that are under way, also recursive and concurrent ones."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._count = 0
+        self._session: int | None = None
+
+    def __reduce__(self) -> tuple[type[_Calls], tuple[dict[str, Any]]]:
+        """Be pickled with the function, by what pickles functions by value, without its calls."""
+        return _Calls, (self._options,)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._session = start(**self._options)
+            self._count += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._count -= 1
+            # The command line's session goes on; one that the function finalized is gone.
+            session = None if self._session is None else find_session(self._session)
+            if self._count == 0 and session is not None and not flags.command_line:
+                session.deactivate()
+
+
+def numbered_session(session: int) -> Session:
+    """Return the live session that a script means by a number.
+
+    Raises:
+        SessionError: There is none; the message names the live ones.
+        UsageError: Under the ``proton`` command the number is not that of its session.
+    """
+    if not isinstance(session, int):
+        raise unknown_session(session)
+    if flags.command_line and session != _COMMAND_LINE_SESSION:
+        raise UsageError(
+            f"session {session} does not exist: Only one session can be used when running from "
+            f"the command line, number {_COMMAND_LINE_SESSION}"
+        )
+    return known_session(session)
+
+
+def _chosen(session: int | None) -> list[Session]:
+    if session == _COMMAND_LINE_SESSION and flags.command_line and not live_sessions():
+        return []  # a forked child of the target: the session is its parent's
+    return live_sessions() if session is None else [numbered_session(session)]
+
+
+def _select_backend() -> str:
+    """Return the backends that a session takes that names none, as upstream's private name does."""
+    from proton_bench.plugin.manager import resolve_backend
+
+    return "+".join(backend.name for backend in resolve_backend(None))
+
+
+def is_disabled() -> bool:
+    """Whether ``PROTON_BENCH_DISABLE`` or upstream's knob switches profiling off."""
+    if os.environ.get("PROTON_BENCH_DISABLE", "").lower() in _TRUE:
+        return True
+    knobs = getattr(sys.modules.get("triton.knobs"), "proton", None)
+    if knobs is not None:  # reads the variable itself, and may be set by the script
+        return bool(getattr(knobs, "disable", False))
+    return os.environ.get("TRITON_PROTON_DISABLE", "").lower() in _TRUE

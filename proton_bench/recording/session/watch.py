@@ -1,0 +1,141 @@
+"""Has a native thread write a session's files when Python cannot: on signals, and as time passes.
+
+The thread and its rules are native (``session/watch_thread.h``); here is what only Python knows:
+who asked for it, where files go, and which handler the target gives to ``signal.signal``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from proton_bench.errors import UsageError
+from proton_bench.flags import flags
+from proton_bench.recording.launcher.abrupt import leave_alone, write_before_leaving
+from proton_bench.recording.native import native
+from proton_bench.recording.session.options import STDOUT, CapturePlan
+from proton_bench.recording.session.output_format import NATIVE_FORMATS, check_formats
+
+__all__ = ["expect_parts", "library_asks", "release_outputs", "watch_outputs"]
+
+_INTERVAL = "PROTON_BENCH_PARTIAL_INTERVAL_S"
+_SIGNALS = "PROTON_BENCH_SIGNALS"
+_DEFAULT_INTERVAL_S = 2.0
+_MAX_INTERVAL_S = 1e9
+_TRUE = ("1", "on", "true")
+_FALSE = ("0", "off", "false")
+
+_python_signal: Callable[..., Any] = signal.signal
+
+
+class Outputs(Protocol):
+    """What watching needs of a session."""
+
+    @property
+    def id(self) -> int:
+        """Number of the session."""
+
+    @property
+    def path(self) -> str:
+        """Absolute output path without a suffix, or "-"."""
+
+    @property
+    def plan(self) -> CapturePlan:
+        """What the session records."""
+
+
+def library_asks() -> bool:
+    """Whether sessions of ``start()`` are watched too: only where the user says so.
+
+    A library must not take the signals of its host in silence, so the default is no;
+    ``PROTON_BENCH_SIGNALS=1`` says yes.
+    """
+    return os.environ.get(_SIGNALS, "").lower() in _TRUE
+
+
+def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: bool) -> None:
+    """Have the session's files written on SIGTERM, SIGHUP and SIGINT, and from time to time.
+
+    Also before ``os._exit`` and ``os.exec*``. A terminal gets nothing then, because only the end
+    that Python writes escapes what names hold.
+
+    Every ``PROTON_BENCH_PARTIAL_INTERVAL_S`` seconds (2; 0 switches it off) what was recorded so
+    far is written as ``NAME.partial.proton``, which is removed when the session is finalized.
+    ``PROTON_BENCH_SIGNALS=0`` does without all of it.
+
+    Args:
+        session: A live session.
+        formats: What its end will write.
+        ends_by_signal: After a signal that the target does not handle the process dies by that
+            signal, as its parent expects; else it exits with 128+n.
+
+    Raises:
+        UsageError: The interval is no number of seconds, or the end cannot write a format.
+        BackendUnavailableError: The thread cannot be started.
+    """
+    check_formats(formats, session.plan.data, session.plan.writable_traces)
+    if os.environ.get(_SIGNALS, "").lower() in _FALSE:
+        return
+    interval_s = _interval_s()
+    traces = [name for name in formats if name in session.plan.trace_formats]
+    known = [name for name in formats if name in NATIVE_FORMATS and name not in traces]
+    if session.path == STDOUT and os.isatty(1):
+        traces, known = [], []
+    is_meanwhile = session.plan.is_written_meanwhile
+    native.protect_outputs(session.id, os.fsencode(session.path), known, traces, is_meanwhile)
+    native.start_watch(interval_s, ends_by_signal)
+    signal.signal = _signal_and_renew
+    write_before_leaving()
+    _note_interrupt_handler()
+
+
+def expect_parts(session: int) -> None:
+    """Files written on a signal lack what other processes recorded, and are marked partial.
+
+    Args:
+        session: Number of the session; one that is not watched is fine.
+    """
+    native.expect_parts(session)
+
+
+def release_outputs(session: int, *, is_written: bool = False) -> None:
+    """The session is over; the last one ends the watch, but not that of a command line's process.
+
+    Args:
+        session: Number of the session; one that is not watched is fine.
+        is_written: The files are there, so the partial one can go.
+    """
+    native.release_outputs(session, is_written)
+    if native.is_watching() and not flags.command_line and native.protected_count() == 0:
+        if signal.signal is _signal_and_renew:
+            signal.signal = _python_signal
+        leave_alone()
+        native.stop_watch()
+
+
+def _interval_s() -> float:
+    text = os.environ.get(_INTERVAL, "")
+    try:
+        seconds = float(text) if text else _DEFAULT_INTERVAL_S
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= _MAX_INTERVAL_S:
+        raise UsageError(f"{_INTERVAL}={text!r} is no number of seconds: give one, or 0 for never")
+    return seconds
+
+
+@functools.wraps(signal.signal)
+def _signal_and_renew(signalnum: Any, handler: Any) -> Any:
+    """Install a handler as usual, then let the native one step in front of it again."""
+    previous = _python_signal(signalnum, handler)
+    native.renew_signal_chain()
+    _note_interrupt_handler()
+    return previous
+
+
+def _note_interrupt_handler() -> None:
+    native.set_interrupt_is_default(signal.getsignal(signal.SIGINT) is signal.default_int_handler)

@@ -1,0 +1,44 @@
+"""What a recorded process says of itself, on its own stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from proton_bench.support.text import visible
+
+__all__ = ["QUIET", "is_quiet", "say", "shown_path", "warn"]
+
+QUIET = "PROTON_BENCH_QUIET"
+_TRUE = ("1", "on", "true")
+
+
+def is_quiet() -> bool:
+    """Whether only errors are said: ``PROTON_BENCH_QUIET`` or ``--quiet``."""
+    return os.environ.get(QUIET, "").lower() in _TRUE
+
+
+def say(text: str, *, is_error: bool = False) -> None:
+    """Write to the process' own stderr, also where the target replaced or closed ``sys.stderr``.
+
+    Args:
+        text: One line.
+        is_error: Also said where ``PROTON_BENCH_QUIET`` or ``--quiet`` keeps the rest back.
+    """
+    stream = sys.__stderr__
+    if stream is None or (not is_error and is_quiet()):
+        return
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(f"proton: {visible(text)}\n")
+        stream.flush()
+
+
+def warn(text: str) -> None:
+    """Say what is wrong and did not stop anything."""
+    say(f"warning: {text}")
+
+
+def shown_path(path: str, folder: str) -> str:
+    """Shorten a path for someone in the folder where the command was given, "" for unknown."""
+    return min(os.path.relpath(path, folder), path, key=len) if folder else path

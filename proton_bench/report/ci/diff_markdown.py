@@ -1,0 +1,56 @@
+"""A comparison as Markdown, for pull requests and job summaries."""
+
+from __future__ import annotations
+
+from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.compare.ranking import Ranking
+from proton_bench.report.ci.markdown import escaped
+from proton_bench.report.words.diff_rows import columns, footer, meanings, names, notes
+from proton_bench.report.words.diff_summary import (
+    calls_line,
+    cost_lines,
+    cost_warning,
+    headline,
+    loss_lines,
+    side_lines,
+)
+from proton_bench.report.words.names import FrameFormat
+
+__all__ = ["diff_markdown"]
+
+_MAX_INDENT = 16
+
+
+def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> str:
+    """Return the headline, the runs and a table of the rows.
+
+    Args:
+        comparison: What to show.
+        ranking: Which rows, in which order.
+        frames: Form of Python frames' names.
+    """
+    shown = columns(comparison, ranking)
+    lines = [f"**{escaped(headline(comparison))}**", ""]
+    lines += [f"- {word}: {escaped(text)}" for word, text in side_lines(comparison)]
+    lines += [f"- {word}: {escaped(text)}" for word, text in cost_lines(comparison)]
+    scaled = calls_line(comparison)
+    lines += [f"- {escaped(scaled)}"] if scaled is not None else []
+    warning = cost_warning(comparison)
+    if warning is not None:
+        lines.append(f"- {escaped(warning)}")
+    lines += [f"- {escaped(loss)}" for loss in loss_lines(comparison)]
+    titles = [escaped(column.heading) for column in shown]
+    lines += ["", f"| {' | '.join([*titles, 'name', 'notes'])} |"]
+    lines.append(f"|{' --: |' * len(titles)} :-- | :-- |")
+    labels = names(comparison, ranking, frames)
+    for place, (row, depth, name) in enumerate(
+        zip(ranking.rows, ranking.depths, labels, strict=True)
+    ):
+        indent = "&nbsp;&nbsp;" * min(depth, _MAX_INDENT)
+        cells = [column.texts[place] for column in shown]
+        cells += [indent + escaped(name), escaped(", ".join(notes(comparison, row)))]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines.append("")
+    lines += [f"- {escaped(title)}: {escaped(text)}" for title, text in meanings(comparison)]
+    lines += [f"- {escaped(line)}" for line in footer(comparison, ranking)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,117 @@
+"""A gate as Markdown, for comments of pull requests and job summaries, never above a size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.judge.result import GateRow
+from proton_bench.report.ci.markdown import escaped
+from proton_bench.report.words.gate_reasons import why
+from proton_bench.report.words.gate_words import (
+    columns,
+    headline,
+    notes,
+    path_text,
+    power_line,
+    side_lines,
+    structure_text,
+)
+from proton_bench.support.units import count_text
+
+__all__ = ["COMMENT_BYTES", "MARK", "SUMMARY_BYTES", "gate_markdown"]
+
+# By this line a comment is found again that is to be replaced.
+MARK = "<!-- proton gate -->"
+# GitHub takes 65 536 characters of a comment and 1 MiB of a step's summaries; beyond that nothing.
+COMMENT_BYTES = 65_000
+SUMMARY_BYTES = 900_000
+# What stands below the last row that fits.
+_RESERVE = 600
+_MAX_NOTES = 20
+
+
+def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
+    """Return the verdict, what explains it, and as many rows as fit, worst first.
+
+    Args:
+        outcome: What to show.
+        limit: Most bytes in UTF-8.
+    """
+    page = _Page(limit - _RESERVE)
+    page.add([MARK, f"### {escaped(headline(outcome))}", ""])
+    if outcome.explanation:
+        page.add([f"Whole run: {escaped(outcome.explanation)}", ""])
+    page.add(f"- {word}: {escaped(text)}" for word, text in side_lines(outcome) if word)
+    page.add(f"- note {escaped(note)}" for note in notes(outcome)[:_MAX_NOTES])
+    left = [(page.add_table(_table(outcome.telling_rows, outcome)), "row", "rows")]
+    if outcome.structure:
+        page.add(["", "Structure, apart from timing:", ""], needed=True)
+        lines = [
+            f"- {'**FAILS** ' if each.fails else ''}{escaped(structure_text(each, outcome))}"
+            for each in outcome.structure
+        ]
+        left.append((page.add_what_fits(lines), "structural change", "structural changes"))
+    calm = outcome.calm_rows
+    if calm:
+        text = count_text(len(calm), "check is", "checks are")
+        page.add(["", f"<details><summary>{text} the same</summary>"], needed=True)
+        left.append(
+            (
+                page.add_table(_table(calm, outcome)),
+                "row that is the same",
+                "rows that are the same",
+            )
+        )
+        page.add(["", "</details>"], needed=True)
+    cut = [count_text(count, one, many) for count, one, many in left if count]
+    if cut:
+        page.add(["", f"Not shown for want of space: {', '.join(cut)}."], needed=True)
+    power = power_line(outcome)
+    page.add(["", escaped(power)] if power else [], needed=True)
+    return page.text()
+
+
+class _Page:
+    """Lines, and how many bytes they may have."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._lines: list[str] = []
+
+    def add(self, lines: Iterable[str], *, needed: bool = False) -> None:
+        """Add lines that are few and short; those after the last that fits are left out."""
+        for line in lines:
+            size = len(line.encode("utf-8", "backslashreplace")) + 1
+            if size > self._left and not needed:
+                return
+            self._left -= 0 if needed else size
+            self._lines.append(line)
+
+    def add_what_fits(self, lines: Sequence[str]) -> int:
+        """Add lines in their order as long as they fit, and return how many do not."""
+        before = len(self._lines)
+        self.add(lines)
+        return len(lines) - (len(self._lines) - before)
+
+    def add_table(self, lines: Sequence[str]) -> int:
+        """Add a table, of which the first three lines are no rows."""
+        return min(self.add_what_fits(lines), max(len(lines) - 3, 0))
+
+    def text(self) -> str:
+        """Return the page."""
+        return "\n".join(self._lines) + "\n"
+
+
+def _table(rows: Sequence[GateRow], outcome: Outcome) -> list[str]:
+    if not rows:
+        return []
+    shown = columns(rows, outcome)
+    titles = [escaped(column.heading) for column in shown]
+    lines = ["", f"| {' | '.join([*titles, 'path', 'why'])} |"]
+    lines.append(f"| :-- |{' --: |' * (len(titles) - 1)} :-- | :-- |")
+    for place, row in enumerate(rows):
+        cells = [escaped(column.texts[place]) for column in shown]
+        cells += [escaped(path_text(row.path)), escaped(why(row, paired=outcome.result.paired))]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines

@@ -1,0 +1,142 @@
+"""Columns of numbers as the page gets them: times in nanoseconds, the unit left to the reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from proton_bench.analysis.metrics.formula import SECONDS, Divisor, parse_formula
+from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.errors import MetricError
+from proton_bench.model.metrics.metric import Aggregation, MetricSpec
+from proton_bench.support.text import visible
+from proton_bench.support.units import Unit
+
+__all__ = ["Column", "Form", "form_unit", "metric_column", "metric_form", "rounded"]
+
+_MAX_TITLE = 80
+_MAX_TEXT = 200
+_NS = 1e9
+_MEANINGS = {
+    Aggregation.INCLUSIVE: "of the row and all rows below it",
+    Aggregation.EXCLUSIVE: "of the row alone",
+    Aggregation.PROPERTY: "a property of the row",
+}
+
+
+class Form(StrEnum):
+    """How the page writes the values of a column."""
+
+    TEXT = "text"
+    TIME = "time"
+    NUMBER = "number"
+    COUNT = "count"
+    PERCENT = "percent"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One value per row.
+
+    Attributes:
+        title: What stands above it.
+        form: How values are written; times are in ns.
+        values: Numbers or texts, None where a row has none.
+        meaning: One sentence about a value, or "".
+        signed: Whether values are changes, so that growth is written with a plus.
+        group: Columns of one group are compared with each other and share a unit; "" for none.
+    """
+
+    title: str
+    form: Form
+    values: list[Any]
+    meaning: str = ""
+    signed: bool = False
+    group: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Return what the page's script reads."""
+        return {
+            "title": self.title,
+            "form": self.form.value,
+            "values": self.values,
+            "meaning": self.meaning,
+            "signed": self.signed,
+            "group": self.group,
+        }
+
+
+def form_unit(form: Form, values: Iterable[float | None]) -> Unit:
+    """Return the unit in which these values of a form are written."""
+    if form is Form.TIME:
+        return Unit.of_times(values)
+    return Unit.of_numbers(values, name="%" if form is Form.PERCENT else "")
+
+
+def metric_form(name: str) -> tuple[str, Form, float]:
+    """Return the title of a metric, its form, and the size of its unit in that form's unit.
+
+    Args:
+        name: Full name of a recorded metric, or name of a derived one.
+    """
+    spec = MetricSpec(name)
+    base, unit = spec.base, spec.unit
+    if not unit and not _is_rate(name):
+        base, _, unit = name.rpartition("/")
+    if unit in SECONDS and base:
+        return visible(base, _MAX_TITLE), Form.TIME, round(SECONDS[unit] * _NS)
+    if unit == "%" and base:
+        return visible(f"{base} %", _MAX_TITLE), Form.PERCENT, 1.0
+    return visible(name, _MAX_TITLE), Form.NUMBER, 1.0
+
+
+def _is_rate(name: str) -> bool:
+    try:
+        formula = parse_formula(name)
+    except MetricError:
+        return False
+    return formula is not None and formula.divisor is Divisor.SECONDS
+
+
+def metric_column(metric: MetricValues) -> Column:
+    """Return a metric as a column of the page."""
+    title, form, scale = metric_form(metric.name)
+    meaning = metric.meaning or _MEANINGS[metric.aggregation]
+    if not metric.is_number:
+        texts = [None if value is None else _text(value) for value in metric.to_list()]
+        return Column(title, Form.TEXT, texts, meaning)
+    if form is Form.NUMBER and metric.values.dtype.kind == "i":
+        form = Form.COUNT
+    return Column(title, form, rounded(metric.to_list(), scale), meaning)
+
+
+def rounded(values: Iterable[float | None], scale: float = 1.0) -> list[float | None]:
+    """Return values for the page: whole numbers whole, others with seven digits.
+
+    Args:
+        values: Numbers; None, NaN and infinity become None, because JSON has no word for them.
+        scale: What each is multiplied by.
+    """
+    return [_rounded(value, scale) for value in values]
+
+
+def _rounded(value: float | None, scale: float) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    scaled = value * scale
+    if not math.isfinite(scaled):
+        return None
+    if float(scaled).is_integer() and abs(scaled) < 2**53:
+        return int(scaled)
+    number = float(f"{scaled:.7g}")
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        shown = ", ".join(f"{element:.6g}" for element in value[:_MAX_TEXT])
+        return visible(f"[{shown}]", _MAX_TEXT)
+    return visible(str(value), _MAX_TEXT)

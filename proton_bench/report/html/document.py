@@ -1,0 +1,149 @@
+"""A whole page: one HTML file about a run, or about what changed since others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from proton_bench.analysis.accounting.calls import CALLS
+from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.demangling import Demangling, with_demangled_names
+from proton_bench.analysis.view.select import Selection, build_tree
+from proton_bench.errors import UsageError
+from proton_bench.report.html.facts import fact_lines
+from proton_bench.report.html.flame import (
+    FlameGraph,
+    flame_of_comparison,
+    flame_of_tree,
+    is_amount,
+)
+from proton_bench.report.html.kernels import changed_kernels, kernel_table
+from proton_bench.report.html.rendering import Page, file_name, render
+from proton_bench.report.html.roofline import RooflinePlot, roofline_plots
+from proton_bench.report.html.summary import comparison_summary, profile_summary, shown_metrics
+from proton_bench.report.words.names import FrameFormat
+
+__all__ = ["PageOptions", "comparison_page", "profile_page"]
+
+# Levels that hold a tree whole; the flame graph scrolls.
+_EVERY_LEVEL = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """What a page shows.
+
+    Attributes:
+        metrics: Metrics to show, the first of which is the width of flames; none means the default
+            ones. A comparison takes one.
+        title: Title of the page, "" for one made of the names of the files.
+        frames: Form of Python frames' names.
+        trials: Also show what autotuners launched to try configurations.
+        raw_names: Names to the letter, with Inductor's running numbers.
+        ignore_devices: Compare what ran on different kinds of devices.
+        demangling: How much of C++ names to show.
+    """
+
+    metrics: tuple[str, ...] = ()
+    title: str = ""
+    frames: FrameFormat = FrameFormat.FULL
+    trials: bool = False
+    raw_names: bool = False
+    ignore_devices: bool = False
+    demangling: Demangling = Demangling.OFF
+
+
+def profile_page(run: Run, options: PageOptions) -> str:
+    """Return the page of one run, as HTML.
+
+    Raises:
+        MetricError: A metric is unknown, or the first one is no width of a flame.
+    """
+    profile = with_demangled_names(run.profile, options.demangling)
+    title = options.title or f"{file_name(run.source)} - proton report"
+    selection = _selection(options)
+    metrics = options.metrics or shown_metrics(profile)
+    if metrics and metrics[0].strip().lower() == CALLS:
+        metrics = (f"{CALLS} (inc)", *metrics[1:])  # a flame's widths add up
+    if len(profile) == 1 or not metrics:
+        summary = profile_summary(profile, None, None)
+        page = Page(title, summary, None, None, fact_lines([profile]), (run.source,))
+        return render(page)
+    tree = build_tree(profile, metrics, selection)
+    # What nobody asked for may be no width; the table shows it all the same.
+    has_flame = bool(options.metrics) or is_amount(tree.metrics[0])
+    flame = flame_of_tree(tree, options.frames) if has_flame else None
+    kernels = kernel_table(profile, metrics, selection, frames=options.frames)
+    return render(
+        Page(
+            title=title,
+            summary=profile_summary(profile, tree, kernels),
+            flame=_visible(flame),
+            kernels=kernels,
+            facts=fact_lines([profile]),
+            runs=(run.source,),
+            plots={"": roofline_plots(profile, selection)},
+        )
+    )
+
+
+def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOptions) -> str:
+    """Return the page of what changed from the base runs to the new ones, as HTML.
+
+    Raises:
+        MetricError: A run lacks the metric, or the metric does not add up over rows.
+        UsageError: Several metrics are asked for, a run is empty, units differ, or devices do.
+    """
+    if len(options.metrics) > 1:
+        raise UsageError(
+            f"-m {','.join(options.metrics)!r} is not one metric: a comparison shows one, such as "
+            "time/ms"
+        )
+    base, new = (_demangled(runs, options.demangling) for runs in (base, new))
+    metric = options.metrics[0] if options.metrics else None
+    by_path = CompareOptions(
+        metric=metric,
+        trials=options.trials,
+        raw_names=options.raw_names,
+        ignore_devices=options.ignore_devices,
+    )
+    comparison = compare(base, new, by_path)
+    flame = flame_of_comparison(comparison, options.frames)
+    kernels = changed_kernels(compare(base, new, replace(by_path, by=By.KERNEL)), options.frames)
+    names = " and ".join(file_name(run.source) for run in new)
+    others = " and ".join(file_name(run.source) for run in base)
+    return render(
+        Page(
+            title=options.title or f"{names} against {others} - proton report",
+            summary=comparison_summary(comparison),
+            flame=_visible(flame),
+            kernels=kernels,
+            facts=fact_lines([run.profile for run in (*base, *new)]),
+            runs=tuple(run.source for run in (*base, *new)),
+            is_comparison=True,
+            plots={**_plots("base", base, options), **_plots("new", new, options)},
+        )
+    )
+
+
+def _demangled(runs: Sequence[Run], how: Demangling) -> list[Run]:
+    return [Run(with_demangled_names(run.profile, how), run.source) for run in runs]
+
+
+def _plots(
+    word: str, runs: Sequence[Run], options: PageOptions
+) -> dict[str, Sequence[RooflinePlot]]:
+    """Return the plots of a side's first run: several would only be drawn on top of each other."""
+    title = word if len(runs) == 1 else f"{word}, first of {len(runs)} runs"
+    return {title: roofline_plots(runs[0].profile, _selection(options))}
+
+
+def _visible(flame: FlameGraph | None) -> FlameGraph | None:
+    """Return the graph unless all of its rows have no width, so that there is nothing to see."""
+    return flame if flame is not None and flame.widths[0][1][0] else None
+
+
+def _selection(options: PageOptions) -> Selection:
+    return Selection(depth=_EVERY_LEVEL, trials=options.trials, raw_names=options.raw_names)

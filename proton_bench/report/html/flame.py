@@ -1,0 +1,194 @@
+"""The rows of a flame graph: the largest first, each at least as wide as the rows below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.metrics.formula import Divisor, parse_formula
+from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.errors import MetricError
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.report.html.changes import change_columns, measure_form
+from proton_bench.report.html.column import Column, Form, metric_column, metric_form, rounded
+from proton_bench.report.html.layout import arranged, row_widths
+from proton_bench.report.words.diff_rows import notes
+from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.support.text import visible
+
+__all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
+
+# More would make a page that takes long to open; rows are given up from the smallest one.
+MAX_ROWS = 100_000
+
+Rows = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlameGraph:
+    """Rows in pre-order, the widest of siblings first.
+
+    Attributes:
+        strings: Distinct names, ready to be shown.
+        parents: Row of each row's parent, -1 for the root.
+        names: Position of each row's name in ``strings``.
+        kinds: `FrameKind` of each row.
+        devices: Position of each row's device in ``device_names``, 0 for none.
+        device_names: Devices; the first is "".
+        widths: Ways to size the rows, with a title each; times in ns.
+        columns: What is said of a row; the first one is what widths stand for.
+        notes: What else is to be said of a row.
+        tints: Change of each row as a share of its larger side, -1 to 1, which colours it; None
+            in the graph of one run.
+        hidden: Rows that were left out as too small.
+    """
+
+    strings: tuple[str, ...]
+    parents: list[int]
+    names: list[int]
+    kinds: list[int]
+    devices: list[int]
+    device_names: tuple[str, ...]
+    widths: tuple[tuple[str, list[float | None]], ...]
+    columns: tuple[Column, ...]
+    notes: dict[int, str]
+    tints: list[float | None] | None
+    hidden: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return what the page's script reads."""
+        return {
+            "strings": self.strings,
+            "parents": self.parents,
+            "names": self.names,
+            "kinds": self.kinds,
+            "kindNames": [kind.name.lower() for kind in FrameKind],
+            "devices": self.devices,
+            "deviceNames": self.device_names,
+            "widths": [{"title": title, "values": values} for title, values in self.widths],
+            "columns": [column.plain() for column in self.columns],
+            "notes": {str(row): text for row, text in self.notes.items()},
+            "tints": self.tints,
+            "hidden": self.hidden,
+        }
+
+
+def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) -> FlameGraph:
+    """Return the flame graph of a profile; the first metric gives the widths.
+
+    Args:
+        tree: Rows and metrics.
+        frames: Form of Python frames' names.
+        limit: The most rows to show, the widest ones.
+
+    Raises:
+        MetricError: The first metric is no amount, so that rows have no width by it.
+    """
+    first = tree.metrics[0]
+    if not is_amount(first):
+        example = f"-m time/ms,{visible(first.name, 80)}"
+        raise MetricError(
+            f"metric {first.name!r} does not add up over rows, so it cannot be the width of a "
+            f"flame graph: name one that does before it, such as {example}"
+        )
+    sizes = np.where(first.valid, first.values, 0).astype(np.float64)
+    widths = row_widths(tree.parents, sizes)
+    shown = arranged(tree.parents, widths, limit)
+    order = shown.order
+    device_names = tuple(dict.fromkeys(("", *tree.devices)))
+    places = {name: place for place, name in enumerate(device_names)}
+    strings, names = _named(tree.strings, tree.frames[order], frames)
+    return FlameGraph(
+        strings=strings,
+        parents=shown.parents,
+        names=names,
+        kinds=tree.kinds[order].tolist(),
+        devices=[places[tree.devices[row]] for row in order.tolist()],
+        device_names=tuple(map(visible, device_names)),
+        widths=(("", rounded(widths[order].tolist(), metric_form(first.name)[2])),),
+        columns=tuple(metric_column(metric.take(order)) for metric in tree.metrics),
+        notes={},
+        tints=None,
+        hidden=len(tree) - len(order),
+    )
+
+
+def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGraph:
+    """Return the differential flame graph of a comparison by call path.
+
+    Rows that only one side has are there with the size that they had, so that nothing is lost.
+
+    Raises:
+        MetricError: The metric does not add up over rows, so that they have no width by it.
+    """
+    if not comparison.measure.is_additive:
+        raise MetricError(
+            f"metric {comparison.measure.name!r} does not add up over rows, so it cannot be a "
+            "width of a flame graph; proton diff -m shows its change row by row"
+        )
+    tree, values = comparison.tree, comparison.inclusive
+    base, new = (np.asarray(side, dtype=np.float64) for side in (values.base, values.new))
+    larger = row_widths(tree.parents, np.maximum(base, new))
+    shown = arranged(tree.parents, larger, MAX_ROWS)
+    order = shown.order
+    sizes = {
+        "larger of both": larger,
+        "new": row_widths(tree.parents, new),
+        "base": row_widths(tree.parents, base),
+    }
+    scale = measure_form(comparison.measure)[2]
+    strings, names = _named(tree.strings, tree.frames()[order], frames)
+    columns = change_columns(comparison, order)
+    found = {place: ", ".join(notes(comparison, row)) for place, row in enumerate(order.tolist())}
+    return FlameGraph(
+        strings=strings,
+        parents=shown.parents,
+        names=names,
+        kinds=tree.kinds[order].tolist(),
+        devices=tree.devices[order].tolist(),
+        device_names=tuple(map(visible, tree.device_names)),
+        widths=tuple(
+            (title, rounded(each[order].tolist(), scale)) for title, each in sizes.items()
+        ),
+        columns=tuple(columns),
+        notes={place: text for place, text in found.items() if text},
+        tints=_tints(base[order], new[order]),
+        hidden=len(tree) - len(order),
+    )
+
+
+def is_amount(metric: MetricValues) -> bool:
+    """Tell whether a metric can be the width of a row: it adds up, or is a time on the clock."""
+    try:
+        formula = parse_formula(metric.name)
+    except MetricError:
+        formula = None
+    is_quotient = formula is not None and formula.divisor not in {Divisor.NOTHING, Divisor.TOTAL}
+    if not metric.is_number or is_quotient:
+        return False
+    # Walls hold those of the rows below; a metric that explains itself is no plain time.
+    is_wall = metric.aggregation is Aggregation.EXCLUSIVE and not metric.meaning
+    is_time = metric_form(metric.name)[1] is Form.TIME
+    return metric.aggregation is Aggregation.INCLUSIVE or (is_wall and is_time)
+
+
+def _tints(base: Rows, new: Rows) -> list[float | None]:
+    larger = np.maximum(np.abs(base), np.abs(new))
+    shares = np.zeros(len(base))
+    np.divide(new - base, larger, out=shares, where=larger > 0)
+    return rounded(np.round(np.clip(shares, -1.0, 1.0), 3).tolist())
+
+
+def _named(
+    strings: Sequence[str], frames: Rows, style: FrameFormat
+) -> tuple[tuple[str, ...], list[int]]:
+    used, places = np.unique(frames, return_inverse=True)
+    shown = tuple(visible(format_name(strings[place], style)) for place in used.tolist())
+    return shown, places.reshape(-1).tolist()

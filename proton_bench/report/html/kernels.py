@@ -1,0 +1,131 @@
+"""The kernel table: one row per kernel or operator, whatever launched it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.metrics.derive import available_metrics, derive
+from proton_bench.analysis.view.select import Selection, build_tree
+from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.errors import MetricError
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+from proton_bench.report.html.changes import change_columns
+from proton_bench.report.html.column import Column, Form, metric_column, rounded
+from proton_bench.report.words.diff_rows import notes
+from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.support.text import visible
+
+__all__ = ["KernelTable", "changed_kernels", "kernel_table"]
+
+# Worth a column wherever a profile offers them.
+_OFFERED = (
+    *("avg_time/us", "median_time/us", "p95_time/us"),
+    *("tflop/s", "tflop8/s", "tflop16/s", "tflop32/s", "tflop64/s", "gbyte/s"),
+    *("bound", "roof_distance", "occupancy"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelTable:
+    """Kernels, those with the largest first metric first.
+
+    Attributes:
+        names: Their names, ready to be shown.
+        columns: Values, the first one being what the table is ordered by.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """Return what the page's script reads."""
+        return {"names": self.names, "columns": [column.plain() for column in self.columns]}
+
+
+def kernel_table(
+    profile: Profile, metrics: Sequence[str], selection: Selection, *, frames: FrameFormat
+) -> KernelTable:
+    """Return the kernels of a profile.
+
+    Args:
+        profile: What was recorded.
+        metrics: What to show; what else a profile can tell of kernels comes behind it.
+        selection: Whether trials are shown and names are raw.
+        frames: Form of Python frames' names.
+    """
+    chosen = replace(selection, flat=True, sort=metrics[0])
+    tree = _built(profile, metrics, chosen)
+    columns = [metric_column(metric) for metric in tree.metrics]
+    columns[1:1] = _share(tree)
+    columns += _devices(tree.devices)
+    return KernelTable(
+        names=tuple(_label(tree.name(row), frames) for row in range(1, len(tree))),
+        columns=tuple(replace(column, values=column.values[1:]) for column in columns),
+    )
+
+
+def changed_kernels(comparison: Comparison, frames: FrameFormat) -> KernelTable:
+    """Return the kernels of a comparison by kernel, those that changed most first."""
+    tree = comparison.tree
+    order = np.argsort(-np.abs(comparison.inclusive.change.astype(np.float64)), kind="stable")
+    rows = order[order > 0]
+    fates = [", ".join(notes(comparison, row)) or None for row in rows.tolist()]
+    columns = change_columns(comparison, rows)
+    if any(fates):
+        # Beside the change, where it is seen without scrolling.
+        place = [column.title for column in columns].index("growth") + 1
+        columns.insert(place, Column("what became of it", Form.TEXT, fates))
+    columns += _devices([tree.device_names[place] for place in tree.devices[rows].tolist()])
+    names = (_label(tree.name(row), frames) for row in rows.tolist())
+    return KernelTable(tuple(names), tuple(columns))
+
+
+def _built(profile: Profile, metrics: Sequence[str], chosen: Selection) -> MetricTree:
+    """Return the kernels with what the profile can tell of them beyond the metrics."""
+    derivable = available_metrics(profile).derivable
+    extra = [name for name in _OFFERED if name in derivable and name not in metrics]
+    try:
+        tree = build_tree(profile, [*metrics, *extra], chosen)
+    except MetricError:
+        # Offered by name, and then the device is not known or the samples are of no use.
+        extra = [name for name in extra if _is_derivable(profile, name)]
+        tree = build_tree(profile, [*metrics, *extra], chosen)
+    told = [
+        metric
+        for place, metric in enumerate(tree.metrics)
+        if place < len(metrics) or bool(metric.valid[1:].any())
+    ]
+    return replace(tree, metrics=tuple(told))
+
+
+def _is_derivable(profile: Profile, name: str) -> bool:
+    try:
+        derive(profile, [name])
+    except MetricError:
+        return False
+    return True
+
+
+def _share(tree: MetricTree) -> Iterator[Column]:
+    first = tree.metrics[0]
+    if not first.is_number or first.aggregation is not Aggregation.INCLUSIVE:
+        return
+    total = float(first.values[0])
+    if total > 0:
+        shares = rounded([None if v is None else 100.0 * v / total for v in first.to_list()])
+        yield Column("share", Form.PERCENT, shares, f"share of all {first.name}")
+
+
+def _devices(names: Sequence[str]) -> Iterator[Column]:
+    if len(set(names) - {""}) > 1:
+        yield Column("device", Form.TEXT, [visible(name) or None for name in names])
+
+
+def _label(name: str, frames: FrameFormat) -> str:
+    return visible(format_name(name, frames))

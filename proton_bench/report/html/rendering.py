@@ -1,0 +1,94 @@
+"""The template of a page, filled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from markupsafe import Markup
+
+from proton_bench.model.frame import FrameKind
+from proton_bench.report.html.facts import FactLine
+from proton_bench.report.html.flame import FlameGraph
+from proton_bench.report.html.island import island
+from proton_bench.report.html.kernels import KernelTable
+from proton_bench.report.html.roofline import RooflinePlot
+from proton_bench.report.html.summary import Summary
+from proton_bench.report.html.template import content_policy, environment, script, style
+from proton_bench.support.text import visible
+from proton_bench.support.units import count_text
+
+__all__ = ["Page", "file_name", "render"]
+
+_VERSION = (1, 0)
+_MAX_TITLE = 300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """What a page shows.
+
+    Attributes:
+        title: Its title.
+        summary: What stands above everything else.
+        flame: The flame graph, None where there is nothing to see.
+        kernels: The kernel table, None where nothing was recorded.
+        facts: Where the runs come from.
+        runs: Names of their files, in the order of the cells of ``facts``.
+        is_comparison: Whether the page shows what changed.
+        plots: Rooflines, by what their runs are called.
+    """
+
+    title: str
+    summary: Summary
+    flame: FlameGraph | None
+    kernels: KernelTable | None
+    facts: tuple[FactLine, ...]
+    runs: tuple[str, ...]
+    is_comparison: bool = False
+    plots: Mapping[str, Sequence[RooflinePlot]] = field(default_factory=dict)
+
+
+def file_name(source: str) -> str:
+    """Return the name of a run's file, for titles."""
+    return visible(PurePath(source).name or source, _MAX_TITLE)
+
+
+def render(page: Page) -> str:
+    """Return the HTML of a page."""
+    data: dict[str, Any] = {
+        "schema": "proton_bench.report",
+        "version": _VERSION,
+        "flame": page.flame.plain() if page.flame is not None else None,
+        "kernels": page.kernels.plain() if page.kernels is not None else None,
+    }
+    hidden = page.flame.hidden if page.flame is not None else 0
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            title=visible(page.title, _MAX_TITLE),
+            summary=page.summary,
+            has_flame=page.flame is not None,
+            has_kernels=page.kernels is not None,
+            is_comparison=page.is_comparison,
+            kinds=_kinds(page.flame) if page.flame is not None else (),
+            hidden=count_text(hidden, "row is", "rows are") if hidden else "",
+            plots=[(word, plot) for word, plots in page.plots.items() for plot in plots],
+            runs=[file_name(source) for source in page.runs],
+            facts=page.facts,
+            island=island(data),
+            policy=content_policy(),
+            # Our own files, and the policy names their hashes: not a letter may change.
+            script=Markup(script()),
+            style=Markup(style()),
+        )
+    )
+
+
+def _kinds(flame: FlameGraph) -> tuple[str, ...]:
+    """Return the kinds of rows that the legend has to tell apart."""
+    present = {FrameKind(kind) for kind in set(flame.kinds)} - {FrameKind.ROOT}
+    return tuple(kind.name.lower() for kind in sorted(present))

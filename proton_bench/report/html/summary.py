@@ -1,0 +1,160 @@
+"""The head of a page: what a run took, what was lost, and what most of it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton_bench.analysis.accounting.device_use import device_verdicts
+from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
+from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.model.profile import Profile
+from proton_bench.report.html.column import form_unit, metric_form
+from proton_bench.report.html.kernels import KernelTable
+from proton_bench.report.words.diff_summary import (
+    calls_line,
+    cost_lines,
+    cost_warning,
+    headline,
+    loss_lines,
+    side_lines,
+)
+from proton_bench.report.words.header import cost_line, device_line, losses, recorded_line
+from proton_bench.support.units import count_text
+
+__all__ = [
+    "Summary",
+    "TopKernel",
+    "comparison_summary",
+    "profile_summary",
+    "shown_metrics",
+]
+
+_TOP = 5
+_KERNELS = ("kernel or operator", "kernels and operators")
+
+
+@dataclass(frozen=True, slots=True)
+class TopKernel:
+    """A kernel of the summary.
+
+    Attributes:
+        name: What it is called.
+        text: Its value and share.
+        percent: Its share of the total, 0 to 100.
+    """
+
+    name: str
+    text: str
+    percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands above everything else.
+
+    Attributes:
+        headline: The one line that matters most.
+        lines: What else is to be known, a sentence each.
+        warnings: What is missing or odd.
+        top: The kernels that most of the total is.
+    """
+
+    headline: str
+    lines: tuple[str, ...]
+    warnings: tuple[str, ...]
+    top: tuple[TopKernel, ...]
+
+
+def shown_metrics(profile: Profile) -> tuple[str, ...]:
+    """Return the metrics to show when none is named; shares are beside every value anyway."""
+    return tuple(name for name in default_metrics(profile) if not name.endswith("/%"))
+
+
+def profile_summary(
+    profile: Profile, tree: MetricTree | None, kernels: KernelTable | None
+) -> Summary:
+    """Return the summary of one run.
+
+    Args:
+        profile: The run.
+        tree: Its rows with the metrics that are shown; None where nothing was recorded.
+        kernels: Its kernels; None where nothing was recorded.
+    """
+    total = _total(tree) if tree is not None else "nothing was recorded"
+    lines = [count_text(len(profile), "row")]
+    if kernels is not None:
+        lines[0] += f", {count_text(len(kernels.names), *_KERNELS)}"
+    lines += [device_line(verdict) for verdict in device_verdicts(profile)]
+    lines += filter(None, [recorded_line(profile)])
+    lines.append(cost_line(profile))
+    return Summary(
+        headline=total,
+        lines=tuple(lines),
+        warnings=tuple(_warnings(profile, tree)),
+        top=tuple(_top(kernels)) if kernels is not None else (),
+    )
+
+
+def comparison_summary(comparison: Comparison) -> Summary:
+    """Return the summary of a comparison."""
+    told = [*side_lines(comparison), *cost_lines(comparison)]
+    scaled = calls_line(comparison)
+    warnings = [*loss_lines(comparison)]
+    costly = cost_warning(comparison)
+    if costly is not None:
+        warnings.append(costly)
+    return Summary(
+        headline=headline(comparison),
+        lines=(
+            *(f"{word}: {text}" for word, text in told),
+            *([scaled] if scaled is not None else []),
+        ),
+        warnings=tuple(warnings),
+        top=(),
+    )
+
+
+def _total(tree: MetricTree) -> str:
+    metric = tree.metrics[0]
+    title, form, scale = metric_form(metric.name)
+    known = metric.values[metric.valid]
+    if not metric.is_number or not len(known):
+        return f"no {title}"
+    # Where values are those of rows alone, what is largest stands for the whole.
+    value = metric.values[0] if metric.valid[0] else np.abs(known.astype(np.float64)).max()
+    amount = float(value) * scale
+    return f"{title} {form_unit(form, [amount]).text(amount)}"
+
+
+def _warnings(profile: Profile, tree: MetricTree | None) -> Iterator[str]:
+    yield from losses(profile)
+    if len(profile) == 1 or not available_metrics(profile).recorded:
+        what = "rows" if len(profile) == 1 else "metrics"
+        yield f"EMPTY: the profile holds no {what}: nothing was recorded in that run"
+    for metric in tree.metrics if tree is not None else ():
+        is_bytes = metric.name.lower().startswith("bytes") and metric.is_number
+        if is_bytes and bool((metric.values[metric.valid] < 0).any()):
+            yield "negative byte values: the result of an integer overflow in the recorded program"
+
+
+def _top(kernels: KernelTable) -> Iterator[TopKernel]:
+    shares = _values(kernels, "share")
+    first = kernels.columns[0]
+    top = list(zip(kernels.names[:_TOP], first.values, shares, strict=False))
+    top = [each for each in top if isinstance(each[1], int | float)]
+    unit = form_unit(first.form, [value for _, value, _ in top])
+    for name, value, share in top:
+        percent = min(max(float(share or 0.0), 0.0), 100.0)
+        text = unit.text(float(value))
+        yield TopKernel(name, f"{text}, {percent:.1f} %" if share else text, round(percent, 2))
+
+
+def _values(kernels: KernelTable, title: str) -> Sequence[float | None]:
+    for column in kernels.columns:
+        if column.title == title:
+            return column.values
+    return [None] * len(kernels.names)

@@ -1,0 +1,36 @@
+"""A gate as one versioned JSON document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.model.frame import escape_surrogates
+from proton_bench.report.words.gate_words import headline
+
+__all__ = ["gate_document"]
+
+
+def gate_document(outcome: Outcome) -> dict[str, Any]:
+    """Return what ``proton gate --json`` prints: everything of `GateResult`, and what it means.
+
+    ``error`` says why there is no verdict, None where there is one. Rows stand worst first; parts
+    are 0.05 for 5 %; None stands for what is not known.
+    """
+    document = outcome.result.to_document()
+    document["headline"] = headline(outcome)
+    document["explanation"] = outcome.explanation or None
+    document["error"] = outcome.problem or None
+    encodable: dict[str, Any] = _encodable(document)
+    return encodable
+
+
+def _encodable(value: Any) -> Any:
+    """Return the value with names of files that are no UTF-8 escaped."""
+    if isinstance(value, str):
+        return escape_surrogates(value)
+    if isinstance(value, dict):
+        return {key: _encodable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_encodable(inner) for inner in value]
+    return value

@@ -1,0 +1,172 @@
+"""How far an experiment is and how long it still takes: a bar on a terminal, else plain lines."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+from proton_bench.gate.experiment.slot import Slot, Stage
+from proton_bench.support.text import visible
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+__all__ = ["Lines", "Pace", "Progress", "TerminalBar", "open_progress"]
+
+
+class Progress(Protocol):
+    """What an experiment tells while it goes on."""
+
+    def expect(self, slots: int) -> None:
+        """Learn how many runs more there will be."""
+
+    def begin(self, slot: Slot) -> None:
+        """Learn that a run begins."""
+
+    def end(self, slot: Slot, seconds: float) -> None:
+        """Learn that it ended."""
+
+    def say(self, text: str) -> None:
+        """Show one line."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Pace:
+    """Counts runs and tells from their durations how long the rest takes."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.expected = 0
+        self._seconds: list[float] = []
+
+    def note(self, seconds: float) -> None:
+        """Count one run."""
+        self.done += 1
+        self._seconds.append(seconds)
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the last expected run ends, None before the first one ended."""
+        if not self._seconds:
+            return None
+        # The first ones compile and fill caches.
+        recent = self._seconds[-8:]
+        return sum(recent) / len(recent) * max(self.expected - self.done, 0)
+
+    @property
+    def left_text(self) -> str:
+        """The same for people, "" for unknown."""
+        left = self.left_s
+        if left is None:
+            return ""
+        minutes, seconds = divmod(round(left), 60)
+        return f"{minutes} min {seconds:02d} s left" if minutes else f"{seconds} s left"
+
+
+class Lines:
+    """One plain line for each run."""
+
+    def __init__(self, stream: TextIO, doing: str) -> None:
+        self._stream = stream
+        self._doing = doing
+        self._pace = Pace()
+
+    def expect(self, slots: int) -> None:
+        """Learn how many runs more there will be."""
+        self._pace.expected += slots
+
+    def begin(self, slot: Slot) -> None:
+        """Show which run begins."""
+        left = self._pace.left_text
+        number = f"{self._pace.done + 1} of {self._pace.expected}"
+        what = "" if slot.stage is Stage.ALONE else f": {slot.text}"
+        self.say(f"run {number}{what}{left and f', {left}'}")
+
+    def end(self, slot: Slot, seconds: float) -> None:
+        """Count a run."""
+        del slot
+        self._pace.note(seconds)
+
+    def say(self, text: str) -> None:
+        """Show one line."""
+        self._stream.write(f"proton {self._doing}: {visible(text)}\n")
+        self._stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class TerminalBar:
+    """One bar that moves."""
+
+    def __init__(self, stream: TextIO, doing: str) -> None:
+        self._pace = Pace()
+        self._bar = _open_bar(stream)
+        self._task = self._bar.add_task(f"proton {doing}", total=0, what="", left="")
+
+    def expect(self, slots: int) -> None:
+        """Learn how many runs more there will be."""
+        self._pace.expected += slots
+        self._bar.update(self._task, total=self._pace.expected)
+
+    def begin(self, slot: Slot) -> None:
+        """Show which run is on."""
+        self._bar.update(self._task, what=slot.text)
+
+    def end(self, slot: Slot, seconds: float) -> None:
+        """Move on."""
+        del slot
+        self._pace.note(seconds)
+        self._bar.update(self._task, completed=self._pace.done, left=self._pace.left_text)
+
+    def say(self, text: str) -> None:
+        """Show one line above the bar."""
+        self._bar.console.print(visible(text))
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+
+def open_progress(doing: str, stream: TextIO | None = None) -> Progress:
+    """Return what fits the stream.
+
+    Args:
+        doing: Name of the command.
+        stream: stderr by default; None of it too.
+    """
+    stream = stream or sys.stderr
+    return TerminalBar(stream, doing) if stream.isatty() else Lines(stream, doing)
+
+
+def _open_bar(stream: TextIO) -> Bar:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    from proton_bench.report.text.theme import open_console
+
+    return Bar(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[what]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        console=open_console(stream),
+        transient=True,
+    )

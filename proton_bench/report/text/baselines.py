@@ -1,0 +1,126 @@
+"""Baselines of a store, and the entries of one, as text and as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+
+from proton_bench.gate.baseline.entry import Entry
+from proton_bench.gate.machine.fingerprint import Tier
+from proton_bench.model.frame import escape_surrogates
+from proton_bench.report.text.theme import DIM, HEADING, WARNING
+from proton_bench.support.text import visible
+from proton_bench.support.units import Unit, count_text
+
+__all__ = ["BaselineListing", "ListedEntry", "baselines_document"]
+
+_SCHEMA = "proton_bench.baselines"
+_VERSION = (1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEntry:
+    """An entry and what it is.
+
+    Attributes:
+        entry: The entry.
+        is_promoted: Whether its name means it.
+    """
+
+    entry: Entry
+    is_promoted: bool
+
+    @property
+    def state(self) -> str:
+        """Either word for it."""
+        return "baseline" if self.is_promoted else "candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineListing:
+    """A rich renderable of entries.
+
+    Attributes:
+        entries: What to list, oldest first.
+        unreadable: Why entries cannot be read, by their ids.
+        with_facts: Whether to say on what and with what each was recorded, and its files.
+    """
+
+    entries: Sequence[ListedEntry]
+    unreadable: dict[str, str]
+    with_facts: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield a line for each entry, and what cannot be read."""
+        del console, options
+        width = max((len(each.entry.reference) for each in self.entries), default=0)
+        for each in self.entries:
+            entry = each.entry
+            facts = [count_text(len(entry.runs), "run"), _when(entry), *_device(entry)]
+            facts += [f"revision {visible(entry.revision[:12])}"] if entry.revision else []
+            yield Segment(entry.reference.ljust(width), HEADING)
+            yield Segment(f"  {each.state.ljust(9)}  {', '.join(facts)}\n")
+            if self.with_facts:
+                yield from _details(entry)
+        if not self.entries:
+            yield Segment("no baselines; `proton baseline save NAME RUN...` adds one\n", DIM)
+        for id, problem in self.unreadable.items():
+            yield Segment(f"UNREADABLE {visible(id)}: {visible(problem)}\n", WARNING)
+        if self.unreadable:
+            yield Segment("`proton baseline check --repair` moves what is damaged aside\n", DIM)
+
+
+def _when(entry: Entry) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(entry.created_ns // 1_000_000_000))
+
+
+def _device(entry: Entry) -> list[str]:
+    named = [value for _, fact, value in entry.key.facts if fact == "GPU name"]
+    texts = named or [text for text in entry.key.texts(Tier.HARD) if " device " in text]
+    return [visible(each, 80) for each in texts[:1]]
+
+
+def _details(entry: Entry) -> Iterator[Segment]:
+    for tier, fact, value in entry.key.facts:
+        yield Segment(f"    {str(tier).ljust(4)}  {visible(fact)}: {visible(value)}\n", DIM)
+    unit = Unit.of_sizes(run.size for run in entry.runs)
+    for run in entry.runs:
+        size = unit.text(run.size)
+        yield Segment(f"    {visible(run.file)}  {size}, was {visible(run.source)}\n", DIM)
+
+
+def baselines_document(listing: BaselineListing) -> dict[str, Any]:
+    """Return what ``proton baseline list --json`` and ``show --json`` print."""
+    return {
+        "schema": _SCHEMA,
+        "version": _VERSION,
+        "entries": [
+            {
+                "reference": each.entry.reference,
+                "name": each.entry.name,
+                "id": each.entry.id,
+                "state": each.state,
+                "created_ns": each.entry.created_ns,
+                "revision": each.entry.revision or None,
+                "key": each.entry.key.digest,
+                "facts": [
+                    {"tier": str(tier), "fact": fact, "value": value}
+                    for tier, fact, value in each.entry.key.facts
+                ],
+                "runs": [
+                    {"file": run.file, "source": escape_surrogates(run.source), "bytes": run.size}
+                    for run in each.entry.runs
+                ],
+            }
+            for each in listing.entries
+        ],
+        "unreadable": {
+            escape_surrogates(id): escape_surrogates(problem)
+            for id, problem in listing.unreadable.items()
+        },
+    }

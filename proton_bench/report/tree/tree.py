@@ -1,0 +1,216 @@
+"""A call-path tree as text: one line per row, metrics in columns before the name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+
+from proton_bench.analysis.metrics.derive import MetricValues
+from proton_bench.analysis.view.select import MetricTree
+from proton_bench.report.text.theme import BANDS, DIM, HEADING, bands_of
+from proton_bench.report.tree.bars import BAR_WIDTH, bar_texts
+from proton_bench.report.tree.columns import TreeColumn, columns_of, fitting_columns, width_of
+from proton_bench.report.tree.legend import largest_of, legend
+from proton_bench.report.words.edge import edge_of, fitting_name, prose
+from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.support.text import visible
+
+__all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
+
+# Deeper rows say how deep they are instead of moving to the right: a line stays readable, and the
+# text of a tree of n rows stays linear in n.
+MAX_INDENT = 64
+
+_GUIDE_WIDTH = 3
+_LEAST_NAME = 12
+
+# Narrower terminals have no room for a bar beside a name that can be read.
+_ROOM_FOR_BARS = 44
+
+
+@dataclass(frozen=True, slots=True)
+class _Guides:
+    """What connects a row with its parent: below an ancestor, at a row, as last child."""
+
+    through: str
+    blank: str
+    fork: str
+    last: str
+    mark: str
+
+    @classmethod
+    def of(cls, options: ConsoleOptions) -> _Guides:
+        if options.ascii_only:
+            return cls("|  ", "   ", "|- ", "`- ", "#")
+        return cls("│  ", "   ", "├─ ", "└─ ", "█")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeReport:
+    """A rich renderable of a tree, with a legend.
+
+    Attributes:
+        tree: What to show.
+        frames: Form of Python frames' names.
+        bars: Also draw the first metric of each row, where the terminal is wide enough.
+        flat: The rows below the root are a table, and the root is their total.
+        root_note: What to say behind the root's name.
+    """
+
+    tree: MetricTree
+    frames: FrameFormat = FrameFormat.FULL
+    bars: bool = False
+    flat: bool = False
+    root_note: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the lines; only a terminal's edge costs columns, bars and ends of names."""
+        guides = _Guides.of(options)
+        edge = edge_of(console, options)
+        every = columns_of(self.tree.metrics)
+        columns = fitting_columns(every, edge)
+        cells, width = [column.aligned() for column in columns], width_of(columns)
+        yield from _heading(columns)
+        bars = bar_texts(self.tree, ascii_only=options.ascii_only) if self.bars else []
+        if bars and (edge is None or edge - width >= _ROOM_FOR_BARS):
+            cells, width = [*cells, bars], width + BAR_WIDTH + 2
+            yield Segment(" " * (BAR_WIDTH + 2))
+        yield Segment("name\n", HEADING)
+        cut, note = 0, f"  {self.root_note}" if self.root_note else ""
+        for band, values, prefix, name in self._lines(
+            cells, guides, room=_room(self.tree, edge, width)
+        ):
+            shown = name if edge is None else fitting_name(name, edge - width - len(prefix))
+            cut += shown is not name
+            if note and (edge is None or width + len(shown) + len(note) <= edge):
+                shown += note
+            note = ""
+            # As few segments as possible: each costs more than the rest of its line.
+            if values:
+                yield Segment(values[0], BANDS[band].style)
+                yield Segment("  ".join(("", *values[1:], prefix)), DIM)
+            else:
+                yield Segment(prefix, DIM)
+            yield Segment(f"{shown}\n")
+        yield from legend(console, self.tree, mark=guides.mark, edge=edge)
+        for line in _losses(cut, len(every) - len(columns)):
+            yield from prose(console, line, DIM, edge=edge)
+
+    def _lines(
+        self, cells: Sequence[Sequence[str]], guides: _Guides, *, room: int
+    ) -> Iterator[tuple[int, tuple[str, ...], str, str]]:
+        """Yield the band, values, prefix and name of each row."""
+        count = len(self.tree)
+        return zip(
+            _row_bands(self.tree),
+            zip(*cells, strict=True) if cells else [()] * count,
+            [""] * count if self.flat else _prefixes(self.tree, guides, room),
+            _labels(self.tree, self.frames),
+            strict=True,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedReport:
+    """A rich renderable of all rows below the root, largest value of the first metric first."""
+
+    tree: MetricTree
+    frames: FrameFormat = FrameFormat.FULL
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield one line per row that has a value; names are cut at a terminal's edge."""
+        if not self.tree.metrics:
+            return
+        edge = edge_of(console, options)
+        first = self.tree.metrics[0]
+        columns = fitting_columns(columns_of(self.tree.metrics), edge)
+        cells, width = [column.aligned() for column in columns], width_of(columns)
+        heading = f"Sorted kernels by metric {visible(first.title)}"
+        yield from prose(console, heading, HEADING, edge=edge)
+        labels = list(_labels(self.tree, self.frames))
+        for row in sorted_rows(first):
+            values = "  ".join(column[row] for column in cells)
+            name = labels[row] if edge is None else fitting_name(labels[row], edge - width)
+            yield Segment(f"{values}  {name}\n")
+
+
+def sorted_rows(metric: MetricValues) -> list[int]:
+    """Return the rows below the root that have a value, largest first, equal ones in tree order."""
+    rows = np.flatnonzero(metric.valid[1:]) + 1
+    if not metric.is_number:
+        return sorted(rows.tolist(), key=lambda row: str(metric.values[row]))
+    ordered: list[int] = rows[np.argsort(-metric.values[rows], kind="stable")].tolist()
+    return ordered
+
+
+def print_report(console: Console, *reports: Any) -> None:
+    """Print renderables one after the other, without wrapping or cutting lines."""
+    for report in reports:
+        console.print(report, crop=False, soft_wrap=True, end="")
+
+
+# -- columns -------------------------------------------------------------------------------------
+def _heading(columns: Sequence[TreeColumn]) -> Iterator[Segment]:
+    for column in columns:
+        yield Segment(f"{column.heading}  ", HEADING)
+
+
+def _row_bands(tree: MetricTree) -> list[int]:
+    if not tree.metrics or not tree.metrics[0].is_number:
+        return [len(BANDS) - 1] * len(tree)
+    first = tree.metrics[0]
+    return bands_of(np.where(first.valid, first.values, 0), largest_of(first))
+
+
+# -- names ---------------------------------------------------------------------------------------
+def _labels(tree: MetricTree, frames: FrameFormat) -> Iterable[str]:
+    """Yield what to call each row; the device is named where there are several."""
+    texts = [visible(format_name(text, frames)) for text in tree.strings]
+    several = len(set(tree.devices) - {""}) > 1
+    for frame, device in zip(tree.frames.tolist(), tree.devices, strict=True):
+        yield f"{texts[frame]} [{visible(device)}]" if several and device else texts[frame]
+
+
+def _room(tree: MetricTree, edge: int | None, width: int) -> int:
+    """Return how many levels are indented: what leaves room for names where there is an edge."""
+    if edge is None:
+        return MAX_INDENT
+    deepest = int(tree.depths().max(initial=0))
+    for_guides = edge - width - _LEAST_NAME - len(f"[{deepest}] ")
+    return min(max(for_guides // _GUIDE_WIDTH, 1), MAX_INDENT)
+
+
+def _prefixes(tree: MetricTree, guides: _Guides, room: int) -> Iterator[str]:
+    """Yield the lines that connect each row with its parent, indented ``room`` levels at most."""
+    parents = tree.parents.tolist()
+    last_child = [0] * len(parents)
+    for row in range(1, len(parents)):
+        last_child[parents[row]] = row
+    # What stands before the children of the row last seen at each depth.
+    inner = [""]
+    depths = tree.depths().tolist()
+    for row, depth in enumerate(depths):
+        if depth == 0:
+            yield ""
+            continue
+        is_last = last_child[parents[row]] == row
+        if depth > room:
+            yield f"{inner[room - 1]}{guides.last if is_last else guides.fork}[{depth}] "
+            continue
+        yield inner[depth - 1] + (guides.last if is_last else guides.fork)
+        del inner[depth:]
+        inner.append(inner[depth - 1] + (guides.blank if is_last else guides.through))
+
+
+def _losses(cut: int, hidden: int) -> Iterator[str]:
+    if hidden:
+        what = "column does" if hidden == 1 else "columns do"
+        yield f"{hidden} {what} not fit; a pipe or file gets them all"
+    if cut:
+        what = "name is" if cut == 1 else "names are"
+        yield f"{cut} {what} cut at the edge; a pipe or file gets them whole"

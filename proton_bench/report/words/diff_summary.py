@@ -1,0 +1,289 @@
+"""The lines above a comparison: what changed, what explains it, and what was compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.accounting.own_cost import OwnCost, costs_differ, own_cost
+from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
+from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.run import Run
+from proton_bench.report.words.header import losses
+from proton_bench.report.words.quantity import measured_unit, percent_text
+from proton_bench.support.text import visible
+from proton_bench.support.units import Unit, count_text, duration_text
+
+__all__ = [
+    "calls_line",
+    "certain_headline",
+    "cost_lines",
+    "cost_warning",
+    "headline",
+    "loss_lines",
+    "side_lines",
+]
+
+_MAX_NAME = 80
+# Names above a row that tell it apart, and rows of its name to tell it apart from.
+_MAX_ABOVE = 3
+_MAX_OTHERS = 1000
+# Smaller changes per launch are not worth a word.
+_SLOWER = 0.005
+# Percentages in sentences have no decimals from here on.
+_WHOLE = 10.0
+_AT_CALLS = " at the base's number of calls"
+
+
+def headline(comparison: Comparison) -> str:
+    """Return one line that says how much changed and what most of it comes from.
+
+    For example ``+12.3 % (+1.2 ms): 80 % of it is softmax under layer3, slower per launch by 40 %,
+    4 launches more``.
+    """
+    explanation = explain(comparison)
+    if explanation is None:
+        return _rate_headline(comparison)
+    return _total(comparison, explanation) + _causes(comparison, explanation)
+
+
+def certain_headline(comparison: Comparison) -> str:
+    """Return `headline`, without a cause where the whole may not have changed at all."""
+    explanation, interval = explain(comparison), comparison.interval
+    if explanation is None or interval is None or not interval.low[0] <= 0 <= interval.high[0]:
+        return headline(comparison)
+    return _total(comparison, explanation)
+
+
+def _total(comparison: Comparison, explanation: Explanation) -> str:
+    """Return the change of the whole, and between which bounds it lies."""
+    change, bounds = explanation.new - explanation.base, _bounds(comparison)
+    unit = measured_unit(comparison.measure, [change, *bounds])
+    scaled = _AT_CALLS if comparison.scaled else ""
+    if not explanation.causes:
+        text = f"no change of {visible(comparison.measure.name)}{scaled}"
+    else:
+        text = unit.text(change, signed=True)
+        if explanation.base > 0:
+            text = f"{percent_text(change / explanation.base)} ({text})"
+        text += scaled
+    if not bounds:
+        return text
+    doubt = ", which may be no change at all" if bounds[0] <= 0 <= bounds[1] else ""
+    ends = " to ".join(unit.text(each, signed=True) for each in bounds)
+    return f"{text}, 95 % interval {ends}{doubt}"
+
+
+def _bounds(comparison: Comparison) -> list[float]:
+    interval = comparison.interval
+    ends = [] if interval is None else [float(interval.low[0]), float(interval.high[0])]
+    return ends if np.isfinite(ends).all() else []
+
+
+def _causes(comparison: Comparison, explanation: Explanation) -> str:
+    if not explanation.causes:
+        return ""
+    if explanation.cancels:
+        unit = measured_unit(comparison.measure, [cause.change for cause in explanation.causes])
+        return ": " + "; ".join(
+            f"{unit.text(cause.change, signed=True)} {_cause(comparison, cause)}"
+            for cause in explanation.causes
+        )
+    (cause,) = explanation.causes
+    share = _rounded(cause.share)
+    verb = "happened" if cause.kind is Kind.BELOW else "is"
+    return f": {share} of it {verb} {_cause(comparison, cause)}"
+
+
+def _rounded(share: float) -> str:
+    percent = 100.0 * share
+    return f"{percent:.0f} %" if abs(percent) >= _WHOLE else f"{percent:.1f} %"
+
+
+def _cause(comparison: Comparison, cause: Cause) -> str:
+    return ", ".join([_where(comparison, cause), *_why(comparison, cause)])
+
+
+def _where(comparison: Comparison, cause: Cause) -> str:
+    tree = comparison.tree
+    name = visible(tree.name(cause.row), _MAX_NAME)
+    if cause.kind is Kind.KERNEL:
+        return f"{name} in {count_text(cause.places, 'place')}"
+    where = _under(comparison, cause.row)
+    if cause.kind is Kind.BELOW:
+        return f"below {name}{where}"
+    return f"{name}{where}" if cause.row else "outside of all rows below"
+
+
+def _under(comparison: Comparison, row: int) -> str:
+    """Return the rows above, as many as tell the row apart from others of its name."""
+    tree = comparison.tree
+    frames = tree.frames()
+    others = np.flatnonzero(frames == frames[row])[:_MAX_OTHERS].tolist()
+    names = tree.path(row)[:-1]
+    paths = [tree.path(other)[:-1] for other in others if other != row]
+    for count in range(1, _MAX_ABOVE):
+        if not any(path[-count:] == names[-count:] for path in paths):
+            break
+    shown = [visible(name, _MAX_NAME) for name in names[-count:]]
+    return f" under {' > '.join(shown)}" if shown else ""
+
+
+def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
+    if cause.fate is Fate.NEW:
+        yield "which is new"
+        return
+    if cause.fate is Fate.REMOVED:
+        yield "which is gone"
+        return
+    if cause.fate is Fate.MOVED:
+        yield "moved"
+    if cause.fate is Fate.RENAMED:
+        yield f"which was {visible(comparison.tree.former_name(cause.row) or '', _MAX_NAME)}"
+    growth = cause.per_launch
+    # Launches of several kernels together have no common latency.
+    if growth is not None and abs(growth) >= _SLOWER and _is_launched(comparison, cause):
+        if comparison.measure.unit in ("s", "ms", "us", "ns"):
+            word = "slower" if growth > 0 else "faster"
+        else:
+            word = "more" if growth > 0 else "less"
+        yield f"{word} per launch by {_rounded(abs(growth))}"
+    launches = round(cause.new_count - cause.base_count)
+    if launches:
+        word = "more" if launches > 0 else "fewer"
+        yield f"{count_text(abs(launches), 'launch', 'launches')} {word}"
+    if cause.kind is Kind.ROW and comparison.tree.code_changed(cause.row):
+        yield "with other code"
+
+
+def _is_launched(comparison: Comparison, cause: Cause) -> bool:
+    return cause.kind is not Kind.BELOW and comparison.by in (By.PATH, By.KERNEL, By.LINE)
+
+
+def _rate_headline(comparison: Comparison) -> str:
+    values = comparison.inclusive
+    name = visible(comparison.measure.name) + (_AT_CALLS if comparison.scaled else "")
+    both = values.base_valid & values.new_valid
+    if both[0] and values.base[0] != values.new[0]:
+        return f"{name} {_from_to(comparison, 0)}"
+    changed = np.where(both, np.abs(values.change), 0.0)
+    # Of rows that changed alike the lowest one.
+    row = int(np.flatnonzero(changed == changed.max())[-1])
+    if changed[row] == 0:
+        what = "no change of" if both.any() else "no row of both sides has"
+        return f"{what} {name}"
+    where = visible(comparison.tree.name(row), _MAX_NAME)
+    where += _under(comparison, row)
+    return f"{name} changed most in {where}: {_from_to(comparison, row)}"
+
+
+def _from_to(comparison: Comparison, row: int) -> str:
+    base, new = float(comparison.inclusive.base[row]), float(comparison.inclusive.new[row])
+    unit = measured_unit(comparison.measure, [base, new])
+    text = f"{unit.text(base)} -> {unit.text(new)}"
+    return f"{text} ({percent_text(new / base - 1.0)})" if base > 0 else text
+
+
+def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield for each side its word and its runs, with the median and range of several totals."""
+    sides = [_known(values[:, 0]) for values in (comparison.base_runs, comparison.new_runs)]
+    unit = measured_unit(comparison.measure, [total for totals in sides for total in totals])
+    for word, runs, totals in zip(
+        ("base", "new"), (comparison.base, comparison.new), sides, strict=True
+    ):
+        yield word, f"{_sources(runs)}{_spread(totals, unit, runs=len(runs))}"
+
+
+def _sources(runs: Sequence[Run]) -> str:
+    return ", ".join(visible(run.source) for run in runs)
+
+
+def _known(totals: npt.NDArray[Any]) -> list[float]:
+    known: list[float] = totals[np.isfinite(totals.astype(np.float64))].tolist()
+    return known
+
+
+def _spread(totals: Sequence[float], unit: Unit, *, runs: int) -> str:
+    if not totals:
+        return ""
+    middle = unit.text(float(np.median(totals)))
+    if runs == 1:
+        return f": {middle}"
+    low, high = unit.text(min(totals)), unit.text(max(totals))
+    return f": median {middle} of {count_text(runs, 'run')}, {low} to {high}"
+
+
+def calls_line(comparison: Comparison) -> str | None:
+    """Return a sentence where benchmarks were called differently often; None elsewhere."""
+    count = len(comparison.scaled)
+    if not count:
+        return None
+    what = "1 benchmark was" if count == 1 else f"{count} benchmarks were"
+    return (
+        f"{what} called differently often: all values of what ran in the rounds are for as many "
+        f"calls as in {'the base' if len(comparison.base) == 1 else 'the first run of the base'}"
+    )
+
+
+def loss_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield a line about each thing that a run should hold and does not."""
+    for run in (*comparison.base, *comparison.new):
+        for loss in losses(run.profile):
+            yield f"{visible(run.source)}: {loss}"
+
+
+def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield for each side its word and what recording cost it, as the profiler estimated it."""
+    sides = [[own_cost(run.profile) for run in runs] for runs in (comparison.base, comparison.new)]
+    known = [cost for side in sides for cost in side if cost is not None]
+    if not known:
+        yield "both", "own cost of the profiler: not known, the files do not say"
+        return
+    units = (
+        Unit.of_times(cost.cost_ns for cost in known),
+        Unit.of_times(cost.run_ns for cost in known),
+    )
+    for word, side in zip(("base", "new"), sides, strict=True):
+        text = _cost(side[0], units) if len(side) == 1 else _costs(side, units[0])
+        yield word, f"own cost of the profiler: {text}"
+
+
+def _cost(cost: OwnCost | None, units: tuple[Unit, Unit]) -> str:
+    if cost is None:
+        return "not known, the file does not say"
+    text = f"about {units[0].text(cost.cost_ns)} (its estimate)"
+    if cost.run_ns is not None and cost.share is not None:
+        text += f", {100.0 * cost.share:.2g} % of {units[1].text(cost.run_ns)}"
+    return text
+
+
+def _costs(costs: Sequence[OwnCost | None], unit: Unit) -> str:
+    known = [cost for cost in costs if cost is not None]
+    if not known:
+        return "not known, the files do not say"
+    low, high = (unit.text(pick(cost.cost_ns for cost in known)) for pick in (min, max))
+    text = f"about {low} (its estimate)" if low == high else f"about {low} to {high} (its estimate)"
+    shares = [100.0 * cost.share for cost in known if cost.share is not None]
+    if shares:
+        least, most = (f"{pick(shares):.2g}" for pick in (min, max))
+        text += f", {least} %" if least == most else f", {least} to {most} %"
+        text += " of a run"
+    missing = len(costs) - len(known)
+    return f"{text}; not known of {count_text(missing, 'run')}" if missing else text
+
+
+def cost_warning(comparison: Comparison) -> str | None:
+    """Return a sentence where the sides differ much in what recording cost; None elsewhere."""
+    found = costs_differ(comparison.base, comparison.new)
+    if found is None:
+        return None
+    more, less = ("new", "base") if found[1] > found[0] else ("base", "new")
+    return (
+        f"recording cost {duration_text(abs(found[1] - found[0]))} more in {more} than in {less}: "
+        "times of the host (wall, cpu_time, launch latency) may differ for that alone"
+    )

@@ -1,0 +1,61 @@
+"""The edge of a terminal: prose is folded there between words, names are cut with an ellipsis.
+
+Pipes and files have no edge, whatever ``COLUMNS`` says: nothing is folded or cut for them.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from proton_bench.report.words.names import FrameFormat, format_name
+
+__all__ = ["edge_of", "fitting", "fitting_name", "prose"]
+
+_INDENT = "  "
+_LEAST = 8
+
+
+def edge_of(console: Console, options: ConsoleOptions) -> int | None:
+    """Return the width of the terminal, None where the output is none."""
+    # Not is_terminal: FORCE_COLOR makes a pipe colourful, and must not make it lose text.
+    return options.max_width if console.file.isatty() else None
+
+
+def prose(console: Console, text: str, style: Style | None, *, edge: int | None) -> list[Segment]:
+    """Return one line, or several that do not cross the edge; later ones are indented.
+
+    Args:
+        console: Where it is shown.
+        text: One line that is safe to print.
+        style: Its style.
+        edge: What `edge_of` says.
+    """
+    if edge is None or cell_len(text) <= edge:
+        return [Segment(f"{text}\n", style)]
+    first = " " * min(len(text) - len(text.lstrip()), edge // 4)
+    later = first + _INDENT
+    room = max(edge - len(later), _LEAST)
+    folded = [line.plain.rstrip() for line in Text(text.strip()).wrap(console, room)]
+    lines = [first + folded[0], *(later + line for line in folded[1:])]
+    return [Segment(f"{line}\n", style) for line in lines]
+
+
+def fitting(name: str, room: int) -> str:
+    """Return the name, cut with an ellipsis where it is wider than the room."""
+    if len(name) <= room // 2 or cell_len(name) <= room:
+        return name
+    return set_cell_size(name, max(room - 1, 0)).rstrip() + "…"
+
+
+def fitting_name(name: str, room: int) -> str:
+    """Return the name of a row, cut where it is wider than the room even without its folder.
+
+    The line of ``dir/file:line@function`` tells more than the folder, and stands behind it.
+    """
+    if "@" not in name or cell_len(name) <= room:
+        return fitting(name, room)
+    return fitting(format_name(name, FrameFormat.FILE_FUNCTION_LINE), room)

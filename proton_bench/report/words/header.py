@@ -1,0 +1,161 @@
+"""The lines above a report: which profile it is, and what is missing from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+
+from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
+from proton_bench.analysis.accounting.own_cost import own_cost
+from proton_bench.analysis.accounting.recorded import recorded_of
+from proton_bench.model.profile import Profile
+from proton_bench.report.text.theme import DIM, HEADING, WARNING
+from proton_bench.report.words.edge import edge_of, prose
+from proton_bench.report.words.inside_kernels import inside_notes
+from proton_bench.report.words.ranks import gap_sentences, gaps_of, rank_text
+from proton_bench.report.words.record_costs import record_cost_notes
+from proton_bench.report.words.sampling import sampling_line, sampling_losses
+from proton_bench.support.text import visible
+from proton_bench.support.units import Unit, count_text, duration_text
+
+__all__ = [
+    "HeaderReport",
+    "cost_line",
+    "device_line",
+    "losses",
+    "recorded_line",
+    "root_note",
+]
+
+_MOST_REASONS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeaderReport:
+    """A rich renderable that names a profile, its devices, and records that were lost.
+
+    Attributes:
+        profile: The profile that is reported on.
+        source: Name of its file.
+    """
+
+    profile: Profile
+    source: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield one line of facts, one per device, what it cost and one per loss."""
+        edge = edge_of(console, options)
+        facts = ", ".join([count_text(len(self.profile), "row"), *_facts(self.profile)])
+        source = visible(self.source)
+        if edge is None or cell_len(source) + cell_len(facts) + 2 <= edge:
+            yield Segment(source, HEADING)
+            yield Segment(f"  {facts}\n", DIM)
+        else:
+            yield from prose(console, source, HEADING, edge=edge)
+            yield from prose(console, f"  {facts}", DIM, edge=edge)
+        for verdict in device_verdicts(self.profile):
+            yield from prose(console, device_line(verdict), None, edge=edge)
+        recorded = recorded_line(self.profile)
+        if recorded:
+            yield from prose(console, recorded, None, edge=edge)
+        yield from prose(console, cost_line(self.profile), DIM, edge=edge)
+        sampled = sampling_line(self.profile)
+        if sampled:
+            yield from prose(console, sampled, DIM, edge=edge)
+        for loss in losses(self.profile):
+            yield from prose(console, loss, WARNING, edge=edge)
+        yield Segment("\n")
+
+
+def device_line(verdict: DeviceVerdict) -> str:
+    """Return how busy a device was: ``CUDA:0 busy 62 %, idle 38 % of 1.2 s, ...``."""
+    use = verdict.use
+    parts = [f"busy {_share(use.busy_ns, use.wall_ns)}"]
+    if use.waiting_ns:
+        parts.append(f"of it only waiting {_share(use.waiting_ns, use.wall_ns)}")
+    parts.append(f"idle {_share(use.idle_ns, use.wall_ns)} of {duration_text(use.wall_ns)}")
+    if verdict.latency_ns is not None:
+        mean_ns = use.latency_sum_ns / use.launches
+        unit = Unit.of_times([verdict.latency_ns, mean_ns])
+        median, mean = unit.text(verdict.latency_ns), unit.text(mean_ns)
+        parts.append(f"launch latency {median} (median), {mean} (mean)")
+    if use.uncertain_ns:
+        parts.append(f"up to {duration_text(use.uncertain_ns)} more was busy")
+    reason = f": {verdict.reason}" if verdict.reason else ""
+    return visible(f"{verdict.device} {', '.join(parts)}{reason}")
+
+
+def recorded_line(profile: Profile) -> str:
+    """Return how much of the run the rows account for, "" where the file does not say."""
+    recorded = recorded_of(profile)
+    if recorded is None:
+        return ""
+    unit = Unit.of_times([recorded.run_ns, recorded.work_ns])
+    run, work = unit.text(recorded.run_ns), unit.text(recorded.work_ns)
+    if recorded.work_ns <= 0:
+        text = f"recorded: no launches and no operators in a run of {run}"
+    elif recorded.share > 1:
+        text = f"recorded: {work} of work in a run of {run}"
+    else:
+        share = _share(recorded.work_ns, recorded.run_ns)
+        text = f"recorded: {work} of work, {share} of a run of {run}; the rest has no row"
+    if recorded.scopes_ns is not None:
+        text += f"; outermost scopes lasted {unit.text(recorded.scopes_ns)}"
+    return text
+
+
+def root_note(profile: Profile) -> str:
+    """Return what to say behind the root's name: how much of the run its total is."""
+    recorded = recorded_of(profile)
+    if recorded is None or not 0 < recorded.share <= 1:
+        return ""
+    share = _share(recorded.work_ns, recorded.run_ns)
+    return f"{share} of a run of {duration_text(recorded.run_ns)}"
+
+
+def _share(part: float, whole: float) -> str:
+    percent = 100.0 * part / whole
+    return f"{percent:.0f} %" if percent >= 1 or part == 0 else "<1 %"
+
+
+def cost_line(profile: Profile) -> str:
+    """Return what recording took of the run, as the profiler itself estimated it."""
+    cost = own_cost(profile)
+    if cost is None:
+        return "own cost of the profiler: not known, the file does not say"
+    text = f"own cost of the profiler: about {duration_text(cost.cost_ns)} (its estimate)"
+    if cost.share is not None:
+        text += f", {100.0 * cost.share:.2g} % of the run"
+    return text
+
+
+def losses(profile: Profile) -> tuple[str, ...]:
+    """Return a sentence about each thing that the profile should hold and does not, or changed."""
+    found = []
+    if profile.partial:
+        found.append("PARTIAL: the run had not ended when this was written")
+    found.extend(f"INCOMPLETE: {gap}" for gap in gap_sentences(gaps_of(profile.provenance)))
+    lost = [(reason, count) for reason, count in profile.dropped.items() if count]
+    for reason, count in lost[:_MOST_REASONS]:
+        found.append(f"DROPPED: {count_text(count, 'record')}: {visible(reason)}")
+    if len(lost) > _MOST_REASONS:
+        more = count_text(sum(count for _, count in lost[_MOST_REASONS:]), "record")
+        found.append(f"DROPPED: {more}: {len(lost) - _MOST_REASONS} more reasons")
+    notes = (*inside_notes(profile), *record_cost_notes(profile), *sampling_losses(profile))
+    return (*found, *notes)
+
+
+def _facts(profile: Profile) -> Iterator[str]:
+    backend = profile.provenance.get("backend")
+    if isinstance(backend, str) and backend:
+        yield f"backend {visible(backend)}"
+    rank = rank_text(profile.provenance)
+    if rank:
+        yield rank
+    for device in profile.devices:
+        arch = f" ({device.arch})" if device.arch else ""
+        yield visible(f"{device.kind}:{device.index}{arch}")

@@ -1,0 +1,58 @@
+"""How program counters were sampled, in words for the lines above a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.model.profile import Profile
+from proton_bench.support.text import visible
+from proton_bench.support.units import count_text
+
+__all__ = ["sampling_line", "sampling_losses"]
+
+
+def sampling_line(profile: Profile) -> str:
+    """Return how many samples there are and how often they were taken, "" where none were."""
+    facts = sampling_facts(profile)
+    if facts is None or not facts.samples:
+        return ""
+    return visible(", ".join(_parts(facts)))
+
+
+def _parts(facts: SamplingFacts) -> Iterator[str]:
+    yield count_text(facts.samples, "PC sample")
+    if facts.period_cycles:
+        how = " (chosen)" if facts.automatic else ""
+        if facts.asked_cycles not in (0, facts.period_cycles) and not facts.doubled:
+            how = f" (the nearest to {count_text(facts.asked_cycles, 'cycle')})"
+        yield f"one per {count_text(facts.period_cycles, 'cycle')} of a multiprocessor{how}"
+    if facts.is_estimated:
+        yield "shared between the call paths of a kernel by GPU time, an estimate"
+    elif facts.attribution:
+        yield f"their call paths {facts.attribution}"
+
+
+def sampling_losses(profile: Profile) -> tuple[str, ...]:
+    """Return a sentence about samples that are missing, or were taken less often than asked for."""
+    facts = sampling_facts(profile)
+    return () if facts is None else tuple(_losses(facts))
+
+
+def _losses(facts: SamplingFacts) -> Iterator[str]:
+    if facts.error:
+        word = "FEWER" if facts.samples else "NO"
+        yield f"{word} SAMPLES: {visible(facts.error)}"
+    if facts.dropped:
+        seen = facts.samples + facts.dropped
+        share = 100.0 * facts.dropped / seen
+        yield (
+            f"DROPPED: {count_text(facts.dropped, 'PC sample')} ({share:.2g} % of those taken): "
+            "the hardware had no room for them; a longer interval keeps more"
+        )
+    if facts.doubled:
+        times = "once" if facts.doubled == 1 else f"{facts.doubled} times"
+        yield (
+            f"SLOWER: the period of PC samples was doubled {times}, to "
+            f"{count_text(facts.period_cycles, 'cycle')}, because the hardware's buffer was full"
+        )

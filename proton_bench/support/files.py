@@ -1,0 +1,377 @@
+"""How the package writes files, and how it goes through folders of others.
+
+A file is written under a new random name beside its place, flushed to the disk and renamed, and
+then the folder is flushed. Readers see the old file or the new one, any number of processes may
+write one name at once, and no file that was there before is opened for writing. What a recording
+writes natively keeps to the same rules (``native/src/writer/scratch_file.h``).
+
+`Folder` reaches what is below a folder through descriptors and never through symbolic links. What a
+repository contains can therefore not lead a command to files elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.support.outputs import RawOutput, blamed, opened_special, stream_to, unwritable
+
+__all__ = [
+    "Folder",
+    "is_scratch",
+    "opened_output",
+    "refused",
+    "unwritable",
+    "write_file",
+]
+
+_SCRATCH = re.compile(r"\.proton-tmp-[0-9a-f]{16}")
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# A pipe or device in the place of a file must not block, and a terminal must not become ours.
+_FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# What file systems answer that cannot flush a folder, and folders that may not be read.
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
+_TRIES = 100
+
+
+# -- files that a user names -------------------------------------------------------------------
+def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
+    """Write a file, whole or not at all.
+
+    A link stays a link; a device, a pipe or an open descriptor, as ``/dev/stdout`` is one, is
+    written to and not replaced.
+
+    Args:
+        file: The file.
+        content: What it will hold; what UTF-8 cannot express in a text is escaped.
+        mode: Permissions, from which the umask takes some.
+
+    Raises:
+        OutputError: It cannot be written; what was there before still is, unless the error says
+            otherwise.
+    """
+    if isinstance(content, str):
+        content = content.encode("utf-8", "backslashreplace")
+    with opened_output(file, mode=mode) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def opened_output(file: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
+    """Open a file that is there as a whole once the block ends, and not at all if it fails.
+
+    Errors of the block that have nothing to do with the file pass as they are.
+
+    Raises:
+        OutputError: It cannot be written; what was there before still is, unless the error says
+            otherwise.
+    """
+    with blamed(file):
+        special = opened_special(file)
+    if special is not None:
+        # Replaced, /dev/null would be an ordinary file from then on.
+        with stream_to(special, file) as stream:
+            yield stream
+        return
+    with blamed(file):
+        place = Path(os.path.realpath(file))
+        folder = Folder.of_user(place.parent)
+    with folder, folder.writing(place.name, mode=mode, named=file) as stream:
+        yield stream
+
+
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """Turn what the file system refuses into an error that says what could not be done."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        where = f" ({error.filename!a})" if error.filename else ""
+        raise OutputError(
+            f"cannot {what}: {error.strerror or error}{where}; choose another place, or free some"
+        ) from None
+
+
+def is_scratch(name: str) -> bool:
+    """Return whether a name is one that files have while they are written."""
+    return _SCRATCH.fullmatch(name) is not None
+
+
+# -- folders -----------------------------------------------------------------------------------
+class Folder:
+    """A folder that is held open. No name in it is followed where it is a symbolic link.
+
+    Attributes:
+        path: What it was called when it was opened, for messages.
+    """
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = False) -> Folder:
+        """Open a folder that is no link itself; those above it may be links.
+
+        Raises:
+            UsageError: It is a link, pipe or device.
+            OSError: It is not there, is a file, or cannot be opened or made.
+        """
+        if create:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return cls(_open_folder(str(path), path, create=create), path)
+
+    @classmethod
+    def of_user(cls, path: Path) -> Folder:
+        """Open a folder that a user named, through links as well.
+
+        Raises:
+            OSError: It is not there, or cannot be opened.
+        """
+        try:
+            return cls(os.open(path, _FOLDER_FLAGS), path)
+        except PermissionError:
+            # Files can be made in folders that cannot be listed.
+            return cls(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), path)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder, and of the lock on it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self._descriptor
+
+    def folder(self, name: str, *, create: bool = False) -> Folder:
+        """Open a folder in this one.
+
+        Raises:
+            UsageError: It is a link, pipe or device.
+            OSError: It is not there, is a file, or cannot be opened or made.
+        """
+        path = self.path / name
+        return Folder(_open_folder(name, path, create=create, within=self._descriptor), path)
+
+    def names(self) -> list[str]:
+        """Return the names in it, sorted."""
+        return sorted(os.listdir(self._descriptor))
+
+    def mode(self, name: str) -> int | None:
+        """Return the kind and permissions of what has a name, a link's own; None for nothing."""
+        try:
+            return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            return None
+
+    def make(self, name: str) -> None:
+        """Make a folder that is not there yet."""
+        os.mkdir(name, dir_fd=self._descriptor)
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return the content of a file.
+
+        Args:
+            name: The file.
+            most: How many bytes it may have.
+
+        Raises:
+            ProfileFormatError: It is no file, or larger.
+            OSError: It is not there, or cannot be read.
+        """
+        try:
+            handle = os.open(name, os.O_RDONLY | _FILE_FLAGS, dir_fd=self._descriptor)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENXIO):
+                raise
+            raise ProfileFormatError(f"it is {self._kind(name)} instead of a file") from None
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(handle)
+            raise ProfileFormatError(f"it is {_kind(status.st_mode)} instead of a file")
+        with os.fdopen(handle, "rb") as stream:
+            if status.st_size > most:
+                raise ProfileFormatError(f"it has {status.st_size} bytes, more than {most}")
+            content = stream.read(most + 1)
+        if len(content) > most:
+            raise ProfileFormatError(f"it has more than {most} bytes")
+        return content
+
+    def open_lock(self, name: str, *, create: bool = True) -> int:
+        """Return a descriptor of a file that is there to be locked.
+
+        Raises:
+            UsageError: It is a link or no file, or it has a second name elsewhere.
+            OSError: It is not there, or cannot be opened or made.
+        """
+        flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
+        try:
+            handle = os.open(name, flags | _FILE_FLAGS, 0o666, dir_fd=self._descriptor)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+                raise
+            raise _not_plain(self.path / name, self._kind(name), "file") from None
+        status = os.fstat(handle)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
+            return handle
+        os.close(handle)
+        is_file = stat.S_ISREG(status.st_mode)
+        kind = "a file with several names" if is_file else _kind(status.st_mode)
+        raise _not_plain(self.path / name, kind, "file")
+
+    @contextmanager
+    def writing(
+        self,
+        name: str,
+        *,
+        mode: int = 0o666,
+        scratch: Folder | None = None,
+        named: Path | None = None,
+    ) -> Iterator[IO[bytes]]:
+        """Open a file that takes its place in the folder once the block ends.
+
+        Args:
+            name: The file; a link of this name is replaced itself.
+            mode: Permissions, from which the umask takes some.
+            scratch: Folder of the same file system to write it in; None for this one.
+            named: What an `OutputError` is to name instead of any `OSError` of the file's; those
+                of the block pass.
+
+        Raises:
+            OSError: It cannot be written; what was there before still is.
+            OutputError: It is in its place, but may not outlive a loss of power.
+        """
+        place = self if scratch is None else scratch
+        with blamed(named):
+            beside, handle = place.open_scratch(mode)
+        with place.undone(beside):
+            with stream_to(RawOutput(handle, named), named) as stream:
+                yield stream
+                stream.flush()
+                with blamed(named):
+                    os.fsync(handle)
+            with blamed(named):
+                place.move(beside, self, name)
+
+    def write(self, name: str, content: bytes, *, scratch: Folder | None = None) -> None:
+        """Write a file; see `writing`."""
+        with self.writing(name, scratch=scratch) as stream:
+            stream.write(content)
+
+    def open_scratch(self, mode: int) -> tuple[str, int]:
+        """Make a file under a name that nobody has, and return the name and a descriptor."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
+        for _ in range(_TRIES):
+            name = f".proton-tmp-{secrets.token_hex(8)}"
+            with contextlib.suppress(FileExistsError):
+                return name, os.open(name, flags, mode, dir_fd=self._descriptor)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self.path))
+
+    def move(self, name: str, target: Folder, new_name: str) -> None:
+        """Rename something, maybe into another folder, down to the disk.
+
+        Raises:
+            OSError: It cannot be renamed.
+            OutputError: It has its new name, but that may not outlive a loss of power.
+        """
+        os.rename(name, new_name, src_dir_fd=self._descriptor, dst_dir_fd=target.fileno())
+        try:
+            target.sync()
+        except OSError as error:
+            raise OutputError(
+                f"{str(target.path / new_name)!a} is in its place, but after a loss of power what "
+                f"was there before may be back: its folder cannot be flushed: {error.strerror}"
+            ) from None
+
+    def remove(self, name: str) -> None:
+        """Remove a file, a link itself, or a folder with all that it holds.
+
+        Raises:
+            OSError: Something cannot be removed.
+        """
+        try:
+            os.unlink(name, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return
+        except (IsADirectoryError, PermissionError):
+            try:
+                shutil.rmtree(name, dir_fd=self._descriptor)
+            except RecursionError:
+                raise OSError(errno.ELOOP, "too many folders in each other", name) from None
+
+    @contextmanager
+    def undone(self, name: str) -> Iterator[None]:
+        """Remove what has a name where the block fails."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.remove(name)
+            raise
+
+    def sync(self) -> None:
+        """Have the names in the folder reach the disk."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            if error.errno not in _NO_SYNC:
+                raise
+
+    def _kind(self, name: str) -> str:
+        mode = self.mode(name)
+        return "gone" if mode is None else _kind(mode)
+
+
+def _open_folder(name: str, path: Path, *, create: bool, within: int | None = None) -> int:
+    if create:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=within)
+    try:
+        return os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=within)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        try:
+            mode = os.stat(name, dir_fd=within, follow_symlinks=False).st_mode
+        except OSError:
+            mode = stat.S_IFREG
+        if stat.S_ISREG(mode):
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise _not_plain(path, _kind(mode), "folder") from None
+
+
+def _not_plain(path: Path, kind: str, wanted: str) -> UsageError:
+    return UsageError(
+        f"{str(path)!a} is {kind}, where proton_bench keeps a {wanted} of its own and follows no "
+        "links; remove it, or name the real place"
+    )
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFREG: "a file",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "a device")

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes.profiles import training_profile
+from fakes.runs import GPU, Launched, profile_of, run_of
+
+from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+
+BASE = (
+    ("f/soft", 100, 4, "a"),
+    ("f/mm", 1000, 2, "b"),
+    ("g/add", 50, 1, "c"),
+    ("g/old", 7, 1, "z"),
+)
+NEW = (
+    ("f/soft", 200, 6, "a2"),
+    ("f/mm", 1001, 2, "b"),
+    ("h/add", 50, 1, "c"),
+    ("g/fresh", 9, 3, ""),
+)
+
+
+def compared(
+    base: tuple[Launched, ...] = BASE, new: tuple[Launched, ...] = NEW, **options: Any
+) -> Comparison:
+    return compare([run_of(*base)], [run_of(*new)], CompareOptions(**options))
+
+
+def changes(comparison: Comparison) -> dict[str, tuple[float, ...]]:
+    """Return base, new and change of each row by its path."""
+    values = comparison.inclusive
+    columns = (values.base.tolist(), values.new.tolist(), values.change.tolist())
+    return {
+        "/".join(comparison.tree.path(row)): cells
+        for row, cells in enumerate(zip(*columns, strict=True))
+    }
+
+
+def test_by_path_values_include_those_of_the_rows_below() -> None:
+    assert changes(compared()) == {
+        "": (1157, 1260, 103),
+        "f": (1100, 1201, 101),
+        "f/soft": (100, 200, 100),
+        "f/mm": (1000, 1001, 1),
+        "g": (7, 9, 2),
+        "g/old": (7, 0, -7),
+        "g/fresh": (0, 9, 9),
+        "h": (50, 50, 0),
+        "h/add": (50, 50, 0),
+    }
+
+
+def test_by_kernel_sums_all_places() -> None:
+    base = (("f/k", 5, 1, ""), ("g/k", 7, 1, ""), ("g/x", 1, 1, ""))
+    new = (("f/k", 6, 2, ""), ("g/k", 8, 1, ""), ("g/x", 1, 1, ""))
+
+    found = compared(base, new, by=By.KERNEL)
+
+    assert changes(found) == {"": (13, 15, 2), "k": (12, 14, 2), "x": (1, 1, 0)}
+    split = found.inclusive.split
+    assert split is not None
+    # As the places say it: one launch more in f, each there faster, and one slower in g.
+    assert (split.launches.tolist(), split.latency.tolist()) == ([4, 4, 0], [-2, -2, 0])
+
+
+def test_by_kernel_one_that_was_renamed_somewhere_counts_for_no_other() -> None:
+    base = (("f/small", 100, 1, ""), ("g/small", 500, 1, ""), ("h/old", 7, 1, ""))
+    new = (("f/large", 101, 1, ""), ("g/small", 500, 1, ""), ("h/now", 7, 1, ""))
+
+    there, back = compared(base, new, by=By.KERNEL), compared(new, base, by=By.KERNEL)
+
+    expected = {"": (607, 608, 1), "large": (100, 101, 1), "small": (500, 500, 0), "now": (7, 7, 0)}
+    assert changes(there) == expected
+    renamed = {there.tree.name(row) for row in np.flatnonzero(there.tree.fates == Fate.RENAMED)}
+    assert renamed == {"large", "now"}
+    assert sorted(back.inclusive.change.tolist()) == [-1, -1, 0, 0]
+
+
+def test_by_kernel_running_numbers_do_not_matter() -> None:
+    base = (("f/triton_poi_fused_add_0", 10, 1, ""), ("g/triton_poi_fused_add_1", 20, 1, ""))
+    new = (("f/triton_poi_fused_add_3", 11, 1, ""), ("g/triton_poi_fused_add_4", 22, 1, ""))
+
+    found = changes(compared(base, new, by=By.KERNEL))
+    apart = changes(compared(base, new, by=By.KERNEL, raw_names=True))
+
+    assert found == {"": (30, 33, 3), "triton_poi_fused_add": (30, 33, 3)}
+    assert len(apart) > 2
+
+
+def test_by_scope_counts_what_moved_in_both_scopes() -> None:
+    found = compared(by=By.SCOPE)
+
+    assert changes(found) == {
+        "": (1157, 1260, 103),
+        "f": (1100, 1201, 101),
+        "g": (57, 9, -48),
+        "h": (0, 50, 50),
+    }
+    assert found.tree.fates.tolist() == [Fate.MATCHED, Fate.MATCHED, Fate.MATCHED, Fate.NEW]
+
+
+def test_by_test_keeps_tests_alone() -> None:
+    base = (("test_a/s/k", 5, 1, ""), ("test_b/k", 7, 1, ""), ("k", 2, 1, ""))
+    new = (("test_a/t/k", 9, 1, ""), ("test_b/k", 7, 1, ""), ("k", 2, 1, ""))
+
+    found = changes(compared(base, new, by=By.TEST))
+
+    assert found == {"": (14, 18, 4), "test_a": (5, 9, 4), "test_b": (7, 7, 0)}
+
+
+def test_lines_belong_to_their_kernel() -> None:
+    runs = []
+    for samples in (3, 8):
+        builder = ProfileBuilder()
+        kernel = builder.add(0, "k", FrameKind.KERNEL, metrics={"count": 1}, device=GPU)
+        builder.add(kernel, "k.py:3@k", FrameKind.LINE, metrics={"num_samples": samples})
+        runs.append(Run(builder.build(), "x"))
+
+    found = compare(runs[:1], runs[1:], CompareOptions("num_samples", By.KERNEL))
+
+    assert changes(found) == {"": (3, 8, 5), "k": (3, 8, 5)}
+
+
+def test_lines_give_a_kernel_without_values_its_row() -> None:
+    runs = []
+    for samples in (3, 8):
+        builder = ProfileBuilder()
+        kernel = builder.add(0, "k", FrameKind.KERNEL, device=GPU)
+        builder.add(kernel, "k.py:3@k", FrameKind.LINE, metrics={"num_samples": samples})
+        runs.append(Run(builder.build(), "x"))
+
+    found = compare(runs[:1], runs[1:], CompareOptions("num_samples", By.KERNEL))
+
+    assert changes(found) == {"": (3, 8, 5), "k": (3, 8, 5)}
+
+
+def test_files_without_kinds_have_scopes_too() -> None:
+    builder = ProfileBuilder()
+    scope = builder.add(0, "scope")
+    builder.add(scope, "k", FrameKind.KERNEL, metrics={"time (ns)": 4})
+    run = Run(builder.build(), "x")
+
+    assert changes(compare([run], [run], CompareOptions(by=By.SCOPE))).keys() == {"", "scope"}
+
+
+def test_rates_are_computed_anew_for_what_a_row_stands_for() -> None:
+    base = (("f/k", 30, 1, ""), ("g/k", 10, 1, ""))
+    new = (("f/k", 30, 1, ""), ("g/k", 50, 4, ""))
+
+    found = compared(base, new, metric="avg_time/ns", by=By.KERNEL)
+
+    assert found.own is None
+    assert changes(found)["k"] == pytest.approx((20.0, 16.0, -4.0))
+
+
+def test_a_rate_that_one_side_lacks_is_no_number() -> None:
+    found = compared(metric="avg_time/us")
+    row = next(row for row in range(len(found)) if found.tree.name(row) == "fresh")
+
+    assert not found.inclusive.base_valid[row]
+    assert found.inclusive.new_valid[row]
+    assert np.isfinite(found.inclusive.change).all()
+
+
+def test_metrics_of_a_row_alone_are_compared_row_by_row() -> None:
+    run = Run(training_profile(), "x")
+
+    found = compare([run], [run], CompareOptions("wall"))
+
+    assert not found.measure.is_additive
+    assert not found.inclusive.change.any()
+
+
+def test_times_without_launches_are_a_rest() -> None:
+    runs = []
+    for time in (5, 8):
+        builder = ProfileBuilder()
+        builder.add(0, "k", metrics={"time (ns)": 10, "count": 2})
+        builder.add(0, "host", metrics={"time (ns)": time})
+        runs.append(Run(builder.build(), "x"))
+
+    split = compare(runs[:1], runs[1:], CompareOptions()).inclusive.split
+
+    assert split is not None
+    assert (split.rest[0], split.launches[0], split.latency[0]) == (3, 0, 0)
+
+
+def test_without_counts_a_change_has_no_parts() -> None:
+    runs = []
+    for time in (5, 8):
+        builder = ProfileBuilder()
+        builder.add(0, "k", metrics={"time (ns)": time})
+        runs.append(Run(builder.build(), "x"))
+
+    assert compare(runs[:1], runs[1:], CompareOptions()).inclusive.split is None
+
+
+def test_values_of_several_runs_are_means_with_an_interval() -> None:
+    base = [run_of(("k", time, 2, "")) for time in (10, 12)]
+    new = [run_of(("k", time, 2, ""), ("late", 4, 1, "")) for time in (20, 24)]
+
+    found = compare(base, new, CompareOptions())
+
+    assert changes(found)["k"] == (11.0, 22.0, 11.0)
+    assert changes(found)[""] == (11.0, 26.0, 15.0)
+    assert found.base_runs[:, 0].tolist() == [10, 12]
+    assert found.interval is not None
+    assert found.interval.low[0] < 15.0 < found.interval.high[0]
+
+
+def test_a_row_that_a_run_lacks_counts_as_zero_there() -> None:
+    base = [run_of(("k", 10, 2, "")), run_of(("k", 10, 2, ""), ("x", 6, 1, ""))]
+
+    found = compare(base, [run_of(("k", 10, 2, ""))], CompareOptions())
+
+    assert changes(found)["x"] == (3.0, 0.0, -3.0)
+
+
+def test_numbers_too_large_for_sums_do_not_overflow() -> None:
+    huge = 2**62
+
+    found = compared((("k", -huge, 1, ""),), (("k", huge, 1, ""), ("x", huge, 1, "")))
+
+    assert found.inclusive.change[0] == pytest.approx(3.0 * huge)
+
+
+def test_nan_and_infinity_count_as_nothing() -> None:
+    runs = []
+    for value in (float("nan"), 5.0):
+        builder = ProfileBuilder()
+        builder.add(0, "a", metrics={"x": value})
+        builder.add(0, "b", metrics={"x": 1.0})
+        runs.append(Run(builder.build(), "x"))
+
+    found = compare(runs[:1], runs[1:], CompareOptions())
+
+    assert found.inclusive.change.tolist() == [5.0, 5.0, 0.0]
+
+
+def test_trials_of_autotuners_are_compared_on_request() -> None:
+    base, new = (("<autotune>/k", 9, 9, ""), ("k", 1, 1, "")), (("k", 1, 1, ""),)
+
+    assert "<autotune>/k" not in changes(compared(base, new))
+    assert "<autotune>/k" in changes(compared(base, new, trials=True))
+
+
+def test_deep_trees_are_compared() -> None:
+    path = "/".join(f"s{depth}" for depth in range(3000))
+    profile = profile_of((f"{path}/k", 5, 1, ""))
+
+    found = compare([Run(profile, "a")], [Run(profile, "b")], CompareOptions())
+
+    assert len(found) == 3002
+
+
+def mixed(*archs: str) -> Run:
+    """Return a run with a kernel on each of several devices."""
+    builder = ProfileBuilder()
+    for index, arch in enumerate(archs):
+        metrics = {"time (ns)": 10 + index, "count": 1}
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=Device("CUDA", index, arch))
+    return Run(builder.build(), f"{'-'.join(archs)}.proton")
+
+
+def test_a_run_on_devices_of_several_architectures_compares_with_its_like() -> None:
+    found = compare([mixed("89", "90")], [mixed("89", "90")], CompareOptions())
+
+    assert not found.inclusive.change.any()
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("archs", [("90", "89"), ("89",), ("90", "90")])
+def test_devices_of_several_architectures_are_told_apart(archs: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="times of different devices say little"):
+        compare([mixed("89", "90")], [mixed(*archs)], CompareOptions())
+
+
+def test_a_file_that_does_not_name_its_device_compares_with_any() -> None:
+    named = run_of(("k", 5, 1, ""))
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 9, "count": 1})
+    unnamed = Run(replace(builder.build(), devices=(Device("GPU", 0),)), "trace")
+
+    comparison = compare([named], [unnamed], CompareOptions())
+
+    assert comparison.inclusive.change[0] == 4
+    assert "GPU" not in comparison.tree.device_names
+
+
+def on_devices(kind: str, *times_ns: int) -> Run:
+    """Return a run with a kernel that took so long on each device."""
+    builder = ProfileBuilder()
+    for index, time_ns in enumerate(times_ns):
+        metrics = {"time (ns)": time_ns, "count": 1}
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=Device(kind, index))
+    return Run(builder.build(), kind)
+
+
+@pytest.mark.parametrize("times_ns", [(5,), (5, 70)])
+def test_devices_whose_kind_a_timeline_does_not_tell_are_those_of_the_other_run(
+    times_ns: tuple[int, ...],
+) -> None:
+    tree, timeline = on_devices("CUDA", *times_ns), on_devices("GPU", *times_ns)
+
+    comparison = compare([tree], [timeline], CompareOptions())
+
+    assert comparison.inclusive.change.tolist() == [0.0] * (1 + len(times_ns))

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from fakes.runs import GPU, Launched, profile_of
+
+from proton_bench.analysis.compare.pairing import Fate, PairedTree, pair
+from proton_bench.analysis.compare.run_rows import Identity
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+
+TIME = "time (ns)"
+
+
+def paired(
+    base: Sequence[Launched] | Profile, new: Sequence[Launched] | Profile, **identity: bool
+) -> PairedTree:
+    sides = [each if isinstance(each, Profile) else profile_of(*each) for each in (base, new)]
+    return pair(sides[:1], sides[1:], Identity(**identity), weight=TIME)
+
+
+def fates(tree: PairedTree) -> dict[str, str]:
+    return {"/".join(tree.path(row)): Fate(tree.fates[row]).name for row in range(1, len(tree))}
+
+
+def test_rows_of_one_side_are_new_or_removed() -> None:
+    tree = paired([("s/a", 5, 1, "")], [("s/b", 50, 3, "")])
+
+    assert fates(tree) == {"s": "MATCHED", "s/a": "REMOVED", "s/b": "NEW"}
+    assert tree.former_name(3) is None
+
+
+def test_a_kernel_below_another_scope_moved() -> None:
+    tree = paired([("s/a", 5, 1, ""), ("s/x", 7, 1, "")], [("t/a", 6, 1, ""), ("s/x", 7, 1, "")])
+
+    assert fates(tree) == {"s": "MATCHED", "s/x": "MATCHED", "t": "NEW", "t/a": "MOVED"}
+    assert tree.origins == {4: ("s", "a")}
+
+
+def test_followed_rows_have_one_place_and_others_two() -> None:
+    base, new = profile_of(("s/a", 5, 1, "c")), profile_of(("t/a", 5, 1, "c"))
+
+    tree = pair([base], [new], Identity(), weight=TIME, follow=False)
+
+    assert fates(tree) == {"s": "REMOVED", "s/a": "REMOVED", "t": "NEW", "t/a": "NEW"}
+
+
+@pytest.mark.parametrize(("code", "fate"), [("c", "MOVED"), ("", "NEW")])
+def test_an_equal_name_alone_makes_no_move_of_a_much_slower_kernel(code: str, fate: str) -> None:
+    tree = paired([("s/a", 5, 1, code)], [("t/a", 500, 1, code)])
+
+    assert fates(tree)["t/a"] == fate
+
+
+def test_kernels_below_a_renamed_scope_keep_their_counterparts() -> None:
+    layers = [(f"model/layer{i}/softmax", 10 + i % 2, 1, "same") for i in range(6)]
+    renamed = [(f"net/layer{i}/softmax", 11 - i % 2, 1, "same") for i in range(6)]
+
+    tree = paired(layers, renamed)
+
+    moved = {tree.path(row)[-2]: origin[-2] for row, origin in tree.origins.items()}
+    assert moved == {f"layer{i}": f"layer{i}" for i in range(6)}
+
+
+def test_a_kernel_with_the_same_code_and_another_name_was_renamed() -> None:
+    tree = paired([("s/old", 5, 1, "c"), ("s/k", 5, 1, "d")], [("s/new", 9, 4, "c")])
+
+    assert fates(tree) == {"s": "MATCHED", "s/k": "REMOVED", "s/new": "RENAMED"}
+    assert tree.former_name(3) == "old"
+
+
+@pytest.mark.parametrize(("time", "fate"), [(105, "RENAMED"), (120, "NEW")])
+def test_a_lone_kernel_in_the_place_of_another_was_renamed_if_it_takes_as_long(
+    time: int, fate: str
+) -> None:
+    tree = paired([("s/old", 100, 2, "")], [("s/new", time, 2, "")])
+
+    assert fates(tree)["s/new"] == fate
+
+
+def test_a_renamed_kernel_below_another_scope_moved() -> None:
+    tree = paired([("s/old", 5, 1, "c")], [("t/new", 5, 1, "c")])
+
+    assert fates(tree)["t/new"] == "MOVED"
+    assert tree.former_name(3) == "old"
+
+
+def test_inductors_numbers_do_not_matter_unless_raw_names_do() -> None:
+    base = [("triton_poi_fused_add_0", 5, 1, "")]
+    new = [("triton_poi_fused_add_3", 50, 1, "")]
+
+    assert fates(paired(base, new)) == {"triton_poi_fused_add_3": "MATCHED"}
+    assert set(fates(paired(base, new, raw_names=True)).values()) == {"NEW", "REMOVED"}
+
+
+def test_equal_siblings_pair_by_code_before_order() -> None:
+    name = "triton_poi_fused_add_"
+    base = [(f"{name}{i}", 5, 1, f"c{i}") for i in range(3)]
+    new = [(f"{name}{i - 1}", 5, 1, f"c{i}") for i in (1, 2)]
+
+    tree = paired(base, new)
+
+    assert tree.fates.tolist() == [Fate.MATCHED, Fate.REMOVED, Fate.MATCHED, Fate.MATCHED]
+    assert not any(tree.code_changed(row) for row in range(len(tree)))
+
+
+def test_lines_of_python_frames_do_not_matter() -> None:
+    tree = paired([("m.py:10@f/k", 5, 1, "")], [("m.py:12@f/k", 5, 1, "")])
+
+    assert set(fates(tree).values()) == {"MATCHED"}
+    assert tree.name(1) == "m.py:12@f"
+    assert tree.former_name(1) == "m.py:10@f"
+
+
+def test_calls_from_several_lines_pair_by_line_where_most_lines_are_the_same() -> None:
+    base = [(f"m.py:{line}@f/k{line}", 5, 1, "") for line in (1, 2, 3)]
+
+    tree = paired(base, base[1:])
+
+    assert fates(tree)["m.py:1@f"] == "REMOVED"
+    assert fates(tree)["m.py:3@f/k3"] == "MATCHED"
+
+
+def test_other_code_at_the_same_place_is_a_fact_and_no_new_row() -> None:
+    tree = paired([("k", 5, 1, "one")], [("k", 5, 1, "two")])
+
+    assert fates(tree) == {"k": "MATCHED"}
+    assert tree.code_changed(1)
+
+
+def variants(*each: Variant) -> Profile:
+    builder = ProfileBuilder()
+    for variant in each:
+        builder.add(0, "k", FrameKind.KERNEL, metrics={TIME: 1}, device=GPU, variant=variant)
+    return builder.build()
+
+
+def test_variants_with_one_signature_are_one_row() -> None:
+    shapes = [Variant("c", grid=(size, 1, 1), signature="*fp32") for size in (1, 2)]
+    others = [Variant("c", signature="*fp16")]
+
+    tree = paired(variants(*shapes, *others), variants(*shapes[:1], *others))
+
+    assert list(fates(tree).values()) == ["MATCHED"]
+    assert len(tree) == 3
+    assert [len(set(places.tolist())) for places in tree.places] == [3, 3]
+    assert tree.variants_of(1)[0] is None
+    assert tree.variants_of(2) == (others[0], others[0])
+
+
+def test_another_signature_at_the_same_place_is_a_fact() -> None:
+    tree = paired(variants(Variant(signature="*fp32")), variants(Variant(signature="*fp16")))
+
+    assert fates(tree) == {"k": "MATCHED"}
+
+
+def test_one_device_of_each_side_is_the_same_whatever_its_number() -> None:
+    sides = [profile_of(("k", 5, 1, ""), device=Device("CUDA", index, "90")) for index in (0, 3)]
+
+    assert fates(pair(sides[:1], sides[1:], Identity())) == {"k": "MATCHED"}
+
+
+def test_rows_on_several_devices_are_told_apart() -> None:
+    builder = ProfileBuilder()
+    for index in (0, 1):
+        builder.add(0, "k", metrics={TIME: 1}, device=Device("CUDA", index, "90"))
+    both, one = builder.build(), profile_of(("k", 1, 1, ""), device=Device("CUDA", 1, "90"))
+
+    tree = pair([both], [one], Identity())
+
+    assert tree.device_names == ("", "CUDA:0", "CUDA:1")
+    assert [Fate(fate).name for fate in tree.fates] == ["MATCHED", "REMOVED", "MATCHED"]
+
+
+def test_rows_of_several_runs_of_a_side_are_one_union() -> None:
+    first, second = profile_of(("a", 5, 1, "")), profile_of(("b", 50, 2, ""))
+
+    tree = pair([first, second], [second], Identity(), weight=TIME)
+
+    assert fates(tree) == {"a": "REMOVED", "b": "MATCHED"}
+    assert [places.tolist() for places in tree.places] == [[0, 1], [0, 2], [0, 2]]
+
+
+def test_what_lies_below_variants_of_one_kernel_is_one_row() -> None:
+    builder = ProfileBuilder()
+    for size in (1, 2):
+        row = builder.add(
+            0, "k", FrameKind.KERNEL, metrics={TIME: 1}, variant=Variant(grid=(size, 1, 1))
+        )
+        builder.add(row, "k.py:3@k", FrameKind.LINE, metrics={"num_samples": 4})
+    profile = builder.build()
+
+    tree = paired(profile, profile)
+
+    assert [tree.name(row) for row in range(len(tree))] == ["ROOT", "k", "k.py:3@k"]

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import pytest
+from fakes.runs import Launched, run_of
+
+from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
+from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.errors import UsageError
+
+BASE = (("s/a", 10_000, 1, "a"), ("s/b", 50_000, 1, "b"), ("t/c", 40_000, 1, "c"))
+NEW = (("s/a", 10_002, 1, "a"), ("s/b", 55_000, 1, "b"), ("t/c", 60_000, 1, "c"))
+
+
+def compared(
+    base: tuple[Launched, ...] = BASE, new: tuple[Launched, ...] = NEW, metric: str = "time"
+) -> Comparison:
+    return compare([run_of(*base)], [run_of(*new)], CompareOptions(metric))
+
+
+def shown(
+    comparison: Comparison, threshold: str | None = None, depth: int = 100
+) -> tuple[list[str], Ranking]:
+    parsed = None if threshold is None else Threshold.parse(threshold)
+    ranking = rank(comparison, parsed, depth)
+    return [comparison.tree.name(row) for row in ranking.rows], ranking
+
+
+def test_largest_changes_come_first_below_each_row() -> None:
+    names, ranking = shown(compared(), "0")
+
+    assert names == ["ROOT", "t", "c", "s", "b", "a"]
+    assert ranking.depths == (0, 1, 2, 1, 2, 2)
+    assert (ranking.small, ranking.deep) == (0, 0)
+
+
+def test_by_default_what_hardly_changed_is_left_out_and_summed() -> None:
+    names, ranking = shown(compared())
+
+    assert names == ["ROOT", "t", "c", "s", "b"]
+    assert (ranking.small, ranking.small_change) == (1, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "names"),
+    [
+        ("time", "6000", ["ROOT", "t", "c"]),
+        ("time/us", "6", ["ROOT", "t", "c"]),
+        ("time", "5%", ["ROOT", "t", "c"]),
+        ("avg_time/us", "11", ["ROOT", "t", "c"]),
+    ],
+)
+def test_thresholds_are_values_or_shares(metric: str, threshold: str, names: list[str]) -> None:
+    assert shown(compared(metric=metric), threshold)[0] == names
+
+
+def test_changes_that_cancel_above_keep_their_rows() -> None:
+    base = (("s/a", 100, 1, "a"), ("s/b", 200, 1, "b"), ("x", 1000, 1, "x"))
+    new = (("s/a", 200, 1, "a"), ("s/b", 100, 1, "b"), ("x", 1000, 1, "x"))
+
+    assert shown(compared(base, new))[0] == ["ROOT", "s", "a", "b"]
+
+
+def test_moved_rows_count_with_their_size() -> None:
+    base = (("s/a", 500, 1, "a"), ("x", 500, 1, "x"))
+
+    names, _ = shown(compared(base, (("t/a", 500, 1, "a"), ("x", 500, 1, "x"))))
+
+    assert names == ["ROOT", "t", "a"]
+
+
+def test_deeper_rows_are_counted() -> None:
+    names, ranking = shown(compared(), "0", depth=2)
+
+    assert names == ["ROOT", "t", "s"]
+    assert ranking.deep == 3
+
+
+def filtered(names: NameFilter, threshold: str = "0", by: By = By.PATH) -> Ranking:
+    comparison = compare([run_of(*BASE)], [run_of(*NEW)], CompareOptions("time", by))
+    return rank(comparison, Threshold.parse(threshold), 100, names=names)
+
+
+def test_rows_are_filtered_by_name_and_what_they_changed_is_summed() -> None:
+    excluded = filtered(NameFilter(exclude="c"))
+    included = filtered(NameFilter(include="[ac]$"))
+
+    assert (len(excluded.rows), excluded.named, excluded.named_change) == (5, 1, 20_000.0)
+    assert (len(included.rows), included.named, included.named_change) == (5, 1, 5_000.0)
+
+
+def test_filtered_rows_do_not_hold_up_the_rows_above_them() -> None:
+    base, new = (
+        (("s/a", 100, 1, "a"), ("s/b", 200, 1, "b")),
+        (("s/a", 200, 1, "a"), ("s/b", 100, 1, "b")),
+    )
+    comparison = compared(base, new)
+
+    ranking = rank(comparison, Threshold.parse("50"), 100, names=NameFilter(exclude="a|b"))
+
+    assert ranking.rows == (0,)
+    assert (ranking.small, ranking.named) == (1, 2)
+
+
+def test_filters_see_what_a_row_stands_for() -> None:
+    ranking = filtered(NameFilter(include="s"), by=By.SCOPE)
+
+    assert (len(ranking.rows), ranking.named_change) == (2, 20_000.0)
+
+
+def test_filters_see_the_names_of_both_sides() -> None:
+    base, new = (
+        (("s/old", 500, 1, "h"), ("x", 5, 1, "x")),
+        (("s/now", 900, 1, "h"), ("x", 5, 1, "x")),
+    )
+
+    for name in ("old", "now"):
+        ranking = rank(compared(base, new), None, 100, names=NameFilter(exclude=name))
+        assert ranking.named_change == 400.0
+
+
+@pytest.mark.parametrize("names", [NameFilter(include="zz"), NameFilter(exclude="ROOT")])
+def test_a_filter_that_leaves_nothing_is_refused(names: NameFilter) -> None:
+    with pytest.raises(UsageError, match=f"no row is left after {names}"):
+        filtered(names)
+
+
+def test_rates_that_one_side_lacks_stand_last() -> None:
+    base, new = (("a", 10, 1, "a"),), (("a", 30, 2, "a"), ("z", 900, 1, ""))
+
+    assert shown(compared(base, new, "avg_time/ns"))[0] == ["ROOT", "a", "z"]
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "nan", "inf%", "1 ms"])
+def test_what_is_no_threshold_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is no number.* and no share"):
+        Threshold.parse(text)
+
+
+def test_a_depth_that_shows_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="a depth of 0 shows nothing"):
+        rank(compared(), None, 0)
+
+
+def test_kernels_stand_in_one_list() -> None:
+    found = compare([run_of(*BASE)], [run_of(*NEW)], CompareOptions(by=By.KERNEL))
+
+    assert shown(found)[1].depths == (0, 1, 1)

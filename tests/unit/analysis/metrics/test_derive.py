@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from fakes.profiles import cuda_literal, hip_literal, training_profile
+
+from proton_bench.analysis.metrics import derive as derive_module
+from proton_bench.analysis.metrics import peak as peak_module
+from proton_bench.analysis.metrics.derive import available_metrics, default_metrics, derive
+from proton_bench.analysis.metrics.peak import device_peaks
+from proton_bench.errors import MetricError, PluginError
+from proton_bench.formats.registry import find_format
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+from proton_bench.plugin.hookspecs import hookimpl
+from proton_bench.plugin.manager import PluginManager
+
+
+def decoded(literal: Any) -> Profile:
+    return find_format("hatchet").decode(msgspec.json.encode(literal), "test")
+
+
+def values(profile: Profile, *metrics: str) -> dict[str, list[Any]]:
+    return {metric.title: metric.to_list() for metric in derive(profile, metrics)}
+
+
+def test_times_are_inclusive_and_converted() -> None:
+    shown = values(decoded(cuda_literal()), "time/s", "time/ms", "time/us", "time/ns")
+
+    assert shown["time/s (inc)"] == pytest.approx([0.0004096, 0.0002048, 0.0002048])
+    assert shown["time/ms (inc)"] == pytest.approx([0.4096, 0.2048, 0.2048])
+    assert shown["time/us (inc)"] == pytest.approx([409.6, 204.8, 204.8])
+    assert shown["time/ns (inc)"] == [409600.0, 204800.0, 204800.0]
+
+
+def test_average_time_is_time_per_launch() -> None:
+    shown = values(decoded(cuda_literal()), "avg_time/us")
+
+    assert shown["avg_time/us"] == pytest.approx([409.6 / 11, 20.48, 204.8])
+
+
+def test_rates_are_amounts_per_second() -> None:
+    shown = values(decoded(cuda_literal()), "flop8/s", "gflop8/s", "tflop8/s", "gbyte/s")
+
+    assert shown["flop8/s (inc)"] == pytest.approx([2.68554687e14, 4.8828125e14, 4.8828125e13])
+    assert shown["gflop8/s (inc)"] == pytest.approx([268554.6875, 488281.25, 48828.125])
+    assert shown["tflop8/s (inc)"] == pytest.approx([268.5546875, 488.28125, 48.828125])
+    assert shown["gbyte/s (inc)"] == pytest.approx([268.5546875, 488.28125, 48.828125])
+
+
+def test_utilization_stands_on_rows_with_a_device_only() -> None:
+    shown = values(decoded(cuda_literal()), "util")["util"]
+
+    assert shown[0] is None
+    assert shown[1:] == pytest.approx([0.247044, 0.147830], rel=1e-5)
+
+
+def test_utilization_needs_no_bytes() -> None:
+    literal = cuda_literal()
+    for node in (literal[0], *literal[0]["children"]):
+        del node["metrics"]["bytes"]
+
+    shown = values(decoded(literal), "util")["util"]
+
+    assert shown[1] == pytest.approx(0.247044, rel=1e-5)
+
+
+def test_utilization_of_hip_devices() -> None:
+    # 1e10 operations at 104 * 1024 * 1.7e9 per second within 204.8 us.
+    expected = 1e10 / (104 * 1024 * 1.7e9) / 204.8e-6
+
+    assert values(decoded(hip_literal()), "util")["util"][2] == pytest.approx(expected)
+
+
+def test_utilization_without_known_device_is_an_error() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", metrics={"time (ns)": 1, "bytes": 1}, device=Device("CPU", 0))
+
+    with pytest.raises(MetricError, match="not known for: CPU"):
+        derive(builder.build(), ["util"])
+
+
+def test_percent_of_inclusive_metric_is_the_share_of_the_root() -> None:
+    assert values(decoded(cuda_literal()), "time/%")["time/% (inc)"] == [100.0, 50.0, 50.0]
+
+
+def test_percent_of_exclusive_metric_is_the_share_of_all_rows() -> None:
+    shown = values(training_profile(), "wall/%")["wall/%"]
+
+    assert sum(value for value in shown if value is not None) == pytest.approx(100.0)
+    assert shown[1] == pytest.approx(9 / 17 * 100)
+
+
+def test_percent_of_nothing_has_no_value() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "a", metrics={"time (ns)": 0})
+
+    assert values(builder.build(), "time/%") == {"time/% (inc)": [None, None]}
+
+
+def test_exclusive_metric_stays_on_its_row() -> None:
+    (wall,) = derive(training_profile(), ["wall/ms"])
+
+    assert wall.title == "wall/ms"
+    assert wall.aggregation is Aggregation.EXCLUSIVE
+    assert wall.to_list()[:3] == [None, 9.0, 2.0]
+
+
+def test_property_is_shown_as_it_is() -> None:
+    assert values(training_profile(), "label")["label"][2] == "l-forward"
+
+
+def test_text_has_no_derived_metrics() -> None:
+    with pytest.raises(MetricError, match="not a number"):
+        derive(training_profile(), ["label/%"])
+
+
+def test_integers_stay_exact() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "a", metrics={"time (ns)": 2**60 + 1})
+
+    (time,) = derive(builder.build(), ["time"])
+
+    assert time.to_list() == [2**60 + 1, 2**60 + 1]
+
+
+def test_nan_is_no_value() -> None:
+    builder = ProfileBuilder()
+    builder.declare("loss", Aggregation.EXCLUSIVE)
+    builder.add(0, "a", metrics={"loss": float("nan")})
+    builder.add(0, "b", metrics={"loss": 0.5})
+
+    assert values(builder.build(), "loss") == {"loss": [None, None, 0.5]}
+
+
+@pytest.mark.parametrize("name", ["nope", "nope/ms", "nope/%", "flop/s", "avg_wall/ms"])
+def test_metric_that_was_not_recorded_is_named_with_those_that_were(name: str) -> None:
+    with pytest.raises(MetricError, match="recorded are count, flops16, label, time, wall"):
+        derive(training_profile(), [name])
+
+
+def test_time_unit_of_something_else_is_an_error() -> None:
+    with pytest.raises(MetricError, match="'count' is not a time"):
+        derive(training_profile(), ["count/ms"])
+
+
+def test_available_metrics_tell_inclusive_from_exclusive() -> None:
+    available = available_metrics(training_profile())
+
+    assert set(available.inclusive) == {"time (ns)", "count", "flops16"}
+    assert set(available.exclusive) == {"wall (ns)", "label"}
+    assert "tflop16/s" in available.derivable
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        ({"time (ns)": 5_000_000, "count": 1, "cycles": 5}, ("time/ms", "time/%", "count")),
+        ({"time (ns)": 5_000, "count": 1}, ("time/us", "time/%", "count")),
+        ({"time (ns)": 500_000_000_000}, ("time/s", "time/%")),
+        ({"cycles": 5, "wall (ns)": 5}, ("cycles", "cycles/%")),
+        ({"cpu_time (ns)": 5_000_000, "x": 1}, ("cpu_time/ms", "cpu_time/%")),
+        ({"loss": 0.5, "accuracy": 1}, ("loss",)),
+        ({"label": "x"}, ()),
+    ],
+)
+def test_default_metrics_fit_what_was_recorded(
+    metrics: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "a", metrics=metrics)
+
+    assert default_metrics(builder.build()) == expected
+
+
+class PeaksAndMetrics:
+    @hookimpl
+    def proton_device_peaks(self) -> Any:
+        return {("ACME", "x1"): {"flops16": 1e12, "bytes": 1e12}}
+
+    @hookimpl
+    def proton_metrics(self) -> Any:
+        return {
+            "rows": lambda profile: np.arange(len(profile)),
+            "short": lambda profile: np.zeros(len(profile) + 1),
+            "broken": lambda profile: 1 / 0,
+        }
+
+
+@pytest.fixture
+def with_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = PluginManager((), entry_points=False)
+    manager.register(PeaksAndMetrics(), "acme")
+    for module in (derive_module, peak_module):
+        monkeypatch.setattr(module, "get_plugin_manager", lambda: manager)
+
+
+@pytest.mark.usefixtures("with_plugin")
+def test_plugin_offers_peak_rates() -> None:
+    device = Device("ACME", 0, "x1")
+    builder = ProfileBuilder()
+    metrics = {"time (ns)": 1_000_000_000, "flops16": 5e11, "bytes": 1e11}
+    builder.add(0, "k", metrics=metrics, device=device)
+
+    assert device_peaks(device)["flops16"] == 1e12
+    assert values(builder.build(), "util")["util"] == [None, 0.5]
+
+
+@pytest.mark.usefixtures("with_plugin")
+def test_plugin_offers_metrics() -> None:
+    shown = values(training_profile(), "rows")["rows"]
+
+    assert shown[:3] == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.usefixtures("with_plugin")
+def test_wrong_metric_of_a_plugin_is_named() -> None:
+    with pytest.raises(MetricError, match="'short' of a plugin gave an array of shape"):
+        derive(training_profile(), ["short"])
+    with pytest.raises(PluginError, match="'broken' of a plugin cannot be computed: ZeroDivision"):
+        derive(training_profile(), ["broken"])

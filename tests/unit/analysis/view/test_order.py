@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from fakes.profiles import training_profile
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
+from proton_bench.errors import MetricError
+from proton_bench.model.builder import ProfileBuilder
+
+
+def names(tree: MetricTree) -> list[str]:
+    return [tree.name(row) for row in range(len(tree))]
+
+
+def test_siblings_are_sorted_by_a_metric_that_need_not_be_shown() -> None:
+    tree = build_tree(training_profile(), ["count"], Selection(sort="time"))
+
+    assert [metric.name for metric in tree.metrics] == ["count"]
+    assert names(tree)[2] == "backward"
+    assert names(tree)[4:6] == ["kernel_3", "kernel_1"]
+    assert tree.parents.tolist() == [-1, 0, 1, 2, 3, 3, 1, 6, 7, 7]
+
+
+def test_siblings_are_sorted_by_name() -> None:
+    tree = build_tree(training_profile(), [], Selection(sort="name"))
+
+    assert names(tree)[2] == "backward"
+
+
+def test_unknown_metric_to_sort_by_is_an_error_with_near_misses() -> None:
+    with pytest.raises(MetricError, match=r"Did you mean count\?"):
+        build_tree(training_profile(), ["time"], Selection(sort="counts"))
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 50)), max_size=12))
+def test_sorting_keeps_rows_and_paths(rows: list[tuple[int, int]]) -> None:
+    builder = ProfileBuilder()
+    for number, (parent, time) in enumerate(rows):
+        builder.add(min(parent, number), f"r{number}", metrics={"time (ns)": time})
+    profile = builder.build()
+    plain, ordered = (
+        build_tree(profile, ["time"], Selection(sort=sort)) if rows else None
+        for sort in (None, "time")
+    )
+    if plain is None or ordered is None:
+        return
+
+    def edges(tree: MetricTree) -> set[tuple[str, str]]:
+        return {(tree.name(int(tree.parents[r])), tree.name(r)) for r in range(1, len(tree))}
+
+    assert edges(plain) == edges(ordered)
+    values = ordered.metrics[0].to_list()
+    for row in range(1, len(ordered)):
+        later = [r for r in range(row, len(ordered)) if ordered.parents[r] == ordered.parents[row]]
+        assert all(values[row] >= values[r] for r in later)

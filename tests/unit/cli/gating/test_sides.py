@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proton_bench.cli.gating.sides import Fresh, Sides, Words, read_words
+from proton_bench.cli.measured import Recording
+from proton_bench.errors import UsageError
+
+
+def words(*positional: str, **options: Any) -> Words:
+    return Words(positional=positional, **options)
+
+
+@pytest.mark.parametrize(
+    ("given", "sides"),
+    [
+        (words("a", "b"), (["a"], ["b"])),
+        (words("a", "b", base=["c"], new=["d"]), (["a", "c"], ["b", "d"])),
+        (words(base=["c"], new=["d"]), (["c"], ["d"])),
+        (words("--", "-a", "-b"), (["-a"], ["-b"])),
+    ],
+)
+def test_two_sides_that_are_there(given: Words, sides: tuple[list[str], list[str]]) -> None:
+    assert read_words(given) == Sides(*sides)
+
+
+@pytest.mark.parametrize(
+    ("given", "base", "is_saved"),
+    [
+        (words("main", "--", "bench.py", "--", "-x", runs=3), ["main"], False),
+        (words("--", "bench.py", "--", "-x", base=["a", "b"], runs=3), ["a", "b"], False),
+        (words("a", "--", "bench.py", "--", "-x", base=["b"], runs=3), ["a", "b"], False),
+        (words("--", "bench.py", "--", "-x", save="main", runs=3), ["baseline:main"], True),
+        (words("a", "--", "bench.py", "--", "-x", save="main", runs=3), ["a"], True),
+    ],
+)
+def test_a_command_makes_the_new_side(given: Words, base: list[str], is_saved: bool) -> None:
+    command = ["bench.py", "--", "-x"]
+
+    assert read_words(given) == Sides(base, Fresh(command, 3, Recording(), is_saved))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (words(), "a gate takes two sides"),
+        (words("a"), "a gate takes two sides"),
+        (words("a", "b", "c"), "a gate takes two sides"),
+        (words("a", "--", "bench.py"), "--runs R a -- CMD"),
+        (words("a", "b", recording=Recording(backend="cpu")), "-b, -c, -m and -k"),
+        (words("a", "bench.py", runs=3), "such as `proton gate --runs 6 main -- bench.py`"),
+        (words("a", "--", runs=3), "write it after --$"),
+        (words("--", "bench.py", runs=3), "nothing to compare the command with"),
+        (words("a", "--", "bench.py", new=["b"], runs=3), "--new names one that is there"),
+        (words("a", "--", "bench.py", save="a b", runs=3), "'a b'"),
+    ],
+)
+def test_words_that_make_no_sides_are_refused(given: Words, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_words(given)

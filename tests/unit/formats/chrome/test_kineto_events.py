@@ -1,0 +1,269 @@
+"""Traces of torch.profiler: kernels stand below the operators that launched them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.kineto import GPU, call, host, kernel, trace
+
+from proton_bench.errors import ProfileFormatError
+from proton_bench.formats.registry import decode_profile, read_profile
+from proton_bench.formats.timeline.launched_work import AMBIGUOUS, UNMATCHED
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+
+DATA = Path(__file__).parents[3] / "data" / "kineto"
+STEP = (
+    host("user_annotation", "step", 0, 100),
+    host("python_function", "model.py(12): forward", 5, 90),
+    host("cpu_op", "aten::linear", 10, 50),
+    host("cpu_op", "aten::addmm", 20, 30),
+)
+
+
+def decode(*events: dict[str, Any], gpus: Any = (GPU,)) -> Profile:
+    return decode_profile(trace(events, gpus), "x.json")
+
+
+def paths(profile: Profile) -> set[str]:
+    return {" > ".join(profile.path(row)) for row in range(1, len(profile))}
+
+
+def row_of(profile: Profile, name: str) -> int:
+    return next(row for row in range(len(profile)) if profile.name(row) == name)
+
+
+def test_a_kernel_stands_below_the_operators_that_hold_its_launch() -> None:
+    profile = decode(kernel(1, 400, 12.5), call(1, 25), *STEP, call(2, 55), kernel(2, 420, 1, "k2"))
+
+    above = "step > model.py:12@forward > aten::linear"
+    assert {f"{above} > aten::addmm > gemm", f"{above} > k2"} <= paths(profile)
+    assert profile.inclusive("time (ns)")[0] == 13_500
+    assert profile.dropped == {}
+
+
+def test_rows_carry_kinds_devices_variants_and_wall_time() -> None:
+    profile = decode(*STEP, call(1, 25), kernel(1, 400, 12.5))
+    row = row_of(profile, "gemm")
+
+    assert profile.kind(row) is FrameKind.KERNEL
+    assert profile.device(row) == Device("CUDA", 0, arch="90", num_sms=132)
+    assert profile.variant(row) == Variant(
+        grid=(64, 1, 1), block=(128, 1, 1), shared_bytes=1024, registers=32
+    )
+    assert [profile.kind(r) for r in range(1, row)] == [
+        *(FrameKind.SCOPE, FrameKind.PYTHON, FrameKind.OP, FrameKind.OP)
+    ]
+    assert profile.column("wall (ns)").get(row_of(profile, "aten::linear")) == 50_000
+
+
+def test_provenance_tells_tool_versions_devices_host_and_rank() -> None:
+    facts = decode(*STEP).provenance.to_plain()
+
+    assert facts["tool"] == "torch.profiler"
+    assert facts["device_names"] == {"CUDA:0": "NVIDIA H200"}
+    assert (facts["host"], facts["rank"], facts["cuda_runtime"]) == ("node1", 3, 12080)
+    assert facts["base_time_ns"] == 1759341000000000000
+
+
+def test_hip_is_told_by_the_names_of_its_calls() -> None:
+    profile = decode(call(1, 5, "hipLaunchKernel"), kernel(1, 400, 1))
+
+    assert profile.devices == (Device("HIP", 0, num_sms=132),)
+
+
+def test_copies_and_sets_are_copies() -> None:
+    copy = {**kernel(1, 400, 2, "Memcpy HtoD (Pinned -> Device)"), "cat": "gpu_memcpy"}
+    copy["args"] = {"device": 0, "stream": 7, "correlation": 1, "bytes": 64}
+
+    profile = decode(*STEP, call(1, 25, "cudaMemcpyAsync"), copy)
+
+    assert profile.kind(row_of(profile, copy["name"])) is FrameKind.COPY
+
+
+def test_kernels_of_a_graph_stand_at_its_launch() -> None:
+    profile = decode(
+        *STEP, call(9, 25, "cudaGraphLaunch"), kernel(9, 400, 1, "a"), kernel(9, 410, 1, "b")
+    )
+
+    assert {"a", "b"} == {
+        profile.name(row) for row in profile.children(row_of(profile, "aten::addmm"))
+    }
+
+
+@pytest.mark.parametrize("category", ["cuda_runtime", "cuda_driver", "hip_runtime"])
+def test_calls_of_every_api_launch(category: str) -> None:
+    profile = decode(*STEP, {**call(1, 25), "cat": category}, kernel(1, 400, 1))
+
+    assert profile.dropped == {}
+    assert len(profile.path(row_of(profile, "gemm"))) == 5
+
+
+def test_without_a_correlation_id_work_stands_below_the_operator_with_its_external_id() -> None:
+    for word in ("External id", "external id"):
+        events = [
+            {**host("cpu_op", name, ts, 10), "args": {word: number}}
+            for number, (name, ts) in enumerate((("aten::mm", 0), ("aten::add", 20)), 5)
+        ]
+        lost = kernel(0, 400, 1)
+        lost["args"] = {"device": 0, word: 6}
+
+        profile = decode(*events, lost)
+
+        assert profile.path(row_of(profile, "gemm")) == ("aten::add", "gemm")
+        assert profile.dropped == {}
+        assert "launch_latency_count" not in profile.columns
+
+
+@pytest.mark.parametrize("told", [7, "6", None, -1, 2**70])
+def test_an_external_id_that_no_operator_or_several_have_places_nothing(told: Any) -> None:
+    events = [host("cpu_op", name, ts, 10) for name, ts in (("a", 0), ("b", 20))]
+    events = [{**each, "args": {"External id": 7}} for each in events]
+    lost = {**kernel(0, 400, 1), "args": {"device": 0, "External id": told}}
+
+    profile = decode(*events, lost)
+
+    assert profile.path(row_of(profile, "gemm")) == ("gemm",)
+    assert profile.dropped == {UNMATCHED: 1}
+
+
+def test_a_correlation_id_counts_more_than_an_external_id() -> None:
+    named = {**host("cpu_op", "other", 60, 10), "args": {"External id": 9}}
+
+    profile = decode(*STEP, named, call(1, 25), kernel(1, 400, 1, **{"External id": 9}))
+
+    assert profile.path(row_of(profile, "gemm"))[-2] == "aten::addmm"
+
+
+def test_bytes_of_copies_and_sets_are_summed() -> None:
+    copies = []
+    for number, size in ((1, 64), (2, 100), (3, None)):
+        copy = {**kernel(number, 400, 2, "Memcpy HtoD"), "cat": "gpu_memcpy"}
+        copy["args"] = {"device": 0, "correlation": number, "bytes": size}
+        copies += [call(number, 5), copy]
+
+    profile = decode(*copies, call(4, 6), kernel(4, 500, 1, bytes=99))
+
+    assert profile.column("bytes").get(row_of(profile, "Memcpy HtoD")) == 164
+    assert profile.column("bytes").get(row_of(profile, "gemm")) is None
+    assert profile.column("count").get(row_of(profile, "Memcpy HtoD")) == 3
+
+
+def test_how_busy_devices_were_is_known_as_a_whole_and_by_top_level_scope() -> None:
+    other = host("user_annotation", "eval", 200, 50)
+    waits = kernel(3, 330, 20, "ncclDevKernel_AllReduce")
+    events = [
+        call(1, 25),
+        kernel(1, 300, 10),
+        call(2, 210),
+        kernel(2, 320, 10),
+        call(3, 220),
+        waits,
+    ]
+
+    profile = decode(*STEP, other, *events)
+
+    whole, step, evaluation = profile.device_use
+    assert (whole.scope, whole.busy_ns, whole.idle_ns) == (None, 40_000, 285_000)
+    assert (whole.waiting_ns, whole.launches) == (20_000, 3)
+    assert (step.scope, step.busy_ns, step.idle_ns) == ("step", 10_000, 275_000)
+    assert (evaluation.scope, evaluation.idle_ns) == ("eval", 10_000)
+    assert profile.column("waiting_kernel").get(row_of(profile, "ncclDevKernel_AllReduce")) == 1
+
+
+def test_work_without_launch_or_with_several_is_counted_and_kept() -> None:
+    profile = decode(*STEP, kernel(1, 400, 1), call(2, 5), call(2, 25), kernel(2, 410, 1))
+
+    assert profile.dropped == {UNMATCHED: 1, AMBIGUOUS: 1}
+    assert profile.path(row_of(profile, "gemm")) == ("gemm",)
+    assert profile.inclusive("count")[0] == 2
+
+
+def test_threads_are_kept_apart() -> None:
+    profile = decode(*STEP, {**call(1, 25), "tid": 8}, kernel(1, 400, 1))
+
+    assert profile.path(row_of(profile, "gemm")) == ("gemm",)
+    assert profile.dropped == {}
+
+
+def test_what_is_not_understood_is_counted() -> None:
+    unknown = [host(f"new{index}", "x", 0, 1) for index in range(40)]
+    lost = {key: value for key, value in STEP[0].items() if key != "dur"}
+
+    profile = decode(*unknown, lost, host("cpu_op", "x", 0, -5), {"ph": "B", "name": "b"})
+
+    assert sum(profile.dropped.values()) == 43
+    assert len(profile.dropped) < 30
+    assert "slice of the unknown category 'new0': left out" in profile.dropped
+
+
+def test_what_repeats_other_events_is_left_out_without_a_word() -> None:
+    again = [host(cat, "x", 0, 1) for cat in ("gpu_user_annotation", "overhead", "Trace")]
+
+    profile = decode(*again, {"ph": "f", "cat": "ac2g", "id": 1}, {"ph": "i", "pid": ""})
+
+    assert len(profile) == 1
+    assert profile.dropped == {}
+
+
+def test_a_trace_that_torch_wrote_nests_functions_scopes_and_operators() -> None:
+    profile = read_profile(DATA / "kineto-stack.json")
+
+    path = profile.path(row_of(profile, "aten::mm"))
+    scope = path.index("forward")
+    assert path[scope - 1].endswith("@step")
+    assert path[scope + 1].endswith("@inner")
+    assert path[scope + 2 :] == (
+        *("<built-in function linear>", "aten::linear", "aten::matmul", "aten::mm"),
+    )
+    assert profile.dropped == {}
+
+
+def test_a_trace_that_torch_compressed_is_the_one_it_packed() -> None:
+    path = DATA / "kineto-ops.json.gz"
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    told = sum(
+        round(e["dur"] * 1000) for e in events if e.get("cat") in {"cpu_op", "user_annotation"}
+    )
+
+    profile = read_profile(path)
+
+    assert profile.column("wall (ns)").values.sum() == told
+    assert profile.kind(row_of(profile, "aten::linear")) is FrameKind.OP
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.json.gz", "x.dat", "x.proton", "x.hatchet"])
+def test_content_tells_the_format_whatever_the_suffix(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    content = trace(STEP)
+    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+
+    assert read_profile(path).provenance["tool"] == "torch.profiler"
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (kernel("1", 0, 1), "correlation"),
+        (kernel(2**70, 0, 1), "correlation"),
+        (kernel(1, 0, 1, device=[]), "device"),
+        (kernel(1, 0, 1, grid=[1, 2]), "grid"),
+        (kernel(1, 0, 1, block=[1, 2, "3"]), "block"),
+        ({**call(1, 0), "ts": None, "name": 3}, "Expected `str`"),
+        ({**call(1, 0), "pid": 1.5}, "Expected"),
+    ],
+)
+def test_values_of_wrong_types_are_refused(event: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProfileFormatError, match=message):
+        decode(*STEP, event)
+
+
+@pytest.mark.parametrize("gpus", [[{"id": "x"}], [3]])
+def test_devices_of_wrong_types_are_refused(gpus: Any) -> None:
+    with pytest.raises(ProfileFormatError, match="deviceProperties"):
+        decode(*STEP, gpus=gpus)

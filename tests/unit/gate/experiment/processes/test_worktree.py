@@ -1,0 +1,124 @@
+"""Another revision stands beside the working tree as long as it is needed and no longer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proton_bench.errors import UsageError
+from proton_bench.gate.experiment.processes.worktree import (
+    changed_files,
+    find_revision,
+    folders_ahead,
+    worktree,
+)
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "repo"
+    for name in ("src/pkg/core.py", "python/__init__.py", "tool.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("first\n")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    return root
+
+
+def test_a_revision_is_found_from_a_folder_below(repository: Path) -> None:
+    revision = find_revision("HEAD", str(repository / "src"))
+
+    assert revision.root == str(repository)
+    assert revision.commit == git(repository, "rev-parse", "HEAD").strip()
+    assert revision.label == f"HEAD, {revision.commit[:10]}"
+
+
+@pytest.mark.parametrize("ref", ["nothing", "--all", "HEAD:tool.py"])
+def test_what_is_no_commit_is_told(repository: Path, ref: str) -> None:
+    with pytest.raises(UsageError, match=r"there is no commit|is no revision"):
+        find_revision(ref, str(repository))
+
+
+def test_a_folder_without_a_repository_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"git rev-parse failed .* compare commands, with --base CMD"
+    ):
+        find_revision("HEAD", str(tmp_path))
+
+
+def test_what_git_tells_its_hooks_does_not_lead_elsewhere(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+
+    assert find_revision("HEAD", str(repository)).root == str(repository)
+
+
+def test_changed_files_are_those_of_commits_and_of_the_working_tree(repository: Path) -> None:
+    revision = find_revision("HEAD", str(repository))
+    (repository / "tool.py").write_text("second\n")
+    git(repository, "commit", "-qam", "second")
+    (repository / "src/pkg/core.py").write_text("third\n")
+
+    assert changed_files(revision) == {"tool.py", "src/pkg/core.py"}
+
+
+def test_the_tree_is_gone_after_the_block_whatever_happens(
+    repository: Path, tmp_path: Path
+) -> None:
+    revision = find_revision("HEAD", str(repository))
+    (repository / "tool.py").write_text("second\n")
+
+    def use_it() -> None:
+        with worktree(revision, tmp_path / "tree") as tree:
+            (tree / "new.txt").write_text("x")
+            assert (tree / "tool.py").read_text() == "first\n"
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        use_it()
+    assert not (tmp_path / "tree").exists()
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert (repository / "tool.py").read_text() == "second\n"
+
+
+def test_a_tree_that_a_killed_process_left_is_replaced(repository: Path, tmp_path: Path) -> None:
+    revision = find_revision("HEAD", str(repository))
+    left = worktree(revision, tmp_path / "tree")
+    left.__enter__()
+    (tmp_path / "tree" / "tool.py").write_text("edited")
+
+    with worktree(revision, tmp_path / "tree") as tree:
+        assert (tree / "tool.py").read_text() == "first\n"
+
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    left.__exit__(None, None, None)
+
+
+def test_folders_of_sources_are_ahead_but_packages_are_not(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "tools").mkdir()
+    (repository / "tools" / "x.py").write_text("")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(repository / "tools"), str(tmp_path)])
+    revision = find_revision("HEAD", str(repository))
+
+    with worktree(revision, tmp_path / "tree") as tree:
+        ahead = folders_ahead(revision, tree)
+
+    assert [os.path.relpath(each, tree) for each in ahead] == [".", "src", "tools"]

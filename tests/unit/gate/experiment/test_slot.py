@@ -1,0 +1,35 @@
+"""Sides take turns at going first, and no two runs share their files."""
+
+from __future__ import annotations
+
+from proton_bench.gate.experiment.slot import BASE, NEW, Stage, in_turn, missing, pairs
+
+
+def test_pairs_come_in_the_order_abba() -> None:
+    slots = pairs(Stage.SCREENING, 3)
+
+    assert [slot.arm for slot in slots] == [BASE, NEW, NEW, BASE, BASE, NEW]
+    assert [slot.base_first for slot in slots[::2]] == [True, False, True]
+    assert [slot.pair for slot in slots] == [0, 0, 1, 1, 2, 2]
+
+
+def test_names_of_files_differ_and_sort_by_pair() -> None:
+    slots = [*pairs(Stage.WARM_UP, 1), *pairs(Stage.CONFIRMING, 12), *in_turn(Stage.ALONE, NEW, 3)]
+
+    assert len({slot.name for slot in slots}) == len(slots)
+    assert slots[-1].name == "alone-003-new"
+
+
+def test_a_broken_pair_is_run_anew_so_that_its_runs_are_neighbours() -> None:
+    slots = pairs(Stage.CONFIRMING, 3)
+
+    assert missing(slots, slots[:3]) == list(slots[2:])
+    assert missing(slots, slots[:4]) == list(slots[4:])
+    assert missing(slots, slots) == []
+
+
+def test_runs_that_are_no_pairs_count_each_for_itself() -> None:
+    warm_up, alone = pairs(Stage.WARM_UP, 1), in_turn(Stage.ALONE, NEW, 3)
+
+    assert missing(warm_up, warm_up[:1]) == list(warm_up[1:])
+    assert missing(alone, alone[1:]) == [alone[0]]

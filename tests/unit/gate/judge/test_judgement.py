@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes.gated import GPU, Kernel, process, reasons_of, row_of, session
+
+from proton_bench.analysis.run import Run
+from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Variant
+from proton_bench.model.frame import FrameKind
+
+QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
+
+
+def changed(**of_first: Any) -> list[Kernel]:
+    return [Kernel("f/k0", **{"between": 0.003, **of_first}), *QUIET[1:]]
+
+
+def test_identical_programs_pass() -> None:
+    result = judge(*session(QUIET), Policy())
+
+    assert (result.verdict, result.exit_code, result.paired) == (SuiteVerdict.PASS, 0, True)
+    assert {row.verdict for row in result.rows} == {Verdict.SAME}
+
+
+def test_a_slowdown_fails_and_stands_first() -> None:
+    result = judge(*session(changed(slower=0.05)), Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.FAIL, 1)
+    first = result.rows[0]
+    assert first.path == ("f", "k0")
+    assert first.verdict is Verdict.REGRESSED
+    assert first.reasons[0] is Reason.SLOWER
+    assert first.low < first.change < first.high
+    assert first.change == pytest.approx(np.expm1(0.05), abs=0.01)
+    assert result.regressions == (first,)
+
+
+def test_a_speedup_is_told_and_passes() -> None:
+    result = judge(*session(changed(slower=-0.08)), Policy())
+
+    assert row_of(result).verdict is Verdict.IMPROVED
+    assert result.verdict is SuiteVerdict.PASS
+
+
+def test_drift_of_the_machine_is_no_change() -> None:
+    result = judge(*session(QUIET, drift=0.02), Policy())
+
+    assert result.verdict is SuiteVerdict.PASS
+    assert row_of(result).order_effect == pytest.approx(0.02, abs=0.005)
+
+
+def test_the_same_runs_give_the_same_document_with_schema_and_version() -> None:
+    base, new = session(changed(slower=0.05))
+
+    documents = [judge(base, new, Policy()).to_document() for _ in range(2)]
+
+    assert documents[0] == documents[1]
+    document = json.loads(json.dumps(documents[0], allow_nan=False))
+    assert (document["schema"], document["version"]) == ("proton_bench.gate", [1, 0])
+    assert (document["verdict"], document["exit_code"]) == ("FAIL", 1)
+    assert document["rows"][0]["path"] == ["f", "k0"]
+    assert document["rows"][0]["reasons"] == ["slower"]
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3])
+def test_too_few_runs_decide_no_timing(pairs: int) -> None:
+    result = judge(*session(changed(slower=0.5), pairs=pairs), Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
+    expected = Reason.STRUCTURE_ONLY if pairs == 1 else Reason.TOO_FEW_RUNS
+    assert row_of(result).reasons[0] is expected
+    assert row_of(result).pairs_needed == 6
+
+
+def test_a_noisy_path_is_inconclusive_and_says_what_it_needs() -> None:
+    result = judge(*session(changed(between=0.02), seed=4), Policy())
+
+    row = row_of(result)
+    assert (row.verdict, row.reasons[0]) == (Verdict.INCONCLUSIVE, Reason.TOO_NOISY)
+    assert row.detectable > 0.03
+    assert row.pairs_needed > 6
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_an_undecided_gate_may_pass_if_the_policy_says_so() -> None:
+    result = judge(*session(QUIET, pairs=2), Policy(inconclusive_passes=True))
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 0)
+
+
+def test_undecided_paths_of_little_time_do_not_matter_unless_named() -> None:
+    small = [Kernel("f/s", 30_000.0, between=0.1), *QUIET]
+    named = Policy().with_thresholds(["median:3%", "s@median:3%"])
+
+    assert judge(*session(small, seed=2), Policy()).verdict is SuiteVerdict.PASS
+    assert judge(*session(small, seed=2), named).verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_small_changes_of_short_kernels_are_below_the_floor() -> None:
+    short = [Kernel("f/s", 1_000.0, between=0.002, slower=0.08, launches=60), *QUIET]
+
+    floor = row_of(judge(*session(short), Policy(share=0.0001)), "f/s")
+    asked = Policy().with_thresholds(["s@median:3%"])
+    written = row_of(judge(*session(short), asked), "f/s")
+
+    assert (floor.verdict, floor.reasons[0]) == (Verdict.SAME, Reason.BELOW_FLOOR)
+    assert written.verdict is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("threshold", "verdict"),
+    [
+        ("median:3%&1us", Verdict.REGRESSED),
+        ("median:3%&10us", Verdict.SAME),
+        ("median:3us", Verdict.REGRESSED),
+        ("median:20us", Verdict.SAME),
+        ("mean:10%", Verdict.SAME),
+        ("p95:3%", Verdict.REGRESSED),
+        ("total:3%", Verdict.REGRESSED),
+        ("min:3%", Verdict.REGRESSED),
+        ("mean:-3%", Verdict.IMPROVED),
+        ("mean:~3%", Verdict.REGRESSED),
+    ],
+)
+def test_thresholds_of_users(threshold: str, verdict: Verdict) -> None:
+    result = judge(*session(changed(slower=0.07)), Policy().with_thresholds([threshold]))
+
+    assert row_of(result).verdict is verdict
+
+
+def test_rates_fall_when_kernels_slow_down() -> None:
+    work = changed(slower=0.08, metrics={"flops16": 2e9, "bytes": 1e6})
+    policy = Policy().with_thresholds(["k0@flops:3%", "k0@gbps:3%"])
+
+    result = judge(*session(work), policy)
+
+    assert [row.verdict for row in result.rows] == [Verdict.REGRESSED] * 2
+    assert {row.reasons[0] for row in result.rows} == {Reason.SLOWER}
+    flops = next(row for row in result.rows if row.metric == "flops")
+    assert flops.base == pytest.approx(2e9 / (20 * 100e-6), rel=0.02)
+
+
+def test_the_last_threshold_of_a_path_governs_it() -> None:
+    texts = ["median:3%", "f/k0@median:20%", "f/k0@p95:20%"]
+
+    result = judge(*session(changed(slower=0.07)), Policy().with_thresholds(texts))
+
+    assert {row.threshold for row in result.rows if row.path == ("f", "k0")} == set(texts[1:])
+    assert result.verdict is SuiteVerdict.PASS
+
+
+def test_a_threshold_about_nothing_is_not_passed_over() -> None:
+    result = judge(*session(QUIET), Policy().with_thresholds(["median:3%", "sofmax*@p95:3%"]))
+
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert reasons_of(result) == {Reason.RULE_MATCHED_NOTHING}
+    assert "sofmax*@p95:3%" in result.notes[0].text
+
+
+def test_quarantined_paths_are_shown_and_never_fail() -> None:
+    result = judge(*session(changed(slower=0.1)), Policy(quarantine=("f/k0",)))
+
+    row = row_of(result)
+    assert (row.verdict, row.reasons[:2]) == (
+        Verdict.QUARANTINED,
+        (Reason.QUARANTINE, Reason.SLOWER),
+    )
+    assert result.verdict is SuiteVerdict.PASS
+
+
+def test_a_path_whose_code_is_the_same_does_not_fail_and_does_not_pass() -> None:
+    base, new = session(changed(slower=0.06, code="c"))
+
+    result = judge(base, new, Policy())
+    strict = judge(base, new, Policy(same_binary_fails=True))
+
+    assert row_of(result).verdict is Verdict.SAME_BINARY
+    assert row_of(result).same_binary
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert strict.verdict is SuiteVerdict.FAIL
+
+
+def test_changed_code_is_told() -> None:
+    result = judge(*session(changed(slower=0.06, code="a", new_code="b")), Policy())
+
+    assert row_of(result).verdict is Verdict.REGRESSED
+    assert Reason.CODE_CHANGED in row_of(result).reasons
+
+
+def test_another_choice_of_an_autotuner_is_told() -> None:
+    def run(at: int, config: str) -> Run:
+        builder = ProfileBuilder()
+        metrics = {"time (ns)": 1e6 + at, "count": 1}
+        variant = Variant(code_hash=config, config=config)
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, variant=variant)
+        return Run(builder.build(), "x")
+
+    result = judge([run(at, "a") for at in range(4)], [run(at, "b") for at in range(4)], Policy())
+
+    assert Reason.AUTOTUNE_CHOICE in row_of(result, "k").reasons
+
+
+def test_a_noisy_metric_does_not_blunt_another() -> None:
+    both = Policy().with_thresholds(["median:3%", "max:50%"])
+    spread = changed(slower=0.05, within=0.15, launches=60)
+
+    rows = {row.metric: row for row in judge(*session(spread), both).rows if row.path[1] == "k0"}
+    alone = row_of(judge(*session(spread), Policy().with_thresholds(["median:3%"])))
+
+    assert rows["median"].low == pytest.approx(alone.low)
+    assert rows["max"].detectable > rows["median"].detectable
+
+
+def test_controls_that_moved_void_the_session() -> None:
+    kernels = [Kernel(f"f/k{n}", between=0.003, slower=0.06, code=f"c{n}") for n in range(10)]
+    kernels.append(Kernel("f/own", between=0.003, slower=0.06))
+
+    result = judge(*session(kernels), Policy())
+
+    assert result.controls.invalid
+    assert reasons_of(result) >= {Reason.CONTROLS_MOVED, Reason.GLOBAL_SHIFT}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert not result.regressions
+
+
+def test_canaries_that_moved_make_sides_incomparable() -> None:
+    kernels = [Kernel("<canary>/fma", slower=0.03), *changed(slower=0.06)]
+
+    result = judge(*session(kernels), Policy())
+
+    assert result.verdict is SuiteVerdict.INCOMPARABLE
+    assert result.canaries.count == 1
+    assert result.canaries.shift == pytest.approx(0.03, abs=0.005)
+    assert ("<canary>", "fma") not in {row.path for row in result.rows}
+
+
+def test_canaries_that_warm_a_device_up_say_nothing() -> None:
+    kernels = [Kernel("<canary>/<warm-up>/fma", slower=0.3), Kernel("<canary>/fma"), *QUIET]
+
+    result = judge(*session(kernels), Policy())
+
+    assert result.verdict is SuiteVerdict.PASS
+    assert result.canaries.count == 1
+    assert not {row.path for row in result.rows if row.path[0] == "<canary>"}
+
+
+def clocked(kernels: Sequence[Kernel], clocks: dict[bool, float]) -> tuple[list[Run], list[Run]]:
+    generator = np.random.default_rng(1)
+    sides: dict[bool, list[Run]] = {False: [], True: []}
+    for at in range(12):
+        is_new = at % 4 in {1, 2}
+        facts = {"canary": {"sm_clock_hz": clocks[is_new]}}
+        sides[is_new].append(process(kernels, generator, new=is_new, at=at, **facts))
+    return sides[False], sides[True]
+
+
+def test_what_the_clock_explains_is_no_regression() -> None:
+    kernels = changed(slower=0.05)
+
+    slower_clock = judge(*clocked(kernels, {False: 1.98e9, True: 1.98e9 / 1.05}), Policy())
+    same_clock = judge(*clocked(kernels, {False: 1.98e9, True: 1.98e9}), Policy())
+
+    row = row_of(slower_clock)
+    assert (row.verdict, row.reasons[0]) == (Verdict.CLOCK, Reason.CLOCK_EXPLAINS)
+    assert slower_clock.verdict is SuiteVerdict.INCONCLUSIVE
+    assert same_clock.verdict is SuiteVerdict.FAIL
+
+
+# -- fingerprints --------------------------------------------------------------------------------
+def with_facts(runs: Sequence[Run], **facts: Any) -> list[Run]:
+    found = []
+    for run in runs:
+        profile = ProfileBuilder().build()
+        copied = {name: getattr(run.profile, name) for name in _FIELDS}
+        provenance = run.profile.provenance.updated(**facts)
+        found.append(Run(type(profile)(**{**copied, "provenance": provenance}), run.source))
+    return found
+
+
+_FIELDS = (
+    "strings",
+    "parents",
+    "frames",
+    "kinds",
+    "device_rows",
+    "variant_rows",
+    "devices",
+    "variants",
+    "columns",
+    "distributions",
+    "partial",
+)
+
+
+def test_other_devices_are_incomparable_unless_ignored() -> None:
+    base, new = session(QUIET)
+    new = with_facts(new, gpus_at_start=[{**GPU, "name": "NVIDIA H100"}])
+
+    result = judge(base, new, Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCOMPARABLE, 4)
+    assert "NVIDIA H200 before, NVIDIA H100 now" in result.notes[0].text
+    assert judge(base, new, Policy(ignore_devices=True)).verdict is SuiteVerdict.PASS
+
+
+def test_another_unit_keeps_a_stored_base_from_failing_and_pairs_not() -> None:
+    base, new = session(changed(slower=0.1))
+    elsewhere = with_facts(new, gpus_at_start=[{**GPU, "uuid": "GPU-2"}])
+    stored = [Run(run.profile, run.source) for run in with_facts(base, start_time_ns=None)]
+
+    paired = judge(base, elsewhere, Policy())
+    apart = judge(stored, elsewhere, Policy())
+
+    assert paired.verdict is SuiteVerdict.FAIL
+    assert not apart.paired
+    assert row_of(apart).reasons[0] is Reason.OTHER_UNIT
+    assert apart.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_a_disturbed_session_is_inconclusive() -> None:
+    base, new = session(QUIET)
+    hot = with_facts(new[:1], gpus_at_end=[{**GPU, "throttle_reasons": 32}])
+
+    result = judge(base, [*hot, *new[1:]], Policy())
+
+    assert reasons_of(result) == {Reason.DISTURBED}
+    assert "clocks: nothing before, heat now" in result.notes[0].text
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_other_tools_are_told_and_compared() -> None:
+    base, new = session(changed(slower=0.05))
+
+    result = judge(with_facts(base, triton="3.6"), with_facts(new, triton="3.7"), Policy())
+
+    assert reasons_of(result) == {Reason.OTHER_TOOLS}
+    assert result.verdict is SuiteVerdict.FAIL

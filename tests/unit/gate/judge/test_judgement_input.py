@@ -1,0 +1,311 @@
+"""Too few runs, empty ones, absurd values: an error that says what to do, or a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fakes.earlier import as_open_below
+from fakes.gated import Kernel, profile_of_times, reasons_of, row_of, session
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import MetricError, UsageError
+from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.questions import Context
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.model.profile import Profile
+
+QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
+
+
+def runs_of(*times: Sequence[float], path: str = "f/k0") -> list[Run]:
+    return [Run(profile_of_times({path: each}), "x.proton") for each in times]
+
+
+def test_no_base_is_no_baseline_and_no_new_run_an_error() -> None:
+    result = judge([], session(QUIET)[1], Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
+    with pytest.raises(UsageError, match="at least one new run"):
+        judge(session(QUIET)[0], [], Policy())
+
+
+def test_nothing_in_common_is_no_baseline() -> None:
+    result = judge(runs_of([1e5] * 5, path="a"), runs_of([3e5] * 9, path="b/c"), Policy())
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
+    assert {each.verdict for each in result.structure} == {Verdict.NEW, Verdict.REMOVED}
+
+
+def test_empty_runs_and_other_metrics_are_clear_errors() -> None:
+    empty = [Run(ProfileBuilder().build(), "empty.proton")]
+    other = ProfileBuilder()
+    other.add(0, "k", FrameKind.KERNEL, metrics={"num_samples": 3})
+
+    with pytest.raises(UsageError, match=r"'empty\.proton' is empty"):
+        judge(runs_of([1.0]), empty, Policy())
+    with pytest.raises((UsageError, MetricError), match="no metric in common"):
+        judge(runs_of([1.0]), [Run(other.build(), "y")], Policy())
+
+
+def test_amounts_of_time_need_times() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 300}, device=Device("CPU", 0))
+    run = Run(builder.build(), "x")
+
+    with pytest.raises(UsageError, match=r"'median:3us' names an amount of time"):
+        judge([run], [run], Policy().with_thresholds(["median:3us"]))
+    assert judge([run], [run], Policy()).verdict is SuiteVerdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("times", "reason"),
+    [
+        ([[0.0, 0.0]] * 4, Reason.NOT_POSITIVE),
+        ([[-5.0, -3.0]] * 4, Reason.NOT_POSITIVE),
+    ],
+)
+def test_times_without_a_logarithm_are_inconclusive(
+    times: list[list[float]], reason: Reason
+) -> None:
+    result = judge(runs_of(*times), runs_of(*times), Policy().with_thresholds(["k0@median:3%"]))
+
+    assert row_of(result).reasons[0] is reason
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_absurd_spreads_are_inconclusive() -> None:
+    base = runs_of([1e-200], [1e200], [1e-200], [1e250])
+
+    result = judge(base, runs_of([1e-100], [1e200], [1e200], [1e-250]), Policy())
+
+    assert row_of(result).verdict is Verdict.INCONCLUSIVE
+    json.dumps(result.to_document(), allow_nan=False)
+
+
+def test_values_that_are_no_numbers_are_left_out() -> None:
+    def run(value: float) -> Run:
+        builder = ProfileBuilder()
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": value, "count": 2.0})
+        builder.add(0, "z", FrameKind.KERNEL, metrics={"time (ns)": 7.0, "count": 2.0})
+        return Run(builder.build(), "x")
+
+    base = [run(float("nan"))] * 4
+    result = judge(base, [run(5.0)] * 4, Policy())
+
+    assert {row.path for row in result.rows} == {("z",)}
+    json.dumps(result.to_document(), allow_nan=False)
+
+
+def test_times_that_never_differ_are_the_same_as_far_as_the_timer_tells() -> None:
+    times = [[64_000.0] * 10] * 4
+    facts = {"collectors": {"cupti": {"devices": [{"tick_ns": 3200}]}}}
+
+    exact = judge(runs_of(*times), runs_of(*times), Policy())
+    coarse = [Run(profile_of_times({"f/k0": [64_000.0] * 10}, provenance=facts), "x")] * 4
+    ticking = judge(coarse, coarse, Policy())
+
+    assert row_of(exact).verdict is Verdict.SAME
+    assert row_of(exact).detectable == pytest.approx(0.02, abs=0.001)
+    assert row_of(ticking).detectable > 0.05
+    assert row_of(ticking).verdict is Verdict.INCONCLUSIVE
+    assert row_of(ticking).reasons[0] is Reason.TIMER_TICK
+    assert row_of(ticking).pairs_needed == -1
+
+
+def test_a_path_missing_in_some_runs_is_judged_by_the_others_or_not_at_all() -> None:
+    base, new = session(QUIET)
+    without, _ = session(QUIET[1:], seed=2)
+
+    some = judge([*base[:5], without[5]], new, Policy())
+    most = judge([*base[:2], *without[2:]], new, Policy())
+
+    assert Reason.MISSING_IN_RUNS in row_of(some).reasons
+    assert row_of(some).base_runs == 5
+    assert row_of(some).verdict is Verdict.SAME
+    assert row_of(most).reasons[0] is Reason.MISSING_IN_RUNS
+    assert row_of(most).verdict is Verdict.INCONCLUSIVE
+
+
+def test_runs_that_keep_no_launches_are_judged_by_means() -> None:
+    def run(value: float) -> Run:
+        builder = ProfileBuilder()
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": float(value) * 10, "count": 10})
+        return Run(builder.build(), "x.hatchet")
+
+    generator = np.random.default_rng(1)
+    base = [run(1e5 * np.exp(generator.normal(0, 0.002))) for _ in range(6)]
+    new = [run(1.1e5 * np.exp(generator.normal(0, 0.002))) for _ in range(6)]
+
+    row = row_of(judge(base, new, Policy()), "k")
+    p95 = judge(base, new, Policy().with_thresholds(["p95:3%"]))
+
+    assert row.verdict is Verdict.REGRESSED
+    assert Reason.MEAN_ONLY in row.reasons
+    assert row_of(p95, "k").verdict is Verdict.UNMEASURED
+
+
+def with_samples(run: Run, change: Callable[[Distribution], Distribution]) -> Run:
+    ((name, table),) = run.profile.distributions.items()
+    changed = DistributionTable.from_mapping({row: change(entry) for row, entry in table})
+    return Run(replace(run.profile, distributions={name: changed}), run.source)
+
+
+def test_a_quantile_that_the_file_does_not_tell_is_no_ground_for_a_verdict() -> None:
+    kernel = Kernel("k", slower=np.log(1.5), launches=2000, within=0.3)
+    base, new = session([kernel])
+    open_base = [
+        with_samples(run, lambda known: as_open_below(known, len(known.bucket_index) // 4))
+        for run in base
+    ]
+
+    median = judge(open_base, new, Policy())
+    tail = judge(open_base, new, Policy().with_thresholds(["p95:5%"]))
+
+    assert row_of(judge(base, new, Policy()), "k").verdict is Verdict.REGRESSED
+    assert row_of(median, "k").verdict is Verdict.INCONCLUSIVE
+    assert row_of(median, "k").reasons[0] is Reason.QUANTILE_UNKNOWN
+    assert median.verdict is SuiteVerdict.INCONCLUSIVE
+    assert row_of(tail, "k").verdict is Verdict.REGRESSED
+
+
+def test_samples_of_a_part_of_the_launches_are_no_ground_for_a_verdict() -> None:
+    kernel = Kernel("k", slower=np.log(1.5))
+    base, new = session([kernel])
+    bare = [replace(run.profile, distributions={}) for run in new]
+    parts = [
+        replace(run, profile=Profile.merge([run.profile, each]))
+        for run, each in zip(new, bare, strict=True)
+    ]
+
+    row = row_of(judge(base, parts, Policy()), "k")
+    maximum = judge(base, parts, Policy().with_thresholds(["max:3%"]))
+
+    assert Reason.MEAN_ONLY in row.reasons
+    assert row_of(maximum, "k").verdict is Verdict.UNMEASURED
+
+
+@pytest.mark.parametrize(
+    ("threshold", "is_mean"), [("median:3%", True), ("median:90%", False), ("median:1us", True)]
+)
+def test_a_median_that_is_not_known_closely_enough_gives_way_to_the_mean(
+    threshold: str, is_mean: bool
+) -> None:
+    base, new = session([Kernel("k", slower=np.log(2.0), launches=200)])
+    coarse = [with_samples(run, lambda known: known.with_gamma(1.08)) for run in new]
+
+    row = row_of(judge(base, coarse, Policy().with_thresholds([threshold])), "k")
+    p95 = judge(base, coarse, Policy().with_thresholds(["p95:3%"]))
+
+    assert (Reason.MEAN_ONLY in row.reasons) == is_mean
+    assert row.verdict is Verdict.REGRESSED
+    assert row_of(p95, "k").verdict is Verdict.UNMEASURED
+
+
+def test_equal_names_are_told_apart_by_their_number() -> None:
+    def run(seed: int) -> Run:
+        builder = ProfileBuilder()
+        generator = np.random.default_rng(seed)
+        for _ in range(2):
+            scope = builder.add(0, "s", FrameKind.SCOPE)
+            builder.add(
+                scope,
+                "k",
+                FrameKind.KERNEL,
+                metrics={"time (ns)": 1e6 + float(generator.normal(0, 2e3)), "count": 1},
+            )
+        return Run(builder.build(), "x")
+
+    result = judge([run(n) for n in range(4)], [run(n) for n in range(4, 8)], Policy())
+
+    assert sorted((row.path, row.occurrence) for row in result.rows) == [
+        (("s", "k"), 0),
+        (("s", "k"), 1),
+    ]
+
+
+def test_one_order_alone_is_told() -> None:
+    base, new = session(QUIET, pairs=8)
+    first = [0, 2, 4, 6]
+
+    result = judge([base[n] for n in first], [new[n] for n in first], Policy())
+
+    assert reasons_of(result) == {Reason.ORDER_CONFOUNDED}
+    assert result.verdict is SuiteVerdict.PASS
+
+
+def base_first(kernels: Sequence[Kernel], pairs: int = 4) -> tuple[list[Run], list[Run]]:
+    """Return pairs in which the base always ran first."""
+    base, new = session(kernels, pairs=2 * pairs)
+    return base[::2], new[::2]
+
+
+@pytest.mark.parametrize("paths", [2, 12])
+def test_a_change_that_running_second_could_explain_does_not_fail(paths: int) -> None:
+    slower = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:paths]]
+
+    result = judge(*base_first(slower), Policy())
+
+    row = row_of(result)
+    assert (row.verdict, row.downgraded) == (Verdict.INCONCLUSIVE, True)
+    assert {Reason.ORDER_CONFOUNDED, Reason.SLOWER} <= {*row.reasons}
+    assert row.pairs_needed == 8
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
+
+
+def test_canaries_that_stood_still_tell_that_running_second_does_nothing() -> None:
+    canary = Kernel("<canary>/fma", between=0.0005)
+    slower = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:], canary]
+
+    result = judge(*base_first(slower), Policy())
+
+    assert [row.path for row in result.regressions] == [("f", "k0")]
+
+
+def test_a_path_that_only_pairs_of_one_order_have_does_not_fail() -> None:
+    """The gate as a whole has both orders; the path has not."""
+    late = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:]]
+    with_path, without = session(late, pairs=8), session(QUIET[1:], pairs=8, seed=2)
+    base, new = (
+        [(own if pair % 2 == 0 else other)[pair] for pair in range(8)]
+        for own, other in zip(with_path, without, strict=True)
+    )
+
+    result = judge(base, new, Policy())
+
+    assert Reason.ORDER_CONFOUNDED in row_of(result).reasons
+    assert row_of(result).verdict is Verdict.INCONCLUSIVE
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_a_gate_of_structure_alone_needs_no_timing() -> None:
+    result = judge(*session(QUIET, pairs=1), Policy().with_thresholds(["calls:0"]))
+
+    assert (result.verdict, result.rows) == (SuiteVerdict.PASS, ())
+
+
+def test_nothing_large_enough_is_not_passed_over() -> None:
+    result = judge(*session(QUIET), Policy(share=0.5))
+
+    assert reasons_of(result) == {Reason.NOTHING_GATED}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert judge(*session(QUIET), Policy(), context=Context()).rows
+
+
+@pytest.mark.parametrize("time_ns", [1e-300, 1e300])
+def test_absurd_times_are_judged_without_a_traceback(time_ns: float) -> None:
+    base, new = ([*runs_of(*[[time_ns] * 5] * 4)] for _side in range(2))
+
+    result = judge(base, new, Policy())
+
+    assert json.dumps(result.to_document(), allow_nan=False)
+    assert not result.regressions

@@ -1,0 +1,101 @@
+"""What one side alone has is not passed over: neither lost work nor renamed and slower kernels."""
+
+from __future__ import annotations
+
+import pytest
+from fakes.gated import Kernel, reasons_of, session
+
+from proton_bench.analysis.run import Run
+from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.model.builder import ProfileBuilder
+
+QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
+
+
+def judged(
+    before: list[Kernel], after: list[Kernel], *thresholds: str, **keys: object
+) -> GateResult:
+    policy = Policy(**keys).with_thresholds(thresholds)  # type: ignore[arg-type]
+    return judge(session(before)[0], session(after)[1], policy)
+
+
+def test_runs_that_lost_most_of_their_work_do_not_pass() -> None:
+    result = judged(QUIET, QUIET[:1])
+
+    assert reasons_of(result) == {Reason.REMOVED_PATHS}
+    assert result.notes[0].text.startswith("92 % of the base's time is in paths")
+    assert result.notes[0].text.endswith(" and 8 more")
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
+
+
+def test_a_base_of_little_of_the_work_does_not_pass() -> None:
+    result = judged(QUIET[:1], QUIET)
+
+    assert reasons_of(result) == {Reason.NEW_PATHS}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_kernels_that_are_renamed_and_slower_do_not_pass() -> None:
+    renamed = [Kernel(f"g/z{n}", between=0.003, slower=0.5) for n in range(11)]
+
+    result = judged(QUIET, [*QUIET[:1], *renamed])
+
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_a_little_work_may_come_and_go() -> None:
+    small = Kernel("f/small", 20_000.0, between=0.003)
+
+    assert judged([*QUIET, small], QUIET).verdict is SuiteVerdict.PASS
+    assert judged(QUIET, [*QUIET, small, Kernel("g/feature")]).verdict is SuiteVerdict.PASS
+
+
+def test_a_path_that_the_policy_names_may_not_go_unseen() -> None:
+    small = Kernel("f/small", 20_000.0, between=0.003)
+
+    gone = judged([*QUIET, small], QUIET, "median:3%", "small@median:3%")
+    other = judged([*QUIET, small], QUIET, "median:3%", "k1@median:3%")
+
+    assert reasons_of(gone) == {Reason.REMOVED_PATHS}
+    assert gone.verdict is SuiteVerdict.INCONCLUSIVE
+    assert other.verdict is SuiteVerdict.PASS
+
+
+def test_what_is_quarantined_or_not_asked_about_may_go() -> None:
+    assert judged(QUIET, QUIET[:11], quarantine=("k11",)).verdict is SuiteVerdict.PASS
+    assert judged(QUIET, QUIET[:6], "k1@median:3%").verdict is SuiteVerdict.PASS
+    assert judged(QUIET, QUIET[:6], "k1@calls:0").verdict is SuiteVerdict.PASS
+
+
+def without_counts(runs: list[Run]) -> list[Run]:
+    found = []
+    for run in runs:
+        builder, profile = ProfileBuilder(), run.profile
+        for row in range(1, len(profile)):
+            value = profile.columns["time (ns)"].get(row)
+            metrics = {} if value is None else {"time (ns)": value}
+            builder.add(
+                int(profile.parents[row]), profile.name(row), profile.kind(row), metrics=metrics
+            )
+        found.append(Run(builder.build(), run.source))
+    return found
+
+
+@pytest.mark.parametrize("threshold", ["calls:0", "k1@calls:0"])
+def test_launches_that_nobody_counted_do_not_pass(threshold: str) -> None:
+    base, new = (without_counts(side) for side in session(QUIET))
+
+    result = judge(base, new, Policy().with_thresholds([threshold]))
+
+    assert reasons_of(result) == {Reason.NO_VALUES}
+    assert threshold in result.notes[0].text
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_counted_launches_of_some_paths_are_enough() -> None:
+    kernels = [*QUIET, Kernel("f/one", launches=1)]
+
+    assert judged(kernels, kernels, "calls:0").verdict is SuiteVerdict.PASS

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proton_bench.gate.judge.verdict import EXIT_CODES, Reason, SuiteVerdict
+from proton_bench.gate.policy.policy import Policy, policy_from_table
+from proton_bench.gate.policy.threshold import METRICS
+
+PAGE = (Path(__file__).parents[4] / "docs" / "gate_statistics.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_stands_in_the_docs(reason: Reason) -> None:
+    assert f"`{reason.value}`" in PAGE.split("## Reasons")[1]
+
+
+def test_every_key_stands_in_the_docs_and_means_something() -> None:
+    table = PAGE.split("| key | value | default |")[1].split("\n\n")[0]
+    keys = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
+
+    for key in keys:
+        with pytest.raises(ValueError, match=f": {key}: "):
+            policy_from_table({key: object()}, "x")
+    with pytest.raises(ValueError, match=f"keys are {', '.join(sorted(keys))}$"):
+        policy_from_table({"none": 1}, "x")
+
+
+def test_exit_codes_and_metrics_stand_in_the_docs() -> None:
+    for verdict, code in EXIT_CODES.items():
+        assert f"| `{verdict.value}` | {code}" in PAGE
+    assert " ".join(METRICS) in PAGE
+    assert set(EXIT_CODES) == set(SuiteVerdict)
+
+
+def test_the_defaults_are_those_of_the_docs() -> None:
+    policy = Policy()
+
+    assert (policy.margin, policy.threshold, policy.level) == (0.02, 0.03, 0.05)
+    assert (policy.share, policy.floor_ns, policy.total_floor) == (0.005, 100.0, 0.001)
+    assert policy.session_shift == 0.015
+    assert (policy.runs, policy.undecided_share) == (4, 0.05)

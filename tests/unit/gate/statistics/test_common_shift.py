@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fakes.gated import Kernel, process
+
+from proton_bench.analysis.run import Run
+from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.policy.policy import Policy
+
+
+def apart(*kernels: Kernel, shift: float = 0.0) -> tuple[list[Run], list[Run]]:
+    """Return runs of two sessions, the second of which is slower in everything by ``shift``."""
+    generator = np.random.default_rng(1)
+    shifted = [Kernel(**{**vars(each), "slower": each.slower + shift}) for each in kernels]
+    base = [process(kernels, generator, new=False, at=at) for at in range(6)]
+    return base, [process(shifted, generator, new=True, at=at) for at in range(10, 16)]
+
+
+QUIET = [Kernel(f"k{number}", between=0.003) for number in range(12)]
+OWN = Kernel("own", between=0.003, slower=0.08)
+
+
+def test_a_shift_of_everything_since_a_stored_base_is_undecided() -> None:
+    result = judge(*apart(*QUIET, shift=0.05), Policy())
+
+    assert {row.verdict for row in result.rows} == {Verdict.INCONCLUSIVE}
+    assert {row.reasons[0] for row in result.rows} == {Reason.COMMON_SHIFT}
+    assert all(row.downgraded for row in result.rows)
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert {note.reason for note in result.notes} == {Reason.COMMON_SHIFT}
+
+
+def test_a_slowdown_beyond_the_shift_is_believed() -> None:
+    result = judge(*apart(*QUIET, OWN, shift=0.03), Policy())
+
+    assert [row.path for row in result.regressions] == [("own",)]
+
+
+def test_canaries_that_stood_still_make_the_shift_the_programs() -> None:
+    canary = Kernel("<canary>/fma", between=0.0005)
+    slower = [Kernel(each.path, between=0.003, slower=0.05) for each in QUIET]
+
+    result = judge(*apart(*slower, canary), Policy())
+
+    assert len(result.regressions) == 12
+    assert result.verdict is SuiteVerdict.FAIL
+
+
+def test_everything_faster_could_hide_a_slowdown() -> None:
+    result = judge(*apart(*QUIET, shift=-0.05), Policy())
+
+    assert {row.verdict for row in result.rows} == {Verdict.INCONCLUSIVE}
+    assert not any(row.is_undecided for row in result.rows)
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_a_small_shift_is_no_matter() -> None:
+    assert judge(*apart(*QUIET, shift=0.01), Policy()).verdict is SuiteVerdict.PASS
+
+
+@pytest.mark.parametrize("paths", [1, 7])
+def test_few_paths_have_to_exceed_what_sessions_usually_differ_by(paths: int) -> None:
+    small = judge(*apart(*QUIET[:paths], shift=0.04), Policy())
+    steady = judge(*apart(*QUIET[:paths], shift=0.04), Policy(session_shift=0.001))
+    large = judge(*apart(*QUIET[:paths], shift=0.1), Policy())
+    nothing = judge(*apart(*QUIET[:paths]), Policy())
+
+    assert {row.reasons[0] for row in small.rows} == {Reason.COMMON_SHIFT}
+    assert small.verdict is SuiteVerdict.INCONCLUSIVE
+    assert len(steady.regressions) == len(large.regressions) == paths
+    assert nothing.verdict is SuiteVerdict.PASS

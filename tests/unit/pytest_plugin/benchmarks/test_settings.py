@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+# Here, because `pytester` drops at its end what a test imported, and numpy loads only once.
+import proton_bench.gate  # noqa: F401
+from proton_bench.errors import UsageError
+from proton_bench.pytest_plugin.benchmarks.settings import Settings
+
+
+@pytest.fixture
+def read(pytester: pytest.Pytester):  # type: ignore[no-untyped-def]
+    def settings(*words: str) -> Settings:
+        return Settings.read(pytester.parseconfig("-pno:asyncio", *words))
+
+    return settings
+
+
+def test_without_options_nothing_is_asked(read, pytester: pytest.Pytester) -> None:
+    found = read()
+
+    assert not found.gates
+    assert not found.asks
+    assert found.storage == pytester.path / ".proton"
+    assert found.clock is time.perf_counter_ns
+    assert found.columns == ("median", "iqr", "min", "rounds", "calls", "clock")
+    assert (found.runs, found.group_by, found.sort, found.time_unit) == (0, "group", "none", "auto")
+    assert found.inconclusive is None
+    assert not found.missing_passes
+
+
+def test_store_and_policy_are_those_of_the_project_around(
+    read, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above = pytester.path
+    (above / "pyproject.toml").write_text('[tool.proton.gate]\nthreshold = "7%"\n')
+    below = pytester.mkdir("tests")
+    (below / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.chdir(below)
+
+    found = read("--rootdir=.")
+
+    assert found.project == below
+    assert found.storage == above / ".proton"
+    assert found.policy_file == above / "pyproject.toml"
+
+
+def test_options_are_read(read, pytester: pytest.Pytester) -> None:
+    (pytester.path / "p.toml").write_text("level = 0.01")
+
+    found = read(
+        *("--proton-compare=main", "--proton-compare=./other", "--proton-runs=6"),
+        *("--proton-compare-fail=mean:5%", "--proton-compare-fail=calls:0"),
+        *("--proton-save=pr", "--proton-autosave", "--proton-json=x/o.json"),
+        *("--proton-policy=p.toml", "--proton-noise=n.json", "--proton-storage=store"),
+        *("--proton-inconclusive=pass", "--proton-missing-baseline=pass", "--proton-github"),
+        *(
+            "--proton-markdown=o.md",
+            "--proton-html=o.html",
+            "--proton-columns=mean, rounds",
+            "--proton-sort=mean",
+        ),
+        *("--proton-group-by=param", "--proton-time-unit=ms", "--proton-timer=time.time_ns"),
+    )
+    here = pytester.path
+
+    assert found.compare == ("main", "./other")
+    assert found.compare_fail == ("mean:5%", "calls:0")
+    assert (found.runs, found.save) == (6, ("pr", "pytest"))
+    assert (found.json, found.markdown) == (here / "x/o.json", here / "o.md")
+    assert found.html == here / "o.html"
+    assert (found.policy, found.noise, found.storage) == (
+        here / "p.toml",
+        here / "n.json",
+        here / "store",
+    )
+    assert (found.inconclusive, found.missing_passes, found.github) == ("pass", True, True)
+    assert (found.columns, found.sort) == (("mean", "rounds"), "mean")
+    assert (found.group_by, found.time_unit, found.clock) == ("param", "ms", time.time_ns)
+    assert found.gates
+    assert found.asks
+
+
+def test_the_policy_of_the_project_is_read_before_tests_run(
+    read, pytester: pytest.Pytester
+) -> None:
+    project = pytester.path / "pyproject.toml"
+    project.write_text("[tool.proton.gate]\nlevle = 0.01\n")
+    pytester.makeini("[pytest]\n")
+
+    assert read().policy_file == project
+    with pytest.raises(UsageError, match="unknown key 'levle'"):
+        read("--proton-compare=main")
+
+
+def test_one_value_each_so_that_no_path_is_swallowed(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig("-pno:asyncio", "--proton-compare", "main", "tests")
+
+    assert config.option.file_or_dir == ["tests"]
+
+
+def test_files_for_charts_ask_for_times(read) -> None:
+    found = read("--proton-write=openmetrics=a", "--proton-write=pytest-benchmark=b=c")
+
+    assert [(name, path.name) for name, path in found.written] == [
+        ("openmetrics", "a"),
+        ("pytest-benchmark", "b=c"),
+    ]
+    assert found.asks
+    assert not found.gates
+
+
+def test_a_fresh_process_judges_nothing_and_saves_nothing(read, tmp_path: Path) -> None:
+    found = read(
+        *("--proton-compare=main", "--proton-save=pr", "--proton-json=o.json", "--proton-runs=6"),
+        *("--proton-compare-fail=mean:5%", f"--proton-replicate={tmp_path}/tests.json"),
+    )
+
+    assert not found.gates
+    assert found.asks
+    assert (found.runs, found.json, found.compare_fail) == (0, None, ())
+    assert found.replicate == tmp_path / "tests.json"
+
+
+GATED = ("--proton-compare=main",)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--proton-only", "--proton-skip"), "leave no test"),
+        ((*GATED, "--proton-disable"), "--proton-disable measures nothing"),
+        (("--proton-json=o", "--proton-disable"), "--proton-disable measures nothing"),
+        (("--proton-save=a", "--proton-skip"), "--proton-skip measures nothing"),
+        (("--proton-runs=4",), "give --proton-compare=BASE or --proton-save=NAME"),
+        ((*GATED, "--proton-runs=0"), "--proton-runs=0: a number of processes from 1 on"),
+        ((*GATED, "--proton-runs=many"), "--proton-runs=many: a number"),
+        ((*GATED, "--proton-runs=2.5"), "a number of processes"),
+        (("--proton-compare-fail=mean:5%",), "--proton-compare-fail is about the gate"),
+        (("--proton-policy=p.toml",), "--proton-policy is about the gate"),
+        (("--proton-noise=n",), "--proton-noise is about the gate"),
+        (("--proton-inconclusive=fail",), "--proton-inconclusive is about the gate"),
+        (("--proton-markdown=m",), "--proton-markdown is about the gate"),
+        (("--proton-junit=j",), "--proton-junit is about the gate"),
+        (("--proton-write=openmetrics",), "--proton-write=openmetrics is not FORMAT=FILE"),
+        (("--proton-write=chart=x",), "chart is no format; formats are openmetrics, "),
+        (("--proton-write=openmetrics=x", "--proton-skip"), "--proton-skip measures nothing"),
+        (("--proton-html=h",), "--proton-html is about the gate"),
+        (("--proton-github",), "--proton-github is about the gate"),
+        ((*GATED, "--proton-compare-fail=mean:5q"), "column 7: 'q' is no unit"),
+        ((*GATED, "--proton-policy=none.toml"), "none.toml"),
+        (("--proton-save=a b",), "cannot be the name of a baseline"),
+        (("--proton-save=",), "cannot be the name of a baseline"),
+        (("--proton-columns=median,p42",), "'p42' is no column; columns are min, max"),
+        (("--proton-columns=,",), "no column is named"),
+        (("--proton-timer=tick",), "write MODULE.NAME"),
+        (("--proton-timer=time.nothing",), "--proton-timer=time.nothing"),
+        (("--proton-timer=no_such_module.tick",), "no_such_module"),
+        (("--proton-timer=time.timezone",), "is no function"),
+    ],
+)
+def test_what_means_nothing_is_refused(read, words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read(*words)
+
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "--proton-sort=fast",
+        "--proton-group-by=colour",
+        "--proton-time-unit=h",
+        "--proton-inconclusive=maybe",
+        "--proton-missing-baseline=record",
+        "--proton-compare",
+    ],
+)
+def test_what_is_no_choice_is_refused_by_pytest(pytester: pytest.Pytester, word: str) -> None:
+    with pytest.raises(pytest.UsageError):
+        pytester.parseconfig("-pno:asyncio", word)

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes.profiles import deep_profile, training_profile
+from fakes.runs import profile_of, profiles, run_of
+from hypothesis import given
+
+from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.metrics.derive import default_metrics
+from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.select import Selection, build_tree
+from proton_bench.errors import MetricError
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+from proton_bench.report.html.flame import FlameGraph, flame_of_comparison, flame_of_tree
+from proton_bench.report.words.names import FrameFormat
+
+
+def graph(profile: Profile, *metrics: str, **options: Any) -> FlameGraph:
+    tree = build_tree(profile, metrics or default_metrics(profile), Selection(depth=10**6))
+    return flame_of_tree(tree, FrameFormat.FULL, **options)
+
+
+def changes(base: Run, new: Run, metric: str | None = None) -> FlameGraph:
+    return flame_of_comparison(compare([base], [new], CompareOptions(metric)), FrameFormat.FULL)
+
+
+def names(flame: FlameGraph) -> list[str]:
+    return [flame.strings[place] for place in flame.names]
+
+
+def check_shape(flame: FlameGraph) -> None:
+    """Check that rows stand in pre-order, each at least as wide as the rows below it."""
+    rows = len(flame.parents)
+    for _, widths in flame.widths:
+        below = np.zeros(rows)
+        for row in range(rows - 1, 0, -1):
+            assert flame.parents[row] < row
+            below[flame.parents[row]] += widths[row]
+        assert bool((np.array(widths) >= below * (1 - 1e-6)).all())
+    open_rows = [0]
+    for row in range(1, rows):
+        while open_rows[-1] != flame.parents[row]:
+            open_rows.pop()
+        open_rows.append(row)
+    assert {len(column.values) for column in flame.columns} <= {rows}
+
+
+def test_widest_sibling_comes_first() -> None:
+    flame = graph(training_profile())
+
+    assert names(flame)[:6] == [
+        *("ROOT", "test_step", "backward", "/home/me/model.py:7@backward"),
+        *("kernel_3", "kernel_1"),
+    ]
+    assert flame.parents == [-1, 0, 1, 2, 3, 3, 1, 6, 7, 7]
+    assert flame.widths[0][1][:3] == [4_000_000, 4_000_000, 3_000_000]
+
+
+@given(profiles())
+def test_rows_keep_their_shape(profile: Profile) -> None:
+    flame = graph(profile, "time/ns")
+
+    check_shape(flame)
+    assert flame.hidden == 0
+    assert flame.columns[0].values[0] == int(profile.inclusive("time (ns)")[0])
+
+
+@given(profiles(), profiles())
+def test_rows_of_comparisons_keep_their_shape(base: Profile, new: Profile) -> None:
+    flame = changes(Run(base, "base"), Run(new, "new"), "time")
+
+    check_shape(flame)
+    totals = [column.values[0] for column in flame.columns[:2]]
+    assert totals == [int(side.inclusive("time (ns)")[0]) for side in (new, base)]
+    assert flame.tints is not None
+    assert all(-1 <= tint <= 1 for tint in flame.tints)
+
+
+def test_smallest_rows_are_left_out_and_counted() -> None:
+    kernels = [(f"s/k{place}", place + 1, 1, "") for place in range(100)]
+
+    flame = graph(profile_of(*kernels), limit=12)
+
+    assert names(flame) == ["ROOT", "s", *(f"k{place}" for place in range(99, 89, -1))]
+    assert flame.hidden == 90
+    assert flame.widths[0][1][0] == flame.columns[0].values[0] == 5050
+
+
+def test_deep_tree_needs_no_recursion() -> None:
+    flame = graph(deep_profile(20_000))
+
+    assert flame.parents == list(range(-1, 20_000))
+
+
+def test_wall_on_the_clock_is_as_wide_as_what_lies_below() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    outer = builder.add(0, "outer", FrameKind.SCOPE, metrics={"wall (ns)": 10})
+    for name, wall in (("a", 7), ("b", 6)):
+        builder.add(outer, name, FrameKind.SCOPE, metrics={"wall (ns)": wall})
+
+    flame = graph(builder.build())
+
+    assert flame.widths[0][1] == [13, 13, 7, 6]
+    assert flame.columns[0].values == [None, 10, 7, 6]
+
+
+def test_negative_and_missing_values_have_no_width() -> None:
+    builder = ProfileBuilder()
+    scope = builder.add(0, "s", FrameKind.SCOPE)
+    builder.add(scope, "up", FrameKind.KERNEL, metrics={"x": 5})
+    builder.add(scope, "down", FrameKind.KERNEL, metrics={"x": -9, "y": 1})
+    builder.add(scope, "none", FrameKind.KERNEL, metrics={"y": 1})
+
+    flame = graph(builder.build(), "x", "y")
+
+    assert dict(zip(names(flame), flame.widths[0][1], strict=True)) == {
+        "ROOT": 5,
+        "s": 5,
+        "up": 5,
+        "down": 0,
+        "none": 0,
+    }
+    assert dict(zip(names(flame), flame.columns[0].values, strict=True))["down"] == -9
+
+
+@pytest.mark.parametrize("metric", ["avg_time/us", "tflop16/s", "label", "util"])
+def test_what_does_not_add_up_is_refused(metric: str) -> None:
+    with pytest.raises(MetricError, match=f"-m time/ms,{metric}"):
+        graph(training_profile(), metric)
+
+
+def test_rates_of_comparisons_are_refused() -> None:
+    run = run_of(("s/a", 10, 1, ""))
+
+    with pytest.raises(MetricError, match="proton diff"):
+        changes(run, run, "avg_time/us")
+
+
+def test_what_is_gone_has_the_width_that_it_had() -> None:
+    flame = changes(run_of(("a", 10, 1, ""), ("gone", 30, 1, "")), run_of(("a", 20, 1, "")))
+
+    by_name = {name: row for row, name in enumerate(names(flame))}
+    sizes = {
+        title: [widths[by_name[name]] for name in ("a", "gone")] for title, widths in flame.widths
+    }
+    assert sizes == {"larger of both": [20, 30], "new": [20, 0], "base": [10, 30]}
+    assert flame.notes == {by_name["gone"]: "REMOVED"}
+    assert flame.tints is not None
+    assert [flame.tints[by_name[name]] for name in ("a", "gone")] == [0.5, -1]
+
+
+def test_names_are_made_visible_and_cut() -> None:
+    flame = graph(profile_of(("a\nb\x1b[1m", 1, 1, ""), ("x" * 5000, 2, 1, "")))
+
+    assert names(flame)[1].endswith("... (904 more characters)")
+    assert names(flame)[2] == "a\\nb\\x1b[1m"
+
+
+def test_devices_are_told_apart() -> None:
+    flame = graph(training_profile())
+
+    assert flame.device_names == ("", "CUDA:0")
+    assert [flame.devices[row] for row in (0, 4)] == [0, 1]

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fakes.profiles import training_profile
+from fakes.runs import run_of
+from fakes.suites import suite
+
+from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.metrics.derive import default_metrics
+from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.select import Selection, build_tree
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
+from proton_bench.report.html.kernels import kernel_table
+from proton_bench.report.html.summary import Summary, comparison_summary, profile_summary
+from proton_bench.report.words.names import FrameFormat
+
+
+def summary_of(profile: Profile, *metrics: str) -> Summary:
+    names = metrics or default_metrics(profile)
+    kernels = kernel_table(profile, names, Selection(), frames=FrameFormat.FULL)
+    return profile_summary(profile, build_tree(profile, names, Selection()), kernels)
+
+
+def test_total_rows_and_top_kernels_are_told() -> None:
+    summary = summary_of(training_profile())
+
+    assert summary.headline == "time 4 ms"
+    assert summary.lines[0] == "10 rows, 2 kernels and operators"
+    assert [(each.name, each.text, each.percent) for each in summary.top] == [
+        ("kernel_3", "3 ms, 75.0 %", 75.0),
+        ("kernel_1", "1 ms, 25.0 %", 25.0),
+    ]
+    assert summary.warnings == ()
+
+
+def test_top_kernels_have_one_unit() -> None:
+    profile = run_of(("a", 2_000_000, 1, ""), ("b", 900_000, 1, "")).profile
+
+    assert [each.text.partition(",")[0] for each in summary_of(profile).top] == ["2 ms", "0.9 ms"]
+
+
+def test_what_benchmarks_are_scaled_to_is_told() -> None:
+    comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
+
+    assert "called differently often" in comparison_summary(comparison).lines[-1]
+
+
+def test_busy_devices_and_the_profilers_own_cost_are_told() -> None:
+    use = DeviceUse(None, 0, busy_ns=3_000_000, idle_ns=1_000_000)
+    facts = Provenance({"estimated_cost_ns": 20_000, "start_time_ns": 0, "end_time_ns": 10_000_000})
+
+    summary = summary_of(replace(training_profile(), device_use=(use,), provenance=facts))
+
+    assert summary.lines[1] == "CUDA:0 busy 75 %, idle 25 % of 4 ms"
+    assert "40 %" in summary.lines[2]
+    assert summary.lines[3].startswith("own cost of the profiler: about 20 us (its estimate)")
+
+
+def test_losses_are_warnings() -> None:
+    profile = replace(training_profile(), partial=True, dropped={"buffer overflow": 3})
+
+    assert summary_of(profile).warnings == (
+        "PARTIAL: the run had not ended when this was written",
+        "DROPPED: 3 records: buffer overflow",
+    )
+
+
+def test_negative_bytes_are_a_warning() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"bytes": -5, "time (ns)": 1})
+
+    (warning,) = summary_of(builder.build(), "time/ns", "bytes").warnings
+    assert "integer overflow" in warning
+
+
+def test_empty_profile_is_told() -> None:
+    summary = profile_summary(ProfileBuilder().build(), None, None)
+
+    assert summary.headline == "nothing was recorded"
+    assert summary.warnings[0].startswith("EMPTY: the profile holds no rows")
+
+
+def test_top_kernels_of_numbers_without_unit() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 1234.5})
+
+    summary = summary_of(builder.build())
+
+    assert summary.headline == "cycles 1234"
+    assert summary.top[0].text == "1234, 100.0 %"
+
+
+def test_comparison_says_what_changed_and_what_both_cost() -> None:
+    base = run_of(("s/a", 1000, 1, ""), source="base.proton")
+    new = run_of(("s/a", 1500, 1, ""), source="new.proton")
+    lossy = replace(new, profile=replace(new.profile, dropped={"full": 2}))
+
+    summary = comparison_summary(compare([base], [lossy], CompareOptions()))
+
+    assert summary.headline.startswith("+50.0 % (+500 ns)")
+    assert summary.lines == (
+        "base: base.proton: 1 us",
+        "new: new.proton: 1.5 us",
+        "both: own cost of the profiler: not known, the files do not say",
+    )
+    assert summary.warnings == ("new.proton: DROPPED: 2 records: full",)
+
+
+def test_side_that_cost_more_to_record_is_a_warning() -> None:
+    run = run_of(("s/a", 1000, 1, ""), source="x.proton")
+    sides = [
+        replace(run, profile=replace(run.profile, provenance=Provenance(facts)))
+        for facts in (
+            {"estimated_cost_ns": cost, "start_time_ns": 0, "end_time_ns": 1000}
+            for cost in (10, 500)
+        )
+    ]
+
+    summary = comparison_summary(compare(sides[:1], sides[1:], CompareOptions()))
+
+    assert summary.lines[2].startswith("base: own cost of the profiler: about 10 ns")
+    (warning,) = summary.warnings
+    assert "more in new than in base" in warning

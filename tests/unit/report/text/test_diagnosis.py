@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.diagnosis import DiagnosisReport, diagnosis_document
+from proton_bench.report.text.theme import open_console
+from proton_bench.report.tree.tree import print_report
+
+LONG = "/environment" * 20
+DIAGNOSIS = Diagnosis(
+    (
+        Section(
+            "scripts",
+            (
+                Finding("proton", Status.PROBLEM, LONG, "mend it", provides=("proton",)),
+                Finding("[red]\x1b\udc80", Status.OK, "a\nb"),
+            ),
+        ),
+        Section("gpu", (Finding("driver", Status.ABSENT, "none found", provides=("gpu",)),)),
+    )
+)
+
+
+def printed(diagnosis: Diagnosis) -> str:
+    stream = io.StringIO()
+    print_report(open_console(stream), DiagnosisReport(diagnosis))
+    return stream.getvalue()
+
+
+def test_a_pipe_gets_whole_lines_with_advice_below() -> None:
+    lines = [line.split() for line in printed(DIAGNOSIS).splitlines()]
+
+    assert lines[0] == ["scripts"]
+    assert lines[1] == ["proton", "problem", LONG]
+    assert lines[2] == ["mend", "it"]
+    assert ["driver", "absent", "none", "found"] in lines
+    assert lines[-1] == ["1", "problem:", "proton"]
+
+
+def test_names_are_shown_as_text_and_cannot_break_a_line() -> None:
+    text = printed(DIAGNOSIS)
+
+    assert r"[red]\x1b\udc80" in text
+    assert r"a\nb" in text
+
+
+def test_a_terminal_folds_and_cuts_nothing() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=60, no_color=True, markup=False)
+
+    print_report(console, DiagnosisReport(DIAGNOSIS))
+
+    lines = Text.from_ansi(stream.getvalue()).plain.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert LONG in "".join(line.strip() for line in lines)
+
+
+def test_no_problem_is_said() -> None:
+    assert printed(Diagnosis(())).strip() == "No problems found."
+
+
+def test_the_document_is_versioned_and_answers_what_was_required() -> None:
+    document = json.loads(encode_document(diagnosis_document(DIAGNOSIS, ["gpu", "proton"])))
+
+    assert (document["schema"], document["version"]) == ("proton_bench.doctor", [1, 0])
+    assert document["required"] == {"gpu": False, "proton": False}
+    assert document["problems"] == 1
+    (driver,) = document["sections"][1]["findings"]
+    assert driver == {
+        "name": "driver",
+        "status": "absent",
+        "value": "none found",
+        "advice": "",
+        "provides": ["gpu"],
+    }
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_every_status_has_a_colour(status: Status) -> None:
+    diagnosis = Diagnosis((Section("x", (Finding("y", status, "z"),)),))
+
+    assert status.value in printed(diagnosis)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from fakes.outcomes import HOSTILE, every_outcome, hostile_outcome, outcome, row
+
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.report.text.gate import GateReport
+from proton_bench.report.text.theme import open_console
+from proton_bench.report.tree.tree import print_report
+
+
+class Terminal(io.StringIO):
+    """A terminal in memory."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def printed(shown: Outcome, *, everything: bool = False) -> list[str]:
+    file = io.StringIO()
+    print_report(open_console(file), GateReport(shown, everything))
+    return file.getvalue().splitlines()
+
+
+def test_report_down_to_its_table() -> None:
+    lines = printed(every_outcome()["fail"])
+
+    assert lines[:6] == [
+        "FAIL: step > softmax: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us; "
+        "1 of 4 checks regressed, +0.5 % of a run",
+        "whole run: +0.5 % (+5 us): 98 % of it is softmax under step",
+        "base  6 runs: base/0.proton, base/1.proton, base/2.proton and 3 more",
+        " new  6 runs: new/0.proton, new/1.proton, new/2.proton and 3 more",
+        "      recorded in turn",
+        "",
+    ]
+    assert [" ".join(line.split()) for line in lines[6:10]] == [
+        "verdict change 90 % interval would see share base (us) new (us) threshold path",
+        "REGRESSED +5.0 % +4.0 % .. +6.0 % 2.9 % 10.0 % 100.000 105.000 median:3% step > softmax",
+        "INCONCLUSIVE +5.0 % -2.0 % .. +12.0 % 7.1 % 10.0 % 100.000 105.000 median:3% "
+        "step > noisy too noisy for so few runs; cannot see 3.0 % here, the floor is 7.1 %; "
+        "needs 14 pairs in all",
+        "UNMEASURED - - - 10.0 % - - median:3% step > unknown not recorded, ask for another metric",
+    ]
+
+
+def test_report_of_structure_and_of_what_is_the_same() -> None:
+    lines = printed(every_outcome()["fail"])
+
+    assert lines[lines.index("Structure, apart from timing") :] == [
+        "Structure, apart from timing",
+        "  CALLS+ step > more, 4 -> 6 launches, +8 us, 2.0 % of a run",
+        "  NEW new, 0 -> 6 launches, +8 us, 2.0 % of a run",
+        "",
+        "1 check is the same; --all shows them",
+        "smallest change found four times in five: 2.9 % to 7.1 %; false discovery rate 5.0 %",
+    ]
+
+
+def test_everything_shows_what_is_the_same() -> None:
+    lines = printed(every_outcome()["fail"], everything=True)
+
+    assert any(line.startswith("SAME") for line in lines)
+    assert not any("--all" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", every_outcome())
+def test_each_verdict_is_the_first_word(name: str) -> None:
+    shown = every_outcome()[name]
+
+    assert printed(shown)[0].split(":")[0] == str(shown.result.verdict)
+
+
+def test_names_are_text_and_no_line_begins_with_one() -> None:
+    lines = printed(hostile_outcome(), everything=True)
+    text = "\n".join(lines)
+
+    assert "\x1b" not in text
+    assert "[/bold]" in text
+    assert HOSTILE not in text
+    assert not any(line.lstrip().startswith(("::", "##")) for line in lines)
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 120])
+def test_a_terminal_costs_columns_before_names(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    file = Terminal()
+    console = open_console(file)
+    console.width = width
+    shown = outcome(SuiteVerdict.FAIL, row(Verdict.REGRESSED, "a_very_long_kernel_name" * 4))
+
+    print_report(console, GateReport(shown))
+
+    (line,) = [each for each in file.getvalue().splitlines() if "REGRESSED" in each]
+    assert "step" in line
+    assert ("100.000" in line) == (width == 120)

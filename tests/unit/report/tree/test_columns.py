@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.report.tree.columns import columns_of, fitting_columns, width_of
+
+
+def metric(name: str, *values: float) -> MetricValues:
+    found = np.array(values, dtype=np.float64)
+    return MetricValues(name, Aggregation.INCLUSIVE, found, np.isfinite(found))
+
+
+def test_percentages_have_one_decimal() -> None:
+    (column,) = columns_of([metric("time/%", 100.0, 33.333, float("nan"))])
+
+    assert column.texts == ["100.0", "33.3", "-"]
+    assert column.aligned() == ["       100.0", "        33.3", "           -"]
+
+
+@pytest.mark.parametrize(
+    ("edge", "titles"),
+    [
+        (None, ["time/ms (inc)", "time/% (inc)", "count (inc)"]),
+        (120, ["time/ms (inc)", "time/% (inc)", "count (inc)"]),
+        (80, ["time/ms", "time/%", "count"]),
+        (40, ["time/ms", "time/%"]),
+        (25, ["time/ms"]),
+        (5, ["time/ms"]),
+    ],
+)
+def test_headings_become_short_before_columns_go(edge: int | None, titles: list[str]) -> None:
+    columns = columns_of([metric(name, 1.0) for name in ("time/ms", "time/%", "count")])
+
+    shown = fitting_columns(columns, edge)
+
+    assert [column.title for column in shown] == titles
+
+
+def test_long_headings_are_cut_before_columns_go() -> None:
+    names = ("time/ms", "sm__warps_active.avg.pct_of_peak_sustained_active (%)", "m" * 300)
+    columns = columns_of([metric(name, 1.0) for name in names])
+
+    wide, narrow = fitting_columns(columns, 80), fitting_columns(columns[2:], 40)
+
+    assert [column.title for column in wide] == ["time/ms", "sm__warps_activ…", "m" * 15 + "…"]
+    assert width_of(narrow) + 22 <= 40
+
+
+def test_wide_characters_are_measured_as_the_terminal_shows_them() -> None:
+    texts = np.array(["\u6f22\u5b57", "x"], dtype=object)
+    labels = MetricValues("label", Aggregation.PROPERTY, texts, np.array([True, True]))
+
+    (column,) = columns_of([labels])
+
+    assert (column.width, width_of([column])) == (5, 7)
+    assert column.aligned() == [" \u6f22\u5b57", "    x"]

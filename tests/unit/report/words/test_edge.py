@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from proton_bench.report.words.edge import edge_of, fitting, prose
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def console(file: io.StringIO, width: int = 40) -> Console:
+    return Console(file=file, width=width, color_system=None)
+
+
+def test_only_a_terminal_has_an_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    for file, expected in ((Terminal(), 40), (io.StringIO(), None)):
+        where = console(file)
+        assert edge_of(where, where.options) == expected
+
+
+def test_prose_is_folded_between_words_and_keeps_its_indent() -> None:
+    where = console(Terminal())
+
+    folded = prose(where, "  time/ms: of the row and all rows below it", None, edge=30)
+
+    assert [segment.text for segment in folded] == [
+        "  time/ms: of the row and\n",
+        "    all rows below it\n",
+    ]
+
+
+@given(st.text("ab \u6f22[/]", min_size=1, max_size=200), st.integers(12, 90))
+def test_no_line_of_prose_crosses_the_edge_and_no_word_is_lost(text: str, edge: int) -> None:
+    folded = [segment.text for segment in prose(console(Terminal()), text, None, edge=edge)]
+
+    assert all(cell_len(line.rstrip("\n").rstrip()) <= edge for line in folded)
+    assert "".join("".join(folded).split()) == "".join(text.split())
+
+
+@given(st.text("ab\u6f22", max_size=60), st.integers(4, 50))
+def test_names_are_cut_to_their_room(name: str, room: int) -> None:
+    shown = fitting(name, room)
+
+    assert cell_len(shown) <= room
+    assert shown == name or (shown.endswith("…") and name.startswith(shown[:-1]))

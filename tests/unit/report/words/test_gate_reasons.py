@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from fakes.outcomes import row, undecided
+
+from proton_bench.gate.judge.verdict import Reason, Verdict
+from proton_bench.report.words.gate_reasons import MEANINGS, part_text, why
+
+
+def test_every_reason_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(Reason)
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (0.05, "5.0 %"),
+        (-0.051, "5.1 %"),
+        (1.5, "150 %"),
+        (1e-5, "<0.1 %"),
+        (0.0, "0 %"),
+        (math.nan, "-"),
+        (math.inf, "inf %"),
+    ],
+)
+def test_parts_are_percentages(part: float, text: str) -> None:
+    assert part_text(part) == text
+
+
+def test_a_row_that_cannot_see_its_threshold_says_what_it_could_see() -> None:
+    assert why(undecided(), paired=True) == (
+        "too noisy for so few runs; cannot see 3.0 % here, the floor is 7.1 %; "
+        "needs 14 pairs in all"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pairs", "paired", "text"),
+    [
+        (14, True, "needs 14 pairs in all"),
+        (14, False, "needs 14 runs on each side"),
+        (-1, True, "needs more runs than anybody would make"),
+        (0, True, "more runs do not help"),
+    ],
+)
+def test_what_is_undecided_says_what_would_tell(pairs: int, paired: bool, text: str) -> None:
+    assert why(undecided(pairs_needed=pairs), paired=paired).endswith(text)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.REGRESSED, Verdict.SAME])
+def test_what_is_decided_needs_no_word(verdict: Verdict) -> None:
+    assert why(row(verdict, detectable=0.2), paired=True) == ""
+
+
+def test_amounts_without_a_percentage_have_no_floor() -> None:
+    assert "floor" not in why(undecided(threshold="median:1us"), paired=True)

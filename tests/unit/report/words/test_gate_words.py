@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fakes.outcomes import every_outcome, outcome, row, structural, undecided, unknown
+
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.judge.result import Note
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.report.words.gate_words import (
+    columns,
+    headline,
+    notes,
+    path_text,
+    power_line,
+    row_text,
+    side_lines,
+    structure_text,
+)
+
+FAIL = every_outcome()["fail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pass", "PASS: none of 2 paths got worse; step > faster: median 10.0 % faster"),
+        (
+            "fail",
+            "FAIL: step > softmax: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us; "
+            "1 of 4 checks regressed, +0.5 % of a run",
+        ),
+        (
+            "structure",
+            "FAIL: 1 structural change is not allowed, first CALLS+ step > more, "
+            "4 -> 6 launches, +8 us, 2.0 % of a run",
+        ),
+        (
+            "inconclusive",
+            "INCONCLUSIVE: 1 of 1 check, 100 % of the gated time, may be worse",
+        ),
+        ("void", "INCONCLUSIVE: clocks: nothing before, heat now. Run them again"),
+        ("incomparable", "INCOMPARABLE: GPU name: H200 before, B200 now."),
+        ("no-baseline", "NO-BASELINE: there is no baseline 'main'"),
+        ("error", "ERROR: x.proton is corrupt"),
+    ],
+)
+def test_headline_says_the_verdict_and_what_it_is_about(name: str, text: str) -> None:
+    assert headline(every_outcome()[name]).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({}, "step > kernel: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us"),
+        ({"metric": "mem"}, "median 5.0 %"),
+        ({"base": 900e3, "new": 1.1e6}, ", 0.9 ms -> 1.1 ms"),
+        ({"metric": "gbps", "change": -0.1, "base": 900.0, "new": 810.0}, "900 GB/s -> 810 GB/s"),
+        ({"metric": "cycles", "base": 1e6, "new": 2e6}, "1000000 cycles -> 2000000 cycles"),
+    ],
+)
+def test_row_is_a_sentence(facts: dict[str, object], text: str) -> None:
+    said = row_text(row(**facts), FAIL)
+
+    assert text.replace("median", str(facts.get("metric", "median"))) in said
+
+
+def test_row_without_values_is_a_sentence_too() -> None:
+    assert row_text(unknown(), FAIL) == "step > unknown: median unknown"
+
+
+def test_other_units_are_named() -> None:
+    counted = outcome(SuiteVerdict.PASS, row(base=2.0, new=3.0), metric="heat (K)", unit="K")
+
+    assert "2 K -> 3 K" in row_text(counted.result.rows[0], counted)
+
+
+def test_long_paths_keep_their_end() -> None:
+    text = path_text([f"scope {place}" for place in range(100)], 60)
+
+    assert text.startswith("... > ")
+    assert text.endswith("scope 99")
+    assert len(text) <= 70
+    assert path_text(()) == "ROOT"
+
+
+def test_a_regression_that_is_not_believed_says_why() -> None:
+    doubted = row(Verdict.INCONCLUSIVE, reasons=(Reason.DISTURBED, Reason.SLOWER), downgraded=True)
+
+    assert headline(outcome(SuiteVerdict.INCONCLUSIVE, doubted)).endswith(
+        "100 us -> 105 us, but: the runs were disturbed, run them again"
+    )
+
+
+def test_the_note_that_decided_is_the_headline() -> None:
+    result = replace(
+        outcome(SuiteVerdict.INCONCLUSIVE).result,
+        notes=(Note(Reason.OTHER_TOOLS, "torch: 1 before"), Note(Reason.REMOVED_PATHS, "all gone")),
+    )
+
+    assert headline(Outcome(result)) == "INCONCLUSIVE: all gone"
+
+
+def test_a_gate_of_structure_alone_says_that_it_was() -> None:
+    assert headline(outcome(SuiteVerdict.PASS)) == (
+        "PASS: structure is as allowed; no threshold asked about timing"
+    )
+
+
+def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
+    texts = {each.title: each.texts[0] for each in columns([unknown()], FAIL)}
+
+    assert texts["change"] == texts["90 % interval"] == texts["would see"] == texts["base"] == "-"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            structural(base_calls=(4.0, 5.0), new_calls=(6.5, 7.0)),
+            "CALLS+ step > more, 4 to 5 -> 6.5 to 7 launches, +8 us, 2.0 % of a run",
+        ),
+        (
+            structural(
+                Verdict.MOVED, former_path=("old", "more"), new_calls=(4.0, 4.0), change=0.0
+            ),
+            "MOVED step > more, was old > more, 2.0 % of a run",
+        ),
+        (structural(Verdict.REMOVED, change=-9.0), "4 -> 6 launches, -9 ns"),
+    ],
+)
+def test_structural_change_is_one_line(change: object, text: str) -> None:
+    assert text in structure_text(change, FAIL)  # type: ignore[arg-type]
+
+
+def test_times_of_all_rows_have_one_unit_and_each_other_unit_has_its_columns() -> None:
+    rows = (
+        row(name="a", base=2_000_000.0, new=2_100_000.0),
+        row(name="b", base=1_234.0, new=1_300.0),
+        row(name="c", metric="gbps", base=900.0, new=810.0),
+    )
+
+    found = {
+        column.heading: column.texts
+        for column in columns(rows, outcome(SuiteVerdict.PASS, *rows))
+        if column.title in {"base", "new"}
+    }
+
+    assert found == {
+        "base (ms)": ("2.000", "0.0012", "-"),
+        "new (ms)": ("2.100", "0.0013", "-"),
+        "base (GB/s)": ("-", "-", "900.000"),
+        "new (GB/s)": ("-", "-", "810.000"),
+    }
+
+
+def test_power_is_that_of_the_best_and_the_worst_path() -> None:
+    assert power_line(FAIL).startswith("smallest change found four times in five: 2.9 % to 7.1 %")
+    assert power_line(every_outcome()["error"]) == ""
+
+
+def test_sides_are_counted_and_named() -> None:
+    lines = dict(side_lines(FAIL))
+
+    assert lines["base"] == "6 runs: base/0.proton, base/1.proton, base/2.proton and 3 more"
+    assert lines[""] == "recorded in turn"
+
+
+def test_a_problem_says_better_than_its_note_what_is_missing() -> None:
+    assert notes(every_outcome()["no-baseline"]) == []
+    assert len(notes(every_outcome()["incomparable"])) == 1
+
+
+def test_paths_that_no_runs_decide_are_counted() -> None:
+    mixed = outcome(SuiteVerdict.INCONCLUSIVE, undecided(), undecided("hopeless", pairs_needed=-1))
+
+    assert headline(mixed).endswith(
+        "14 pairs in all would tell; of 1 no number of runs that anybody would make"
+    )
+
+
+def test_unpaired_runs_need_runs() -> None:
+    apart = outcome(SuiteVerdict.INCONCLUSIVE, undecided(), paired=False)
+
+    assert headline(apart).endswith("14 runs on each side would tell")

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from fakes.profiles import training_profile
+
+from proton_bench.analysis.accounting.device_use import device_verdicts
+from proton_bench.analysis.accounting.recorded import Recorded, recorded_of
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
+from proton_bench.report.text.theme import open_console
+from proton_bench.report.words.header import (
+    HeaderReport,
+    device_line,
+    losses,
+    recorded_line,
+    root_note,
+)
+
+
+def printed(report: HeaderReport) -> str:
+    file = io.StringIO()
+    open_console(file).print(report, end="")
+    return file.getvalue()
+
+
+def test_header_names_file_rows_backend_and_devices() -> None:
+    profile = replace(training_profile(), provenance=Provenance({"backend": "cupti"}))
+
+    assert printed(HeaderReport(profile, "x.proton")) == (
+        "x.proton  10 rows, backend cupti, CUDA:0 (90)\n"
+        "own cost of the profiler: not known, the file does not say\n\n"
+    )
+
+
+def test_header_shows_partial_and_dropped_records() -> None:
+    profile = replace(
+        training_profile(), partial=True, dropped={"buffer full": 12345, "none": 0, "a\nb": 1}
+    )
+
+    assert losses(profile) == (
+        "PARTIAL: the run had not ended when this was written",
+        "DROPPED: 12 345 records: buffer full",
+        "DROPPED: 1 record: a\\nb",
+    )
+    assert "DROPPED: 12 345 records: buffer full\n" in printed(HeaderReport(profile, "x"))
+
+
+def test_name_of_the_file_is_escaped() -> None:
+    assert printed(HeaderReport(training_profile(), "a\x1b[31m")).startswith("a\\x1b[31m  ")
+
+
+def test_header_says_how_busy_each_device_was() -> None:
+    use = DeviceUse(
+        *(None, 0, 62_000_000, 38_000_000, 4_000_000, 500_000, 4, 0, 36_000, 6000, 12_000),
+        latency_first_bucket=88,
+        latency_buckets=(3, 1),
+    )
+    profile = replace(training_profile(), device_use=(use, replace(use, scope="step")))
+
+    (line,) = map(device_line, device_verdicts(profile))
+    assert line == (
+        "CUDA:0 busy 62 %, of it only waiting 4 %, idle 38 % of 100 ms, "
+        "launch latency 8.704 us (median), 9 us (mean), up to 500 us more was busy: launch-bound"
+    )
+    assert f"\n{line[:60]}" in printed(HeaderReport(profile, "x"))
+
+
+def a_run_of(run_ns: int, **columns: int) -> Profile:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    metrics = {f"{name} (ns)": value for name, value in columns.items()}
+    outer = builder.add(0, "step", metrics=metrics)
+    builder.add(outer, "inner", metrics={name: value // 2 for name, value in metrics.items()})
+    return builder.build(provenance={"start_time_ns": 5, "end_time_ns": 5 + run_ns})
+
+
+def test_header_and_root_say_how_much_of_the_run_was_recorded() -> None:
+    profile = a_run_of(10**9, time=10**8, wall=4 * 10**8)
+
+    recorded = recorded_of(profile)
+    assert recorded == Recorded(10**9, 1.5e8, 4e8)
+    assert recorded_line(profile)[:60] in printed(HeaderReport(profile, "x"))
+    assert "15 %" in recorded_line(profile)
+    assert "15 %" in root_note(profile)
+
+
+def test_a_run_of_which_nothing_was_recorded_says_so() -> None:
+    profile = a_run_of(10**9)
+
+    assert recorded_of(profile) == Recorded(10**9, 0.0, None)
+    assert recorded_line(profile) != ""
+    assert root_note(profile) == ""
+
+
+def test_work_of_several_devices_is_no_part_of_the_run() -> None:
+    assert "%" not in recorded_line(a_run_of(10**9, time=3 * 10**9))
+    assert root_note(a_run_of(10**9, time=3 * 10**9)) == ""
+
+
+def test_files_that_do_not_tell_how_long_the_run_was_say_nothing_of_it() -> None:
+    assert recorded_of(training_profile()) is None
+    assert recorded_line(training_profile()) == root_note(training_profile()) == ""
+
+
+def test_a_merged_run_took_what_its_processes_took_together() -> None:
+    one = a_run_of(10**9, time=10**8)
+    later = replace(
+        one, provenance=Provenance({"start_time_ns": 10**12, "end_time_ns": 3 * 10**9 + 10**12})
+    )
+
+    assert recorded_of(Profile.merge([one, later])) == Recorded(4 * 10**9, 3e8, None)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"start_time_ns": False, "end_time_ns": True},
+        {"start_time_ns": 9, "end_time_ns": 5},
+        {"start_time_ns": 1.5, "end_time_ns": 3.5},
+        {"start_time_ns": 1, "end_time_ns": 9, "parts": [{"start_time_ns": 1}, 7]},
+    ],
+)
+def test_times_that_cannot_be_leave_the_run_unknown(facts: dict[str, object]) -> None:
+    assert recorded_of(replace(training_profile(), provenance=Provenance(facts))) is None

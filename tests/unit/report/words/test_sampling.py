@@ -1,0 +1,82 @@
+"""What stands above a report about how program counters were sampled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes.profiles import training_profile
+from fakes.samples import FACTS, sampled_profile
+
+from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.model.profile import Profile
+from proton_bench.report.words.sampling import sampling_line, sampling_losses
+
+
+def sampled(**facts: Any) -> Profile:
+    said = {**FACTS["cupti"]["pc_sampling"], **facts}
+    return sampled_profile(facts={"cupti": {"library": "x", "pc_sampling": said}})
+
+
+def test_period_and_estimate_are_said() -> None:
+    assert sampling_line(sampled()) == (
+        "1 490 PC samples, one per 1 024 cycles of a multiprocessor, shared between the call paths "
+        "of a kernel by GPU time, an estimate"
+    )
+    assert "1 024 cycles of a multiprocessor (chosen)" in sampling_line(sampled(is_automatic=True))
+
+
+def test_a_period_that_was_rounded_is_said_with_what_was_asked_for() -> None:
+    assert "1 024 cycles of a multiprocessor (the nearest to 1 000 cycles)" in sampling_line(
+        sampled(asked_cycles=1000)
+    )
+    for facts in ({"asked_cycles": 1024}, {"asked_cycles": 1000, "doubled": 1}):
+        assert "nearest" not in sampling_line(sampled(**facts))
+
+
+@pytest.mark.parametrize("attribution", ["exact by scope", "exact by launch"])
+def test_exact_samples_are_no_estimate(attribution: str) -> None:
+    line = sampling_line(sampled(attribution=attribution))
+
+    assert line.endswith(f"their call paths {attribution}")
+    assert "estimate" not in line
+
+
+def test_lost_samples_and_a_longer_period_are_said() -> None:
+    dropped, slower = sampling_losses(sampled(doubled=2, period_cycles=4096))
+
+    assert dropped.startswith("DROPPED: 48 PC samples (3.1 % of those taken)")
+    assert "doubled 2 times, to 4 096 cycles" in slower
+
+
+def test_why_nothing_was_sampled_is_said() -> None:
+    profile = sampled(error="CUPTI_ERROR_INSUFFICIENT_PRIVILEGES\x1b[31m", dropped=0, samples=0)
+
+    assert sampling_line(profile) == ""
+    assert sampling_losses(profile) == ("NO SAMPLES: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES\\x1b[31m",)
+
+
+def test_why_some_of_it_was_not_sampled_is_said() -> None:
+    (loss,) = sampling_losses(sampled(error="one context was refused", dropped=0))
+
+    assert loss == "FEWER SAMPLES: one context was refused"
+
+
+def test_profiles_without_samples_need_no_word() -> None:
+    assert sampling_facts(training_profile()) is None
+    assert sampling_line(training_profile()) == ""
+    assert sampling_losses(training_profile()) == ()
+
+
+def test_a_file_may_say_anything() -> None:
+    facts = {
+        "samples": -4,
+        "dropped": "many",
+        "period_cycles": 1.5,
+        "attribution": 3,
+        "is_automatic": 1,
+    }
+    hostile = sampled_profile(facts={"cupti": {"pc_sampling": facts}})
+
+    assert sampling_facts(hostile) == SamplingFacts()
+    assert sampling_facts(sampled_profile(facts={"cupti": {"pc_sampling": [1]}})) is None

@@ -1,0 +1,426 @@
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import stat
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.formats.registry import read_profile
+from proton_bench.gate.baseline.noise_file import read_noise
+from proton_bench.gate.experiment.folders.json_files import write_json
+from proton_bench.gate.policy.policy import read_policy
+from proton_bench.support import inputs, outputs
+from proton_bench.support.files import Folder, is_scratch, opened_output, refused, write_file
+
+WRITERS, WRITES = 8, 20
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+def test_a_file_is_replaced_and_no_scratch_is_left(tmp_path: Path) -> None:
+    for content in (b"one", "tw\udcff"):
+        write_file(tmp_path / "a", content)
+
+    assert contents(tmp_path) == {"a": b"tw\\udcff"}
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_a_full_disk_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    (tmp_path / "a.proton").write_bytes(b"old")
+    (tmp_path / "a.partial.proton").write_bytes(b"the only record")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(OutputError) as caught:
+            write_file(tmp_path / "a.proton", b"new")
+
+    assert caught.value.exit_code == 74
+    assert contents(tmp_path) == {"a.proton": b"old", "a.partial.proton": b"the only record"}
+
+
+def test_a_block_that_fails_writes_nothing(tmp_path: Path) -> None:
+    def fail() -> None:
+        with opened_output(tmp_path / "a") as stream:
+            stream.write(b"half")
+            raise UsageError("not so")
+
+    with pytest.raises(UsageError):
+        fail()
+
+    assert contents(tmp_path) == {}
+
+
+def test_a_file_and_its_folder_reach_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    before = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(stat.S_IFMT(os.fstat(handle).st_mode))
+        before(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_file(tmp_path / "a", b"x")
+
+    assert synced == [stat.S_IFREG, stat.S_IFDIR]
+
+
+def test_a_planted_scratch_name_is_neither_followed_nor_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    (tmp_path / ".proton-tmp-planted").symlink_to(victim)
+    names = iter(["planted", "free"])
+    monkeypatch.setattr("proton_bench.support.files.secrets.token_hex", lambda _: next(names))
+
+    write_file(tmp_path / "a", b"x")
+
+    assert victim.read_bytes() == b"mine"
+    assert (tmp_path / "a").read_bytes() == b"x"
+
+
+def test_a_link_that_a_user_names_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+
+    write_file(tmp_path / "a", b"x")
+
+    assert (tmp_path / "a").is_symlink()
+    assert (tmp_path / "b").read_bytes() == b"x"
+
+
+def test_devices_are_written_to(tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    write_file(tmp_path / "null", b"x")
+
+    with pytest.raises(OutputError):
+        write_file(Path("/dev/full"), b"x")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_pipe_gets_the_bytes_and_one_without_a_reader_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(outputs, "_READER_WAIT_S", 0.0)
+    with pytest.raises(OutputError, match="nothing reads"):
+        write_file(tmp_path / "pipe", b"x")
+
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_file(tmp_path / "pipe", b"x")
+    got = os.read(reader, 9)
+    os.close(reader)
+
+    assert got == b"x"
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["", "folder", "a\0b", "missing/a", "x" * 300, "loop"])
+def test_what_cannot_be_written_is_an_error_of_ours(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+
+    with pytest.raises(OutputError):
+        write_file(tmp_path / name, b"x")
+
+
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+    write_file(tmp_path / ("x" * 255), b"x")
+
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def _write_often(file: str, letter: str) -> None:
+    for _ in range(WRITES):
+        write_file(Path(file), letter.encode() * 50_000)
+
+
+def test_many_writers_of_one_name_leave_whole_files_only(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    write_file(file, b"0" * 50_000)
+    context = multiprocessing.get_context("fork")
+    writers = [
+        context.Process(target=_write_often, args=(str(file), letter))
+        for letter in "abcdefgh"[:WRITERS]
+    ]
+    for writer in writers:
+        writer.start()
+
+    torn = 0
+    while any(writer.is_alive() for writer in writers):
+        seen = file.read_bytes()
+        torn += len(seen) != 50_000 or len(set(seen)) != 1
+    for writer in writers:
+        writer.join()
+
+    assert ([writer.exitcode for writer in writers], torn) == ([0] * WRITERS, 0)
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "file", "fifo"])
+def test_a_folder_is_nothing_else(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    place = tmp_path / "place"
+    if kind in ("link", "dangling"):
+        place.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nothing"))
+    elif kind == "file":
+        place.write_bytes(b"")
+    else:
+        os.mkfifo(place)
+
+    error = NotADirectoryError if kind == "file" else UsageError
+
+    with pytest.raises(error):
+        Folder.open(place, create=True)
+    with Folder.open(tmp_path) as folder, pytest.raises(error):
+        folder.folder("place", create=True)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["elsewhere", "place"]
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "fifo", "large", "socket", "device"])
+def test_what_is_no_small_file_is_not_read_and_blocks_nobody(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "place"
+    if kind == "link":
+        place.symlink_to("/etc/hostname")
+    elif kind == "folder":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "large":
+        place.touch()
+        os.truncate(place, 1 << 40)
+    elif kind == "socket":
+        os.mknod(place, stat.S_IFSOCK | 0o600)
+    else:
+        place = Path("/dev/zero")
+
+    with Folder.open(place.parent) as folder, pytest.raises(ProfileFormatError):
+        folder.read(place.name, 1000)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "fifo", "second name"])
+def test_only_a_plain_file_of_one_name_is_a_lock(tmp_path: Path, kind: str) -> None:
+    victim, place = tmp_path / "victim", tmp_path / "lock"
+    victim.write_bytes(b"mine")
+    if kind in ("link", "dangling"):
+        place.symlink_to(victim if kind == "link" else tmp_path / "made")
+    elif kind == "folder":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        os.link(victim, place)
+
+    with Folder.open(tmp_path) as folder, pytest.raises(UsageError):
+        folder.open_lock("lock")
+    assert victim.read_bytes() == b"mine"
+    assert not (tmp_path / "made").exists()
+
+
+def test_removing_a_tree_leaves_what_links_in_it_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "mine").write_bytes(b"x")
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for link in ("in/link", "in/deep/link", "link"):
+        (tmp_path / link).symlink_to(tmp_path / "outside")
+
+    with Folder.open(tmp_path) as folder:
+        for name in ("in", "link", "nothing"):
+            folder.remove(name)
+
+    assert [each.name for each in tmp_path.iterdir()] == ["outside"]
+    assert contents(tmp_path / "outside") == {"mine": b"x"}
+
+
+def test_scratch_names_are_those_that_are_made(tmp_path: Path) -> None:
+    with opened_output(tmp_path / "a"):
+        names = [each.name for each in tmp_path.iterdir()]
+
+    assert [is_scratch(name) for name in names] == [True]
+    assert not is_scratch(".proton-tmp-x")
+
+
+def test_what_the_file_system_refuses_is_said_in_one_line() -> None:
+    with (
+        pytest.raises(OutputError, match=r"^cannot save x: of its own \('a\\nb'\)"),
+        refused("save x"),
+    ):
+        raise OSError(errno.ENOSPC, "of its own", "a\nb")
+
+
+@pytest.mark.parametrize("error", [OutputError("mine"), UsageError("mine")])
+def test_errors_of_ours_stay_what_they_are(error: Exception) -> None:
+    with pytest.raises(type(error), match=r"^mine$"), refused("save x"):
+        raise error
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "_PIPE_WAIT_MS", 1)
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(UsageError, match="nobody writes"):
+        read_profile(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="nobody writes"):
+        read_policy(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="nobody writes"):
+        read_noise(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("form", ["/dev/fd/{}", "/proc/self/fd/{}", "link", "/dev/stdout"])
+def test_a_descriptor_is_written_to_where_it_stands(tmp_path: Path, form: str) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"before\n")
+    handle = os.open(log, os.O_WRONLY | os.O_APPEND)
+    stdout = os.dup(1)
+    try:
+        if form == "link":
+            (tmp_path / "link").symlink_to(f"/dev/fd/{handle}")
+            write_file(tmp_path / "link", b"x\n")
+        elif form == "/dev/stdout":
+            os.dup2(handle, 1)
+            write_file(Path(form), b"x\n")
+        else:
+            write_file(Path(form.format(handle)), b"x\n")
+        os.write(handle, b"after\n")
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        os.close(handle)
+
+    assert log.read_bytes() == b"before\nx\nafter\n"
+    assert not [each for each in tmp_path.iterdir() if is_scratch(each.name)]
+
+
+def test_a_descriptor_of_another_process_is_added_to(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"before\n")
+    with log.open("ab") as stream:
+        other = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=stream)
+    with other:
+        write_file(Path(f"/proc/{other.pid}/fd/1"), b"x\n")
+
+    assert log.read_bytes() == b"before\nx\n"
+
+
+def test_a_descriptor_that_is_only_read_or_closed_is_an_error(tmp_path: Path) -> None:
+    handle = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(OutputError):
+        write_file(Path(f"/dev/fd/{handle}"), b"x")
+    os.close(handle)
+
+    with pytest.raises(OutputError):
+        write_file(Path(f"/dev/fd/{handle}"), b"x")
+
+
+def test_errors_of_the_block_are_not_blamed_on_the_output(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+    def fail(name: str, error: Exception) -> None:
+        with opened_output(tmp_path / name) as stream:
+            stream.write(b"half")
+            raise error
+
+    for name in ("a", "pipe"):
+        for error in (OSError(errno.EIO, "the input"), ValueError("the input")):
+            with pytest.raises(type(error), match="the input") as caught:
+                fail(name, error)
+            assert caught.value is error
+    os.close(reader)
+
+    assert contents_but_pipes(tmp_path) == {}
+
+
+def contents_but_pipes(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir() if not each.is_fifo()}
+
+
+def test_a_write_that_fails_in_the_block_is_blamed_on_the_output() -> None:
+    def fail() -> None:
+        with opened_output(Path("/dev/full")) as stream:
+            stream.write(b"x" * 100_000)
+            raise AssertionError("it was written")
+
+    with pytest.raises(OutputError, match="/dev/full"):
+        fail()
+
+
+def test_a_folder_that_cannot_be_flushed_has_the_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.fsync
+
+    def broken(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        before(handle)
+
+    (tmp_path / "a").write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", broken)
+    for write in (write_file, write_json):
+        with pytest.raises(OutputError, match="is in its place") as caught:
+            write(tmp_path / "a", "new")
+
+        assert caught.value.exit_code == 74
+        assert b"new" in (tmp_path / "a").read_bytes()
+    with pytest.raises(OutputError, match="is in its place"), refused("save x"):
+        Folder.open(tmp_path).write("a", b"newer")
+    assert contents(tmp_path) == {"a": b"newer"}
+
+
+def test_a_pipe_whose_reader_stops_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "_ROOM_WAIT_MS", 1)
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+    with pytest.raises(OutputError, match="takes no more") as caught:
+        write_file(tmp_path / "pipe", b"x" * (1 << 21))
+
+    os.close(reader)
+    assert caught.value.exit_code == 74
+
+
+def test_a_pipe_whose_reader_is_slow_gets_everything(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    got: list[bytes] = []
+    reading = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    reading.start()
+
+    write_file(tmp_path / "pipe", b"x" * (1 << 21))
+    reading.join()
+
+    assert len(got[0]) == 1 << 21
+
+
+@pytest.mark.parametrize("content", ["\x1b[31mä\x9b\n", b"\x1b\xff\n"])
+def test_a_terminal_gets_no_control_characters(content: bytes | str) -> None:
+    ours, theirs = os.openpty()
+    write_file(Path(os.ttyname(theirs)), content)
+    write_file(Path(f"/dev/fd/{theirs}"), content)
+    shown = b""
+    while shown.count(b"\n") < 2:
+        shown += os.read(ours, 1000)
+    os.close(theirs)
+    os.close(ours)
+
+    assert len(shown.splitlines()) == 2
+    assert not {0x1B, 0x9B, 0xFF} & {ord(each) for each in shown.decode()}
