@@ -11,39 +11,10 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proton_bench import errors
-
-if TYPE_CHECKING:
-    import proton_bench.context as context
-    import proton_bench.data as data
-    import proton_bench.flags as flags
-    import proton_bench.hooks as hooks
-    import proton_bench.language as language
-    import proton_bench.metric as metric
-    import proton_bench.mode as mode
-    import proton_bench.specs as specs
-    import proton_bench.viewer as viewer
-    from proton_bench.formats.registry import read_profile as open_profile
-    from proton_bench.model.profile import Profile
-    from proton_bench.recording.context.scope import (
-        cpu_timed_scope,
-        enter_scope,
-        exit_scope,
-        scope,
-    )
-    from proton_bench.recording.context.state import enter_state, exit_state, metadata_state, state
-    from proton_bench.recording.session.session import (
-        DEFAULT_PROFILE_NAME,
-        activate,
-        deactivate,
-        finalize,
-        profile,
-        start,
-    )
-
-    __version__: str
+from proton_bench.support import provided
 
 __all__ = [
     "DEFAULT_PROFILE_NAME",
@@ -98,16 +69,28 @@ _NAMES = {
     "start": (_SESSION, "start"),
     "state": (_STATE, "state"),
 }
+# Methods of `Profile`: name -> (module, function).
+for _name, _provided in {
+    "fold_below": ("proton_bench.model.regroup", "fold_below"),
+    "fold_variants": ("proton_bench.model.regroup", "fold_variants"),
+    "merge": ("proton_bench.model.merge", "merge"),
+    "to_hatchet": ("proton_bench.analysis.view.dataframe", "to_graphframe"),
+    "to_html": ("proton_bench.report.html.notebook", "profile_html"),
+    "to_pandas": ("proton_bench.analysis.view.dataframe", "to_dataframe"),
+    "to_thicket": ("proton_bench.analysis.view.dataframe", "to_thicket"),
+}.items():
+    provided.provide(_name, *_provided)
+
 _SUBMODULES = ("context", "data", "flags", "hooks", "language", "metric", "mode", "specs", "viewer")
 # Functions and classes of the public API whose name a submodule has as well.
-_SHADOWED = frozenset({"profile", "scope", "state"})
+_SHADOWED = frozenset({"scope", "state"})
 
 
 class _Package(types.ModuleType):
-    """Keeps ``proton_bench.profile`` the decorator after the room ``profile`` was imported.
+    """Keeps ``proton_bench.scope`` the class after the submodule ``scope`` was imported.
 
     The import system sets every imported submodule as an attribute of its package. For names in
-    ``_SHADOWED`` the API's function or class wins; ``import proton_bench.model.frame`` works.
+    ``_SHADOWED`` the class wins; ``from proton_bench.scope import ...`` works all the same.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

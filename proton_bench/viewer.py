@@ -53,10 +53,10 @@ from proton_bench.formats.registry import find_format, read_profile
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.listing import ListReport
 from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report
 from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.support.console import open_console
 
 __all__ = [
     "COMPUTE_METADATA_SCOPE_NAME",

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.experiment.project import policy_of_project, project_of, store_of_project
+from proton_bench.gate.experiment.folders.project import (
+    policy_of_project,
+    project_of,
+    store_of_project,
+)
 
 __all__ = ["default_store", "policy_file", "project_folder"]
 

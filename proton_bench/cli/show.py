@@ -27,11 +27,11 @@ from proton_bench.report.json.source import source_document
 from proton_bench.report.json.tree import encode_document, list_document, view_document
 from proton_bench.report.text.counters import CounterReport, counter_document
 from proton_bench.report.text.source import DEFAULT_THRESHOLD, SourceReport
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.listing import ListReport
 from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report, sorted_rows
 from proton_bench.report.words.header import HeaderReport, root_note
 from proton_bench.report.words.names import FrameFormat
+from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 
 __all__ = [

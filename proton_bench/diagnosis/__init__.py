@@ -1,8 +1,5 @@
-"""What of this installation works, what is missing, and how to mend it."""
+"""What of this installation works, what is missing, and how to mend it.
 
-from __future__ import annotations
-
-from proton_bench.diagnosis.examination import examine
-from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
-
-__all__ = ["Diagnosis", "Finding", "Section", "Status", "examine"]
+In: the machine, its packages, drivers, GPUs and plugins, and files that a user names.
+Out: a `Diagnosis` of sections and findings, for `proton doctor`.
+"""

@@ -8,6 +8,7 @@ __all__ = [
     "CHOSEN_TESTS",
     "CLOCK",
     "CPU_ROUND",
+    "FLUSH",
     "GPU_ROUND",
     "REPLICATE",
     "ROUNDS",
@@ -27,8 +28,9 @@ CALLS = "calls"
 CPU_ROUND = "cpu_round (ns)"
 GPU_ROUND = "gpu_round (ns)"
 
-# Name of the node beside that of the rounds in which calls came before them.
+# Names of the nodes beside that of the rounds: calls before them, and emptied caches of the GPU.
 WARM_UP = "warm-up"
+FLUSH = "<flush>"
 
 # Of the provenance: true where only some of the tests were chosen; others are not missed then.
 CHOSEN_TESTS = "chosen_tests"

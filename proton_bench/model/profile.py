@@ -18,6 +18,7 @@ from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.distribution_table import SUM_ERROR, DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.provenance import Provenance
+from proton_bench.support.provided import call
 
 if TYPE_CHECKING:
     import hatchet
@@ -98,9 +99,8 @@ class Profile:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a summary and the largest rows, as HTML."""
-        from proton_bench.report.html.notebook import profile_html
-
-        return profile_html(self)
+        html: str = call("to_html", self)
+        return html
 
     def name(self, row: int) -> str:
         """Return the row's name."""
@@ -208,15 +208,13 @@ class Profile:
 
         Vectors are summed by element; elements that a shorter one lacks count as 0.
         """
-        from proton_bench.model.regroup import fold_variants
-
-        return fold_variants(self)
+        folded: Profile = call("fold_variants", self)
+        return folded
 
     def fold_below(self, depth: int) -> Profile:
         """Return the profile with rows deeper than ``depth`` summed into their ancestor there."""
-        from proton_bench.model.regroup import fold_below
-
-        return fold_below(self, depth)
+        folded: Profile = call("fold_below", self, depth)
+        return folded
 
     @staticmethod
     def merge(profiles: Sequence[Profile]) -> Profile:
@@ -230,9 +228,8 @@ class Profile:
             UsageError: There is no profile.
             MetricError: A metric differs in type or aggregation between the profiles.
         """
-        from proton_bench.model.merge import merge
-
-        return merge(profiles)
+        merged: Profile = call("merge", profiles)
+        return merged
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with one line per row, in pre-order; the index is the row's number.
@@ -242,9 +239,8 @@ class Profile:
         metric under its full name with the row's own value, and for inclusive metrics
         ``<name> (inc)`` with the sum over the subtree. Works with pandas 2 and 3.
         """
-        from proton_bench.analysis.view.dataframe import to_dataframe
-
-        return to_dataframe(self)
+        frame: pd.DataFrame = call("to_pandas", self)
+        return frame
 
     def to_hatchet(self) -> hatchet.GraphFrame:
         """Return a graph frame of hatchet, inclusive metrics summed up as ``<name> (inc)``.
@@ -255,9 +251,8 @@ class Profile:
         Raises:
             MissingExtraError: hatchet is not installed.
         """
-        from proton_bench.analysis.view.dataframe import to_graphframe
-
-        return to_graphframe(self)
+        frame: hatchet.GraphFrame = call("to_hatchet", self)
+        return frame
 
     def to_thicket(self, name: str | None = None) -> thicket.Thicket:
         """Return a thicket of this run; `Thicket.concat_thickets` joins those of several.
@@ -268,9 +263,8 @@ class Profile:
         Raises:
             MissingExtraError: Thicket or hatchet is not installed.
         """
-        from proton_bench.analysis.view.dataframe import to_thicket
-
-        return to_thicket(self, name)
+        made: thicket.Thicket = call("to_thicket", self, name)
+        return made
 
     def self_check(self) -> None:
         """Check that all arrays fit one another.

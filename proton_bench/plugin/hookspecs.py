@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import typer
 
     from proton_bench.formats.base import Format
-    from proton_bench.gate.judge.result import GateRow
-    from proton_bench.gate.judge.verdict import Verdict
     from proton_bench.model.profile import Profile
 
 __all__ = ["ENTRY_POINT_GROUP", "PROJECT_NAME", "hookimpl", "hookspec"]
@@ -152,10 +150,12 @@ def proton_device_peaks() -> Mapping[tuple[str, str], Mapping[str, float]]:  # t
 
 
 @hookspec
-def proton_gate_rules() -> Mapping[str, Callable[[GateRow], Verdict | None]]:  # type: ignore[empty-body]
+def proton_gate_rules() -> Mapping[str, Callable[[Any], Any]]:  # type: ignore[empty-body]
     """Offer rules for gate policies: functions from an answer to another verdict, by name.
 
-    A policy names those that it wants in ``rules``. None leaves the answer as it is.
+    A rule gets a ``GateRow`` of ``gate.judge.result`` and returns a ``Verdict`` of
+    ``gate.judge.verdict``. A policy names those that it wants in ``rules``. None leaves the answer
+    as it is.
 
     Example::
 

@@ -15,7 +15,7 @@ MAX_NAMES = 12
 
 
 def test_rooms_are_found() -> None:
-    assert {"analysis", "capture", "cli", "formats", "plugin", "profile", "report"} <= set(ROOMS)
+    assert {"analysis", "cli", "formats", "model", "plugin", "recording", "report"} <= set(ROOMS)
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -13,11 +13,11 @@ import pytest
 
 from proton_bench.errors import TargetFailedError
 from proton_bench.gate.experiment.processes.command import Command
+from proton_bench.gate.experiment.progress import Lines
 from proton_bench.gate.experiment.replicates import record_runs
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
-from proton_bench.report.live.progress import Lines
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,9 @@ from benchmarks.gate.study.archive import StudyError
 from benchmarks.gate.study.plan import BASE, SLOWDOWNS, variant_name
 from benchmarks.gate.study.sides import paths_of
 from proton_bench.analysis.run import Run
-from proton_bench.gate.judge.sample import Sample
 from proton_bench.gate.machine.canary import log_clocks
 from proton_bench.gate.statistics.location import SHORT_NS, locate
+from proton_bench.gate.statistics.sample import Sample
 
 __all__ = [
     "Launches",

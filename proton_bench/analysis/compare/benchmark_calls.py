@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.model.benchmark_columns import BENCHMARK, CALLS, ROUNDS, WARM_UP
+from proton_bench.model.benchmark_columns import BENCHMARK, CALLS, FLUSH, ROUNDS, WARM_UP
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
-from proton_bench.pytest_plugin.rounds.cuda import FLUSH
 
 __all__ = ["BenchmarkCalls", "with_equal_calls"]
 

@@ -46,6 +46,7 @@ from proton_bench.errors import InterruptedExperimentError, ProtonError, UsageEr
 from proton_bench.gate.experiment.ab import begin_ab, resume_ab
 from proton_bench.gate.experiment.folders.store import kept_folder, new_folder, shown
 from proton_bench.gate.experiment.processes.worktree import Revision, find_revision
+from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
@@ -53,7 +54,6 @@ from proton_bench.recording.launcher.runner import report_error
 from proton_bench.report.ci.chart_files import read_chart_files
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.json.tree import encode_document
-from proton_bench.report.live.progress import open_progress
 
 __all__ = ["CONTEXT_SETTINGS", "command"]
 

@@ -19,8 +19,8 @@ from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.baselines import BaselineListing, ListedEntry, baselines_document
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 

@@ -27,9 +27,9 @@ from proton_bench.report.ci.diff_markdown import diff_markdown
 from proton_bench.report.json.diff import diff_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.diff import DiffReport
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
 from proton_bench.report.words.names import FrameFormat
+from proton_bench.support.console import open_console
 from proton_bench.support.text import visible_lines
 
 __all__ = ["command"]

@@ -15,8 +15,8 @@ from proton_bench.diagnosis.scripts import environment_place, fix_scripts
 from proton_bench.errors import BackendUnavailableError, ProfileFormatError, UsageError
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.diagnosis import DiagnosisReport, diagnosis_document
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 
 __all__ = ["command"]

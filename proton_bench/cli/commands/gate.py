@@ -44,6 +44,7 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.recording.launcher.runner import report_error
 from proton_bench.report.ci.chart_files import read_chart_files
+from proton_bench.report.words.diff_summary import certain_headline
 
 __all__ = ["command"]
 
@@ -174,4 +175,6 @@ def _answered(wanted: _Wanted, store: BaselineStore) -> tuple[Outcome, Side]:
     policy = chosen_policy(wanted.policy)
     noise = wanted.known.named()
     before, after = wanted.sides.read(store, wanted.known.folder)
-    return judged(before, after, policy, noise=noise, store=wanted.known.store), after
+    kept = wanted.known.store
+    outcome = judged(before, after, policy, explain=certain_headline, noise=noise, store=kept)
+    return outcome, after

@@ -21,9 +21,9 @@ from proton_bench.model.origin import Origin
 from proton_bench.model.ranks import rank_gaps
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.stragglers import StragglerReport, straggler_document
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
 from proton_bench.report.words.ranks import gap_sentences
+from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 
 __all__ = ["command"]

@@ -37,11 +37,11 @@ from proton_bench.cli.project import default_store
 from proton_bench.errors import InterruptedExperimentError
 from proton_bench.gate.experiment.aa import MeasuredNoise, measure_aa
 from proton_bench.gate.experiment.folders.store import shown
+from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.machine.noise import PathNoise
 from proton_bench.report.json.tree import encode_document
-from proton_bench.report.live.progress import open_progress
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.words.quantity import percent_text
+from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 
 __all__ = ["CONTEXT_SETTINGS", "command"]

@@ -18,8 +18,8 @@ from proton_bench.errors import UsageError
 from proton_bench.formats.registry import formats, read_profile
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.result import ResultReport, result_csv, result_document
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 
 __all__ = ["command"]
 

@@ -22,8 +22,8 @@ from proton_bench.report.ci.series import series_of
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.gate import GateReport
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 from proton_bench.support.files import unwritable
 from proton_bench.support.text import raw, visible_lines
 

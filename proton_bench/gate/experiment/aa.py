@@ -9,12 +9,12 @@ from proton_bench.errors import UsageError
 from proton_bench.gate.experiment.folders.noise_store import save_noise
 from proton_bench.gate.experiment.folders.store import new_folder
 from proton_bench.gate.experiment.processes.command import Command
+from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.replicates import record_runs
 from proton_bench.gate.machine.calibration import FEWEST_RUNS, measure_noise, resample_false_alarms
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.rate import Rate
-from proton_bench.report.live.progress import Progress
 
 __all__ = ["MeasuredNoise", "measure_aa"]
 

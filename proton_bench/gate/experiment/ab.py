@@ -14,6 +14,7 @@ from proton_bench.gate.experiment.folders.json_files import write_json
 from proton_bench.gate.experiment.folders.kept_runs import MANIFEST, KeptRuns
 from proton_bench.gate.experiment.folders.noise_store import stored_noise
 from proton_bench.gate.experiment.processes.interruption import interruptible
+from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.sides import TREE, at_home, sides
@@ -26,7 +27,6 @@ from proton_bench.gate.judge.result import GateResult, Note
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
-from proton_bench.report.live.progress import Progress
 
 __all__ = ["begin_ab", "resume_ab", "run_ab"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.gate.baseline.reference import Side
 from proton_bench.gate.experiment.folders.noise_store import noise_of_runs
 from proton_bench.gate.judge.benchmarks import Subject, subject_of
@@ -16,13 +17,18 @@ from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
-from proton_bench.report.words.diff_summary import certain_headline
 
 __all__ = ["compared", "judged"]
 
 
 def judged(
-    base: Side, new: Side, policy: Policy, *, noise: Noise | None = None, store: Path | None
+    base: Side,
+    new: Side,
+    policy: Policy,
+    *,
+    explain: Callable[[Comparison], str],
+    noise: Noise | None = None,
+    store: Path | None,
 ) -> Outcome:
     """Judge new runs by base runs, either of which may be missing.
 
@@ -30,6 +36,7 @@ def judged(
         base: Runs to compare with.
         new: Runs to judge; none where they were not made for want of a base.
         policy: What is asked.
+        explain: Says in a sentence what explains a change of the whole.
         noise: Noise of the machine that the caller named.
         store: Folder below which noise of machines is kept, for where none was named; None leaves
             it alone.
@@ -44,7 +51,7 @@ def judged(
         noise = noise_of_runs([*base.runs, *new.runs], store)
     result = judge(base.runs, new.runs, policy, context=Context(noise=noise))
     explains = result.metric and result.verdict is not SuiteVerdict.NO_BASELINE
-    explanation = _explanation(base, new, policy) if explains else ""
+    explanation = explain(_comparison(base, new, policy)) if explains else ""
     return Outcome(result, explanation, base.missing)
 
 
@@ -53,11 +60,11 @@ def compared(base: Side, new: Side, policy: Policy) -> Subject:
     return subject_of(Arrangement(base.runs, new.runs), policy)
 
 
-def _explanation(base: Side, new: Side, policy: Policy) -> str:
-    """Return what explains the change of the whole."""
+def _comparison(base: Side, new: Side, policy: Policy) -> Comparison:
+    """Lay the runs of both sides over each other."""
     subject = compared(base, new, policy)
     options = CompareOptions(
         raw_names=policy.raw_names, ignore_devices=policy.ignore_devices, follow=subject.follows
     )
     runs = subject.arrangement
-    return certain_headline(compare(runs.base, runs.new, options))
+    return compare(runs.base, runs.new, options)

@@ -9,9 +9,9 @@ from proton_bench.gate.experiment.arm import Arm
 from proton_bench.gate.experiment.folders.kept_runs import MANIFEST, KeptRuns
 from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.processes.interruption import interruptible
+from proton_bench.gate.experiment.progress import Progress, open_progress
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.slot import NEW, Stage, in_turn
-from proton_bench.report.live.progress import Progress, open_progress
 
 __all__ = ["Replicates", "record_runs"]
 

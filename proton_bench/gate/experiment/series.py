@@ -15,9 +15,9 @@ from proton_bench.gate.experiment.folders.store import shown
 from proton_bench.gate.experiment.processes.command import FORMATS
 from proton_bench.gate.experiment.processes.fresh_process import Launch, output_end, run_fresh
 from proton_bench.gate.experiment.processes.turn import machine_turn
+from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.slot import Slot, missing
 from proton_bench.recording.children.children import files_of_children
-from proton_bench.report.live.progress import Progress
 from proton_bench.support.files import Folder, refused
 from proton_bench.support.units import count_text
 

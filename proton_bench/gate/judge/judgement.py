@@ -12,7 +12,7 @@ from proton_bench.gate.judge.benchmarks import Subject, measure_subject, one_sid
 from proton_bench.gate.judge.notes import note_of, notes_on, unmatched
 from proton_bench.gate.judge.questions import Context, Session
 from proton_bench.gate.judge.result import GateResult, Note
-from proton_bench.gate.judge.rows import Judged, answer
+from proton_bench.gate.judge.rows import Judged, answer, apply_rules
 from proton_bench.gate.judge.structure import find_structural_changes
 from proton_bench.gate.judge.suite import sum_up
 from proton_bench.gate.judge.uncompared import uncompared
@@ -22,7 +22,6 @@ from proton_bench.gate.machine.copies import check_replicates
 from proton_bench.gate.machine.fingerprint import examine_runs
 from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.rules import apply_rules
 from proton_bench.gate.statistics.arrangement import arrange
 from proton_bench.gate.statistics.common_shift import common_shift
 from proton_bench.gate.statistics.controls import Controls

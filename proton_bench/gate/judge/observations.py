@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import SECONDS
 from proton_bench.errors import UsageError
+from proton_bench.gate.judge.check import Check
 from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.judge.sample import Sample
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.machine.tick import tick_of
-from proton_bench.gate.policy.check import Check
 from proton_bench.gate.statistics.location import (
     SHORT_NS,
     Location,
@@ -23,6 +22,7 @@ from proton_bench.gate.statistics.location import (
     locate,
     tick_variance,
 )
+from proton_bench.gate.statistics.sample import Sample
 
 __all__ = ["Observations", "observe_checks"]
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, limits_of
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.judge.rows import Judged
 from proton_bench.gate.machine.canary import WARM_UP_SCOPE, Canaries, log_clocks, observe
 from proton_bench.gate.machine.fingerprint import machine_of
 from proton_bench.gate.machine.noise import Noise, Spread
-from proton_bench.gate.policy.check import Check, choose_checks, lasting_key, limits_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.common_shift import explained_by_shift

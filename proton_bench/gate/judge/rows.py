@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.errors import PluginError
+from proton_bench.gate.judge.check import Check
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations
-from proton_bench.gate.judge.result import GateRow
+from proton_bench.gate.judge.result import GateRow, Note
 from proton_bench.gate.judge.verdict import Reason, Verdict
-from proton_bench.gate.policy.check import Check
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.rules import Rule, find_rules
 from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits
 
-__all__ = ["Judged", "answer", "worst_first"]
+__all__ = ["Judged", "answer", "apply_rules", "worst_first"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -262,6 +264,43 @@ def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int
 
 def _part(logarithm: float) -> float:
     return math.expm1(min(float(logarithm), _LARGEST)) if math.isfinite(logarithm) else math.nan
+
+
+def apply_rules(
+    rows: Sequence[GateRow], names: Sequence[str]
+) -> tuple[tuple[GateRow, ...], tuple[Note, ...]]:
+    """Return the rows as rules leave them, worst first, and what to say of that.
+
+    Args:
+        rows: Answers of the gate.
+        names: Rules in the order in which they are asked; each sees what those before it left.
+
+    Raises:
+        UsageError: One is unknown.
+        PluginError: One raised, or returned something else than a verdict.
+    """
+    notes = []
+    for name, rule in find_rules(names).items():
+        judged = tuple(_judged(row, name, rule) for row in rows)
+        count = sum(old is not new for old, new in zip(rows, judged, strict=True))
+        if count:
+            noun = "check" if count == 1 else "checks"
+            notes.append(Note(Reason.RULE, f"rule {name!r} decided {count} {noun}"))
+        rows = judged
+    return tuple(sorted(rows, key=worst_first)), tuple(notes)
+
+
+def _judged(row: GateRow, name: str, rule: Rule) -> GateRow:
+    try:
+        verdict = rule(row)
+        decided = None if verdict is None else Verdict(verdict)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise PluginError(f"gate rule {name!r} of a plugin failed: {what}") from error
+    if decided is None or decided is row.verdict:
+        return row
+    reasons = (Reason.RULE, *row.reasons)
+    return replace(row, verdict=decided, reasons=reasons, downgraded=False)
 
 
 def worst_first(row: GateRow) -> tuple[int, float, tuple[str, ...], str]:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from proton_bench.analysis.compare.pairing import Fate
 from proton_bench.gate.judge.benchmarks import launch_slack
+from proton_bench.gate.judge.check import Governing
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.verdict import Reason, Verdict
-from proton_bench.gate.policy.check import Governing
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import Threshold

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
+from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, limits_of
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.machine.fingerprint import Tier, examine_runs, machine_of
 from proton_bench.gate.machine.noise import MetricNoise, Noise, PathNoise, Spread
-from proton_bench.gate.policy.check import Check, choose_checks, lasting_key, limits_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.gate.statistics.contrast import Contrast, paired

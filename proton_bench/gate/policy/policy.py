@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import UsageError
+from proton_bench.gate.policy.rules import find_rules
 from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
 from proton_bench.gate.statistics.discovery import Dependence
 from proton_bench.gate.statistics.power import MOST_PAIRS
@@ -265,9 +266,7 @@ def _globs(value: Any) -> tuple[str, ...]:
 
 def _rules(value: Any) -> tuple[str, ...]:
     names = _texts(value)
-    from proton_bench.gate.policy.rules import check_rules  # it imports what imports this module
-
-    check_rules(names)
+    find_rules(names)
     return names
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.judge.sample import Sample
+from proton_bench.gate.statistics.sample import Sample
 from proton_bench.model.metrics.distribution import Intervals
 
 __all__ = [

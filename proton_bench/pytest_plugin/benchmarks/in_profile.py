@@ -1,4 +1,4 @@
-"""How the rounds of benchmarks get into profiles; `proton_bench.gate.judge.benchmarks` reads them."""
+"""How rounds of benchmarks get into profiles, where `gate.judge.benchmarks` reads them."""
 
 from __future__ import annotations
 

@@ -11,18 +11,17 @@ from itertools import islice
 from typing import Any
 
 from proton_bench.errors import UsageError
+from proton_bench.model.benchmark_columns import FLUSH
 from proton_bench.pytest_plugin.rounds.plan import Device
 from proton_bench.pytest_plugin.rounds.timer import Around, RoundTime
 
-__all__ = ["FLUSH", "CudaTimer", "UseOfCuda", "as_graph"]
+__all__ = ["CudaTimer", "UseOfCuda", "as_graph"]
 
 _LEAST_FLUSHED_BYTES = 32 << 20
 _GRAPH_WARM_UPS = 3
 # How deep and how wide tensors are looked for in arguments and results.
 _DEPTH = 3
 _BREADTH = 100
-# Scope of the flush, beside those of warm-up and rounds.
-FLUSH = "<flush>"
 
 
 class UseOfCuda:

@@ -39,8 +39,12 @@ _SCHEMAS = (
 # ranges; it would be compiled again for each name until Dynamo gives up.
 _MOST_COMPILES = 4
 
+_Functions = dict[Callable[..., Any], Callable[..., Any]]
+_Classes = dict[Any, tuple[str, Callable[..., Any]]]
+
 _numbers = itertools.count()
-_followed: list[bool] = []
+# The modules that define scopes and states, by their names.
+_defining: dict[str, ModuleType] = {}
 # Known once Dynamo is imported: the library that keeps the operators, torch.ops.proton_bench,
 # torch.Tensor, the name of metadata's state, and what makes the range of each kind.
 _library: Any = None
@@ -60,19 +64,26 @@ class _Open(threading.local):
 _open = _Open()
 
 
-def follow_dynamo() -> None:
-    """Prepare Dynamo as soon as the program imports it."""
-    if not _followed:
-        _followed.append(True)
-        ImportCallback("torch._dynamo", _prepare)
+def follow_dynamo(module: ModuleType) -> None:
+    """Prepare Dynamo as soon as the program imports it.
+
+    Args:
+        module: One of the two that define scopes and states.
+    """
+    if not _defining:
         ImportCallback("torch._inductor.graph", _prepare_inductor)
+    name = module.__name__.rpartition(".")[2]
+    _defining[name] = module
+    ImportCallback("torch._dynamo", lambda _dynamo: _prepare(name))
 
 
-def _prepare(_dynamo: ModuleType) -> None:
+def _prepare(name: str) -> None:
     # A torch whose internals are others breaks graphs at scopes, as it does at any native object.
     with contextlib.suppress(Exception):
-        _define_operators()
-        _substitute()
+        if _library is None:
+            _define_operators()
+            _wrap_ranges()
+        _substitute(*(_scopes if name == "scope" else _states)(_defining[name]))
 
 
 def _prepare_inductor(_graph: ModuleType) -> None:
@@ -165,34 +176,46 @@ def _next_number() -> int:
     return next(_numbers)
 
 
-def _substitute() -> None:
-    """Tell Dynamo what to trace instead of the classes and functions of scopes and states."""
-    from torch._dynamo.decorators import substitute_in_graph
-
-    from proton_bench.recording.context import scope, state
-
-    global _metadata
-    _metadata = state.METADATA_STATE
-    _makers.update(scope=scope.scope, cpu_timed_scope=scope.cpu_timed_scope, state=state.state)
-    functions: dict[Callable[..., Any], Callable[..., Any]] = {
+def _scopes(scope: Any) -> tuple[_Functions, _Classes]:
+    """Return what is traced instead of scopes and their functions."""
+    _makers.update(scope=scope.scope, cpu_timed_scope=scope.cpu_timed_scope)
+    functions: _Functions = {
         scope.enter_scope: _trace_enter_scope,
         scope.exit_scope: _trace_exit_scope,
-        state.enter_state: _trace_enter_state,
-        state.exit_state: _trace_exit_state,
         scope.scope.__new__: _trace_new,
     }
-    for original, traced in functions.items():
-        substitute_in_graph(original, skip_signature_check=True)(traced)
-    classes: dict[Any, tuple[str, Callable[..., Any]]] = {
+    classes: _Classes = {
         scope.scope: ("scope", _trace_scope),
         scope.cpu_timed_scope: ("cpu_timed_scope", _trace_cpu_timed_scope),
+    }
+    return functions, classes
+
+
+def _states(state: Any) -> tuple[_Functions, _Classes]:
+    """Return what is traced instead of states and their functions."""
+    global _metadata
+    _metadata = state.METADATA_STATE
+    _makers.update(state=state.state)
+    functions: _Functions = {
+        state.enter_state: _trace_enter_state,
+        state.exit_state: _trace_exit_state,
+    }
+    classes: _Classes = {
         state.state: ("state", _trace_state),
         state.metadata_state: ("state", _trace_metadata_state),
     }
+    return functions, classes
+
+
+def _substitute(functions: _Functions, classes: _Classes) -> None:
+    """Tell Dynamo what to trace instead of functions and classes of ours."""
+    from torch._dynamo.decorators import substitute_in_graph
+
+    for original, traced in functions.items():
+        substitute_in_graph(original, skip_signature_check=True)(traced)
     for made, (_, traced) in classes.items():
         substitute_in_graph(made, skip_signature_check=True, is_embedded_type=True)(traced)
     _wrap_objects({made: kind for made, (kind, _) in classes.items()})
-    _wrap_ranges()
 
 
 def _wrap_objects(kinds: dict[type, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import sys
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -178,4 +179,4 @@ def decorate(template: Any, func: _F) -> _F:
     return cast("_F", run)
 
 
-follow_dynamo()
+follow_dynamo(sys.modules[__name__])

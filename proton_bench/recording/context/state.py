@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar, cast
@@ -110,4 +111,4 @@ def get_metadata_state_name(kernel_name: str | None = None) -> str:
     return f"{METADATA_STATE_PREFIX}{kernel_name}" if kernel_name else METADATA_STATE
 
 
-follow_dynamo()
+follow_dynamo(sys.modules[__name__])

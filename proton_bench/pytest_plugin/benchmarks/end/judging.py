@@ -24,6 +24,7 @@ from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.text.gate import GateReport
+from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.report.words.gate_words import row_text, structure_text
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
@@ -146,7 +147,14 @@ class Judging:
         self._base = read_base(settings.compare, self._runs, self._store)
         noise = None if settings.noise is None else read_noise(settings.noise)
         new = Side(tuple(self._runs))
-        self._outcome = judged(self._base, new, self._policy(), noise=noise, store=settings.storage)
+        self._outcome = judged(
+            self._base,
+            new,
+            self._policy(),
+            explain=certain_headline,
+            noise=noise,
+            store=settings.storage,
+        )
 
     def _policy(self) -> Policy:
         settings = self._settings

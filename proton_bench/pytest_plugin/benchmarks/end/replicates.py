@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from proton_bench.analysis.run import Run
+from proton_bench.gate.experiment.folders.project import store_of_project
 from proton_bench.gate.experiment.folders.store import new_folder
 from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.experiment.project import store_of_project
 from proton_bench.gate.experiment.replicates import record_runs
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind

@@ -11,8 +11,8 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import Origin
 from proton_bench.model.ranks import RankGaps
 from proton_bench.report.text.stragglers import StragglerReport, straggler_document
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 
 
 def rank(number: int, work_ns: int, waiting_ns: int, *, steps: int = 1) -> Member:

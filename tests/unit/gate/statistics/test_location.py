@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proton_bench.gate.judge.sample import Sample
 from proton_bench.gate.statistics.location import (
     grouped_quantile,
     locate,
@@ -17,6 +16,7 @@ from proton_bench.gate.statistics.location import (
     tick_variance,
     trimmed_mean,
 )
+from proton_bench.gate.statistics.sample import Sample
 from proton_bench.model.metrics.distribution import Distribution
 
 VALUES = st.lists(st.integers(1, 40).map(float), min_size=1, max_size=60)

@@ -297,6 +297,7 @@ def test_decorated_function_does_not_pause_the_commands_session(command_line: in
 
 def test_a_session_loads_what_threads_use_beside_forks() -> None:
     needed = "{'proton_bench.recording.context.scope', 'proton_bench.recording.context.state'}"
-    code = f"import sys, proton_bench.recording.session.session; sys.exit(not {needed} <= sys.modules.keys())"
+    loaded = "import sys, proton_bench.recording.session.session"
+    code = f"{loaded}; sys.exit(not {needed} <= sys.modules.keys())"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

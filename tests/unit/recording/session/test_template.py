@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench import capture
+from proton_bench import recording
 from proton_bench.errors import UsageError
 from proton_bench.recording.session.template import (
     expand_name,
@@ -16,7 +16,7 @@ from proton_bench.recording.session.template import (
     rank_variables,
 )
 
-_CHILD = "child_path/sitecustomize.py"
+_CHILD = "children/child_path/sitecustomize.py"
 
 
 def test_a_name_without_fields_stays_as_it_is() -> None:
@@ -97,7 +97,7 @@ def test_what_is_no_rank_is_none(odd: str) -> None:
 
 
 def test_children_look_for_the_same_variables() -> None:
-    module = ast.parse((Path(capture.__file__).parent / _CHILD).read_text())
+    module = ast.parse((Path(recording.__file__).parent / _CHILD).read_text())
     found = next(
         node.value
         for node in module.body

@@ -24,8 +24,8 @@ from proton_bench.report.ci.gate_markdown import gate_markdown
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.gate import GateReport
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 
 POLICIES = (
     Policy(),

@@ -13,8 +13,8 @@ from proton_bench.gate.baseline.entry import Entry
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.baselines import BaselineListing, ListedEntry, baselines_document
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 
 
 @pytest.fixture

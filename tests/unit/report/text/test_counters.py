@@ -9,8 +9,8 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.counters import CounterReport, counter_document
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 
 
 def profile(*counts: int, name: str = "k") -> Profile:

@@ -10,8 +10,8 @@ from rich.text import Text
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.diagnosis import DiagnosisReport, diagnosis_document
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
 
 LONG = "/environment" * 20
 DIAGNOSIS = Diagnosis(

@@ -5,7 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from proton_bench.report.text.theme import BANDS, bands_of, open_console
+from proton_bench.report.text.theme import BANDS, bands_of
+from proton_bench.support.console import open_console
 
 
 def test_bands_are_shares_of_the_largest_value() -> None:

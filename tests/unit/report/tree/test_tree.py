@@ -11,9 +11,9 @@ from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.tree.tree import MAX_INDENT, SortedReport, TreeReport, print_report
 from proton_bench.report.words.names import FrameFormat
+from proton_bench.support.console import open_console
 
 
 def tree_of(profile: Profile, *metrics: str, depth: int = 100) -> MetricTree:

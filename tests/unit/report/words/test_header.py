@@ -13,7 +13,6 @@ from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.text.theme import open_console
 from proton_bench.report.words.header import (
     HeaderReport,
     device_line,
@@ -21,6 +20,7 @@ from proton_bench.report.words.header import (
     recorded_line,
     root_note,
 )
+from proton_bench.support.console import open_console
 
 
 def printed(report: HeaderReport) -> str:

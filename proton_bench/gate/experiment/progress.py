@@ -158,7 +158,7 @@ def _open_bar(stream: TextIO) -> Bar:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    from proton_bench.report.text.theme import open_console
+    from proton_bench.support.console import open_console
 
     return Bar(
         TextColumn("{task.description}", markup=False),

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
+from proton_bench.gate.experiment.progress import Lines, Pace, TerminalBar, open_progress
 from proton_bench.gate.experiment.slot import Stage, pairs
-from proton_bench.report.live.progress import Lines, Pace, TerminalBar, open_progress
 
 SLOTS = pairs(Stage.SCREENING, 2)
 
