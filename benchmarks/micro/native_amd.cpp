@@ -15,9 +15,9 @@
 
 #include "collector/rocprofiler/rocprofiler_collector.h"
 #include "collector/roctracer/roctracer_collector.h"
-#include "context/host_range.h"
-#include "driver/rocprofiler_library.h"
-#include "driver/roctracer_library.h"
+#include "context/thread/host_range.h"
+#include "driver/rocprofiler/rocprofiler_library.h"
+#include "driver/roctracer/roctracer_library.h"
 #include "fake_amd/control.h"
 #include "session/session_registry.h"
 #include "support/clock.h"

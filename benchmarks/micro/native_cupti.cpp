@@ -16,14 +16,14 @@
 #include <string>
 #include <vector>
 
-#include "collector/cupti/cupti_collector.h"
-#include "context/host_range.h"
+#include "collector/cupti/control/cupti_collector.h"
+#include "context/thread/host_range.h"
 #include "control.h"
-#include "driver/cupti_library.h"
-#include "driver/cupti_records.h"
+#include "driver/cupti/cupti_library.h"
+#include "driver/cupti/cupti_records.h"
 #include "session/session_registry.h"
 #include "support/clock.h"
-#include "writer/trace_encoder.h"
+#include "writer/timeline/trace_encoder.h"
 
 #include <unistd.h>
 

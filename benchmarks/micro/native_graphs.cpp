@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "aggregate/aggregator.h"
-#include "collector/cupti/cupti_collector.h"
-#include "context/host_range.h"
+#include "aggregate/consumer/aggregator.h"
+#include "collector/cupti/control/cupti_collector.h"
+#include "context/thread/host_range.h"
 #include "control.h"
 #include "session/session_registry.h"
 #include "support/clock.h"

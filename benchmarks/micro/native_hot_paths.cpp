@@ -16,8 +16,8 @@
 
 #include "calltree/call_path_tree.h"
 #include "calltree/context_tree.h"
-#include "context/host_range.h"
-#include "context/thread_state.h"
+#include "context/thread/host_range.h"
+#include "context/thread/thread_state.h"
 #include "session/session_registry.h"
 #include "support/clock.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "record/device.h"
-#include "writer/trace_encoder.h"
+#include "writer/timeline/trace_encoder.h"
 
 using namespace proton;
 

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <vector>
 
-#include "driver/cupti_abi.h"
-#include "driver/cupti_functions.h"
+#include "driver/cupti/cupti_abi.h"
+#include "driver/cupti/cupti_functions.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -7,7 +7,7 @@ function(proton_bench_python_frames target)
     set(CMAKE_TRY_COMPILE_CONFIGURATION Release)
     list(JOIN Python_INCLUDE_DIRS "\;" headers)
     try_compile(raw_frames_compile
-      SOURCES "${CMAKE_CURRENT_SOURCE_DIR}/src/context/python_frames_raw.cpp"
+      SOURCES "${CMAKE_CURRENT_SOURCE_DIR}/src/context/python/python_frames_raw.cpp"
       NO_CACHE
       CMAKE_FLAGS
         "-DINCLUDE_DIRECTORIES=${headers}\;${CMAKE_CURRENT_SOURCE_DIR}/src"

@@ -3,7 +3,7 @@
 A file is written under a new random name beside its place, flushed to the disk and renamed, and
 then the folder is flushed. Readers see the old file or the new one, any number of processes may
 write one name at once, and no file that was there before is opened for writing. What a recording
-writes natively keeps to the same rules (``native/src/writer/scratch_file.h``).
+writes natively keeps to the same rules (``native/src/writer/file/scratch_file.h``).
 
 `Folder` reaches what is below a folder through descriptors and never through symbolic links. What a
 repository contains can therefore not lead a command to files elsewhere.

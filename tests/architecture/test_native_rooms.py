@@ -1,7 +1,7 @@
-"""Rooms of the native core include downwards only.
+"""Rooms of the native core are small, say what they are, and include in one direction only.
 
-Each room may include itself and the rooms before it. Collectors see less: records, drivers and
-two small faces of the context, so that a collector cannot touch a tree or a session.
+`native/src/rooms.md` lists them: a room may include itself and those above it. Collectors see less:
+records, drivers and a few small faces of the context, so that none can touch a tree or a session.
 """
 
 from __future__ import annotations
@@ -14,29 +14,17 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "native" / "src"
-ORDER = (
-    "support",
-    "record",
-    "calltree",
-    "context",
-    "driver",
-    "collector",
-    "correlation",
-    "aggregate",
-    "writer",
-    "session",
-    "bindings",
-)
+MOST_NAMES = 15
 COLLECTOR_SEES = ("support", "record", "driver")
 # host_range.h lets a collector of host work open and close frames of its own on the calling
 # thread: operators, and ranges such as NVTX, are part of the path of what they launch.
 # graph_capture.h lets it say that a thread captures work into a graph, python_lock.h lets it wait
 # where the program may hold Python's lock.
 COLLECTOR_SEES_FILES = (
-    "context/current.h",
-    "context/graph_capture.h",
-    "context/host_range.h",
-    "context/python_lock.h",
+    "context/thread/current.h",
+    "context/thread/graph_capture.h",
+    "context/thread/host_range.h",
+    "context/python/python_lock.h",
 )
 # Folders of the collector room that others of it may include: what collectors of GPUs share.
 COLLECTORS_SHARE = {
@@ -47,41 +35,84 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 PUBLIC_PREFIX = "proton_bench/"
 
 
+def heads() -> dict[str, list[str]]:
+    """Return what lives in each room, what comes in and what goes out, in the order of rooms."""
+    table = (SOURCES / "rooms.md").read_text(encoding="utf-8").split("|---|---|---|---|\n")[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return {row[0].strip("`"): row[1:] for row in rows}
+
+
+HEADS = heads()
+ORDER = list(HEADS)
+
+
+def sources() -> list[Path]:
+    """Return every header and source, relative to native/src."""
+    files = sorted(SOURCES.rglob("*"))
+    return [file.relative_to(SOURCES) for file in files if file.suffix in {".h", ".cpp"}]
+
+
 def includes() -> Iterator[tuple[Path, str]]:
     """Yield (source relative to native/src, text between the quotes) of every quoted include."""
-    for source in sorted(SOURCES.rglob("*")):
-        if source.suffix in {".h", ".cpp"}:
-            for target in INCLUDE.findall(source.read_text(encoding="utf-8")):
-                yield source.relative_to(SOURCES), target
+    for source in sources():
+        for target in INCLUDE.findall((SOURCES / source).read_text(encoding="utf-8")):
+            yield source, target
 
 
 def complaint(source: Path, target: str) -> str | None:
     """Return why ``source`` must not include ``target``, or None."""
     if target.startswith(PUBLIC_PREFIX):
         return None
-    room, other = source.parts[0], Path(target).parts[0]
+    room, other = source.parent.as_posix(), Path(target).parent.as_posix()
     if other not in ORDER:
         return "includes name their room: write the path below native/src"
-    if room == "collector" and other != "collector":
-        allowed = other in COLLECTOR_SEES or target in COLLECTOR_SEES_FILES
-        return None if allowed else f"collectors see only {COLLECTOR_SEES + COLLECTOR_SEES_FILES}"
-    if room == "collector" and Path(target).parts[:2] != source.parts[:2]:
-        shared = len(Path(target).parts) == 2  # collector/<file>: what all collectors share
-        shared |= source.parts[1] in COLLECTORS_SHARE.get(Path(target).parts[1], ())
-        return None if shared else "collectors do not see each other"
     if ORDER.index(other) > ORDER.index(room):
-        return f"{other} stands above {room}"
+        return f"{other} stands below {room} in rooms.md"
+    if source.parts[0] == "collector":
+        return complaint_of_collector(source, target)
     return None
 
 
+def complaint_of_collector(source: Path, target: str) -> str | None:
+    """Return why a collector must not include ``target``, which stands above it, or None."""
+    top, *inner = Path(target).parts
+    if top != "collector":
+        allowed = top in COLLECTOR_SEES or target in COLLECTOR_SEES_FILES
+        return None if allowed else f"collectors see only {COLLECTOR_SEES + COLLECTOR_SEES_FILES}"
+    shared = len(inner) == 1  # collector/<file>: what all collectors share
+    shared |= inner[0] == source.parts[1]
+    shared |= source.parts[1] in COLLECTORS_SHARE.get(inner[0], ())
+    return None if shared else "collectors do not see each other"
+
+
 def test_every_source_lies_in_a_known_room() -> None:
-    rooms = {source.relative_to(SOURCES).parts[0] for source in SOURCES.rglob("*.[ch]*")}
+    rooms = {source.parent.as_posix() for source in sources()}
 
-    assert rooms <= set(ORDER)
-    assert rooms, "native/src holds no sources"
+    assert rooms
+    assert rooms <= HEADS.keys()
+    assert [room for room in ORDER if not (SOURCES / room).is_dir()] == []
 
 
-def test_rooms_include_downwards_only() -> None:
+def test_rooms_say_what_lives_there_and_goes_in_and_out() -> None:
+    assert [room for room, head in HEADS.items() if len(head) != 3 or not all(head)] == []
+
+
+def test_rooms_stand_below_the_rooms_that_they_are_in() -> None:
+    parents = {room: room.rpartition("/")[0] for room in ORDER if "/" in room}
+    tops = list(dict.fromkeys(room.split("/")[0] for room in ORDER))
+
+    assert [r for r, parent in parents.items() if parent not in ORDER[: ORDER.index(r)]] == []
+    assert sorted(ORDER, key=lambda room: tops.index(room.split("/")[0])) == ORDER
+
+
+@pytest.mark.parametrize("room", ["", *ORDER])
+def test_a_room_shows_at_most_fifteen_names(room: str) -> None:
+    names = {path.name.split(".")[0] for path in (SOURCES / room).iterdir()} - {"__pycache__"}
+
+    assert len(names) <= MOST_NAMES, sorted(names)
+
+
+def test_rooms_include_upwards_only() -> None:
     broken = [
         f"{source} includes {target}: {why}"
         for source, target in includes()
@@ -96,17 +127,23 @@ def test_rooms_include_downwards_only() -> None:
     [
         ("calltree/tree.h", "support/name.h", True),
         ("calltree/tree.h", "session/session.h", False),
-        ("collector/cpu/clock.h", "context/current.h", True),
-        ("collector/cpu/clock.h", "context/shadow_stack.h", False),
+        ("collector/cpu/clock.h", "context/thread/current.h", True),
+        ("collector/cpu/clock.h", "context/thread/shadow_stack.h", False),
         ("collector/cpu/clock.h", "calltree/tree.h", False),
-        ("collector/cpu/clock.h", "collector/replay/replay.h", False),
+        ("collector/replay/replay.h", "collector/cpu/clock.h", False),
         ("collector/cpu/clock.h", "collector/collector.h", True),
-        ("collector/cpu/clock.h", "collector/cpu/device/warp.h", True),
-        ("collector/cupti/clock.h", "collector/gpu/launch_log.h", True),
-        ("collector/gpu/launch_log.h", "collector/cupti/clock.h", False),
-        ("collector/hip/calls.h", "collector/gpu/launch_log.h", True),
-        ("collector/cupti/clock.h", "collector/hip/calls.h", False),
-        ("writer/json.h", "name.h", False),
+        ("collector/cupti/control/clock.h", "collector/cupti/options.h", True),
+        ("collector/cupti/control/clock.h", "collector/gpu/launches/launch_log.h", True),
+        ("collector/gpu/launches/launch_log.h", "collector/cupti/clock.h", False),
+        ("collector/gpu/work/graph_table.h", "collector/gpu/launches/launch_log.h", True),
+        ("collector/gpu/launches/launch_log.h", "collector/gpu/work/graph_table.h", False),
+        ("collector/hip/calls.h", "collector/gpu/launches/launch_log.h", True),
+        ("collector/hip/calls.h", "collector/cupti/clock.h", False),
+        ("driver/cuda/driver.h", "driver/shared_library.h", True),
+        ("driver/shared_library.h", "driver/cuda/driver.h", False),
+        ("writer/timeline/json.h", "writer/bytes/text.h", True),
+        ("writer/bytes/text.h", "writer/timeline/json.h", False),
+        ("writer/bytes/json.h", "name.h", False),
         ("record/sink.cpp", "proton_bench/record_sink.h", True),
     ],
 )
@@ -117,9 +154,9 @@ def test_the_rule_itself(source: str, target: str, allowed: bool) -> None:
 def test_only_context_and_bindings_see_python() -> None:
     python = re.compile(r"#\s*include\s*<(Python\.h|frameobject\.h|pybind11/)")
     seen = {
-        source.relative_to(SOURCES).parts[0]
-        for source in SOURCES.rglob("*.[ch]*")
-        if python.search(source.read_text(encoding="utf-8"))
+        source.parts[0]
+        for source in sources()
+        if python.search((SOURCES / source).read_text(encoding="utf-8"))
     }
 
     assert seen <= {"context", "bindings"}

@@ -19,7 +19,7 @@
 #include <string>
 #include <utility>
 
-#include "driver/cuda_abi.h"
+#include "driver/cuda/cuda_abi.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -19,7 +19,7 @@ Sums = dict[Path_, tuple[int, int]]
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 # A tree measures time on the host by the processor's counter, at a rate that was found when the
 # session started; a timeline shows it by the clock of the host. The two are apart by this part of a
-# time at most: a greater one is no drift (aggregate/tick_anchors.cpp).
+# time at most: a greater one is no drift (aggregate/times/tick_anchors.cpp).
 _RATE_SHARE = 1000
 
 

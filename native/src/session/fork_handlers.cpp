@@ -3,15 +3,15 @@
 #include <pthread.h>
 
 #include "calltree/context_tree.h"
-#include "context/expired_scopes.h"
-#include "context/thread_state.h"
+#include "context/thread/expired_scopes.h"
+#include "context/thread/thread_state.h"
 #include "record/device.h"
 #include "record/variant_table.h"
 #include "session/output_guard.h"
 #include "session/session_registry.h"
 #include "session/watch_thread.h"
 #include "support/fork_locks.h"
-#include "writer/held_files.h"
+#include "writer/file/held_files.h"
 
 namespace proton {
 namespace {

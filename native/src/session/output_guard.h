@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "session/session_registry.h"
-#include "writer/partial_file.h"
+#include "writer/file/partial_file.h"
 
 namespace proton {
 

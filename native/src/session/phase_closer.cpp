@@ -7,7 +7,7 @@
 #include "session/session_registry.h"
 #include "session/stderr_line.h"
 #include "support/clock.h"
-#include "writer/scratch_file.h"
+#include "writer/file/scratch_file.h"
 
 namespace proton {
 namespace {

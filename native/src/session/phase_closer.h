@@ -9,7 +9,7 @@
 #include <string>
 
 #include "session/writer_thread.h"
-#include "writer/profile_writer.h"
+#include "writer/tree/profile_writer.h"
 
 namespace proton {
 

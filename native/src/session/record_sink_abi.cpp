@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "aggregate/aggregator.h"
-#include "context/current.h"
+#include "aggregate/consumer/aggregator.h"
+#include "context/thread/current.h"
 
 namespace proton {
 namespace {

@@ -4,14 +4,14 @@
 #include <ctime>
 
 #include "calltree/context_tree.h"
-#include "context/expired_scopes.h"
-#include "context/graph_capture.h"
-#include "context/thread_state.h"
+#include "context/thread/expired_scopes.h"
+#include "context/thread/graph_capture.h"
+#include "context/thread/thread_state.h"
 #include "support/clock.h"
 #include "support/error.h"
 #include "support/fork_locks.h"
 #include "support/tick_clock.h"
-#include "writer/hatchet_writer.h"
+#include "writer/tree/hatchet_writer.h"
 
 namespace proton {
 namespace {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "aggregate/aggregator.h"
-#include "context/shadow_stack.h"
+#include "aggregate/consumer/aggregator.h"
+#include "context/thread/shadow_stack.h"
 #include "session/phase_closer.h"
 #include "session/trace_stream.h"
-#include "writer/profile_writer.h"
+#include "writer/tree/profile_writer.h"
 
 namespace proton {
 

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <optional>
 
-#include "writer/msgpack_bytes.h"
+#include "writer/bytes/msgpack_bytes.h"
 
 namespace proton {
 namespace {

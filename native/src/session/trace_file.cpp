@@ -1,7 +1,7 @@
 #include "session/trace_file.h"
 
 #include "support/error.h"
-#include "writer/utf8_text.h"
+#include "writer/bytes/utf8_text.h"
 
 namespace proton {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "writer/growing_file.h"
-#include "writer/trace_encoder.h"
+#include "writer/file/growing_file.h"
+#include "writer/timeline/trace_encoder.h"
 
 namespace proton {
 

@@ -7,7 +7,7 @@
 #include "session/stderr_line.h"
 #include "support/clock.h"
 #include "support/error.h"
-#include "writer/scratch_file.h"
+#include "writer/file/scratch_file.h"
 
 namespace proton {
 namespace {

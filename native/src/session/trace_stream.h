@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "aggregate/event_sink.h"
+#include "aggregate/events/event_sink.h"
 #include "session/trace_file.h"
 #include "session/writer_thread.h"
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "driver/cuda_abi.h"
-#include "driver/cupti_functions.h"
-#include "driver/cupti_nvtx_calls.h"
+#include "driver/cuda/cuda_abi.h"
+#include "driver/cupti/cupti_functions.h"
+#include "driver/cupti/cupti_nvtx_calls.h"
 #include "stream_log.h"
 
 namespace recording {

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "driver/hsa_abi.h"
+#include "driver/hip/hsa_abi.h"
 #include "machine.h"
 #include "tracer.h"
 

@@ -1,6 +1,6 @@
 // The double of libroctx64: ranges that the program's own calls make. Whoever registers a callback
 // hears of them; profiler libraries do by fake_amd_range_push instead.
-#include "driver/roctx_abi.h"
+#include "driver/hip/roctx_abi.h"
 #include "tracer.h"
 
 namespace roctx = proton::roctx;

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "call_parameters.h"
-#include "driver/hip_abi.h"
-#include "driver/rocprofiler_hip_calls.h"
-#include "driver/roctx_abi.h"
+#include "driver/hip/hip_abi.h"
+#include "driver/hip/roctx_abi.h"
+#include "driver/rocprofiler/rocprofiler_hip_calls.h"
 #include "machine.h"
 
 namespace fake {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "control.h"
-#include "driver/hip_abi.h"
+#include "driver/hip/hip_abi.h"
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 

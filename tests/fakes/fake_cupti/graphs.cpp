@@ -1,9 +1,9 @@
 // CUDA graphs: capture, instantiation, replay, update, clones and child graphs. Callbacks and ids
 // are those that libcupti 12.8.1 was recorded with on an H200 (tests/data/cupti: graph,
-// graph_changes): see native/src/collector/cupti/graph_source.h. Which calls end a capture was
-// tried with driver 13.0 on an H100: waiting for a context does in any mode, from any thread; the
-// calls that CUDA names potentially unsafe do where the modes of the capture and of their thread
-// say so. No call of libcupti does.
+// graph_changes): see native/src/collector/cupti/callbacks/graph_source.h. Which calls end a
+// capture was tried with driver 13.0 on an H100: waiting for a context does in any mode, from any
+// thread; the calls that CUDA names potentially unsafe do where the modes of the capture and of
+// their thread say so. No call of libcupti does.
 #include <set>
 #include <thread>
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "control.h"
-#include "driver/cuda_abi.h"
-#include "driver/cupti_functions.h"
-#include "driver/cupti_rare_records.h"
+#include "driver/cuda/cuda_abi.h"
+#include "driver/cupti/cupti_functions.h"
+#include "driver/cupti/cupti_rare_records.h"
 #include "handles.h"
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))

@@ -1,7 +1,7 @@
 // What the driver would do: launches, copies, NVTX ranges, contexts, modules.
 #include <chrono>
 
-#include "driver/cupti_nvtx_calls.h"
+#include "driver/cupti/cupti_nvtx_calls.h"
 #include "library.h"
 #include "pc_sampling.h"
 

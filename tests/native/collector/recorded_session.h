@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "aggregate/aggregator.h"
-#include "context/host_range.h"
+#include "aggregate/consumer/aggregator.h"
+#include "context/thread/host_range.h"
 #include "session/session_registry.h"
 #include "support/error.h"
-#include "writer/msgpack_reader.h"
+#include "writer/bytes/msgpack_reader.h"
 
 namespace proton {
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "check.h"
-#include "driver/rocprofiler_hip_calls.h"
-#include "driver/rocprofiler_library.h"
-#include "driver/rocprofiler_records.h"
-#include "driver/roctracer_hip_calls.h"
-#include "driver/roctracer_library.h"
-#include "driver/roctx_abi.h"
+#include "driver/hip/roctx_abi.h"
+#include "driver/rocprofiler/rocprofiler_hip_calls.h"
+#include "driver/rocprofiler/rocprofiler_library.h"
+#include "driver/rocprofiler/rocprofiler_records.h"
+#include "driver/roctracer/roctracer_hip_calls.h"
+#include "driver/roctracer/roctracer_library.h"
 #include "fake_amd/control.h"
 
 using namespace proton;

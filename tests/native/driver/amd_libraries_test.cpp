@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "check.h"
-#include "driver/hip_driver.h"
-#include "driver/hsa_runtime.h"
-#include "driver/rocprofiler_library.h"
-#include "driver/roctracer_library.h"
-#include "driver/roctx_library.h"
+#include "driver/hip/hip_driver.h"
+#include "driver/hip/hsa_runtime.h"
+#include "driver/hip/roctx_library.h"
+#include "driver/rocprofiler/rocprofiler_library.h"
+#include "driver/roctracer/roctracer_library.h"
 #include "fake_amd/control.h"
 #include "support/error.h"
 

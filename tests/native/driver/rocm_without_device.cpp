@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <string>
 
-#include "driver/hip_driver.h"
-#include "driver/hsa_runtime.h"
+#include "driver/hip/hip_driver.h"
+#include "driver/hip/hsa_runtime.h"
 #include "support/error.h"
 
 using namespace proton;

@@ -14,7 +14,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SOURCES = Path(__file__).parents[3] / "native" / "src"
-PARTS = ("hip_driver.cpp", "hsa_runtime.cpp", "shared_library.cpp")
+PARTS = ("hip/hip_driver.cpp", "hip/hsa_runtime.cpp", "shared_library.cpp")
 LIBRARIES = ("libamdhip64.so.5", "libhsa-runtime64.so.1")
 
 Require = Callable[[str, bool, str], None]

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "collector/cupti/cubin_lines.h"
-#include "driver/cubin.h"
+#include "collector/cupti/cubins/cubin_lines.h"
+#include "driver/cuda/cubin.h"
 
 using namespace proton;
 

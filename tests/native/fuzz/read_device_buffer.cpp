@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "collector/instrumentation/cycle_totals.h"
-#include "collector/instrumentation/timeline_rows.h"
+#include "collector/instrumentation/decoder/cycle_totals.h"
+#include "collector/instrumentation/decoder/timeline_rows.h"
 
 using namespace proton;
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/cupti/line_program.h"
+#include "collector/cupti/cubins/line_program.h"
 
 using namespace proton;
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "writer/msgpack_json.h"
+#include "writer/bytes/msgpack_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string out = "[";

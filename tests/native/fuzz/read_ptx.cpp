@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "collector/cupti/ptx_notes.h"
+#include "collector/cupti/cubins/ptx_notes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   proton::PtxNotes notes(std::string_view(reinterpret_cast<const char *>(data), size));

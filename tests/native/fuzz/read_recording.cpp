@@ -8,7 +8,7 @@
 
 #include "calltree/context_tree.h"
 #include "collector/replay/replay_collector.h"
-#include "context/thread_state.h"
+#include "context/thread/thread_state.h"
 #include "session/session_registry.h"
 #include "support/error.h"
 

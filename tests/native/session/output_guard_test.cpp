@@ -8,7 +8,7 @@
 #include "scratch_folder.h"
 #include "session/fork_handlers.h"
 #include "support/clock.h"
-#include "writer/flock_double.h"
+#include "writer/file/flock_double.h"
 
 using namespace proton;
 

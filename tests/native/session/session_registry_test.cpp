@@ -9,8 +9,8 @@
 
 #include "calltree/context_tree.h"
 #include "check.h"
-#include "context/host_range.h"
-#include "context/thread_state.h"
+#include "context/thread/host_range.h"
+#include "context/thread/thread_state.h"
 #include "support/error.h"
 
 using namespace proton;

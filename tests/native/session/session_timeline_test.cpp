@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "context/host_range.h"
+#include "context/thread/host_range.h"
 #include "record/record_sink.h"
 #include "scratch_folder.h"
 #include "session/fork_handlers.h"

@@ -1,7 +1,7 @@
 #include "session/signal_facts.h"
 
 #include "check.h"
-#include "writer/msgpack_bytes.h"
+#include "writer/bytes/msgpack_bytes.h"
 
 using namespace proton;
 

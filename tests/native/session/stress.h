@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "context/host_range.h"
-#include "context/thread_state.h"
+#include "context/thread/host_range.h"
+#include "context/thread/thread_state.h"
 #include "session/session_registry.h"
 
 namespace stress {

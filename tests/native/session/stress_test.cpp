@@ -10,7 +10,7 @@
 #include "check.h"
 #include "session/path_check.h"
 #include "support/error.h"
-#include "writer/msgpack_reader.h"
+#include "writer/bytes/msgpack_reader.h"
 
 using namespace proton;
 using stress::sessions;

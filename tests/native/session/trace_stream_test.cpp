@@ -12,7 +12,7 @@
 #include "session/text_encoder.h"
 #include "support/clock.h"
 #include "support/error.h"
-#include "writer/flock_double.h"
+#include "writer/file/flock_double.h"
 
 using namespace proton;
 

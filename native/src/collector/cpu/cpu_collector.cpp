@@ -2,7 +2,7 @@
 
 #include "collector/cpu/op_stack.h"
 #include "collector/cpu/torch_observer.h"
-#include "context/current.h"
+#include "context/thread/current.h"
 #include "support/tick_clock.h"
 
 namespace proton {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collector/cpu/stray_ends.h"
-#include "context/host_range.h"
+#include "context/thread/host_range.h"
 #include "support/tick_clock.h"
 
 namespace proton {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "context/host_range.h"
+#include "context/thread/host_range.h"
 #include "record/record.h"
 
 namespace proton {

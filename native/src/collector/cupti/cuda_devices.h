@@ -1,8 +1,8 @@
 // NVIDIA's driver as a source of facts of devices.
 #pragma once
 
-#include "collector/gpu/device_source.h"
-#include "driver/cuda_driver.h"
+#include "collector/gpu/devices/device_source.h"
+#include "driver/cuda/cuda_driver.h"
 
 namespace proton {
 

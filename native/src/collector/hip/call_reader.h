@@ -7,7 +7,7 @@
 
 #include "collector/hip/call_form.h"
 #include "collector/hip/hip_call.h"
-#include "driver/hip_abi.h"
+#include "driver/hip/hip_abi.h"
 
 namespace proton {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collector/gpu/graph_table.h"
+#include "collector/gpu/work/graph_table.h"
 
 namespace proton {
 

@@ -1,8 +1,8 @@
 #include "collector/hip/hip_calls.h"
 
 #include "collector/hip/kernel_key.h"
-#include "context/current.h"
-#include "context/graph_capture.h"
+#include "context/thread/current.h"
+#include "context/thread/graph_capture.h"
 
 namespace proton {
 namespace {

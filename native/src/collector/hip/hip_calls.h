@@ -3,16 +3,16 @@
 
 #include <cstdint>
 
-#include "collector/gpu/kernel_codes.h"
-#include "collector/gpu/late_graph.h"
-#include "collector/gpu/launch_log.h"
-#include "collector/gpu/launch_thread.h"
+#include "collector/gpu/launches/launch_log.h"
+#include "collector/gpu/launches/launch_thread.h"
+#include "collector/gpu/work/kernel_codes.h"
+#include "collector/gpu/work/late_graph.h"
 #include "collector/hip/dispatch_tag.h"
 #include "collector/hip/graph_replays.h"
 #include "collector/hip/hip_call.h"
 #include "collector/hip/hip_graphs.h"
 #include "collector/hip/stream_numbers.h"
-#include "driver/hip_driver.h"
+#include "driver/hip/hip_driver.h"
 
 namespace proton {
 

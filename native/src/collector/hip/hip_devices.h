@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "collector/gpu/device_source.h"
+#include "collector/gpu/devices/device_source.h"
 #include "collector/hip/visible_gpus.h"
-#include "driver/hip_driver.h"
+#include "driver/hip/hip_driver.h"
 
 namespace proton {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "context/graph_capture.h"
+#include "context/thread/graph_capture.h"
 #include "driver/own_work.h"
 #include "support/error.h"
 #include "support/tick_clock.h"

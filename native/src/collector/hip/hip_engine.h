@@ -5,13 +5,13 @@
 #include <mutex>
 #include <optional>
 
-#include "collector/gpu/delivery.h"
-#include "collector/gpu/periodic_thread.h"
+#include "collector/gpu/records/delivery.h"
+#include "collector/gpu/records/periodic_thread.h"
 #include "collector/hip/hip_calls.h"
 #include "collector/hip/hip_devices.h"
 #include "collector/hip/hip_options.h"
 #include "collector/hip/hip_records.h"
-#include "driver/roctx_abi.h"
+#include "driver/hip/roctx_abi.h"
 
 namespace proton {
 

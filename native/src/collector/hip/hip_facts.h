@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "collector/gpu/device_facts.h"
+#include "collector/gpu/devices/device_facts.h"
 
 namespace proton {
 

@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collector/gpu/graph_table.h"
-#include "collector/gpu/launch_thread.h"
+#include "collector/gpu/launches/launch_thread.h"
+#include "collector/gpu/work/graph_table.h"
 #include "collector/hip/graph_replays.h"
 #include "collector/hip/hip_call.h"
-#include "driver/hip_driver.h"
+#include "driver/hip/hip_driver.h"
 
 namespace proton {
 

@@ -6,12 +6,12 @@
 #include <mutex>
 #include <vector>
 
-#include "collector/gpu/clock_pairs.h"
-#include "collector/gpu/correlation_ids.h"
-#include "collector/gpu/device_facts.h"
-#include "collector/gpu/kernel_table.h"
-#include "collector/gpu/launch_log.h"
-#include "collector/gpu/record_batch.h"
+#include "collector/gpu/devices/clock_pairs.h"
+#include "collector/gpu/devices/device_facts.h"
+#include "collector/gpu/launches/correlation_ids.h"
+#include "collector/gpu/launches/launch_log.h"
+#include "collector/gpu/records/record_batch.h"
+#include "collector/gpu/work/kernel_table.h"
 #include "collector/hip/dispatch_tag.h"
 #include "collector/hip/graph_replays.h"
 

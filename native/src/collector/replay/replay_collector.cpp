@@ -4,7 +4,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "context/host_range.h"
+#include "context/thread/host_range.h"
 #include "support/fork_locks.h"
 
 namespace proton {

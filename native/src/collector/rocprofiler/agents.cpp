@@ -4,8 +4,8 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "driver/hsa_runtime.h"
-#include "driver/rocprofiler_agent.h"
+#include "driver/hip/hsa_runtime.h"
+#include "driver/rocprofiler/rocprofiler_agent.h"
 
 namespace proton {
 namespace {

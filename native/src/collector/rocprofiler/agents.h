@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collector/hip/hip_devices.h"
-#include "driver/rocprofiler_library.h"
+#include "driver/rocprofiler/rocprofiler_library.h"
 
 namespace proton {
 

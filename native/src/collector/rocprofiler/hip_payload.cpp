@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "collector/hip/call_reader.h"
-#include "driver/rocprofiler_hip_calls.h"
-#include "driver/rocprofiler_hip_thread_calls.h"
+#include "driver/rocprofiler/rocprofiler_hip_calls.h"
+#include "driver/rocprofiler/rocprofiler_hip_thread_calls.h"
 
 namespace proton {
 namespace {

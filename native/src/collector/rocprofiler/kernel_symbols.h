@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "driver/rocprofiler_records.h"
+#include "driver/rocprofiler/rocprofiler_records.h"
 
 namespace proton {
 

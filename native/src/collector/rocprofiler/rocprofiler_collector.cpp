@@ -7,7 +7,7 @@
 #include "collector/rocprofiler/hip_payload.h"
 #include "collector/rocprofiler/record_stream.h"
 #include "collector/rocprofiler/services.h"
-#include "driver/roctx_library.h"
+#include "driver/hip/roctx_library.h"
 #include "support/error.h"
 
 namespace proton {

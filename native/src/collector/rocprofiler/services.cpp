@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collector/rocprofiler/hip_payload.h"
-#include "driver/roctx_abi.h"
+#include "driver/hip/roctx_abi.h"
 #include "support/error.h"
 
 namespace proton {

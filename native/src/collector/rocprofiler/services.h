@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "driver/rocprofiler_library.h"
+#include "driver/rocprofiler/rocprofiler_library.h"
 
 namespace proton {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collector/hip/hip_devices.h"
-#include "driver/hsa_runtime.h"
+#include "driver/hip/hsa_runtime.h"
 
 namespace proton {
 

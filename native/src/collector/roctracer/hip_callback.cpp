@@ -1,7 +1,7 @@
 #include "collector/roctracer/hip_callback.h"
 
 #include "collector/hip/call_reader.h"
-#include "driver/roctracer_hip_calls.h"
+#include "driver/roctracer/roctracer_hip_calls.h"
 
 namespace proton {
 namespace {

@@ -8,8 +8,8 @@
 #include "collector/hip/hip_engine.h"
 #include "collector/roctracer/gpu_nodes.h"
 #include "collector/roctracer/hip_callback.h"
-#include "driver/roctracer_hip_calls.h"
-#include "driver/roctracer_library.h"
+#include "driver/roctracer/roctracer_hip_calls.h"
+#include "driver/roctracer/roctracer_library.h"
 #include "support/error.h"
 
 namespace proton {

@@ -7,7 +7,7 @@
 
 #include "calltree/context_tree.h"
 #include "check.h"
-#include "context/thread_state.h"
+#include "context/thread/thread_state.h"
 #include "support/tick_clock.h"
 
 using namespace proton;

@@ -8,10 +8,10 @@
 #include "check.h"
 #include "collector/rocprofiler/hip_payload.h"
 #include "collector/rocprofiler/rocprofiler_session.h"
-#include "driver/hip_abi.h"
+#include "driver/hip/hip_abi.h"
 #include "driver/own_work.h"
-#include "driver/rocprofiler_hip_calls.h"
-#include "driver/rocprofiler_hip_thread_calls.h"
+#include "driver/rocprofiler/rocprofiler_hip_calls.h"
+#include "driver/rocprofiler/rocprofiler_hip_thread_calls.h"
 
 using namespace proton;
 

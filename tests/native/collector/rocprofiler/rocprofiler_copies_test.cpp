@@ -1,7 +1,7 @@
 // Copies: asked for by the first session of a process.
 #include "check.h"
 #include "collector/rocprofiler/rocprofiler_session.h"
-#include "driver/hip_abi.h"
+#include "driver/hip/hip_abi.h"
 
 using namespace proton;
 

@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "collector/roctracer/roctracer_session.h"
-#include "driver/hip_abi.h"
+#include "driver/hip/hip_abi.h"
 
 using namespace proton;
 

@@ -1,0 +1,309 @@
+#include "aggregate/consumer/event_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "aggregate/consumer/aggregator.h"
+#include "calltree/context_tree.h"
+#include "context/thread/current.h"
+#include "context/thread/thread_state.h"
+#include "support/tick_clock.h"
+
+namespace proton {
+namespace {
+
+SessionEvents *events_of(const EpochMember &member) { return member.tree->events(); }
+
+EventKind event_kind(RangeKind kind) {
+  if (kind == RangeKind::kOp)
+    return EventKind::kOp;
+  return kind == RangeKind::kKernel ? EventKind::kInterpreted : EventKind::kScope;
+}
+
+/// Whether it is the frame that a launch hook puts around a launch.
+bool names_kernel(ContextId at) {
+  return at != 0 && ContextTree::instance().node(at).kind == FrameKind::kKernel;
+}
+
+ContextId without_states(ContextId at) {
+  const ContextTree &contexts = ContextTree::instance();
+  while (at != 0 && contexts.node(at).kind == FrameKind::kState)
+    at = contexts.node(at).parent;
+  return at;
+}
+
+/// The frame of the thread's own stack where `at` stands; null when it is another thread's, or one
+/// of which no event will tell.
+StackEntry *frame_of(ShadowStack &stack, ContextId at) {
+  at = without_states(at);
+  for (uint32_t i = at == 0 ? 0 : stack.depth(); i-- != 0;) {
+    StackEntry &entry = stack.entry(i);
+    if (entry.is_noop || entry.id.load(std::memory_order_relaxed) != at)
+      continue;
+    bool is_scope = entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
+    return !is_scope || entry.start() > 0 ? &entry : nullptr;
+  }
+  return nullptr;
+}
+
+} // namespace
+
+void EventBook::announce(const EpochMember &member, uint32_t thread) {
+  if (thread == kNoThread || events_of(member)->has_announced(member.phase, thread))
+    return;
+  ThreadLabel label = label_of_thread(thread);
+  events_of(member)->announce(member.phase, {thread, label.thread_id, std::move(label.name)});
+}
+
+void EventBook::count_lost(const EpochMember &member) {
+  auto &losses = aggregator_.losses[member.session];
+  if (uint64_t lost = events_of(member)->take_lost(); lost != 0)
+    losses[kNoRoom] += lost;
+  if (uint64_t lost = events_of(member)->take_lost_scopes(); lost != 0)
+    losses[kNoRoomForScopes] += lost;
+}
+
+void EventBook::handed(const EpochMember &member) {
+  count_lost(member);
+  const std::shared_ptr<EventSink> &sink = events_of(member)->sink();
+  if (std::find(filled_.begin(), filled_.end(), sink) == filled_.end())
+    filled_.push_back(sink);
+}
+
+void EventBook::add_launch(const LaunchRecord &launch, const Epoch &epoch, const NotedCall &noted) {
+  if (calls_.size() >= trim_at_)
+    trim();
+  LaunchCall call;
+  call.correlation_id = launch.correlation_id;
+  call.number = next_launch_++;
+  call.called_ns = launch.called_ns;
+  call.epoch = launch.at.epoch;
+  call.thread = noted.thread;
+  if (noted.returned_ns != 0)
+    call.returned_ns = std::max(noted.returned_ns, launch.called_ns);
+  call.awaits_return = launch.awaits_return;
+  if (values_.size() != 0 && names_kernel(launch.at.shadow)) {
+    if (auto values = values_.take(noted.thread, launch.at.shadow, INT64_MIN, noted.tick_ns)) {
+      launch_values_.insert_or_assign(call.number, std::move(*values));
+      call.has_values = true;
+    }
+  }
+  for (const EpochMember &member : epoch.members)
+    if (events_of(member))
+      announce(member, noted.thread);
+  if (auto replaced = calls_.add(call); replaced && replaced->has_values)
+    launch_values_.erase(replaced->number);
+}
+
+void EventBook::returned(uint64_t correlation_id, int64_t returned_ns) {
+  LaunchCall *call = calls_.find(correlation_id);
+  if (!call)
+    return;
+  call->returned_ns = std::max(returned_ns, call->called_ns);
+  const Epoch *epoch = call->is_shown ? aggregator_.find_epoch(call->epoch) : nullptr;
+  if (epoch)
+    for (const EpochMember &member : epoch->members)
+      if (events_of(member) && events_of(member)->returned(call->number, call->returned_ns))
+        handed(member);
+  if (call->is_over)
+    close(correlation_id);
+}
+
+std::optional<EventValues> EventBook::values_of(const RangeRecord &record) {
+  if (values_.size() == 0)
+    return std::nullopt;
+  int64_t start_ns = record.end_ns - record.duration_ns;
+  ContextId at = record.at.shadow;
+  std::optional<EventValues> values = values_.take(record.thread, at, start_ns, record.end_ns);
+  // Metadata of a launch are given to the frame that names it, before the kernel runs.
+  ContextId above = ContextTree::instance().node(at).parent;
+  if (!values && record.kind == RangeKind::kKernel && names_kernel(above))
+    values = values_.take(record.thread, above, INT64_MIN, record.end_ns);
+  return values;
+}
+
+void EventBook::add_range(const RangeRecord &record, const Epoch &epoch,
+                          std::span<const NodeIndex> nodes) {
+  if (record.kind == RangeKind::kSeen || record.end_ns == 0)
+    return;
+  std::optional<EventValues> values = values_of(record);
+  int64_t start_tick_ns = record.end_ns - record.duration_ns;
+  TimelineEvent event;
+  event.kind = event_kind(record.kind);
+  event.start_ns = aggregator_.ticks_.monotonic(start_tick_ns);
+  event.end_ns = std::max(event.start_ns, aggregator_.ticks_.monotonic(record.end_ns));
+  event.track = record.thread;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const EpochMember &member = epoch.members[i];
+    SessionEvents *events = events_of(member);
+    if (!events || nodes[i] == kNoNode ||
+        events->was_open(member.phase, record.thread, start_tick_ns))
+      continue;
+    announce(member, record.thread);
+    event.node = nodes[i];
+    if (events->add(member.phase, member.tree->bare_tree(member.phase), event,
+                    values ? &*values : nullptr))
+      handed(member);
+  }
+}
+
+void EventBook::add_work(const EpochMember &member, const DeviceWork &work, NodeIndex leaf,
+                         NodeIndex call_node) {
+  SessionEvents *events = events_of(member);
+  const LaunchCall *call = calls_.find(work.correlation_id);
+  const CallPathTree &tree = member.tree->bare_tree(member.phase);
+  bool is_joined = call && call->called_ns != 0;
+  if (is_joined && !call->is_shown) {
+    TimelineEvent event;
+    event.kind = EventKind::kLaunch;
+    event.start_ns = call->called_ns;
+    event.end_ns = std::max(call->called_ns, call->returned_ns);
+    event.launch = call->number;
+    event.node = call_node;
+    event.track = call->thread;
+    if (call->lacks_return())
+      events->hold(member.phase, tree, event);
+    else if (events->add(member.phase, tree, event))
+      handed(member);
+  }
+  TimelineEvent event;
+  event.kind = work.kind;
+  event.start_ns = work.start_ns;
+  event.end_ns = work.end_ns;
+  event.launch = is_joined ? call->number : 0;
+  event.node = leaf;
+  event.track = work.stream;
+  event.device = tree.nodes()[leaf].device;
+  event.is_of_graph = work.is_of_graph;
+  EventValues bytes;
+  const EventValues *values = nullptr;
+  if (work.kind == EventKind::kCopy) {
+    static const Name name("bytes");
+    bytes.values.emplace_back(name, std::to_string(work.bytes));
+    values = &bytes;
+  } else if (call && call->has_values && !call->is_shown) {
+    values = &launch_values_[call->number];
+  }
+  if (events->add(member.phase, tree, event, values))
+    handed(member);
+}
+
+void EventBook::close(uint64_t correlation_id) {
+  LaunchCall *call = calls_.find(correlation_id);
+  if (!call)
+    return;
+  if (std::exchange(call->has_values, false))
+    launch_values_.erase(call->number);
+  if (!scoped_.is_empty())
+    show(scoped_.without_kernel(correlation_id));
+  call->is_over = true;
+  if (!call->is_shown || !call->lacks_return())
+    calls_.take(correlation_id);
+}
+
+void EventBook::expect_scopes(uint64_t correlation_id) {
+  if (const LaunchCall *call = calls_.find(correlation_id))
+    scoped_.expect(correlation_id, call->epoch);
+}
+
+void EventBook::add_scopes(const EpochMember &member, const TimelineRecord &record) {
+  std::optional<TimelineLaunch> scopes = member.tree->own_scopes(member.phase, record);
+  if (!scopes) {
+    aggregator_.losses[member.session][kNoRoomForScopes] +=
+        record.instances.size() + record.left_out;
+    return;
+  }
+  HeldScopes held{record.at.epoch, member.session, member.phase, std::move(*scopes)};
+  show(scoped_.add(record.correlation_id, std::move(held)));
+}
+
+void EventBook::show(ScopedLaunches::Released released) {
+  for (HeldScopes &held : released) {
+    const Epoch *epoch = aggregator_.find_epoch(held.epoch);
+    if (!epoch)
+      continue; // its phase was cleared
+    for (const EpochMember &member : epoch->members)
+      if (member.session == held.session && events_of(member) &&
+          events_of(member)->add(held.phase, member.tree->bare_tree(held.phase),
+                                 std::move(held.scopes)))
+        handed(member);
+  }
+}
+
+std::optional<uint64_t> EventBook::scope_of(const Capture &at) {
+  StackEntry *frame = frame_of(this_thread().stack, at.shadow);
+  return frame ? std::optional(frame->scope_id()) : std::nullopt;
+}
+
+void EventBook::add_value(const ValueRecord &record, const UserMetric &metric) {
+  const Epoch *epoch = aggregator_.find_epoch(record.at.epoch);
+  if (!epoch || !epoch->has_events())
+    return;
+  OpenInstance instance{record.thread, without_states(record.at.shadow), record.owner,
+                        record.at.epoch};
+  values_.add(instance, record.at_ns, metric);
+}
+
+void EventBook::push(const EpochMember &member) {
+  if (!events_of(member))
+    return;
+  events_of(member)->push();
+  count_lost(member);
+  if (calls_.size() + values_.size() >= trim_at_)
+    trim();
+}
+
+void EventBook::add_open_scopes(const EpochMember &member) {
+  SessionEvents *events = events_of(member);
+  if (!events)
+    return;
+  int64_t now_tick_ns = TickClock::now_ns();
+  std::vector<OpenScope> scopes;
+  for_each_thread([&](ThreadState &thread) {
+    scopes.clear();
+    thread.stack.append_open(scopes);
+    for (const OpenScope &scope : scopes) {
+      NodeIndex node = member.tree->scope_node(member.phase, scope.id);
+      if (node == kNoNode || events->was_open(member.phase, thread.number, scope.start_ns))
+        continue;
+      announce(member, thread.number);
+      events->note_open(member.phase, thread.number, scope.start_ns);
+      std::optional<EventValues> values =
+          values_.take(thread.number, scope.id, scope.start_ns, now_tick_ns);
+      TimelineEvent event;
+      event.start_ns = aggregator_.ticks_.monotonic(scope.start_ns);
+      event.end_ns = std::max(event.start_ns, aggregator_.ticks_.monotonic(now_tick_ns));
+      event.node = node;
+      event.track = thread.number;
+      event.is_open = true;
+      if (events->add(member.phase, member.tree->bare_tree(member.phase), event,
+                      values ? &*values : nullptr))
+        handed(member);
+    }
+  });
+}
+
+void EventBook::end_phase(const EpochMember &member) {
+  if (!events_of(member))
+    return;
+  show(scoped_.end_phase(member.session, member.phase));
+  events_of(member)->end_phase(member.phase);
+  count_lost(member);
+  trim();
+}
+
+void EventBook::trim() {
+  auto is_over = [&](EpochId epoch) { return aggregator_.find_epoch(epoch) == nullptr; };
+  calls_.remove_if([&](const LaunchCall &call) {
+    if (!is_over(call.epoch))
+      return false;
+    if (call.has_values)
+      launch_values_.erase(call.number);
+    return true;
+  });
+  values_.forget_if(is_over);
+  trim_at_ = std::max(kFewestToTrim, 2 * (calls_.size() + values_.size()));
+  scoped_.forget_if(is_over);
+}
+
+} // namespace proton

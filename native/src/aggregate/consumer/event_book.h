@@ -1,0 +1,148 @@
+// Timelines on the consuming side: what host threads did, and which call launched what.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "aggregate/events/instance_values.h"
+#include "aggregate/events/scoped_launches.h"
+#include "aggregate/events/session_events.h"
+#include "correlation/id_table.h"
+#include "correlation/launch_call.h"
+#include "record/timeline_record.h"
+
+namespace proton {
+
+class Aggregator;
+struct Epoch;
+struct EpochMember;
+
+/// Something that a launch had a device do.
+struct DeviceWork {
+  EventKind kind = EventKind::kKernel;
+  uint64_t correlation_id = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t stream = 0;
+  bool is_of_graph = false;
+  uint64_t bytes = 0; ///< of a copy
+};
+
+/// What the log of a thread says of a call that launched.
+struct NotedCall {
+  uint32_t thread = kNoThread; ///< number
+  int64_t tick_ns = 0;         ///< when it was called, of TickClock; 0: unknown
+  int64_t returned_ns = 0;     ///< CLOCK_MONOTONIC; 0: unknown
+};
+
+/// Part of the aggregator, whose mutex guards it and has to be held. Nothing is kept for sessions
+/// that nobody takes events of.
+class EventBook {
+public:
+  static constexpr const char *kNoRoom = "event of a timeline that found no room";
+  static constexpr const char *kNoRoomForScopes =
+      "scopes inside kernels that the timeline had no room for";
+
+  explicit EventBook(Aggregator &aggregator) : aggregator_(aggregator) {}
+
+  // What comes from the logs of threads.
+
+  /// A launch was noted; its `called_ns` is converted.
+  void add_launch(const LaunchRecord &launch, const Epoch &epoch, const NotedCall &noted);
+  /// The call returned, at a converted time.
+  void returned(uint64_t correlation_id, int64_t returned_ns);
+  /// A launch has scopes inside: they are shown when its kernel's times are known.
+  void expect_scopes(uint64_t correlation_id);
+  /// A range that became this node of the member's tree; kNoNode: of none.
+  void add_range(const RangeRecord &record, const Epoch &epoch, std::span<const NodeIndex> nodes);
+
+  // What comes from devices.
+
+  /// Work that became the leaf of the member's tree; the call shows where its launch stood.
+  void add_work(const EpochMember &member, const DeviceWork &work, NodeIndex leaf, NodeIndex call);
+  /// Its first work was added to all members.
+  void show(uint64_t correlation_id) {
+    if (LaunchCall *call = calls_.find(correlation_id))
+      call->is_shown = true;
+  }
+  /// Same, and no more work of the launch comes.
+  void end(uint64_t correlation_id) {
+    if (calls_.size() == 0)
+      return;
+    show(correlation_id);
+    forget(correlation_id);
+  }
+  /// No more work of the launch comes, or none at all.
+  void forget(uint64_t correlation_id) {
+    if (calls_.size() != 0)
+      close(correlation_id);
+  }
+  /// Same for all launches that `is_over` says yes to.
+  template <typename Predicate> void forget_if(Predicate &&is_over) {
+    std::vector<uint64_t> over;
+    calls_.for_each([&](const LaunchCall &call) {
+      if (is_over(call.correlation_id))
+        over.push_back(call.correlation_id);
+    });
+    for (uint64_t id : over)
+      close(id);
+  }
+  /// A launched kernel ran.
+  void kernel_ran(uint64_t correlation_id, int64_t start_ns, int64_t end_ns) {
+    if (!scoped_.is_empty())
+      show(scoped_.kernel_ran(correlation_id, start_ns, end_ns));
+  }
+  void add_scopes(const EpochMember &member, const TimelineRecord &record);
+  /// They were added to all members.
+  void end_scopes(uint64_t correlation_id) { scoped_.end_scopes(correlation_id); }
+
+  // What sessions ask for.
+
+  /// The scope of the calling thread whose event shows values given at `at`; empty: none does.
+  static std::optional<uint64_t> scope_of(const Capture &at);
+  /// It was added to the trees.
+  void add_value(const ValueRecord &record, const UserMetric &metric);
+  /// Hands over the events so far. After `drain`.
+  void push(const EpochMember &member);
+  /// Scopes that are open on any thread are shown until now, in the member's phase. After `drain`,
+  /// once, in the same hold of the mutex in which the session ceases to listen: a scope that ends
+  /// after that is not shown by its end.
+  void add_open_scopes(const EpochMember &member);
+  /// Hands over the last events of the member's phase.
+  void end_phase(const EpochMember &member);
+
+  /// Forgets launches and values of epochs that are gone.
+  void trim();
+
+  /// Sinks that took whole batches since the last call; the writer may be behind.
+  std::vector<std::shared_ptr<EventSink>> take_filled() { return std::exchange(filled_, {}); }
+  size_t open_calls() const { return calls_.size(); }
+
+private:
+  static constexpr size_t kFewestToTrim = 4096;
+
+  void close(uint64_t correlation_id);
+  void announce(const EpochMember &member, uint32_t thread);
+  /// Scopes inside kernels that wait for nothing any more.
+  void show(ScopedLaunches::Released released);
+  /// A batch was handed over.
+  void handed(const EpochMember &member);
+  void count_lost(const EpochMember &member);
+  /// Values of the range, if the program gave it some.
+  std::optional<EventValues> values_of(const RangeRecord &record);
+  Aggregator &aggregator_;
+  IdTable<LaunchCall> calls_;
+  InstanceValues values_;
+  ScopedLaunches scoped_;
+  std::unordered_map<uint64_t, EventValues> launch_values_; ///< by number of the launch
+  std::vector<std::shared_ptr<EventSink>> filled_;
+  uint64_t next_launch_ = 1;
+  size_t trim_at_ = kFewestToTrim;
+};
+
+} // namespace proton

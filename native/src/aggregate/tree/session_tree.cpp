@@ -1,0 +1,347 @@
+#include "aggregate/tree/session_tree.h"
+
+#include <vector>
+
+#include "aggregate/kernels/kernel_times.h"
+#include "aggregate/kernels/scope_cycles.h"
+#include "calltree/context_tree.h"
+#include "record/code_table.h"
+#include "record/device.h"
+#include "record/variant_table.h"
+#include "support/tick_clock.h"
+
+namespace proton {
+namespace {
+
+constexpr const char *kTime = "time (ns)";
+constexpr const char *kCount = "count";
+constexpr const char *kBytes = "bytes";
+constexpr const char *kWall = "wall (ns)";
+
+} // namespace
+
+SessionTree::SessionTree(ContextSource source, uint32_t birth, bool records_wall,
+                         bool keeps_timeline, bool upstream_shape)
+    : source_(source), birth_(birth), records_wall_(records_wall), keeps_timeline_(keeps_timeline),
+      upstream_shape_(upstream_shape) {
+  if (records_wall)
+    TickClock::calibrate(); // before a scope is timed
+}
+
+void SessionTree::set_event_sink(std::shared_ptr<EventSink> sink) {
+  TickClock::calibrate();
+  events_ = sink ? std::make_unique<SessionEvents>(std::move(sink)) : nullptr;
+}
+
+SessionTree::Phase &SessionTree::phase(uint32_t number) {
+  if (newest_ && newest_number_ == number)
+    return *newest_;
+  std::unique_ptr<Phase> &found = phases_[number];
+  if (!found)
+    found = std::make_unique<Phase>(pauses_);
+  newest_ = found.get();
+  newest_number_ = number;
+  return *found;
+}
+
+Distribution &SessionTree::Phase::times(NodeIndex node) {
+  MetricColumns &metrics = tree.metrics();
+  if (time_column == kUnknownColumn) {
+    time_column = metrics.builtin(kTime, Aggregation::kInclusive);
+    count_column = metrics.builtin(kCount, Aggregation::kInclusive);
+  }
+  return metrics.distribution(time_column, node);
+}
+
+void SessionTree::Phase::add_time(NodeIndex node, Distribution &times, int64_t duration_ns) {
+  MetricColumns &metrics = tree.metrics();
+  metrics.add_int(time_column, node, duration_ns);
+  metrics.add_int(count_column, node, 1);
+  metrics.add_sample(times, static_cast<double>(duration_ns));
+}
+
+void SessionTree::Phase::add_time(NodeIndex node, int64_t duration_ns) {
+  add_time(node, times(node), duration_ns);
+}
+
+CallPathTree &SessionTree::tree(uint32_t number) {
+  Phase &found = phase(number);
+  found.devices.publish(found.tree);
+  return found.tree;
+}
+
+const CallPathTree *SessionTree::find(uint32_t number) const {
+  auto found = phases_.find(number);
+  return found == phases_.end() ? nullptr : &found->second->tree;
+}
+
+NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python) const {
+  if (source_ == ContextSource::kShadow)
+    return shadow_node(phase, shadow);
+  uint64_t key = (uint64_t{shadow} << 32) | python;
+  auto cached = phase.paths.find(key);
+  if (cached != phase.paths.end())
+    return cached->second;
+  const ContextTree &contexts = ContextTree::instance();
+  std::vector<ContextId> frames = frames_of(shadow, python);
+  NodeIndex node = kRootNode;
+  for (auto id = frames.rbegin(); id != frames.rend(); ++id)
+    node = phase.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
+  phase.paths.emplace(key, node);
+  return node;
+}
+
+std::vector<ContextId> SessionTree::frames_of(ContextId shadow, ContextId python) const {
+  const ContextTree &contexts = ContextTree::instance();
+  std::vector<ContextId> frames;
+  std::vector<ContextId> tests;
+  for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
+       id = contexts.node(id).parent) {
+    const ContextNode &frame = contexts.node(id);
+    if (frame.kind == FrameKind::kTest && source_ == ContextSource::kPython)
+      tests.push_back(id);
+    else if (shows(frame))
+      frames.push_back(id);
+  }
+  if (source_ == ContextSource::kPython)
+    for (ContextId id = python; id != 0; id = contexts.node(id).parent)
+      frames.push_back(id);
+  frames.insert(frames.end(), tests.begin(), tests.end());
+  return frames;
+}
+
+NodeIndex SessionTree::shadow_node(Phase &phase, ContextId shadow) const {
+  // Each frame's own node is kept, so that a path costs no more than its new frames, however deep.
+  const ContextTree &contexts = ContextTree::instance();
+  std::vector<ContextId> fresh; // innermost first
+  NodeIndex node = kRootNode;
+  for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
+       id = contexts.node(id).parent) {
+    auto cached = phase.paths.find(uint64_t{id} << 32);
+    if (cached != phase.paths.end()) {
+      node = cached->second;
+      break;
+    }
+    fresh.push_back(id);
+  }
+  for (auto id = fresh.rbegin(); id != fresh.rend(); ++id) {
+    const ContextNode &frame = contexts.node(*id);
+    if (shows(frame))
+      node = phase.tree.child(node, frame.name, frame.kind);
+    phase.paths.emplace(uint64_t{*id} << 32, node);
+  }
+  return node;
+}
+
+bool SessionTree::shows(FrameKind kind) const {
+  return source_ == ContextSource::kShadow || kind != FrameKind::kScope;
+}
+
+bool SessionTree::shows(const ContextNode &frame) const {
+  // A kernel inside the frame that a launch hook named for it is the same kernel.
+  bool is_named = frame.kind == FrameKind::kKernel && naming_frame(frame.parent) != nullptr;
+  return shows(frame.kind) && !is_named;
+}
+
+uint64_t SessionTree::revision(uint32_t number) const {
+  auto found = phases_.find(number);
+  return found == phases_.end() ? 0 : found->second->revision;
+}
+
+NodeIndex SessionTree::scope_node(uint32_t number, ContextId scope) {
+  const ContextNode &own = ContextTree::instance().node(scope);
+  // One that was opened before this session started is none of it.
+  return own.birth < birth_ || !shows(own.kind) ? kNoNode : node_for(phase(number), scope, 0);
+}
+
+NodeIndex SessionTree::add_range(uint32_t number, const RangeRecord &record) {
+  const ContextNode &own = ContextTree::instance().node(record.at.shadow);
+  if (own.birth < birth_)
+    return kNoNode;
+  bool is_scope = record.kind == RangeKind::kScope || record.kind == RangeKind::kSeen;
+  if (is_scope && !shows(own.kind))
+    return kNoNode;
+  Phase &target = phase(number);
+  ++target.revision;
+  if (is_scope) {
+    bool wants_end = record.kind == RangeKind::kSeen || wants_times();
+    NodeIndex node = wants_end ? node_for(target, record.at.shadow, 0) : kNoNode;
+    if (record.kind == RangeKind::kSeen || !records_wall_)
+      return node;
+    MetricColumns &metrics = target.tree.metrics();
+    size_t wall = metrics.builtin(kWall, Aggregation::kExclusive);
+    metrics.add_int(wall, node, record.duration_ns);
+    metrics.add_sample(wall, node, static_cast<double>(record.duration_ns));
+    return node;
+  }
+  static const int32_t device = DeviceTable::instance().find_or_add("CPU", 0);
+  if (record.kind == RangeKind::kOp) {
+    NodeIndex node = node_for(target, record.at.shadow, record.at.python);
+    target.tree.set_device(node, device);
+    target.add_time(node, record.self_ns);
+    return node;
+  }
+  const ContextNode *named = naming_frame(own.parent);
+  const ContextNode &kernel = named ? *named : own;
+  Leaf leaf{kernel.name, device, find_variant(record.variant)};
+  NodeIndex node = leaf_node(target, {kernel.parent, record.at.python, 0}, leaf);
+  target.add_time(node, record.self_ns);
+  return node;
+}
+
+const ContextNode *SessionTree::naming_frame(ContextId at) const {
+  const ContextNode &frame = ContextTree::instance().node(at);
+  bool is_named = at != 0 && frame.kind == FrameKind::kKernel && frame.birth >= birth_;
+  return is_named ? &frame : nullptr;
+}
+
+NodeIndex SessionTree::leaf_node(Phase &target, const Capture &above, const Leaf &leaf) const {
+  NodeIndex parent = node_for(target, above.shadow, above.python);
+  CallPathTree &tree = target.tree;
+  int32_t variant = leaf.variant ? tree.variant(parent, leaf.name, *leaf.variant) : kNone;
+  return tree.child(parent, leaf.name, FrameKind::kKernel, leaf.device, variant);
+}
+
+VariantRecord SessionTree::renamed(VariantRecord variant, const KernelRecord &record,
+                                   const Name &shown) {
+  if (record.name && !variant.raw_name && shown.text() != record.name)
+    variant.raw_name = record.name;
+  return variant;
+}
+
+// Upstream does not demangle.
+Name SessionTree::name_of(const KernelRecord &record) const {
+  if (!record.name)
+    return Name("<unknown kernel>");
+  return upstream_shape_ ? Name(KernelTimes::raw_name(record)) : Name(record.name);
+}
+
+NodeIndex SessionTree::kernel_node(Phase &target, const LaunchRecord &launch,
+                                   const KernelRecord &record) const {
+  const Capture &at = launch.at;
+  const ContextNode *named = naming_frame(at.shadow);
+  Leaf leaf;
+  leaf.name = named ? named->name : name_of(record);
+  leaf.device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  leaf.variant = record.variant;
+  VariantRecord known; // what the launch knew goes first
+  if (record.variant) {
+    known = renamed(*record.variant, record, leaf.name);
+    leaf.variant = &known;
+    if (launch.code != 0) {
+      auto code = static_cast<uint16_t>(launch.code);
+      known.code_hash = code_hash(code);
+      known.config = code_config(code);
+    }
+  }
+  return leaf_node(target, {named ? named->parent : at.shadow, at.python, at.epoch}, leaf);
+}
+
+NodeIndex SessionTree::any_leaf(Phase &target, const Capture &at, const char *kernel) const {
+  const ContextNode *named = naming_frame(at.shadow);
+  Leaf leaf;
+  leaf.name = named ? named->name : Name(kernel ? kernel : "<unknown kernel>");
+  leaf.device = kNone;
+  return leaf_node(target, {named ? named->parent : at.shadow, at.python, at.epoch}, leaf);
+}
+
+void SessionTree::add_cycles(uint32_t number, const CycleRecord &record) {
+  Phase &target = phase(number);
+  ++target.revision;
+  proton::add_cycles(target.tree, any_leaf(target, record.at, record.kernel), record);
+}
+
+bool SessionTree::add_timeline(uint32_t number, const TimelineRecord &record) {
+  if (!keeps_timeline_)
+    return true;
+  Phase &target = phase(number);
+  ++target.revision;
+  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  return target.timeline.add(any_leaf(target, record.at, record.kernel), device, record);
+}
+
+std::optional<TimelineLaunch> SessionTree::own_scopes(uint32_t number,
+                                                      const TimelineRecord &record) {
+  Phase &target = phase(number);
+  ++target.revision;
+  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  return target.timeline.own(any_leaf(target, record.at, record.kernel), device, record);
+}
+
+SessionTree::FoundLeaf &SessionTree::slot_for(Phase &target, const FoundLeaf &wanted) {
+  if (target.found.empty())
+    target.found.resize(kFoundLeaves);
+  uint64_t hash = wanted.identity * 0x9E3779B97F4A7C15ull;
+  hash ^= (uint64_t{wanted.shadow} << 32 | wanted.python) * 0xC2B2AE3D27D4EB4Full;
+  hash ^= wanted.code * 0x9E3779B1ull;
+  return target.found[(hash >> 32) & (kFoundLeaves - 1)];
+}
+
+NodeIndex SessionTree::add_kernel(uint32_t number, const LaunchRecord &launch,
+                                  const KernelRecord &record) {
+  return add_found(number, launch, record, nullptr);
+}
+
+NodeIndex SessionTree::add_found(uint32_t number, const LaunchRecord &launch,
+                                 const KernelRecord &record, const GraphPlace *place) {
+  Phase &target = phase(number);
+  ++target.revision;
+  int64_t duration_ns = record.end_ns - record.start_ns;
+  const char *name = record.name ? record.name : "";
+  auto find_leaf = [&] {
+    return place ? graph_leaf(target, launch, *place, record) : kernel_node(target, launch, record);
+  };
+  if (record.identity == 0) {
+    NodeIndex node = find_leaf();
+    target.add_time(node, duration_ns);
+    target.devices.add(target.devices.leaf(target.tree, node, record.device_kind, name),
+                       record.start_ns, record.end_ns, launch.called_ns);
+    return node;
+  }
+  FoundLeaf wanted;
+  wanted.identity = record.identity;
+  wanted.shadow = launch.at.shadow;
+  wanted.python = launch.at.python;
+  wanted.code = place ? place->id : launch.code;
+  wanted.is_node = place != nullptr;
+  FoundLeaf &leaf = slot_for(target, wanted);
+  if (!leaf.is_same(wanted)) {
+    wanted.node = find_leaf();
+    wanted.times = &target.times(wanted.node);
+    wanted.use = &target.devices.leaf(target.tree, wanted.node, record.device_kind, name);
+    leaf = wanted;
+  }
+  target.add_time(leaf.node, *leaf.times, duration_ns);
+  target.devices.add(*leaf.use, record.start_ns, record.end_ns, launch.called_ns);
+  return leaf.node;
+}
+
+NodeIndex SessionTree::Phase::add_copy(NodeIndex parent, const CopyRecord &record,
+                                       int64_t called_ns) {
+  ++revision;
+  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  NodeIndex node = tree.child(parent, Name(record.name), FrameKind::kCopy, device);
+  tree.set_device(node, device);
+  add_time(node, record.end_ns - record.start_ns);
+  devices.add(devices.leaf(tree, node, record.device_kind, nullptr), record.start_ns, record.end_ns,
+              called_ns);
+  static const MetricName &bytes = MetricName::of(kBytes, Aggregation::kInclusive);
+  tree.metrics().add(node, bytes, static_cast<int64_t>(record.bytes));
+  return node;
+}
+
+NodeIndex SessionTree::add_copy(uint32_t number, const LaunchRecord &launch,
+                                const CopyRecord &record) {
+  Phase &target = phase(number);
+  return target.add_copy(node_for(target, launch.at.shadow, launch.at.python), record,
+                         launch.called_ns);
+}
+
+void SessionTree::add_metric(uint32_t number, const Capture &at, const UserMetric &metric) {
+  Phase &target = phase(number);
+  ++target.revision;
+  NodeIndex node = node_for(target, at.shadow, at.python);
+  target.tree.metrics().add(node, *metric.metric, metric.value);
+}
+
+} // namespace proton

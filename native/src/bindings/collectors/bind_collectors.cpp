@@ -1,0 +1,212 @@
+// The native collectors.
+#include <pybind11/stl.h>
+
+#include "aggregate/consumer/aggregator.h"
+#include "bindings/module/bindings.h"
+#include "bindings/values/python_text.h"
+#include "bindings/values/python_variant.h"
+#include "collector/cpu/cpu_collector.h"
+#include "collector/cpu/op_stack.h"
+#include "collector/cpu/torch_observer.h"
+#include "collector/replay/replay_collector.h"
+#include "driver/own_work.h"
+#include "record/variant_table.h"
+#include "support/error.h"
+#include "support/tick_clock.h"
+#include "writer/tree/profile_writer.h"
+
+namespace py = pybind11;
+
+namespace proton {
+namespace {
+
+using Unlocked = py::call_guard<py::gil_scoped_release>;
+
+/// False: the loaded libtorch lacks the symbols, or none is loaded.
+bool attach_torch(bool reads_scope) {
+  TorchObserver &observer = TorchObserver::instance();
+  if (!observer.find_symbols())
+    return false;
+  observer.install(reads_scope);
+  return true;
+}
+
+/// What an observer of the loaded libtorch sees while `run` runs: (kind, name, whether the kind
+/// is read from it, whether it ended).
+py::list probe_torch(const py::function &run) {
+  TorchObserver &observer = TorchObserver::instance();
+  if (observer.installed() || !observer.find_symbols())
+    throw Error(ErrorCode::kUsage, "no libtorch to probe: it is not loaded, lacks the symbols of "
+                                   "its observers, or is observed already");
+  observer.begin_probe();
+  try {
+    run();
+  } catch (...) {
+    observer.end_probe();
+    throw;
+  }
+  py::list seen;
+  for (const TorchObserver::Seen &each : observer.end_probe())
+    seen.append(py::make_tuple(each.kind, each.name, each.tells_scope, each.has_ended));
+  return seen;
+}
+
+/// Records an operator that somebody else timed, by its path: (name, kind, birth) of each frame.
+void record_operator(const py::sequence &path, int64_t duration_ns, int64_t self_ns) {
+  std::vector<NamedFrame> frames;
+  for (const py::handle &each : path) {
+    auto frame = py::reinterpret_borrow<py::tuple>(each);
+    PythonText name(py::object(frame[0]).ptr(), "name");
+    frames.push_back({Name(name.text()), static_cast<FrameKind>(frame[1].cast<uint8_t>()),
+                      frame[2].cast<uint32_t>()});
+  }
+  record_range(frames, RangeKind::kOp, {TickClock::now_ns(), duration_ns, self_ns},
+               this_thread_number());
+}
+
+void enter_kernel(const py::str &name, const py::object &variant) {
+  PythonVariant facts(variant);
+  const VariantRecord *record = facts.record();
+  begin_kernel(PythonText(name.ptr(), "name").text(), record ? intern_variant(*record) : -1);
+}
+
+uint32_t text_index(Recording &recording, const py::dict &event, const char *key) {
+  if (!event.contains(key))
+    return kNoText;
+  recording.strings.push_back(event[key].cast<std::string>());
+  return static_cast<uint32_t>(recording.strings.size() - 1);
+}
+
+constexpr const char *kEventNames[] = {"",       "scope_enter", "scope_exit", "launch",
+                                       "kernel", "failed",      "dropped"};
+
+RecordedKind parse_kind(const std::string &text) {
+  for (uint32_t kind = 1; kind < std::size(kEventNames); ++kind)
+    if (text == kEventNames[kind])
+      return static_cast<RecordedKind>(kind);
+  throw Error(ErrorCode::kUsage, "unknown event '" + text +
+                                     "'; choose scope_enter, scope_exit, launch, kernel, failed "
+                                     "or dropped");
+}
+
+template <typename T> T number(const py::dict &event, const char *key) {
+  return event.contains(key) ? event[key].cast<T>() : T{};
+}
+
+RecordedEvent parse_event(Recording &recording, const py::dict &from) {
+  RecordedEvent event;
+  event.kind = parse_kind(from["event"].cast<std::string>());
+  event.name = text_index(recording, from, "name");
+  event.device_kind = text_index(recording, from, "device_kind");
+  event.device_index = number<int32_t>(from, "device_index");
+  event.stream = number<uint32_t>(from, "stream");
+  event.correlation_id = number<uint64_t>(from, "correlation_id");
+  event.start_ns = number<int64_t>(from, "start_ns");
+  event.end_ns = number<int64_t>(from, "end_ns");
+  event.count = number<uint64_t>(from, "count");
+  if (from.contains("variant")) {
+    PythonVariant variant(from["variant"]);
+    const VariantRecord &record = *variant.record();
+    event.has_variant = 1;
+    event.code_hash = record.code_hash;
+    event.shared_bytes = record.shared_bytes;
+    std::copy(std::begin(record.grid), std::end(record.grid), std::begin(event.grid));
+    std::copy(std::begin(record.block), std::end(record.block), std::begin(event.block));
+    event.signature = text_index(recording, py::dict(from["variant"]), "signature");
+  }
+  return event;
+}
+
+void write_recording(const std::string &path, const std::vector<py::dict> &events) {
+  Recording recording;
+  for (const py::dict &event : events)
+    recording.events.push_back(parse_event(recording, event));
+  write_file(path, encode_recording(recording));
+}
+
+py::list list_recording(const std::string &path) {
+  Recording recording = read_recording(path);
+  py::list events;
+  auto put_text = [&](py::dict &event, const char *key, uint32_t index) {
+    if (const char *text = recording.text(index))
+      event[key] = text;
+  };
+  for (const RecordedEvent &recorded : recording.events) {
+    py::dict event;
+    event["event"] = kEventNames[static_cast<uint32_t>(recorded.kind)];
+    put_text(event, "name", recorded.name);
+    event["correlation_id"] = recorded.correlation_id;
+    if (recorded.kind == RecordedKind::kLaunch && recorded.start_ns != 0)
+      event["start_ns"] = recorded.start_ns;
+    if (recorded.kind == RecordedKind::kDropped)
+      event["count"] = recorded.count;
+    if (recorded.kind == RecordedKind::kKernel) {
+      put_text(event, "device_kind", recorded.device_kind);
+      event["device_index"] = recorded.device_index;
+      event["stream"] = recorded.stream;
+      event["start_ns"] = recorded.start_ns;
+      event["end_ns"] = recorded.end_ns;
+    }
+    if (recorded.has_variant != 0) {
+      py::dict variant;
+      variant["code_hash"] = recorded.code_hash;
+      variant["grid"] = py::make_tuple(recorded.grid[0], recorded.grid[1], recorded.grid[2]);
+      variant["block"] = py::make_tuple(recorded.block[0], recorded.block[1], recorded.block[2]);
+      variant["shared_bytes"] = recorded.shared_bytes;
+      put_text(variant, "signature", recorded.signature);
+      event["variant"] = variant;
+    }
+    events.append(event);
+  }
+  return events;
+}
+
+} // namespace
+
+void bind_collectors(py::module_ &module) {
+  py::class_<CpuCollector>(module, "CpuCollector")
+      .def(py::init([](uint32_t max_depth) {
+             return std::make_unique<CpuCollector>(Aggregator::instance(), max_depth);
+           }),
+           py::arg("max_depth") = 2)
+      .def("start", &CpuCollector::start)
+      .def("flush", &CpuCollector::flush)
+      .def("stop", &CpuCollector::stop)
+      .def(
+          "attach_torch",
+          [](CpuCollector &, bool reads_scope) { return attach_torch(reads_scope); },
+          py::arg("reads_scope") = false)
+      .def("detach_torch", [](CpuCollector &) { TorchObserver::instance().remove(); })
+      .def_property_readonly("torch_attached",
+                             [](CpuCollector &) { return TorchObserver::instance().installed(); })
+      .def(
+          "enter_kernel",
+          [](CpuCollector &, const py::str &name, const py::object &variant) {
+            enter_kernel(name, variant);
+          },
+          py::arg("name"), py::arg("variant") = py::none(), py::pos_only())
+      .def("exit_kernel", [](CpuCollector &) { end_kernel(); })
+      .def("mute", [](CpuCollector &) { mute_ops(); })
+      .def("unmute", [](CpuCollector &) { unmute_ops(); });
+  py::class_<ReplayCollector>(module, "ReplayCollector")
+      .def(py::init([](const std::string &path, bool manual) {
+             return std::make_unique<ReplayCollector>(Aggregator::instance(), path, manual);
+           }),
+           py::arg("path"), py::arg("manual") = false)
+      .def("start", &ReplayCollector::start, Unlocked())
+      .def("flush", &ReplayCollector::flush, Unlocked())
+      .def("stop", &ReplayCollector::stop, Unlocked())
+      .def("launch", &ReplayCollector::launch, py::arg("count") = 1)
+      .def_property_readonly("remaining", &ReplayCollector::remaining);
+  module.def("mute_ops", &mute_ops);
+  module.def("unmute_ops", &unmute_ops);
+  module.def("mute_launches", &begin_own_work);
+  module.def("unmute_launches", &end_own_work);
+  module.def("loaded_build_id", &loaded_build_id, py::pos_only(), py::arg("file_name"));
+  module.def("probe_torch", &probe_torch);
+  module.def("record_operator", &record_operator);
+  module.def("write_recording", &write_recording);
+  module.def("read_recording", &list_recording);
+}
+
+} // namespace proton

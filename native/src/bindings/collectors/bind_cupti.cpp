@@ -1,0 +1,215 @@
+// The collector of NVIDIA GPUs.
+#include <pybind11/stl.h>
+
+#include <functional>
+
+#include "aggregate/consumer/aggregator.h"
+#include "bindings/module/bindings.h"
+#include "bindings/values/device_list.h"
+#include "bindings/values/library_candidates.h"
+#include "collector/cupti/control/cupti_collector.h"
+#include "collector/cupti/cubins/ptx_notes.h"
+#include "collector/cupti/pc_sampling/line_table.h"
+#include "collector/gpu/work/kernel_codes.h"
+#include "collector/gpu/work/kernel_table.h"
+#include "driver/cupti/cupti_pc_sampling.h"
+#include "support/error.h"
+
+namespace py = pybind11;
+
+namespace proton {
+namespace {
+
+using Unlocked = py::call_guard<py::gil_scoped_release>;
+
+std::unique_ptr<CuptiCollector> make_collector(const std::vector<ListedCandidate> &candidates,
+                                               size_t buffer_bytes, uint32_t flush_period_ms,
+                                               bool copies, bool whole_graphs, bool nvtx,
+                                               bool vendor_clock, bool hardware_trace,
+                                               bool finalizes,
+                                               const PcSamplingOptions *pc_sampling) {
+  CuptiOptions options;
+  options.candidates = make_candidates(candidates);
+  options.buffer_bytes = buffer_bytes;
+  options.flush_period_ms = flush_period_ms;
+  options.copies = copies;
+  options.whole_graphs = whole_graphs;
+  options.nvtx = nvtx;
+  options.vendor_clock = vendor_clock;
+  options.hardware_trace = hardware_trace;
+  options.finalizes = finalizes;
+  if (pc_sampling)
+    options.pc_sampling = *pc_sampling;
+  return std::make_unique<CuptiCollector>(Aggregator::instance(), std::move(options));
+}
+
+constexpr std::pair<const char *, PcSamplingMode> kSamplingModes[] = {
+    {"continuous", PcSamplingMode::kContinuous},
+    {"scope", PcSamplingMode::kScope},
+    {"launch", PcSamplingMode::kLaunch},
+};
+
+PcSamplingOptions make_sampling(const std::string &mode, uint32_t period_log2, uint32_t drain_ms,
+                                size_t hardware_bytes) {
+  PcSamplingOptions options{PcSamplingMode::kOff, period_log2, drain_ms, hardware_bytes};
+  for (const auto &[name, value] : kSamplingModes)
+    if (mode == name)
+      options.mode = value;
+  bool is_period = period_log2 == 0 || (period_log2 >= cupti::kSmallestPeriodLog2 &&
+                                        period_log2 <= cupti::kLargestPeriodLog2);
+  if (options.mode == PcSamplingMode::kOff)
+    throw Error(ErrorCode::kUsage,
+                "unknown mode of PC sampling '" + mode + "'; choose continuous, scope or launch");
+  if (!is_period)
+    throw Error(ErrorCode::kUsage, "a period of PC sampling of 2^" + std::to_string(period_log2) +
+                                       " cycles is out of range; choose 2^5 to 2^31, or 0 for an "
+                                       "automatic one");
+  if (drain_ms == 0 || hardware_bytes == 0)
+    throw Error(ErrorCode::kUsage, "drain_ms and hardware_bytes of PC sampling are above 0");
+  return options;
+}
+
+py::dict list_sampling(const PcSamplingFacts &facts) {
+  py::dict listed;
+  listed["period_cycles"] = facts.period_cycles;
+  listed["is_automatic"] = facts.is_automatic;
+  listed["attribution"] = facts.attribution;
+  listed["samples"] = facts.samples;
+  listed["not_issued"] = facts.not_issued;
+  listed["dropped"] = facts.dropped;
+  listed["of_driver_kernels"] = facts.of_driver_kernels;
+  listed["own"] = facts.own;
+  listed["total"] = facts.total;
+  listed["doubled"] = facts.doubled;
+  listed["without_line"] = facts.without_line;
+  listed["contexts"] = facts.contexts;
+  listed["refused_contexts"] = facts.refused_contexts;
+  listed["error"] = facts.error;
+  listed["cubins"] = facts.cubins;
+  listed["cubin_bytes"] = facts.cubin_bytes;
+  listed["most_bytes"] = facts.most_bytes;
+  listed["drain_ns"] = facts.drain_ns;
+  listed["publish_ns"] = facts.publish_ns;
+  return listed;
+}
+
+py::dict list_facts(const CuptiCollector &collector) {
+  CuptiFacts facts;
+  {
+    py::gil_scoped_release release;
+    facts = collector.facts();
+  }
+  py::dict listed;
+  listed["library"] = facts.library;
+  listed["library_origin"] = facts.origin;
+  listed["version"] = facts.version;
+  listed["driver"] = facts.driver;
+  listed["clock"] = facts.clock;
+  listed["clock_drift_ns"] = facts.clock_drift_ns;
+  listed["foreign_buffers"] = facts.foreign_buffers;
+  listed["taken_buffers"] = facts.taken_buffers;
+  listed["devices"] = list_devices(facts.devices);
+  if (facts.pc_sampling)
+    listed["pc_sampling"] = list_sampling(*facts.pc_sampling);
+  return listed;
+}
+
+/// For each instruction of a cubin its line and those that it was inlined into, the kernel's first.
+/// Needs no GPU.
+std::vector<std::vector<py::str>> find_lines(const std::vector<ListedCandidate> &candidates,
+                                             const py::bytes &image, const std::string &function,
+                                             const std::vector<uint64_t> &offsets) {
+  std::string copy = image;
+  std::vector<std::vector<std::string>> found;
+  {
+    py::gil_scoped_release release;
+    const CuptiLibrary library = CuptiLibrary::open(make_candidates(candidates));
+    const CuptiPcSampling cupti = CuptiPcSampling::of(library);
+    const CubinLines cubin(std::make_shared<const std::vector<char>>(copy.begin(), copy.end()));
+    const std::string shown = demangle(function.c_str());
+    for (uint64_t offset : offsets)
+      found.push_back(source_lines(cupti, cubin, {function, shown}, offset));
+  }
+  std::vector<std::vector<py::str>> lines;
+  for (const std::vector<std::string> &chain : found) {
+    std::vector<py::str> &texts = lines.emplace_back();
+    for (const std::string &text : chain) // names of files may be any bytes
+      texts.push_back(py::reinterpret_steal<py::str>(
+          PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
+  }
+  return lines;
+}
+
+/// Texts are hashed; the result is what VariantRecord holds.
+uint64_t hash_of(const py::object &hash) {
+  if (py::isinstance<py::str>(hash))
+    return std::hash<std::string>{}(hash.cast<std::string>());
+  return hash.cast<uint64_t>();
+}
+
+void set_kernel_hash(const py::object &kernel, const py::object &hash, const std::string &config) {
+  KernelCodes &codes = KernelCodes::instance();
+  if (py::isinstance<py::str>(kernel))
+    codes.set_name(kernel.cast<std::string>(), hash_of(hash));
+  else
+    codes.set(reinterpret_cast<const void *>(kernel.cast<uintptr_t>()), hash_of(hash), config);
+}
+
+} // namespace
+
+void bind_cupti(py::module_ &module) {
+  const CuptiOptions defaults;
+  py::class_<PcSamplingOptions>(module, "PcSamplingOptions")
+      .def(py::init(&make_sampling), py::arg("mode") = "continuous", py::kw_only(),
+           py::arg("period_log2") = 0, py::arg("drain_ms") = defaults.pc_sampling.drain_ms,
+           py::arg("hardware_bytes") = defaults.pc_sampling.hardware_bytes)
+      .def_property_readonly("mode",
+                             [](const PcSamplingOptions &options) {
+                               std::string mode;
+                               for (const auto &[name, value] : kSamplingModes)
+                                 if (options.mode == value)
+                                   mode = name;
+                               return mode;
+                             })
+      .def_readonly("period_log2", &PcSamplingOptions::period_log2)
+      .def_readonly("drain_ms", &PcSamplingOptions::drain_ms)
+      .def_readonly("hardware_bytes", &PcSamplingOptions::hardware_bytes);
+  py::class_<CuptiCollector>(module, "CuptiCollector")
+      .def(py::init(&make_collector), py::arg("candidates"), py::kw_only(),
+           py::arg("buffer_bytes") = defaults.buffer_bytes,
+           py::arg("flush_period_ms") = defaults.flush_period_ms, py::arg("copies") = false,
+           py::arg("whole_graphs") = false, py::arg("nvtx") = false,
+           py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
+           py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none())
+      .def(
+          "start",
+          [](CuptiCollector &self, uintptr_t stream) {
+            self.start(reinterpret_cast<void *>(stream));
+          },
+          py::arg("stream") = 0, Unlocked())
+      .def("flush", &CuptiCollector::flush, Unlocked())
+      .def("stop", &CuptiCollector::stop, Unlocked())
+      .def(
+          "add_cubin",
+          [](CuptiCollector &self, const py::bytes &image) {
+            std::string copy = image;
+            py::gil_scoped_release release;
+            self.add_cubin(copy);
+          },
+          py::arg("image"), py::pos_only())
+      .def("facts", &list_facts);
+  module.def(
+      "note_ptx",
+      [](const py::bytes &image, const std::string &ptx) {
+        std::string copy = image;
+        py::gil_scoped_release release;
+        PtxNoteStore::instance().add(CubinImage(copy), ptx);
+      },
+      py::arg("image"), py::arg("ptx"), py::pos_only());
+  module.def("source_lines", &find_lines, py::arg("candidates"), py::arg("image"),
+             py::arg("function"), py::arg("offsets"), py::pos_only());
+  module.def("set_kernel_hash", &set_kernel_hash, py::arg("kernel"), py::arg("hash"),
+             py::arg("config") = "", py::pos_only());
+}
+
+} // namespace proton

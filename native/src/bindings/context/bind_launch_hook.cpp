@@ -1,0 +1,328 @@
+// The launch hook as a C type: Triton calls it twice per launch, and Python code would cost more
+// than all else that a launch is recorded with.
+#include "bindings/module/bindings.h"
+
+#include <array>
+#include <new>
+
+#include "bindings/values/plain_metrics.h"
+#include "bindings/values/python_error.h"
+#include "bindings/values/python_text.h"
+#include "context/thread/host_range.h"
+#include "context/thread/thread_state.h"
+
+namespace py = pybind11;
+
+namespace proton {
+namespace {
+
+/// One thread's launches; a launch and its exit are on one thread and do not nest.
+struct HookThread {
+  uint64_t scope_id = 0; ///< of the open launch's frame; 0: none is open
+  uint32_t depth = 0;    ///< of the stack before that frame
+  bool is_evaluating = false;
+  uint64_t newest_id = 0;          ///< of the newest launch, also when it is over; 0: none
+  PyObject *newest_name = nullptr; ///< its kernel; owned, one reference for the life of the thread
+};
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local HookThread t_hook;
+
+struct KnownName {
+  PyObject *name = nullptr; ///< owned, so that no other takes its address
+  bool is_wanted = true;
+};
+
+struct HookState {
+  std::array<KnownName, 256> names; ///< by address: Triton passes the same object at each launch
+  PlainMetrics metrics{PlainMetrics::Source::kLaunch};
+
+  void forget_names() {
+    for (KnownName &known : names)
+      Py_CLEAR(known.name);
+  }
+};
+
+struct HookObject {
+  PyObject_HEAD;
+  HookState *state;
+};
+
+HookState &state_of(PyObject *object) { return *reinterpret_cast<HookObject *>(object)->state; }
+
+/// Names of attributes, made once.
+struct Names {
+  PyObject *data = PyUnicode_InternFromString("data");
+  PyObject *extras = PyUnicode_InternFromString("extras");
+  PyObject *get = PyUnicode_InternFromString("get");
+  PyObject *name = PyUnicode_InternFromString("name");
+  PyObject *wants = PyUnicode_InternFromString("wants");
+  PyObject *stage = PyUnicode_InternFromString("stage");
+  PyObject *add_staged = PyUnicode_InternFromString("add_staged");
+  PyObject *report = PyUnicode_InternFromString("report");
+};
+
+const Names &names() {
+  static const Names *all = new Names; // one reference each for the life of the process
+  return *all;
+}
+
+py::object owned(PyObject *object) {
+  if (!object)
+    throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(object);
+}
+
+/// Closes the frame of the open launch, and whatever was left open inside it. A scope around the
+/// launch that was left meanwhile closed it already.
+void close_launch(HookThread &thread) {
+  if (thread.scope_id == 0)
+    return;
+  ShadowStack &stack = this_thread().stack;
+  if (stack.depth() > thread.depth && stack.entry(thread.depth).scope_id() == thread.scope_id)
+    stack.pop_to(thread.depth, situation());
+  thread.scope_id = 0;
+}
+
+void open_launch(HookThread &thread, PyObject *name, const Situation &now) {
+  PythonText text(name, "the name of a kernel");
+  ShadowStack &stack = this_thread().stack;
+  uint32_t depth = stack.depth();
+  thread.scope_id = stack.push(text.name(), FrameKind::kKernel, now).scope_id();
+  thread.depth = depth;
+  thread.newest_id = thread.scope_id;
+  Py_XSETREF(thread.newest_name, Py_NewRef(name));
+}
+
+bool is_wanted(PyObject *hook, PyObject *name) {
+  auto address = reinterpret_cast<uintptr_t>(name) * 0x9E3779B97F4A7C15ull;
+  HookState &state = state_of(hook);
+  KnownName &known = state.names[(address >> 40) % state.names.size()];
+  if (known.name == name)
+    return known.is_wanted;
+  py::object answer = owned(PyObject_CallMethodOneArg(hook, names().wants, name));
+  PyObject *older = known.name;
+  known = {Py_NewRef(name), answer.ptr() == Py_True};
+  Py_XDECREF(older);
+  return answer.ptr() == Py_True;
+}
+
+/// Tells Python's side of the pending exception, which is then over; one that is meant for the
+/// whole program, such as KeyboardInterrupt, goes on.
+void report_pending(PyObject *hook, PyObject *kernel) {
+  py::error_already_set error; // takes the pending exception
+  if (!error.matches(PyExc_Exception))
+    throw error;
+  owned(PyObject_CallMethodObjArgs(hook, names().report, kernel, error.value().ptr(), nullptr));
+}
+
+/// The state of kernels that compute a kernel's metadata, with the hook deaf to them.
+class Evaluation {
+public:
+  Evaluation(HookThread &thread, std::string_view kernel) : thread_(thread) {
+    this_thread().stack.enter_state("__proton_launch_metadata:" + std::string(kernel), situation());
+    thread_.is_evaluating = true;
+  }
+  ~Evaluation() {
+    thread_.is_evaluating = false;
+    try {
+      this_thread().stack.exit_state(situation());
+    } catch (...) { // the metadata function left more states than it entered
+    }
+  }
+  Evaluation(const Evaluation &) = delete;
+  Evaluation &operator=(const Evaluation &) = delete;
+
+private:
+  HookThread &thread_;
+};
+
+/// What a launch's metadata came to.
+struct Evaluated {
+  py::object values; ///< a dict; none: it failed
+  std::vector<UserMetric> numbers;
+  py::object staged; ///< what Python's side made of all but plain numbers; none without any
+};
+
+Evaluated evaluate(PyObject *hook, PyObject *metadata, PyObject *kernel) {
+  PythonText text(kernel, "the name of a kernel");
+  Evaluation evaluation(t_hook, text.text());
+  Evaluated result;
+  auto values = py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(metadata, names().get));
+  if (values && !PyDict_Check(values.ptr()))
+    values = py::reinterpret_steal<py::object>(
+        PyObject_CallOneArg(reinterpret_cast<PyObject *>(&PyDict_Type), values.ptr()));
+  py::object rest;
+  if (!values || !state_of(hook).metrics.split(values.ptr(), result.numbers, rest)) {
+    report_pending(hook, kernel);
+    return result;
+  }
+  result.values = std::move(values);
+  if (rest) {
+    PyObject *staged = PyObject_CallMethodObjArgs(hook, names().stage, kernel, rest.ptr(), nullptr);
+    if (!staged)
+      report_pending(hook, kernel);
+    else if (staged == Py_None)
+      Py_DECREF(staged);
+    else
+      result.staged = py::reinterpret_steal<py::object>(staged);
+  }
+  return result;
+}
+
+void add_numbers(PyObject *hook, PyObject *kernel, const std::vector<UserMetric> &numbers) {
+  if (numbers.empty())
+    return;
+  try {
+    add_metrics_at(capture_current(), numbers);
+  } catch (const Error &error) { // e.g. another type than at the last launch
+    owned(PyObject_CallMethodObjArgs(hook, names().report, kernel, py::str(error.what()).ptr(),
+                                     nullptr));
+  }
+}
+
+py::object as_text(PyObject *name) {
+  return PyUnicode_Check(name) ? py::reinterpret_borrow<py::object>(name)
+                               : owned(PyObject_Str(name));
+}
+
+py::object name_in(PyObject *data) {
+  if (!PyDict_CheckExact(data))
+    return owned(PyObject_GetItem(data, names().name));
+  PyObject *name = PyDict_GetItemWithError(data, names().name);
+  if (!name && !PyErr_Occurred())
+    PyErr_SetObject(PyExc_KeyError, names().name);
+  return owned(Py_XNewRef(name));
+}
+
+/// Opens the frame of the launch and adds its metrics.
+void enter_evaluated(PyObject *hook, PyObject *metadata, PyObject *kernel) {
+  Evaluated found = evaluate(hook, metadata, kernel);
+  PyObject *given =
+      found.values ? PyDict_GetItemWithError(found.values.ptr(), names().name) : kernel;
+  if (!given && PyErr_Occurred())
+    throw py::error_already_set();
+  py::object name = as_text(given ? given : kernel);
+  if (name.ptr() != kernel && !is_wanted(hook, name.ptr()))
+    return;
+  open_launch(t_hook, name.ptr(), situation());
+  if (found.values)
+    add_numbers(hook, kernel, found.numbers);
+  if (found.staged)
+    owned(
+        PyObject_CallMethodObjArgs(hook, names().add_staged, kernel, found.staged.ptr(), nullptr));
+}
+
+/// Whether the launch's metadata has something to evaluate; not told by others than LazyDict.
+bool has_functions(PyObject *metadata) {
+  auto extras = py::reinterpret_steal<py::object>(PyObject_GetAttr(metadata, names().extras));
+  if (extras && PyList_CheckExact(extras.ptr()))
+    return PyList_GET_SIZE(extras.ptr()) != 0;
+  PyErr_Clear();
+  return true;
+}
+
+void enter_launch(PyObject *hook, PyObject *metadata, const Situation &now) {
+  py::object data = owned(PyObject_GetAttr(metadata, names().data));
+  py::object kernel = as_text(name_in(data.ptr()).ptr());
+  if (!is_wanted(hook, kernel.ptr()))
+    return;
+  if (has_functions(metadata))
+    enter_evaluated(hook, metadata, kernel.ptr());
+  else
+    open_launch(t_hook, kernel.ptr(), now);
+}
+
+PyObject *hook_enter(PyObject *object, PyObject *metadata) {
+  HookThread &thread = t_hook;
+  if (thread.is_evaluating)
+    Py_RETURN_NONE;
+  return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
+    close_launch(thread); // of a launch that raised: Triton does not call its exit hook
+    Situation now = situation();
+    if (now.active)
+      enter_launch(object, metadata, now);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject *hook_exit(PyObject *, PyObject *) {
+  HookThread &thread = t_hook;
+  if (!thread.is_evaluating)
+    close_launch(thread);
+  Py_RETURN_NONE;
+}
+
+PyObject *hook_forget_names(PyObject *object, PyObject *) {
+  state_of(object).forget_names();
+  Py_RETURN_NONE;
+}
+
+/// newest_launch(): number and kernel of the calling thread's newest launch, whether it is open,
+/// and whether its metadata is being evaluated.
+PyObject *newest_launch(PyObject *, PyObject *) {
+  return guarded<PyObject *>(nullptr, [] {
+    const HookThread &thread = t_hook;
+    py::object id = py::none(), name = py::none();
+    if (thread.newest_id != 0) {
+      id = py::int_(thread.newest_id);
+      name = py::reinterpret_borrow<py::object>(thread.newest_name);
+    }
+    bool is_open = thread.scope_id != 0 || thread.is_evaluating;
+    return py::make_tuple(id, name, is_open, thread.is_evaluating).release().ptr();
+  });
+}
+
+PyObject *hook_new(PyTypeObject *type, PyObject *, PyObject *) {
+  PyObject *object = type->tp_alloc(type, 0); // zeroed
+  if (!object)
+    return nullptr;
+  auto *state = new (std::nothrow) HookState;
+  reinterpret_cast<HookObject *>(object)->state = state;
+  if (state)
+    return object;
+  Py_DECREF(object);
+  return PyErr_NoMemory();
+}
+
+void hook_dealloc(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  auto *hook = reinterpret_cast<HookObject *>(object);
+  if (hook->state)
+    hook->state->forget_names();
+  delete hook->state;
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyMethodDef kNewestLaunch = {"newest_launch", newest_launch, METH_NOARGS,
+                             "Facts of the calling thread's newest launch with the hook."};
+PyMethodDef kMethods[] = {
+    {"enter", hook_enter, METH_O,
+     "enter($self, metadata, /)\n--\n\nOpens the frame of a launch and adds its metrics."},
+    {"exit", hook_exit, METH_O, "exit($self, metadata, /)\n--\n\nCloses the frame of a launch."},
+    {"forget_names", hook_forget_names, METH_NOARGS, "Asks `wants` again for every kernel."},
+    {nullptr, nullptr, 0, nullptr}};
+char kDoc[] =
+    "The part of the launch hook that runs at every launch.\n\n"
+    "A subclass says what it wants of what is rare: wants(kernel), stage(kernel, values), "
+    "add_staged(kernel, staged) and report(kernel, error).";
+PyType_Slot kSlots[] = {{Py_tp_doc, kDoc},
+                        {Py_tp_new, reinterpret_cast<void *>(hook_new)},
+                        {Py_tp_dealloc, reinterpret_cast<void *>(hook_dealloc)},
+                        {Py_tp_methods, kMethods},
+                        {0, nullptr}};
+PyType_Spec kSpec = {"proton_bench._native.launch_hook", sizeof(HookObject), 0,
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, kSlots};
+
+} // namespace
+
+void bind_launch_hook(py::module_ &module) {
+  auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&kSpec));
+  if (!type)
+    throw py::error_already_set();
+  module.attr("launch_hook") = type;
+  module.attr("newest_launch") =
+      py::reinterpret_steal<py::object>(PyCFunction_New(&kNewestLaunch, nullptr));
+}
+
+} // namespace proton

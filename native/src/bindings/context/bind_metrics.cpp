@@ -1,0 +1,144 @@
+// Metric values from Python.
+#include <pybind11/stl.h>
+
+#include "bindings/module/bindings.h"
+#include "bindings/values/plain_metrics.h"
+#include "bindings/values/python_text.h"
+#include "context/thread/graph_capture.h"
+#include "context/thread/host_range.h"
+#include "context/thread/thread_state.h"
+#include "record/record_sink.h"
+#include "session/session_registry.h"
+#include "support/error.h"
+
+namespace py = pybind11;
+
+namespace proton {
+
+Aggregation parse_aggregation(const std::string &text) {
+  for (auto candidate : {Aggregation::kInclusive, Aggregation::kExclusive, Aggregation::kProperty})
+    if (text == aggregation_text(candidate))
+      return candidate;
+  throw Error(ErrorCode::kMetric, "unknown aggregation '" + text + "'; choose inc, exc or pty");
+}
+
+void add_metrics_at(const Capture &at, const std::vector<UserMetric> &metrics) {
+  std::optional<py::gil_scoped_release> release;
+  if (is_capturing()) // which waits for who has the aggregator
+    release.emplace();
+  SessionRegistry::instance().add_metrics(at, metrics);
+}
+
+namespace {
+
+/// An integer that needs more than 64 bits is a double.
+MetricValue to_number(py::handle value) {
+  int overflow = 0;
+  long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow == 0 && !(number == -1 && PyErr_Occurred()))
+    return int64_t{number};
+  double wide = overflow != 0 ? PyLong_AsDouble(value.ptr()) : -1;
+  if (PyErr_Occurred())
+    throw py::error_already_set();
+  return wide;
+}
+
+[[noreturn]] void refuse(const std::string &name, py::handle value) {
+  throw Error(ErrorCode::kMetric,
+              "metric '" + name + "' has type " + Py_TYPE(value.ptr())->tp_name +
+                  "; give an int, a float, a text, or a list of ints or floats");
+}
+
+MetricValue parse_vector(const std::string &name, const py::sequence &values) {
+  std::vector<MetricValue> numbers;
+  bool all_ints = true;
+  for (py::handle value : values) {
+    if (PyLong_Check(value.ptr()))
+      numbers.push_back(to_number(value));
+    else if (PyFloat_Check(value.ptr()))
+      numbers.push_back(PyFloat_AS_DOUBLE(value.ptr()));
+    else
+      refuse(name, value);
+    all_ints = all_ints && type_of(numbers.back()) == MetricType::kInt;
+  }
+  std::vector<int64_t> ints;
+  std::vector<double> doubles;
+  for (const MetricValue &number : numbers) {
+    if (all_ints)
+      ints.push_back(std::get<int64_t>(number));
+    else
+      doubles.push_back(as_double(number));
+  }
+  if (all_ints)
+    return ints;
+  return doubles;
+}
+
+MetricValue parse_value(const std::string &name, py::handle value) {
+  if (PyLong_Check(value.ptr()))
+    return to_number(value);
+  if (PyFloat_Check(value.ptr()))
+    return PyFloat_AS_DOUBLE(value.ptr());
+  if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()))
+    return parse_vector(name, py::reinterpret_borrow<py::sequence>(value));
+  if (PyUnicode_Check(value.ptr()))
+    return std::string(PythonText(value.ptr(), "a metric's text").text());
+  refuse(name, value);
+}
+
+ContextId open_context(uint64_t scope_id, EpochId epoch) {
+  ShadowStack &stack = this_thread().stack;
+  for (uint32_t i = stack.depth(); i-- != 0;)
+    if (stack.entry(i).scope_id() == scope_id)
+      return stack.entry(i).id.load(std::memory_order_relaxed);
+  if (std::optional<ContextId> found = context_of_scope(scope_id, epoch))
+    return *found;
+  throw Error(ErrorCode::kScope,
+              "scope " + std::to_string(scope_id) + " is not open; add metrics inside the scope");
+}
+
+std::vector<UserMetric> parse_metrics(const py::sequence &items) {
+  std::vector<UserMetric> metrics;
+  for (py::handle item : items) {
+    auto triple = item.cast<py::tuple>();
+    const MetricName &name =
+        MetricName::of(PythonText(triple[0].ptr(), "the name of a metric").text(),
+                       parse_aggregation(triple[1].cast<std::string>()));
+    if (py::isinstance<DeviceValues>(triple[2]))
+      metrics.emplace_back(name, MetricValue(), triple[2].cast<std::shared_ptr<DeviceValues>>());
+    else
+      metrics.emplace_back(name, parse_value(name.text, triple[2]));
+  }
+  return metrics;
+}
+
+void add_metrics(const py::sequence &items, std::optional<uint64_t> scope_id) {
+  std::vector<UserMetric> metrics = parse_metrics(items);
+  Capture at = capture_current();
+  if (at.epoch == 0)
+    return;
+  if (scope_id)
+    at.shadow = open_context(*scope_id, at.epoch);
+  add_metrics_at(at, metrics);
+}
+
+/// A metric whose value is known later: its place is kept like that of a launch.
+uint64_t owe_metrics() {
+  uint64_t id = next_correlation_id();
+  return Aggregator::instance().launched(id) == 0 ? 0 : id;
+}
+
+void pay_metrics(uint64_t id, const py::sequence &items) {
+  Aggregator::pay(id, parse_metrics(items));
+}
+
+} // namespace
+
+void bind_metrics(py::module_ &module) {
+  module.def("add_metrics", &add_metrics, py::arg("metrics"), py::arg("scope_id") = py::none(),
+             py::pos_only());
+  module.def("owe_metrics", &owe_metrics);
+  module.def("pay_metrics", &pay_metrics, py::arg("debt"), py::arg("metrics"), py::pos_only());
+}
+
+} // namespace proton

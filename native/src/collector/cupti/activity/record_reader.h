@@ -1,0 +1,92 @@
+// Turns activity records of CUPTI into ours; one reader per kind of record.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "collector/cupti/activity/timebase.h"
+#include "collector/cupti/callbacks/launch_source.h"
+#include "collector/gpu/devices/device_facts.h"
+#include "collector/gpu/launches/correlation_ids.h"
+#include "collector/gpu/records/record_batch.h"
+#include "collector/gpu/work/kernel_table.h"
+
+namespace proton {
+
+/// What readers need to know besides the record.
+struct ReadingContext {
+  const CorrelationIds &ids;
+  const LaunchLog &launches;
+  const Timebase &timebase;
+  DeviceFacts &devices;
+};
+
+class RecordReader {
+public:
+  virtual ~RecordReader() = default;
+  /// Kinds to enable, which this reader reads.
+  virtual std::vector<int> kinds() const = 0;
+  /// [completing thread, one at a time]
+  virtual void read(const void *record, RecordBatch &batch) noexcept = 0;
+  /// No batch holds a record now: what they pointed to may go.
+  virtual void between_buffers() noexcept {}
+};
+
+/// kConcurrentKernel.
+class KernelReader : public RecordReader {
+public:
+  explicit KernelReader(ReadingContext context) : context_(context) {}
+  std::vector<int> kinds() const override { return {cupti::kKindConcurrentKernel}; }
+  void read(const void *record, RecordBatch &batch) noexcept override;
+  void between_buffers() noexcept override { kernels_.trim(); }
+
+private:
+  ReadingContext context_;
+  KernelTable kernels_;
+};
+
+/// kMemcpy, kMemcpyPeer and kMemset.
+class CopyReader : public RecordReader {
+public:
+  explicit CopyReader(ReadingContext context) : context_(context) {}
+  std::vector<int> kinds() const override {
+    return {cupti::kKindMemcpy, cupti::kKindMemcpyPeer, cupti::kKindMemset};
+  }
+  void read(const void *record, RecordBatch &batch) noexcept override;
+
+private:
+  ReadingContext context_;
+};
+
+/// kGraphTrace: one record per launch of a graph, in the place of those of its nodes.
+class GraphReader : public RecordReader {
+public:
+  explicit GraphReader(ReadingContext context) : context_(context) {}
+  std::vector<int> kinds() const override { return {cupti::kKindGraphTrace}; }
+  void read(const void *record, RecordBatch &batch) noexcept override;
+
+private:
+  ReadingContext context_;
+};
+
+/// Kind -> reader.
+class ReaderTable {
+public:
+  void add(RecordReader &reader);
+  void clear() { readers_.fill(nullptr); }
+  void between_buffers() noexcept {
+    for (RecordReader *reader : readers_)
+      if (reader)
+        reader->between_buffers();
+  }
+  RecordReader *find(int kind) const noexcept {
+    auto row = static_cast<size_t>(kind);
+    return row < readers_.size() ? readers_[row] : nullptr;
+  }
+
+private:
+  std::array<RecordReader *, 64> readers_{};
+};
+
+} // namespace proton

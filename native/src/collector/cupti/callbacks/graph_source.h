@@ -1,0 +1,78 @@
+// Callbacks about graphs: their making, their capture, their launches.
+//
+// Recorded on an H200 with libcupti 12.8.1 (tests/data/cupti, docs/graphs.md):
+// - An executable graph is a clone with a graph id of its own, which is also cuptiGetGraphExecId
+//   and the graph of kernel records; those name the nodes of that clone.
+// - A node of a clone is told of by GRAPHNODE_CREATED and then GRAPHNODE_CLONED. GRAPH_CLONED comes
+//   for cuGraphClone only, after the nodes.
+// - Child graphs are inlined between GRAPHEXEC_CREATE_STARTING and _CREATED: their node and
+//   graph are destroyed, and their nodes get the next ids of the executable graph without a word.
+// - A copy node may be replaced in the same interval: one is created, the old one destroyed, and
+//   records go on naming the old one.
+// - The type of a node is 0, that of kernels, whatever the node is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collector/cupti/callbacks/callback_table.h"
+#include "collector/cupti/callbacks/launch_source.h"
+#include "collector/gpu/work/graph_table.h"
+#include "collector/gpu/work/late_graph.h"
+#include "driver/cupti/cupti_library.h"
+
+namespace proton {
+
+/// Driver calls: launches, captures and updates.
+class GraphCallSource : public CallbackSource {
+public:
+  GraphCallSource(LaunchLog &log, GraphTable &table) : log_(log), table_(table) {}
+  int domain() const override { return cupti::kDomainDriver; }
+  std::vector<uint32_t> callbacks() const override;
+  bool may_lack_some() const override { return true; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+  void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
+  /// A stream of the calling thread that is captured since before anybody listened.
+  void note_capture(const void *stream, void *graph);
+  /// Has graphs that were captured before told of once more, on stderr.
+  void warn_again() noexcept { late_graph_.warn_again(); }
+
+private:
+  void launch(const cupti::CallbackData &call) noexcept;
+  void enter(uint32_t cbid);
+  void capture(uint32_t cbid, const cupti::CallbackData &call);
+  void update(const cupti::CallbackData &call);
+  LayoutId layout_of(void *executable);
+  uint32_t executable_id(void *executable) const noexcept;
+  uint32_t graph_id(void *graph) const noexcept;
+
+  LaunchLog &log_;
+  GraphTable &table_;
+  const CuptiLibrary *library_ = nullptr;
+  LateGraph late_graph_{"CUDA"};
+};
+
+/// Graphs and nodes that come and go.
+class GraphChangeSource : public CallbackSource {
+public:
+  GraphChangeSource(GraphSink &sink, GraphTable &table) : sink_(sink), table_(table) {}
+  int domain() const override { return cupti::kDomainResource; }
+  std::vector<uint32_t> callbacks() const override;
+  bool may_lack_some() const override { return true; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+  void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
+
+private:
+  void change(uint32_t cbid, const cupti::GraphData &graph);
+  void add_node(const cupti::GraphData &graph);
+  uint32_t graph_id(void *graph) const noexcept;
+  uint64_t node_id(void *node) const noexcept;
+
+  GraphSink &sink_;
+  GraphTable &table_;
+  const CuptiLibrary *library_ = nullptr;
+};
+
+} // namespace proton

@@ -1,0 +1,62 @@
+#include "collector/cupti/callbacks/launch_source.h"
+
+#include <iterator>
+
+#include "driver/cuda/cuda_abi.h"
+#include "driver/cupti/cupti_copy_calls.h"
+
+namespace proton {
+namespace {
+
+/// The function that the call launches; null where its parameters do not say.
+const void *launched_function(uint32_t cbid, const cupti::CallbackData &call) noexcept {
+  if (!call.function_params)
+    return nullptr;
+  bool is_ex = cbid == cupti::kCuLaunchKernelEx || cbid == cupti::kCuLaunchKernelExPtsz;
+  if (is_ex)
+    return static_cast<const cuda::LaunchKernelExParams *>(call.function_params)->function;
+  return static_cast<const cuda::LaunchKernelParams *>(call.function_params)->function;
+}
+
+} // namespace
+
+std::vector<uint32_t> LaunchSource::callbacks() const {
+  using namespace cupti;
+  return {kCuLaunch,
+          kCuLaunchGrid,
+          kCuLaunchGridAsync,
+          kCuLaunchKernel,
+          kCuLaunchKernelPtsz,
+          kCuLaunchKernelEx,
+          kCuLaunchKernelExPtsz,
+          kCuLaunchCooperativeKernel,
+          kCuLaunchCooperativeKernelPtsz,
+          kCuLaunchCooperativeKernelMultiDevice};
+}
+
+void LaunchSource::handle(uint32_t cbid, const void *data) noexcept {
+  const auto &call = *static_cast<const cupti::CallbackData *>(data);
+  if (call.site == cupti::kEnter)
+    enter_launch(log_, call, LaunchKind::kKernel, codes_.find(launched_function(cbid, call)));
+  else
+    leave_launch(log_, call);
+}
+
+std::vector<uint32_t> CopySource::callbacks() const {
+  return {std::begin(cupti::kCopyCalls), std::end(cupti::kCopyCalls)};
+}
+
+void CopySource::handle(uint32_t cbid, const void *data) noexcept {
+  const auto &call = *static_cast<const cupti::CallbackData *>(data);
+  if (call.site == cupti::kEnter)
+    enter_launch(log_, call,
+                 cupti::is_batch_of_copies(cbid) ? LaunchKind::kCopies : LaunchKind::kCopy, 0);
+  else
+    leave_launch(log_, call);
+}
+
+void ResourceSource::handle(uint32_t, const void *data) noexcept {
+  log_.contexts().forget(static_cast<const cupti::ResourceData *>(data)->context);
+}
+
+} // namespace proton

@@ -1,0 +1,27 @@
+// Notes the hash of every module that is loaded for the kernels in it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collector/cupti/callbacks/callback_table.h"
+#include "collector/gpu/work/kernel_codes.h"
+#include "driver/cupti/cupti_library.h"
+
+namespace proton {
+
+class ModuleSource : public CallbackSource {
+public:
+  explicit ModuleSource(KernelCodes &codes) : codes_(codes) {}
+  /// The library that hashes; before callbacks are enabled.
+  void set_library(const CuptiLibrary *library) { library_ = library; }
+  int domain() const override { return cupti::kDomainResource; }
+  std::vector<uint32_t> callbacks() const override { return {cupti::kModuleLoaded}; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  KernelCodes &codes_;
+  const CuptiLibrary *library_ = nullptr;
+};
+
+} // namespace proton

@@ -1,0 +1,58 @@
+// The collector of NVIDIA GPUs: every kernel, and copies if asked for, through CUPTI.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "collector/collector.h"
+#include "collector/cupti/cupti_options.h"
+#include "collector/cupti/pc_sampling/pc_sampling_facts.h"
+#include "collector/gpu/devices/device_facts.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+/// What a profile says about where its records came from.
+struct CuptiFacts {
+  std::string library;
+  std::string origin; ///< why that library
+  std::string version;
+  std::string driver;
+  std::string clock;
+  int64_t clock_drift_ns = 0; ///< what CUPTI's clock gained on ours while it was on
+  std::map<int32_t, DeviceFacts::Facts> devices;
+  uint64_t foreign_buffers = 0; ///< another profiler's that came to us
+  uint64_t taken_buffers = 0;   ///< ours that had not come back when CUPTI was switched off
+  std::optional<PcSamplingFacts> pc_sampling; ///< where it was asked for
+};
+
+class CuptiCollector : public Collector {
+public:
+  CuptiCollector(RecordSink &sink, CuptiOptions options)
+      : sink_(sink), options_(std::move(options)) {}
+  ~CuptiCollector() override;
+  CuptiCollector(const CuptiCollector &) = delete;
+  CuptiCollector &operator=(const CuptiCollector &) = delete;
+
+  void start() override { start(nullptr); }
+  /// Same; `stream`: one of the calling thread, which may be captured since before. Null: none.
+  void start(void *stream);
+  /// Waits for the work of every context that something was launched in. [any thread]
+  void flush() override;
+  void stop() override;
+
+  /// A cubin that was loaded before the start, for the lines of samples. Throws
+  /// Error(kUnavailable) for one that CUPTI cannot read; does nothing without PC sampling.
+  void add_cubin(const std::string &image);
+  /// Known after the first start.
+  CuptiFacts facts() const;
+
+private:
+  RecordSink &sink_;
+  CuptiOptions options_;
+  bool is_running_ = false;
+};
+
+} // namespace proton

@@ -1,0 +1,42 @@
+// What is switched on in CUPTI, and switched off again.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "collector/cupti/activity/record_reader.h"
+#include "collector/cupti/callbacks/callback_table.h"
+#include "driver/cupti/cupti_library.h"
+
+namespace proton {
+
+/// A subscriber with its callbacks and activities. One step that fails undoes those before it.
+class Subscription {
+public:
+  explicit Subscription(const CuptiLibrary &library) : library_(library) {}
+  ~Subscription() { undo_all(); }
+  Subscription(const Subscription &) = delete;
+  Subscription &operator=(const Subscription &) = delete;
+
+  /// Each throws Error(kUnavailable).
+  void subscribe(CallbackTable &table);
+  void enable(CallbackTable &table, CallbackSource &source);
+  void enable(ReaderTable &table, RecordReader &reader);
+  void set_flush_period(uint32_t period_ms);
+  /// Throws where library or GPU cannot. CUPTI does not take it back.
+  void enable_hardware_trace();
+
+  /// Activities off, then callbacks; how many of the calls failed.
+  uint64_t disable_activities() noexcept;
+  uint64_t unsubscribe() noexcept;
+
+private:
+  void undo_all() noexcept;
+
+  const CuptiLibrary &library_;
+  void *subscriber_ = nullptr;
+  std::vector<int> kinds_;
+  bool has_period_ = false;
+};
+
+} // namespace proton

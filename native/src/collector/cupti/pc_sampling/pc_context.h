@@ -1,0 +1,90 @@
+// Sampling of program counters in one context, as CUPTI is asked for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collector/cupti/cupti_options.h"
+#include "collector/cupti/pc_sampling/pc_counts.h"
+#include "collector/cupti/pc_sampling/stall_names.h"
+#include "driver/cupti/cupti_library.h"
+#include "driver/cupti/cupti_pc_sampling.h"
+
+namespace proton {
+
+/// What came of a context in one go.
+struct PcHarvest {
+  uint64_t total = 0;
+  uint64_t dropped = 0;
+  uint64_t of_driver_kernels = 0;
+  bool is_overrun = false; ///< a buffer was full: samples were lost, and no more come
+  cupti::Result error = cupti::kSuccess;
+
+  void add(const PcHarvest &other);
+};
+
+/// The buffer that CUPTI fills: PCs with room for all stall reasons.
+class PcBuffer {
+public:
+  PcBuffer(size_t most_pcs, size_t reasons);
+  PcBuffer(const PcBuffer &) = delete;
+  PcBuffer &operator=(const PcBuffer &) = delete;
+  cupti::PcSamples &samples() { return samples_; }
+  size_t bytes() const;
+
+private:
+  std::vector<cupti::PcStallReason> stalls_;
+  std::vector<cupti::PcData> pcs_;
+  cupti::PcSamples samples_{};
+};
+
+/// Not synchronised.
+class PcContext {
+public:
+  PcContext(const CuptiLibrary &library, const CuptiPcSampling &cupti, void *context)
+      : library_(library), cupti_(cupti), context_(context) {}
+  PcContext(const PcContext &) = delete;
+  PcContext &operator=(const PcContext &) = delete;
+
+  // No other thread launches during these five; see LaunchHold.
+  /// Makes ready to sample between `start` and `stop`, and starts if it `starts`. Throws
+  /// Error(kUnavailable), and nothing is on then. Kernel activity has been enabled before.
+  void enable(const PcSamplingOptions &options, uint32_t period_log2, bool starts,
+              StallNames &names);
+  cupti::Result start() noexcept;
+  /// What was sampled is all there for `harvest` then.
+  cupti::Result stop() noexcept;
+  /// Ends sampling and adds the rest.
+  PcHarvest disable(PcCounts &counts);
+  /// After `disable`: samples half as often, or less where nothing came since the last time. Throws
+  /// as `enable`.
+  void enable_longer(const PcSamplingOptions &options, bool starts, StallNames &names);
+
+  /// Adds all that CUPTI has.
+  PcHarvest harvest(PcCounts &counts);
+
+  bool is_started() const { return is_started_; }
+  uint32_t period_log2() const { return period_log2_; }
+  size_t bytes() const;
+
+private:
+  void find_reasons(StallNames &names);
+  void configure(const PcSamplingOptions &options);
+  cupti::PcContextParameters parameters() const;
+  void add(const cupti::PcSamples &samples, PcCounts &counts, PcHarvest &harvest);
+
+  const CuptiLibrary &library_;
+  const CuptiPcSampling &cupti_;
+  void *context_;
+  uint32_t period_log2_ = 0;
+  bool is_started_ = false;
+  uint32_t step_ = 0;             ///< doublings of last time
+  bool has_come_ = true;          ///< samples, since then
+  std::vector<uint32_t> indices_; ///< of the reasons that are asked for
+  std::vector<int32_t> reasons_;  ///< CUPTI's index -> number of StallNames; -1: none
+  std::unique_ptr<PcBuffer> buffer_;
+  std::unique_ptr<PcBuffer> rest_; ///< which CUPTI fills when it is switched off
+};
+
+} // namespace proton

@@ -1,0 +1,72 @@
+// How often each instruction was sampled, by what its warp waited for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "driver/cupti/cupti_pc_sampling_abi.h"
+
+namespace proton {
+
+/// A function of a cubin.
+struct FunctionKey {
+  uint64_t crc = 0;
+  uint32_t function = 0;
+  bool operator==(const FunctionKey &other) const = default;
+};
+
+/// An instruction of it.
+struct PcKey {
+  FunctionKey of;
+  uint64_t offset = 0;
+  bool operator==(const PcKey &other) const = default;
+};
+
+struct PcKeyHash {
+  size_t operator()(const FunctionKey &key) const noexcept {
+    return (key.crc ^ (uint64_t{key.function} << 40)) * 0x9E3779B97F4A7C15ull >> 16;
+  }
+  size_t operator()(const PcKey &key) const noexcept {
+    return ((*this)(key.of) ^ key.offset) * 0xC2B2AE3D27D4EB4Full >> 8;
+  }
+};
+
+/// Memory is bounded and no sample is lost for it: past the limits samples are counted for their
+/// function as a whole, or for all other functions. Not synchronised.
+class PcCounts {
+public:
+  struct Count {
+    uint16_t reason; ///< of StallNames
+    uint64_t samples;
+  };
+  static constexpr uint64_t kNoOffset = ~uint64_t{0};
+  static constexpr size_t kMostPcs = size_t{1} << 18;
+  static constexpr size_t kMostFunctions = size_t{1} << 14;
+
+  /// Adds what CUPTI has of one PC. `reasons` has a number for each of CUPTI's; -1: not asked for.
+  void add(const cupti::PcData &pc, const std::vector<int32_t> &reasons);
+  /// Adds what another one counted.
+  void absorb(const PcCounts &other);
+  bool is_empty() const { return counts_.empty(); }
+  void clear();
+  /// About what it takes of memory.
+  size_t bytes() const { return bytes_; }
+
+  const std::unordered_map<PcKey, std::vector<Count>, PcKeyHash> &counts() const { return counts_; }
+  /// Name of a function in `counts`, as the device's tools know it.
+  const std::string &name(const FunctionKey &key) const;
+
+private:
+  FunctionKey function_of(FunctionKey key, const char *name);
+  std::vector<Count> &counts_of(FunctionKey function, uint64_t offset);
+  void add(std::vector<Count> &counts, const Count &count);
+
+  std::unordered_map<PcKey, std::vector<Count>, PcKeyHash> counts_;
+  std::unordered_map<FunctionKey, std::string, PcKeyHash> names_;
+  size_t bytes_ = 0;
+};
+
+} // namespace proton

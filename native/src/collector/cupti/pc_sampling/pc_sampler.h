@@ -1,0 +1,154 @@
+// Samples of program counters, from CUPTI to the sink.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "collector/cupti/cubins/cubin_store.h"
+#include "collector/cupti/pc_sampling/line_table.h"
+#include "collector/cupti/pc_sampling/pc_context.h"
+#include "collector/cupti/pc_sampling/pc_sampling_facts.h"
+#include "collector/gpu/launches/context_list.h"
+#include "collector/gpu/records/periodic_thread.h"
+#include "driver/cuda/cuda_driver.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+class LaunchHold;
+
+/// One per process, and never destroyed: callbacks may come at any time. Lock order: ranges, the
+/// hold of launches, publishing, samples, then the sink's.
+class PcSampler : public NewContextListener {
+public:
+  /// `contexts`: where something was launched.
+  PcSampler(RecordSink &sink, ContextList &contexts) : sink_(sink), launching_(contexts) {}
+  PcSampler(const PcSampler &) = delete;
+  PcSampler &operator=(const PcSampler &) = delete;
+
+  /// Begins to sample every context, now and later. Kernel activity is enabled by now: the other
+  /// order does not work. `deliver` has all work recorded that was launched before. Throws
+  /// Error(kUnavailable), and nothing is on then.
+  void start(const CuptiLibrary &library, const CudaDriver &driver,
+             const PcSamplingOptions &options, std::function<void()> deliver);
+  /// Hands over what was sampled. The work that was sampled is recorded by now. [any thread]
+  void flush() noexcept;
+  /// Ends, with a last flush. Returns how many calls failed.
+  uint64_t stop() noexcept;
+  PcSamplingFacts facts() const;
+
+  // From callbacks. [any thread of the target, noexcept]
+  void context_created(void *context) noexcept;
+  void launching_in(void *context) noexcept override;
+  void context_ending(void *context) noexcept;
+  void module_loaded(void *context, const cupti::ModuleResourceData &module) noexcept;
+  void module_ending(void *context, const cupti::ModuleResourceData &module) noexcept;
+  /// A cubin that was loaded before anybody listened. Throws Error(kUnavailable) for one that is
+  /// none.
+  void add_cubin(const char *image, size_t bytes);
+  /// Around a driver call that launches; in mode launch the device is waited for, and no other
+  /// launch goes on meanwhile.
+  void launch_begins(void *context) noexcept;
+  void launch_ended(void *context, bool is_graph) noexcept;
+  /// In the child: nothing is sampled there.
+  static void forget_after_fork() noexcept;
+
+private:
+  /// Of the samples. While a thread has it, what CUPTI has the driver do is no event of the target.
+  class Lock {
+  public:
+    explicit Lock(std::mutex &mutex) : lock_(mutex) { is_here_ = true; }
+    ~Lock() { is_here_ = false; }
+    Lock(const Lock &) = delete;
+    Lock &operator=(const Lock &) = delete;
+    static bool is_here() noexcept { return is_here_; }
+
+  private:
+    static thread_local bool is_here_;
+    std::lock_guard<std::mutex> lock_;
+  };
+  using Contexts = std::map<void *, std::unique_ptr<PcContext>>;
+  bool is_continuous() const { return options_.mode == PcSamplingMode::kContinuous; }
+  /// Does it and counts what it throws.
+  template <typename Work> void guarded(Work work) noexcept;
+
+  // Held: launches, and samples.
+  void adopt(void *context);
+  void try_adopt(void *context) noexcept;
+  void adopt_all();
+  bool lengthen_period(void *context, PcContext &sampled) noexcept;
+  /// Counts it where not.
+  bool can_switch(const LaunchHold &hold) noexcept;
+  bool start_context(void *context) noexcept;
+  void stop_context(void *context) noexcept;
+  void disable_all() noexcept;
+
+  // Held: samples.
+  void refuse(void *context, const char *why) noexcept;
+  void note(const PcHarvest &harvest) noexcept;
+  void harvest(void *context);
+  void harvest_all();
+  uint32_t period_for(void *context) const;
+  std::vector<void *> newcomers() const;
+
+  void drain() noexcept;
+  /// Adopts contexts, doubles periods and ends a range, where that has to be. [drain thread]
+  void tend();
+  void drain_and_tend() noexcept;
+  void abandon_all() noexcept;
+  PcCounts take();
+  /// Hands the counts over as records; `at`: where all of them were launched.
+  void publish(PcCounts taken, const Capture *at);
+
+  void begin_ranges();
+  void end_ranges() noexcept;
+  void begin_range();
+  void end_range();
+  /// Ends the range that is open, unless that has to wait. [ranges held]
+  void close_range();
+
+  inline static std::atomic<bool> is_forked_{false};
+  RecordSink &sink_;
+  ContextList &launching_;
+  PcSamplingOptions options_;
+  const CuptiLibrary *library_ = nullptr;
+  const CudaDriver *driver_ = nullptr;
+  std::optional<CuptiPcSampling> cupti_;
+  std::function<void()> deliver_;
+  PeriodicThread thread_;
+  std::atomic<bool> samples_launches_{false}; ///< mode launch, between start and stop
+  uint32_t tries_ = 0;                        ///< of `tend` that came to nothing [drain thread]
+  uint32_t pauses_ = 0;                       ///< rounds until the next [drain thread]
+
+  std::mutex range_mutex_; ///< ranges: of what follows; in mode launch held during a launch
+  uint64_t open_scopes_ = 0;
+  uint64_t range_serial_ = 0;  ///< of the newest start
+  bool is_range_over_ = false; ///< the open one: its end came while a graph was captured
+
+  std::mutex publish_mutex_; ///< publishing: of what follows
+  LineTable lines_;
+
+  mutable std::mutex mutex_; ///< samples: of all that follows
+  bool is_running_ = false;
+  bool is_range_open_ = false;
+  Contexts contexts_;
+  /// That could not be switched off; CUPTI may write to their buffers. An address may come again.
+  std::multimap<void *, std::unique_ptr<PcContext>> abandoned_;
+  std::set<void *> refused_;
+  std::set<void *> overrun_; ///< whose buffers were full
+  StallNames names_;
+  CubinStore cubins_;
+  PcCounts counts_;
+  PcCounts of_graphs_; ///< in mode launch: their launches have many kernels
+  PcSamplingFacts facts_;
+  uint64_t failed_ = 0;
+};
+
+} // namespace proton

@@ -1,0 +1,54 @@
+// Callbacks that a sampler needs besides those who asked for them first: it takes their places and
+// passes them on.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collector/cupti/callbacks/callback_table.h"
+#include "collector/cupti/pc_sampling/pc_sampler.h"
+
+namespace proton {
+
+/// Contexts and modules that come and go.
+class PcResourceSource : public CallbackSource {
+public:
+  PcResourceSource(PcSampler &sampler, CallbackSource &contexts, CallbackSource &modules)
+      : sampler_(sampler), contexts_(contexts), modules_(modules) {}
+  int domain() const override { return cupti::kDomainResource; }
+  std::vector<uint32_t> callbacks() const override;
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  PcSampler &sampler_;
+  CallbackSource &contexts_; ///< asked for their ends
+  CallbackSource &modules_;  ///< asked for their beginnings
+};
+
+/// Driver calls that make and end contexts and modules: CUPTI takes part in these too, so that they
+/// are held back as launches are.
+class PcCallSource : public CallbackSource {
+public:
+  int domain() const override { return cupti::kDomainDriver; }
+  std::vector<uint32_t> callbacks() const override;
+  bool may_lack_some() const override { return true; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+};
+
+/// Driver calls that launch kernels, or a graph.
+class PcLaunchSource : public CallbackSource {
+public:
+  PcLaunchSource(PcSampler &sampler, CallbackSource &kernels, CallbackSource &graphs)
+      : sampler_(sampler), kernels_(kernels), graphs_(graphs) {}
+  int domain() const override { return cupti::kDomainDriver; }
+  std::vector<uint32_t> callbacks() const override;
+  bool may_lack_some() const override { return true; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  PcSampler &sampler_;
+  CallbackSource &kernels_;
+  CallbackSource &graphs_;
+};
+
+} // namespace proton

@@ -1,0 +1,70 @@
+// The devices that records name: what their vendor says of them, and the tick of their timers.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "collector/gpu/devices/device_source.h"
+
+namespace proton {
+
+class DeviceFacts {
+public:
+  struct Facts {
+    DeviceDescription driver;
+    int64_t tick_ns = 0; ///< 0: too few kernels to tell
+  };
+
+  /// Where facts of new devices come from. Before the first note.
+  void set_source(const DeviceSource *source) { source_ = source; }
+  /// A record of the device lasted so long; 0: it says nothing of the timer. A device that is new
+  /// is put into the device table. [completing thread, one at a time, noexcept]
+  void note(int32_t device, int64_t duration_ns) noexcept {
+    if (device != newest_ && !find(device))
+      return;
+    if (duration_ns <= 0)
+      return;
+    int bits = std::min(zero_bits(static_cast<uint64_t>(duration_ns)), kBits);
+    std::atomic<uint64_t> &count = ticks_->multiples[static_cast<size_t>(bits)];
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  /// Facts by device, for the provenance. [any thread]
+  std::map<int32_t, Facts> list() const;
+
+private:
+  static constexpr int32_t kNone = INT32_MIN; ///< -1 is a device that its vendor does not know
+  static constexpr int kBits = 12;
+  static constexpr int kRoundedBits = 4; ///< below 16 ns too many durations are next to a multiple
+  struct Ticks {
+    std::array<std::atomic<uint64_t>, kBits + 1>
+        multiples{}; ///< durations by their number of zero bits
+  };
+  /// The number of zero bits, or that of a neighbour: where timestamps go over to another clock
+  /// both ends of a launch are rounded, and a third of the durations on an H200 are off by 1 ns.
+  static int zero_bits(uint64_t duration_ns) noexcept {
+    int exact = std::countr_zero(duration_ns);
+    int above = std::countr_zero(duration_ns + 1);
+    int below = duration_ns > 1 ? std::countr_zero(duration_ns - 1) : 0;
+    int rounded = std::max(above, below);
+    return rounded < kRoundedBits ? exact : std::max(exact, rounded);
+  }
+  struct Entry {
+    DeviceDescription driver;
+    Ticks ticks;
+  };
+  bool find(int32_t device) noexcept;
+
+  const DeviceSource *source_ = nullptr;
+  mutable std::mutex mutex_; ///< for the map; only the completing thread counts
+  std::map<int32_t, Entry> entries_;
+  int32_t newest_ = kNone;
+  Ticks *ticks_ = nullptr;
+};
+
+} // namespace proton

@@ -1,0 +1,113 @@
+#include "collector/gpu/launches/launch_thread.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "support/clock.h"
+
+namespace proton {
+namespace {
+
+struct ThreadList {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<LaunchThread>> all;
+  std::vector<LaunchThread *> unused;
+};
+
+ThreadList &threads() {
+  static ThreadList *list = new ThreadList; // outlives threads of the target
+  return *list;
+}
+
+[[gnu::tls_model("initial-exec")]] thread_local LaunchThread *t_thread = nullptr;
+
+void end_thread(void *ended) noexcept {
+  auto *thread = static_cast<LaunchThread *>(ended);
+  t_thread = nullptr;
+  if (thread->is_inside())
+    thread->leave(); // the thread ended inside a call
+  thread->markers.clear();
+  ThreadList &list = threads();
+  std::lock_guard lock(list.mutex);
+  list.unused.push_back(thread); // `adopt` made room
+}
+
+LaunchThread *adopt() noexcept {
+  try {
+    ThreadList &list = threads();
+    std::lock_guard lock(list.mutex);
+    if (list.unused.empty()) {
+      list.all.push_back(std::make_unique<LaunchThread>());
+      list.unused.reserve(list.all.capacity());
+      list.unused.push_back(list.all.back().get());
+    }
+    static pthread_key_t key{};
+    static const bool has_key = pthread_key_create(&key, end_thread) == 0;
+    LaunchThread *thread = list.unused.back();
+    list.unused.pop_back();
+    if (has_key) // else it is not used again
+      pthread_setspecific(key, thread);
+    t_thread = thread;
+  } catch (const std::bad_alloc &) { // the next call tries again
+  }
+  return t_thread;
+}
+
+void pause_briefly() noexcept {
+  timespec pause{0, 20'000};
+  nanosleep(&pause, nullptr);
+}
+
+/// Has every running thread pass a memory barrier.
+void fence_all_threads() noexcept {
+  static const bool is_registered =
+      syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  if (is_registered && syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+    return;
+  pause_briefly(); // stores become visible by themselves long before that is over
+}
+
+} // namespace
+
+LaunchThread *this_launch_thread() noexcept { return t_thread ? t_thread : adopt(); }
+
+void forget_open_calls() noexcept {
+  ThreadList &list = threads();
+  std::lock_guard lock(list.mutex);
+  for (const auto &thread : list.all)
+    thread->forgotten = thread->serial.load(); // an even one stands for no call
+}
+
+bool wait_for_open_calls(uint32_t limit_ms) {
+  fence_all_threads();
+  std::vector<std::pair<const LaunchThread *, uint32_t>> open;
+  {
+    ThreadList &list = threads();
+    std::lock_guard lock(list.mutex);
+    for (const auto &thread : list.all) {
+      uint32_t serial = thread->serial.load(std::memory_order_acquire);
+      bool is_open = serial % 2 != 0 && serial != thread->forgotten.load();
+      if (is_open && thread.get() != t_thread)
+        open.emplace_back(thread.get(), serial);
+    }
+  }
+  const int64_t end_ns = monotonic_ns() + int64_t{limit_ms} * 1'000'000;
+  for (auto [thread, serial] : open)
+    while (thread->serial.load(std::memory_order_acquire) == serial) {
+      if (monotonic_ns() >= end_ns)
+        return false;
+      pause_briefly();
+    }
+  return true;
+}
+
+} // namespace proton

@@ -1,0 +1,87 @@
+// What a launching thread keeps between the entry and the exit of a driver call.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "collector/gpu/launches/capture_stack.h"
+#include "collector/gpu/launches/launch_hold.h"
+#include "collector/gpu/launches/marker_ranges.h"
+
+namespace proton {
+
+/// Only its own thread writes. Lives for the whole process; a later thread takes it over.
+struct LaunchThread {
+  std::atomic<uint32_t> serial{0};    ///< odd while inside a watched call
+  std::atomic<uint32_t> forgotten{0}; ///< that of a call whose end nobody tells; set by others
+  uint64_t launch_id = 0;             ///< of the open call; 0: it was not noted
+  bool is_kernel = false;             ///< the open call launches a kernel
+  bool is_captured = false;           ///< the open call became a node of a graph: nothing ran
+
+  const void *context = nullptr; ///< newest context noted, in this generation of the list
+  uint32_t context_generation = 0;
+
+  struct Code {
+    const void *function = nullptr;
+    uint32_t generation = 0;
+    uint16_t number = 0;
+  };
+  std::array<Code, 64> codes{}; ///< of functions launched lately, by hash
+
+  struct Graph {
+    const void *executable = nullptr;
+    uint32_t generation = 0;
+    uint32_t layout = 0;
+  };
+  std::array<Graph, 64> graphs{}; ///< launched lately, by hash
+  CaptureStack captures;
+  MarkerRanges markers;
+
+  struct Stream {
+    const void *handle = nullptr; ///< null: none was looked up
+    uint32_t number = 0;
+  };
+  Stream stream;           ///< launched to lately, where a vendor does not number streams
+  uint32_t dispatches = 0; ///< of the open call so far, where it launches a graph
+  bool is_graph = false;   ///< the open call launches a graph
+
+  bool is_inside() const noexcept {
+    uint32_t now = serial.load(std::memory_order_relaxed);
+    return now % 2 != 0 && now != forgotten.load(std::memory_order_relaxed);
+  }
+  void enter() noexcept {
+    uint32_t before = serial.load(std::memory_order_relaxed);
+    bool is_forgotten = before % 2 != 0 && !is_inside();
+    serial.store((before + (is_forgotten ? 1 : 0)) | 1, std::memory_order_relaxed);
+    // What follows is not moved before the store by the compiler; `wait_for_open_calls` has the
+    // processor do the same, so that the common path needs no fence.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  void leave() noexcept {
+    uint32_t inside = serial.load(std::memory_order_relaxed) | 1;
+    serial.store(inside + 1, std::memory_order_release);
+  }
+};
+
+/// The calling thread's own; null when there is no memory for it.
+LaunchThread *this_launch_thread() noexcept;
+
+/// Waits until every call that other threads have open now has ended, but not longer than
+/// `limit_ms`; whether they have. Whatever the threads did in calls that ended is visible then.
+/// [any thread]
+bool wait_for_open_calls(uint32_t limit_ms);
+
+/// Calls that are open now count as ended: nobody was told of their ends. To be called while no
+/// callback comes, before the first may.
+void forget_open_calls() noexcept;
+
+/// Says that the thread is inside a watched call, as soon as nobody holds such calls back.
+inline void enter_call(LaunchThread &thread) noexcept {
+  bool is_inside = thread.is_inside(); // of an outer call, or of one whose end nobody told
+  thread.enter();
+  if (LaunchHold::is_set() && !is_inside) [[unlikely]]
+    LaunchHold::wait_outside(thread);
+}
+
+} // namespace proton

@@ -1,0 +1,36 @@
+// The ranges of a vendor's marker library (NVTX, ROCTX) that a thread has open.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "context/thread/host_range.h"
+
+namespace proton {
+
+/// Used by its own thread only. Ranges past the limit count, but are no scopes.
+class MarkerRanges {
+public:
+  void push(const void *domain, std::string_view name);
+  void pop(const void *domain) noexcept;
+  /// The thread ended.
+  void clear() noexcept {
+    entries_.clear();
+    beyond_ = 0;
+  }
+
+private:
+  static constexpr size_t kMax = 4096;
+  struct Entry {
+    const void *domain;
+    OpenRange range;
+    bool is_over; ///< popped while a scope of ours, opened inside, is open
+  };
+  void close_innermost() noexcept;
+
+  std::vector<Entry> entries_; ///< innermost last
+  size_t beyond_ = 0;          ///< pushed when there was no room left
+};
+
+} // namespace proton

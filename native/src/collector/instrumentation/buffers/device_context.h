@@ -1,0 +1,75 @@
+// A context of a device: our kernels in it, and memory that comes zeroed.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "collector/instrumentation/device/reduce_task.h"
+#include "driver/cuda/cuda_work.h"
+
+namespace proton {
+
+/// Not copied: what it loaded stays where it is until `release`.
+class DeviceContext {
+public:
+  /// Loads our kernels into the calling thread's context. Throws Error(kUnavailable); nothing is
+  /// left behind then.
+  DeviceContext(const CudaWork &work, void *context);
+  DeviceContext(const DeviceContext &) = delete;
+  DeviceContext &operator=(const DeviceContext &) = delete;
+
+  void *context() const { return context_; }
+  int device() const { return device_; }
+  uint32_t processors() const { return processors_; } ///< of the device, at least 1
+  /// Whether kernels may end without every program having run (cluster launch control).
+  bool may_skip_programs() const { return capability_major_ >= 10; }
+  /// A stream of ours that waits for no other.
+  void *side_stream() const { return side_stream_; }
+  /// One more, for what follows launches without standing on their streams; null before
+  /// `copy_stream`.
+  void *made_copy_stream() const { return copy_stream_; }
+  const CudaWork &work() const { return work_; }
+
+  // The following want the context to be current.
+
+  /// Zeroed memory, also while something is captured. Throws Error(kUnavailable).
+  cuda::DevicePointer allocate(size_t bytes, const std::string &purpose) const;
+  void free(cuda::DevicePointer memory) const noexcept;
+  /// Memory of the host that the device can write. Throws Error(kUnavailable).
+  void *allocate_host(size_t bytes, const std::string &purpose) const;
+  void free_host(void *memory) const noexcept;
+
+  /// Made by the first call. Throws Error(kUnavailable).
+  void *copy_stream();
+  /// An event without times. Throws Error(kUnavailable).
+  void *make_event(const std::string &purpose) const;
+  /// Whether the device got to the event's newest record. An event that cannot tell is not over.
+  bool is_over(void *event) const noexcept;
+
+  cuda::Result reduce(const device::ReduceTask &task, const device::ReduceShape &shape,
+                      void *stream) const noexcept;
+  cuda::Result harvest(const device::HarvestTask &task, void *stream) const noexcept;
+  cuda::Result anchor(const device::AnchorTask &task, void *stream) const noexcept;
+  cuda::Result clear(cuda::DevicePointer memory, size_t bytes, void *stream) const noexcept;
+
+  /// Gives back what the constructor took; how many calls failed. [nothing of ours runs]
+  uint64_t release() noexcept;
+
+private:
+  void load();
+  uint32_t attribute(cuda::DeviceAttribute which) const;
+
+  const CudaWork &work_;
+  void *context_;
+  int device_ = 0;
+  uint32_t processors_ = 1;
+  uint32_t capability_major_ = 0;
+  void *module_ = nullptr;
+  void *side_stream_ = nullptr;
+  void *copy_stream_ = nullptr;
+  void *reduce_ = nullptr;
+  void *harvest_ = nullptr;
+  void *anchor_ = nullptr;
+};
+
+} // namespace proton

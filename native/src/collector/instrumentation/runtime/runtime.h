@@ -1,0 +1,111 @@
+// The collector of scopes inside kernels: gives each launch a buffer, has the device reduce it when
+// the launch is over, and hands the totals on when it is asked to.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/collector.h"
+#include "collector/instrumentation/runtime/launch_places.h"
+#include "collector/instrumentation/runtime/open_launches.h"
+#include "collector/instrumentation/timeline/trace_copies.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+struct InstrumentationOptions {
+  size_t byte_limit = size_t{1} << 30; ///< of one launch
+  /// Bytes that the compiler's code can address: Triton before 3.7 multiplies in 32 bits.
+  size_t addressable_bytes = ~size_t{0};
+  bool trace = false;
+};
+
+struct InstrumentationFacts {
+  uint64_t launches = 0;  ///< whose records were reduced or copied
+  uint64_t failed = 0;    ///< whose records were lost: the driver refused
+  uint64_t abandoned = 0; ///< that never ended: they failed
+  size_t device_bytes = 0;
+  size_t graph_bytes = 0; ///< of those: kept for graphs that may be launched again
+  TraceCopyFacts trace;
+};
+
+class InstrumentationRuntime final : public Collector {
+public:
+  InstrumentationRuntime(RecordSink &sink, InstrumentationOptions options);
+  ~InstrumentationRuntime() override;
+
+  void start() override;
+  void flush() override;
+  void stop() override;
+
+  /// Describes a loaded function, in place of what was known. [any thread]
+  void add_kernel(uint64_t function, std::shared_ptr<const InstrumentedKernel> kernel);
+  /// Notes a loaded function whose launches ask for no buffer. [any thread]
+  void add_plain(uint64_t function) { add_kernel(function, nullptr); }
+  void remove_kernel(uint64_t function);
+  InstrumentationFacts facts() const;
+  /// Waits for the stream, and returns what a private kernel's launches in it came to, if there
+  /// were any. Throws Error(kUnavailable). [launching thread]
+  std::optional<HarvestedTotals> take(uint64_t function, void *stream);
+  /// Whether the stream is captured into a graph. [launching thread]
+  bool is_capturing(void *stream);
+
+  /// Memory for the records of the launch that follows in the calling thread. Throws
+  /// Error(kUsage) when it is more than the limit, and Error(kUnavailable). [launching thread]
+  cuda::DevicePointer allocate(size_t bytes, void *stream);
+  /// Waits for the stream, and returns what the calling thread's newest launch has written, before
+  /// it ends; nothing without such a launch, or under capture. Throws Error(kUnavailable).
+  std::optional<std::vector<std::byte>> read_open(void *stream);
+  /// The launch call of the function returned. [launching thread, noexcept]
+  void launched(uint64_t function, void *stream) noexcept;
+  /// Whether the calling thread has a launch that may end.
+  static bool has_open_launch() noexcept { return OpenLaunches::of_thread().size() != 0; }
+
+private:
+  using Kernel = std::shared_ptr<const InstrumentedKernel>;
+  /// A launch that ended before another thread had told what its function is.
+  struct EarlyLaunch {
+    uint64_t function = 0;
+    OpenLaunch launch;
+    Capture at;
+  };
+
+  void check_size(size_t bytes) const;
+  void abandon(const OpenLaunch &launch) noexcept;
+  TraceLayout trace_layout(const DeviceContext &device, size_t bytes) const;
+  void keep_early(uint64_t function, const void *stream, const Capture &at) noexcept;
+  void finish_early(uint64_t function, const Kernel &kernel) noexcept;
+  void abandon_early() noexcept;
+  void end(const OpenLaunch &launch, const Kernel &kernel, const Capture &at) noexcept;
+  void finish(const OpenLaunch &launch, const Kernel &kernel, const Capture &at);
+  void reduce(const OpenLaunch &launch, const Kernel &kernel, const Capture &at, void *stream);
+  void lose(const char *reason, uint64_t count) noexcept;
+  bool synchronize(ContextPlaces &context) noexcept;
+  void deliver() noexcept;
+  std::vector<HarvestedTotals> harvest(ContextPlaces &context) noexcept;
+  void emit(const HarvestedTotals &harvested, int device) noexcept;
+  void release() noexcept;
+
+  RecordSink &sink_;
+  const InstrumentationOptions options_;
+  const uint64_t serial_; ///< tells its launches from those of others
+
+  std::mutex flush_mutex_;   ///< one flush at a time; before `mutex_`
+  mutable std::mutex mutex_; ///< of all that follows
+  std::unique_ptr<CudaWork> work_;
+  std::unique_ptr<LaunchPlaces> places_;
+  std::unique_ptr<TraceCopies> copies_;          ///< in trace mode
+  std::unordered_map<uint64_t, Kernel> kernels_; ///< by function; null: without records
+  std::vector<EarlyLaunch> early_;
+  bool is_running_ = false;
+  EpochId flushed_epoch_ = 0;
+  InstrumentationFacts facts_;
+};
+
+} // namespace proton

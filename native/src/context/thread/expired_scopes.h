@@ -1,0 +1,23 @@
+// Scopes that were open when their thread ended: an object on another thread may still close them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "context/thread/shadow_stack.h"
+
+namespace proton {
+
+/// Keeps the scopes of the stack that objects hold. Before the stack is left. [ending thread]
+void keep_expired(ShadowStack &stack, uint32_t thread) noexcept;
+/// A scope by its number. [any thread]
+std::optional<OpenScope> find_expired(uint64_t scope_id);
+/// False: it is not kept. [any thread]
+bool forget_expired(uint64_t scope_id) noexcept;
+/// Ids that a collection must keep, asked for after those of the stacks. [any thread]
+void append_expired(std::vector<ContextId> &ids);
+/// The process forked.
+void clear_expired() noexcept;
+
+} // namespace proton

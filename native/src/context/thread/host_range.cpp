@@ -1,0 +1,336 @@
+#include "context/thread/host_range.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "calltree/context_tree.h"
+#include "context/python/python_lock.h"
+#include "context/thread/expired_scopes.h"
+#include "context/thread/thread_state.h"
+#include "support/tick_clock.h"
+
+namespace proton {
+namespace {
+
+std::atomic<DrainRequest> g_drain_request{nullptr};
+std::atomic<ScopeBorder> g_scope_border{nullptr};
+
+RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTimes &times = {}) {
+  RangeRecord record;
+  record.at.shadow = id;
+  record.at.epoch = epoch;
+  record.kind = kind;
+  record.end_ns = times.end_ns;
+  record.duration_ns = times.duration_ns;
+  record.self_ns = times.self_ns;
+  return record;
+}
+
+bool is_scope(const StackEntry &entry) {
+  return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
+}
+
+/// Whether another scope than that at `index` is open.
+bool has_other_scope(ShadowStack &stack, uint32_t index) noexcept {
+  for (uint32_t i = 0; i < stack.depth(); ++i) {
+    const StackEntry &entry = stack.entry(i);
+    if (i != index && is_scope(entry) && !entry.is_noop && !entry.has_ended())
+      return true;
+  }
+  return false;
+}
+
+/// Closes the frame and what a library left open above it.
+void leave(ShadowStack &stack, uint32_t depth, const Situation &now) noexcept {
+  for (uint32_t i = depth + 1; i < stack.depth(); ++i) {
+    const StackEntry &above = stack.entry(i);
+    if ((is_scope(above) || above.kind == FrameKind::kOp) && !above.has_ended()) {
+      stack.entry(depth).set_start(StackEntry::kEnded);
+      return;
+    }
+  }
+  stack.pop_to(depth, now);
+  stack.pop_ended(now);
+}
+
+/// Whoever is told may wait for devices and for other threads.
+void tell(ScopeBorder border, bool opens) noexcept {
+  WithoutPythonLock unlocked;
+  border(opens);
+}
+
+bool is_on(ShadowStack &stack, const OpenRange &range) {
+  return stack.depth() > range.depth && stack.entry(range.depth).scope_id() == range.scope_id;
+}
+
+/// The node of the path, stamped with the epoch so that a collection keeps it.
+ContextId intern(std::span<const NamedFrame> path, const Situation &now) {
+  ContextTree &tree = ContextTree::instance();
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    ContextId id = 0;
+    for (const NamedFrame &frame : path) {
+      uint32_t birth = frame.birth != 0 ? frame.birth : now.birth;
+      id = tree.child_since(collection, id, frame.name.text(), frame.kind, birth, now.epoch);
+      if (id == ContextTree::kStale)
+        break;
+    }
+    if (id == ContextTree::kStale)
+      continue;
+    tree.touch(id, now.epoch);
+    if (tree.collections() == collection)
+      return id;
+  }
+}
+
+/// Closes the frame; a timed scope is recorded.
+void close_at(ThreadState &thread, uint32_t index, const Situation &now) noexcept {
+  const StackEntry &entry = thread.stack.entry(index);
+  ContextId id = entry.id.load(std::memory_order_relaxed);
+  bool was_scope = is_scope(entry) && !entry.is_noop;
+  int64_t start_ns = entry.start();
+  ScopeBorder border = was_scope ? g_scope_border.load(std::memory_order_acquire) : nullptr;
+  if (border && !has_other_scope(thread.stack, index)) [[unlikely]]
+    tell(border, false); // while the scope still stands
+  bool is_first_use = false;
+  if (index + 1 == thread.stack.depth()) [[likely]] {
+    is_first_use = thread.stack.pop(now);
+    thread.stack.pop_ended(now);
+  } else {
+    is_first_use = thread.stack.end(index, now);
+  }
+  bool chunk_filled = false;
+  if (start_ns > 0 && now.wants_times) {
+    int64_t end_ns = TickClock::now_ns();
+    RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
+    RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
+    record.thread = thread.number;
+    chunk_filled = thread.host.append(record);
+  } else if (was_scope && is_first_use && now.active) {
+    chunk_filled = thread.host.append(record_of(id, RangeKind::kSeen, now.epoch));
+  }
+  if (chunk_filled)
+    request_drain();
+}
+
+/// The scope, on the stack of its thread or after that has ended; noted for records of this epoch.
+std::optional<OpenScope> find_elsewhere(const HeldScope &scope, const Situation &now) {
+  ContextTree &tree = ContextTree::instance();
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    std::optional<OpenScope> found;
+    if (const StackEntry *entry = scope.owner->stack.find(scope.index, scope.id))
+      found = OpenScope{entry->id.load(), entry->start(), scope.owner->number};
+    else
+      found = find_expired(scope.id);
+    if (!found || !now.active || tree.touch_since(collection, found->id, now.epoch))
+      return found;
+  }
+}
+
+} // namespace
+
+void set_drain_request(DrainRequest request) noexcept {
+  g_drain_request.store(request, std::memory_order_release);
+}
+
+void set_scope_border(ScopeBorder border) noexcept {
+  g_scope_border.store(border, std::memory_order_release);
+}
+
+void request_drain() noexcept {
+  if (DrainRequest request = g_drain_request.load(std::memory_order_acquire))
+    request();
+}
+
+[[gnu::hot]] OpenRange enter_range(std::string_view name, FrameKind kind) noexcept {
+  OpenRange range;
+  Situation now = situation();
+  if (!now.active)
+    return range;
+  try {
+    ShadowStack &stack = this_thread().stack;
+    range.depth = stack.depth();
+    range.scope_id = stack.push(hashed(name), kind, now).scope_id();
+  } catch (...) { // no memory or too deep: the time stays with the enclosing range
+  }
+  return range;
+}
+
+[[gnu::hot]] bool exit_range(const OpenRange &range, RangeKind kind, const RangeTimes &times,
+                             int32_t variant) noexcept {
+  if (!range.is_open())
+    return true;
+  ThreadState &thread = this_thread();
+  Situation now = situation();
+  if (!is_on(thread.stack, range))
+    return !now.active;
+  bool chunk_filled = false;
+  if (now.active) {
+    ContextId id = thread.stack.entry(range.depth).id.load();
+    RangeRecord record = record_of(id, kind, now.epoch, times);
+    record.at.python = now.wants_python ? capture_current().python : 0;
+    record.variant = variant;
+    record.thread = thread.number;
+    chunk_filled = thread.host.append(record);
+  }
+  if (range.depth + 1 == thread.stack.depth()) [[likely]] {
+    thread.stack.pop(now);
+    thread.stack.pop_ended(now);
+  } else {
+    leave(thread.stack, range.depth, now);
+  }
+  if (chunk_filled)
+    request_drain();
+  return true;
+}
+
+void abandon_range(const OpenRange &range) noexcept {
+  if (range.is_open() && is_on(this_thread().stack, range))
+    leave(this_thread().stack, range.depth, situation());
+}
+
+std::vector<NamedFrame> current_path() {
+  std::vector<NamedFrame> path;
+  ShadowStack &stack = this_thread().stack;
+  if (stack.depth() == 0)
+    return path;
+  ContextTree &tree = ContextTree::instance(); // what the stack names, it keeps alive
+  for (ContextId id = stack.top().id.load(); id != 0; id = tree.node(id).parent)
+    path.push_back({tree.node(id).name, tree.node(id).kind, tree.node(id).birth});
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+uint32_t this_thread_number() { return this_thread().number; }
+
+void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeTimes &times,
+                  uint32_t number) noexcept {
+  Situation now = situation();
+  if (!now.active)
+    return;
+  ThreadState *thread = nullptr;
+  bool chunk_filled = false;
+  try {
+    thread = &this_thread();
+    RangeRecord record = record_of(intern(path, now), kind, now.epoch, times);
+    record.thread = number;
+    chunk_filled = thread->host.append(record);
+  } catch (...) { // no memory for the path
+    if (thread)
+      thread->host.lost.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (chunk_filled)
+    request_drain();
+}
+
+StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
+  ThreadState &thread = this_thread();
+  StackEntry &entry = thread.stack.push(name, kind, now);
+  bool is_filled = entry.is_first_use &&
+                   thread.host.append(record_of(entry.id.load(), RangeKind::kSeen, now.epoch));
+  if (is_filled) // in a program of ever new names no other record may ever ask
+    request_drain();
+  ScopeBorder border = g_scope_border.load(std::memory_order_acquire);
+  if (border && !has_other_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
+    tell(border, true);
+  if (now.wants_times)
+    entry.set_start(TickClock::now_ns());
+  return entry;
+}
+
+OpenRange enter_scope_range(std::string_view name) noexcept {
+  OpenRange range;
+  Situation now = situation();
+  if (!now.active)
+    return range;
+  try {
+    range.depth = this_thread().stack.depth();
+    range.scope_id = open_scope(hashed(name), FrameKind::kScope, now).scope_id();
+  } catch (...) { // no memory or too deep: what follows stays with the enclosing scope
+  }
+  return range;
+}
+
+bool exit_scope_range(const OpenRange &range) noexcept {
+  if (!range.is_open())
+    return true;
+  ShadowStack &stack = this_thread().stack;
+  if (!is_on(stack, range))
+    return true; // closed with an enclosing scope
+  if (stack.depth() != range.depth + 1)
+    return false;
+  close_top(situation());
+  return true;
+}
+
+void close_top(const Situation &now) noexcept {
+  ThreadState &thread = this_thread();
+  close_at(thread, thread.stack.depth() - 1, now);
+}
+
+void close_scope(uint32_t index, const Situation &now) noexcept {
+  ThreadState &thread = this_thread();
+  ShadowStack &stack = thread.stack;
+  auto is_open_scope = [&](uint32_t i) {
+    return is_scope(stack.entry(i)) && !stack.entry(i).has_ended();
+  };
+  uint32_t held = stack.depth() - 1; // the highest that stays open
+  while (held > index && !(stack.entry(held).is_held && is_open_scope(held)))
+    --held;
+  for (uint32_t i = stack.depth(); i-- > index + 1;) {
+    if (is_open_scope(i) && !stack.entry(i).is_held)
+      close_at(thread, i, now);
+    else if (i > held && i + 1 == stack.depth())
+      stack.pop(now); // what a library left open
+  }
+  close_at(thread, index, now);
+}
+
+void close_elsewhere(const HeldScope &scope) noexcept {
+  Situation now = situation();
+  ThreadState *here = nullptr;
+  try {
+    here = &this_thread();
+    std::optional<OpenScope> found = find_elsewhere(scope, now);
+    if (found && found->start_ns > 0 && now.wants_times) {
+      int64_t end_ns = TickClock::now_ns();
+      RangeTimes times{end_ns, end_ns - found->start_ns, end_ns - found->start_ns};
+      RangeRecord record = record_of(found->id, RangeKind::kScope, now.epoch, times);
+      record.thread = found->thread;
+      if (here->host.append(record))
+        request_drain();
+    }
+  } catch (...) { // no memory
+    if (here)
+      here->host.lost.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (!forget_expired(scope.id) && scope.owner->stack.find(scope.index, scope.id))
+    scope.owner->stack.end_from_elsewhere(scope.index, scope.id);
+}
+
+std::optional<ContextId> context_of_scope(uint64_t scope_id, EpochId epoch) {
+  ContextTree &tree = ContextTree::instance();
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    std::optional<ContextId> found;
+    for_each_thread([&](ThreadState &thread) {
+      for (uint32_t i = thread.stack.depth(); !found && i-- != 0;)
+        if (const StackEntry *entry = thread.stack.find(i, scope_id))
+          found = entry->id.load();
+    });
+    if (std::optional<OpenScope> expired = found ? std::nullopt : find_expired(scope_id))
+      found = expired->id;
+    if (!found || tree.touch_since(collection, *found, epoch))
+      return found;
+  }
+}
+
+void close_operators(const Situation &now) noexcept {
+  ShadowStack &stack = this_thread().stack;
+  while (stack.depth() != 0 && stack.top().kind == FrameKind::kOp)
+    stack.pop(now);
+}
+
+} // namespace proton

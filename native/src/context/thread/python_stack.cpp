@@ -1,0 +1,171 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "context/thread/python_stack.h"
+
+#include <atomic>
+#include <ctime>
+#include <optional>
+#include <string>
+
+#include "context/python/python_frames.h"
+#include "context/python/python_thread_name.h"
+#include "context/python/site_names.h"
+#include "context/thread/thread_state.h"
+
+namespace proton {
+namespace {
+
+/// Calls that may wait for the GIL. A thread that waits for it while the interpreter ends is ended
+/// inside of the wait, in a way that our callers do not survive; so before, the last are let
+/// through.
+std::atomic<uint32_t> g_waiting{0};
+std::atomic<bool> g_is_closed{false};
+
+class MayWait {
+public:
+  MayWait() { g_waiting.fetch_add(1); }
+  ~MayWait() { g_waiting.fetch_sub(1); }
+  MayWait(const MayWait &) = delete;
+  MayWait &operator=(const MayWait &) = delete;
+  explicit operator bool() const { return !g_is_closed.load() || PyGILState_Check(); }
+};
+
+/// Holds the GIL and keeps the target's pending exception out of our calls.
+class PythonCalls {
+public:
+  PythonCalls() : gil_(PyGILState_Ensure()) {
+#if PY_VERSION_HEX >= 0x030C0000
+    pending_ = PyErr_GetRaisedException();
+#else
+    PyErr_Fetch(&type_, &pending_, &trace_);
+#endif
+  }
+  ~PythonCalls() {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(pending_);
+#else
+    PyErr_Restore(type_, pending_, trace_);
+#endif
+    PyGILState_Release(gil_);
+  }
+  PythonCalls(const PythonCalls &) = delete;
+  PythonCalls &operator=(const PythonCalls &) = delete;
+
+private:
+  PyGILState_STATE gil_;
+  PyObject *pending_ = nullptr;
+#if PY_VERSION_HEX < 0x030C0000
+  PyObject *type_ = nullptr, *trace_ = nullptr;
+#endif
+};
+
+bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+/// Names may be dropped between naming and following, by another thread; not for ever.
+constexpr int kAttempts = 4;
+
+ContextId follow_frames(PythonPath &path, const Situation &now) {
+  std::vector<Site> walked = path.take_scratch();
+  python_frames::list(walked);
+  std::optional<ContextId> id;
+  for (int attempt = 0; attempt < kAttempts && !id; ++attempt) {
+    if (attempt != 0) {
+      MayWait may_wait;
+      if (!may_wait)
+        break;
+      PythonCalls calls;
+      name_sites(walked); // may run Python code that records and so changes `path`
+    }
+    path.renew(site_generation());
+    id = path.follow(walked, now.epoch, find_site_name);
+  }
+  path.return_scratch(std::move(walked));
+  return id.value_or(0);
+}
+
+ContextId current_path(const Situation &now) {
+  PythonPath &path = this_thread().python;
+  // Before the frames are read: code that is on the stack now cannot take a recycled address later.
+  path.renew(site_generation());
+  if (python_frames::are(path.frames()))
+    if (std::optional<ContextId> id = path.last(now.epoch))
+      return *id;
+  return follow_frames(path, now);
+}
+
+void *give_up_interpreter() noexcept {
+  if (!holds_interpreter() || is_finalizing())
+    return nullptr;
+  g_waiting.fetch_add(1); // to take it back
+  if (!g_is_closed.load())
+    return PyEval_SaveThread();
+  g_waiting.fetch_sub(1);
+  return nullptr;
+}
+
+void take_back_interpreter(void *held) noexcept {
+  PyEval_RestoreThread(static_cast<PyThreadState *>(held));
+  g_waiting.fetch_sub(1);
+}
+
+} // namespace
+
+const PythonLock kInterpreterLock{give_up_interpreter, take_back_interpreter};
+
+ContextId capture_python(const Situation &now) noexcept {
+  // A thread without a state never ran Python, or the interpreter is gone.
+  if (!PyGILState_GetThisThreadState() || is_finalizing())
+    return 0;
+  try {
+    if constexpr (python_frames::kNeedsGil) {
+      MayWait may_wait;
+      if (!may_wait)
+        return 0;
+      PythonCalls calls;
+      return current_path(now);
+    } else {
+      return current_path(now);
+    }
+  } catch (...) { // out of memory: the record stands at the root
+    return 0;
+  }
+}
+
+void end_python_calls() noexcept {
+  constexpr timespec kPause{0, 1'000'000};
+  g_is_closed.store(true);
+  PyThreadState *state = PyEval_SaveThread();
+  for (int tries = 0; tries < 1000 && g_waiting.load() != 0; ++tries)
+    nanosleep(&kPause, nullptr);
+  PyEval_RestoreThread(state);
+}
+
+void forget_python_calls_after_fork() noexcept { g_waiting.store(0); }
+
+uint32_t python_depth() noexcept {
+  try {
+    std::vector<Site> sites;
+    python_frames::list(sites);
+    name_sites(sites);
+    uint32_t depth = 0;
+    std::string name;
+    for (const Site &site : sites) { // innermost first
+      bool is_known = find_site_name(site, name);
+      if (is_known && name == kPathStart)
+        break;
+      depth += is_known && !name.empty() ? 1 : 0;
+    }
+    return depth;
+  } catch (...) {
+    return 0;
+  }
+}
+
+} // namespace proton

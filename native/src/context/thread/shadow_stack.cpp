@@ -1,0 +1,360 @@
+#include "context/thread/shadow_stack.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "calltree/context_tree.h"
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+std::atomic<const ShadowStack *> g_starting_stack{nullptr};
+constexpr std::string_view kMetadataPrefix = "__proton_launch_metadata:";
+constexpr uint64_t kMixer = 0x9E3779B97F4A7C15ull;
+constexpr uint64_t kScopeIdBlock = 1024;
+std::atomic<uint64_t> g_next_scope_ids{1};
+
+} // namespace
+
+void set_starting_stack(const ThreadStack &thread) noexcept {
+  g_starting_stack.store(thread.get(), std::memory_order_seq_cst);
+  if (!thread.get()) // it ended meanwhile, perhaps before it could see that it leads
+    g_starting_stack.store(nullptr, std::memory_order_seq_cst);
+}
+
+const ShadowStack *starting_stack() noexcept {
+  return g_starting_stack.load(std::memory_order_acquire);
+}
+
+[[gnu::hot]] HashedName hashed(std::string_view text) noexcept {
+  // Ours, because a call into the standard library costs as much again.
+  uint64_t hash = text.size() * kMixer;
+  const char *at = text.data();
+  size_t left = text.size();
+  for (; left >= sizeof(uint64_t); left -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, sizeof(word));
+    hash = (hash ^ word) * kMixer;
+    hash ^= hash >> 29;
+  }
+  for (; left != 0; --left, ++at)
+    hash = (hash ^ static_cast<unsigned char>(*at)) * kMixer;
+  return {text, hash ^ (hash >> 32)};
+}
+
+ShadowStack::~ShadowStack() {
+  for (Asked *asked = asked_.load(std::memory_order_relaxed); asked;)
+    delete std::exchange(asked, asked->next);
+  for (auto &block : blocks_)
+    delete[] block.load(std::memory_order_relaxed);
+}
+
+StackEntry &ShadowStack::entry(uint32_t index) noexcept {
+  return blocks_[index / kBlockEntries].load(std::memory_order_acquire)[index % kBlockEntries];
+}
+
+StackEntry &ShadowStack::append() {
+  uint32_t index = depth();
+  if (index == kBlockEntries * kMaxBlocks)
+    throw Error(ErrorCode::kScope, "more than 1 048 576 scopes are open on this thread; "
+                                   "an enter_scope without exit_scope in a loop?");
+  std::atomic<StackEntry *> &block = blocks_[index / kBlockEntries];
+  if (!block.load(std::memory_order_relaxed))
+    block.store(new StackEntry[kBlockEntries], std::memory_order_release);
+  return entry(index);
+}
+
+[[gnu::hot]] uint64_t ShadowStack::next_scope_id() noexcept {
+  // In blocks, so that threads do not pass one cache line around at every scope.
+  if (next_scope_id_ == scope_ids_end_) {
+    next_scope_id_ = g_next_scope_ids.fetch_add(kScopeIdBlock, std::memory_order_relaxed);
+    scope_ids_end_ = next_scope_id_ + kScopeIdBlock;
+  }
+  return next_scope_id_++;
+}
+
+ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
+                             const Situation &now, uint32_t collection) {
+  ContextTree &tree = ContextTree::instance();
+  if (parent == ContextTree::kStale)
+    return parent;
+  PathStep step{parent, name, kind, now.birth, collection};
+  ContextId id = known_.find(step);
+  if (id != PathCache::kNone) {
+    is_first_use_ |= tree.touch(id, now.epoch);
+    return id;
+  }
+  is_first_use_ = true;
+  id = tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
+  if (id != ContextTree::kStale)
+    known_.keep(step, id);
+  return id;
+}
+
+ContextId ShadowStack::base() noexcept {
+  if (depth() != 0)
+    return own();
+  const ShadowStack *starting = starting_stack();
+  return starting && starting != this ? starting->published() : 0;
+}
+
+bool ShadowStack::lacks_state() noexcept {
+  return !states_.empty() && (depth() == 0 || top().state_serial != states_.back().serial);
+}
+
+ContextId ShadowStack::with_state(ContextId base, const Situation &now, uint32_t collection) {
+  if (!lacks_state())
+    return base;
+  std::string_view name = states_.back().name;
+  if (name.starts_with(kMetadataPrefix)) {
+    // Two frames, so that metadata of all kernels stands below one node.
+    base = child(base, hashed(kMetadataPrefix.substr(0, kMetadataPrefix.size() - 1)),
+                 FrameKind::kState, now, collection);
+    name.remove_prefix(kMetadataPrefix.size());
+  }
+  return child(base, hashed(name), FrameKind::kState, now, collection);
+}
+
+ContextId ShadowStack::current(const Situation &now) {
+  settle(now);
+  if (depth() != 0 && !lacks_state())
+    return own(); // this stack keeps it, and `pop` stamps it for records
+  ContextTree &tree = ContextTree::instance();
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    ContextId id = with_state(base(), now, collection);
+    if (id == ContextTree::kStale)
+      continue;
+    if (id != 0)
+      tree.touch(id, now.epoch);
+    if (tree.collections() == collection)
+      return id;
+  }
+}
+
+void ShadowStack::publish_state(const Situation &now) noexcept {
+  // An empty stack publishes the root: it follows the starting thread, it does not lead others.
+  ContextId shown = own();
+  if (now.active && lacks_state()) {
+    ContextTree &tree = ContextTree::instance();
+    try {
+      for (;;) {
+        // Held before it is shown, so that who reads it never gets a freed one.
+        uint32_t collection = tree.settled_collections();
+        ContextId id = with_state(own(), now, collection);
+        if (id == ContextTree::kStale)
+          continue;
+        held_.store(id, std::memory_order_seq_cst);
+        if (tree.collections() != collection)
+          continue;
+        shown = id;
+        break;
+      }
+    } catch (...) { // out of memory for the state's node: the bare frame is shown
+    }
+  }
+  published_.store(shown, std::memory_order_release);
+  if (held_.load(std::memory_order_relaxed) != 0)
+    held_.store(0, std::memory_order_release);
+}
+
+[[gnu::hot]] StackEntry *ShadowStack::push_known(HashedName name, FrameKind kind,
+                                                 const Situation &now) noexcept {
+  const uint32_t below = depth();
+  if (below % kBlockEntries == 0 || !states_.empty() || asked_.load(std::memory_order_relaxed))
+    return nullptr;
+  ContextTree &tree = ContextTree::instance();
+  StackEntry &top = entry(below - 1);
+  uint32_t collection = tree.collections(); // odd, which nothing matches, while one is at work
+  const ContextId id =
+      known_.find({top.id.load(std::memory_order_relaxed), name, kind, now.birth, collection});
+  if (id == PathCache::kNone)
+    return nullptr;
+  tree.prefetch(known_.expected());
+  StackEntry &fresh = (&top)[1];
+  fresh.is_first_use = tree.touch(id, now.epoch);
+  fresh.set_start(0);
+  fresh.id.store(id, std::memory_order_release);
+  depth_.store(below + 1, std::memory_order_seq_cst);
+  if (tree.collections() != collection) {
+    depth_.store(below, std::memory_order_release);
+    return nullptr;
+  }
+  fresh.state_serial = top.state_serial;
+  fresh.kind = kind;
+  fresh.is_noop = false;
+  fresh.set_scope_id(next_scope_id());
+  fresh.is_held = false;
+  fresh.name_hash = name.hash;
+  published_.store(id, std::memory_order_release);
+  return &fresh;
+}
+
+[[gnu::hot]] StackEntry &ShadowStack::push(HashedName name, FrameKind kind, const Situation &now) {
+  if (StackEntry *known = push_known(name, kind, now))
+    return *known;
+  settle(now);
+  ContextTree &tree = ContextTree::instance();
+  const bool carries_state = kind != FrameKind::kScope && kind != FrameKind::kTest;
+  const uint32_t below = depth();
+  StackEntry &fresh = append();
+  fresh.set_start(0);
+  fresh.state_serial = below != 0 ? top().state_serial : 0;
+  if (carries_state && !states_.empty())
+    fresh.state_serial = states_.back().serial;
+  is_first_use_ = false;
+  for (;;) {
+    uint32_t collection = tree.settled_collections();
+    ContextId parent = carries_state ? with_state(base(), now, collection) : base();
+    ContextId id = child(parent, name, kind, now, collection);
+    if (id == ContextTree::kStale)
+      continue;
+    fresh.id.store(id, std::memory_order_release);
+    depth_.store(below + 1, std::memory_order_seq_cst);
+    if (tree.collections() == collection)
+      break;
+    depth_.store(below, std::memory_order_release);
+  }
+  fresh.kind = kind;
+  fresh.is_noop = false;
+  fresh.is_first_use = is_first_use_;
+  fresh.set_scope_id(next_scope_id());
+  fresh.is_held = false;
+  fresh.name_hash = name.hash;
+  publish(now);
+  return fresh;
+}
+
+StackEntry &ShadowStack::push_noop(HashedName name, FrameKind kind) {
+  ContextId unchanged = depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed);
+  uint32_t serial = depth() == 0 ? 0 : top().state_serial;
+  StackEntry &fresh = append();
+  fresh.set_start(0);
+  fresh.id.store(unchanged, std::memory_order_relaxed);
+  fresh.kind = kind;
+  fresh.is_noop = true;
+  fresh.is_first_use = false;
+  fresh.state_serial = serial;
+  fresh.set_scope_id(0);
+  fresh.is_held = false;
+  fresh.name_hash = name.hash;
+  depth_.store(depth() + 1, std::memory_order_release);
+  return fresh;
+}
+
+uint64_t ShadowStack::number_noop() noexcept {
+  if (depth() == 0 || !top().is_noop)
+    return 0;
+  top().set_scope_id(next_scope_id());
+  return top().scope_id();
+}
+
+[[gnu::hot]] bool ShadowStack::pop(const Situation &now) noexcept {
+  // Records of this epoch may name the node after it left the stack. That of a frame which stands
+  // for nothing is its parent's, still below.
+  const StackEntry &closed = top();
+  ContextId id = closed.id.load(std::memory_order_relaxed);
+  bool is_first_use = id != 0 && !closed.is_noop && ContextTree::instance().touch(id, now.epoch);
+  depth_.store(depth() - 1, std::memory_order_release);
+  publish(now);
+  return is_first_use;
+}
+
+bool ShadowStack::end(uint32_t index, const Situation &now) noexcept {
+  StackEntry &closed = entry(index);
+  ContextId id = closed.id.load(std::memory_order_relaxed);
+  closed.set_start(StackEntry::kEnded);
+  return id != 0 && !closed.is_noop && ContextTree::instance().touch(id, now.epoch);
+}
+
+bool ShadowStack::end_from_elsewhere(uint32_t index, uint64_t scope_id) noexcept {
+  auto *asked = new (std::nothrow) Asked{index, scope_id, nullptr};
+  if (!asked)
+    return false;
+  asked->next = asked_.load(std::memory_order_relaxed);
+  while (!asked_.compare_exchange_weak(asked->next, asked, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+void ShadowStack::take_asked(const Situation &now) noexcept {
+  Asked *asked = asked_.exchange(nullptr, std::memory_order_acquire);
+  while (asked) {
+    if (find(asked->index, asked->scope_id))
+      end(asked->index, now);
+    delete std::exchange(asked, asked->next);
+  }
+  pop_ended(now);
+}
+
+const StackEntry *ShadowStack::find(uint32_t index, uint64_t scope_id) const noexcept {
+  if (index >= depth_.load(std::memory_order_acquire))
+    return nullptr;
+  const StackEntry *block = blocks_[index / kBlockEntries].load(std::memory_order_acquire);
+  const StackEntry &found = block[index % kBlockEntries];
+  return found.scope_id() == scope_id ? &found : nullptr;
+}
+
+uint32_t ShadowStack::pop_to(uint32_t target, const Situation &now) noexcept {
+  uint32_t closed = 0;
+  for (; depth() > target; ++closed)
+    pop(now);
+  return closed;
+}
+
+void ShadowStack::enter_state(std::string_view name, const Situation &now) {
+  states_.push_back({std::string(name), next_state_serial_++});
+  publish(now);
+}
+
+void ShadowStack::exit_state(const Situation &now) {
+  if (states_.empty())
+    throw Error(ErrorCode::kScope, "exit_state without a matching enter_state on this thread");
+  states_.pop_back();
+  publish(now);
+}
+
+void ShadowStack::append_ids(std::vector<ContextId> &ids) const {
+  uint32_t count = depth_.load(std::memory_order_seq_cst);
+  for (uint32_t i = 0; i < count; ++i) {
+    const StackEntry *block = blocks_[i / kBlockEntries].load(std::memory_order_acquire);
+    ids.push_back(block[i % kBlockEntries].id.load(std::memory_order_acquire));
+  }
+  // In this order: what is held no longer is published.
+  ids.push_back(held_.load(std::memory_order_seq_cst));
+  ids.push_back(published());
+}
+
+void ShadowStack::append_open(std::vector<OpenScope> &scopes) const {
+  uint32_t count = depth_.load(std::memory_order_seq_cst);
+  for (uint32_t i = 0; i < count; ++i) {
+    const StackEntry *block = blocks_[i / kBlockEntries].load(std::memory_order_acquire);
+    const StackEntry &entry = block[i % kBlockEntries];
+    int64_t start_ns = entry.start_ns.load(std::memory_order_acquire);
+    ContextId id = entry.id.load(std::memory_order_acquire);
+    // Who takes the place meanwhile resets the time first.
+    if (start_ns > 0 && entry.start_ns.load(std::memory_order_relaxed) == start_ns)
+      scopes.push_back({id, start_ns, kNoThread});
+  }
+}
+
+void ShadowStack::leave(const Situation &now) noexcept {
+  states_.clear();
+  pop_to(0, now);
+  publish(now);
+  tenure_.fetch_add(1, std::memory_order_seq_cst);
+  const ShadowStack *self = this;
+  g_starting_stack.compare_exchange_strong(self, nullptr, std::memory_order_seq_cst);
+}
+
+void ShadowStack::clear() noexcept {
+  depth_.store(0, std::memory_order_release);
+  published_.store(0, std::memory_order_release);
+  held_.store(0, std::memory_order_release);
+  states_.clear();
+}
+
+} // namespace proton

@@ -1,0 +1,179 @@
+// The thread's own stack of context ids; its owner pushes and pops without a lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "context/thread/current.h"
+#include "context/thread/path_cache.h"
+#include "record/record.h"
+
+namespace proton {
+
+/// For names that come without a hash.
+HashedName hashed(std::string_view text) noexcept;
+
+struct StackEntry {
+  std::atomic<ContextId> id{0};
+  FrameKind kind = FrameKind::kScope;
+  bool is_noop = false;      ///< opened while no session was active
+  bool is_first_use = false; ///< perhaps the first use of this path in its epoch
+  bool is_held = false;      ///< an object of the program closes it, in whatever order
+  uint32_t state_serial = 0; ///< state that is already part of the path
+  std::atomic<uint64_t> scope_id_{0};
+  uint64_t name_hash = 0;
+  /// Of TickClock; 0: not timed. Set after the id and reset before it, so that other threads find
+  /// both or neither.
+  std::atomic<int64_t> start_ns{0};
+
+  /// The start of a frame that was closed and has open ones above.
+  static constexpr int64_t kEnded = -1;
+
+  uint64_t scope_id() const noexcept { return scope_id_.load(std::memory_order_relaxed); }
+  void set_scope_id(uint64_t id) noexcept { scope_id_.store(id, std::memory_order_relaxed); }
+  int64_t start() const noexcept { return start_ns.load(std::memory_order_relaxed); }
+  void set_start(int64_t tick_ns) noexcept { start_ns.store(tick_ns, std::memory_order_release); }
+  bool has_ended() const noexcept { return start() == kEnded; }
+};
+
+/// A timed scope that has not ended.
+struct OpenScope {
+  ContextId id = 0;
+  int64_t start_ns = 0;        ///< of TickClock; 0: not timed
+  uint32_t thread = kNoThread; ///< number, where it matters
+};
+
+/// Owned by one thread; other threads only read `published`, in a collection the ids, and the timed
+/// scopes. How an id that was found without a lock is kept alive: see ContextTree.
+class ShadowStack {
+public:
+  ShadowStack() = default;
+  ~ShadowStack();
+  ShadowStack(const ShadowStack &) = delete;
+  ShadowStack &operator=(const ShadowStack &) = delete;
+
+  /// Opens a frame and returns its entry. Throws Error(kScope) past a million frames.
+  StackEntry &push(HashedName name, FrameKind kind, const Situation &now);
+  /// Opens a frame that stands for nothing, so that its exit finds a partner.
+  StackEntry &push_noop(HashedName name, FrameKind kind);
+  /// Gives the top frame, if it stands for nothing, a number as other frames have; 0: it is none.
+  uint64_t number_noop() noexcept;
+  /// Closes the top frame; the caller checked that there is one. True when the epoch had not seen
+  /// this path: it was opened in an earlier one.
+  bool pop(const Situation &now) noexcept;
+  /// Closes a frame that has others above: it leaves when it comes to the top. Returns what `pop`
+  /// does.
+  bool end(uint32_t index, const Situation &now) noexcept;
+  /// Takes frames off the top that were closed before.
+  void pop_ended(const Situation &now) noexcept {
+    while (depth() != 0 && top().has_ended())
+      pop(now);
+  }
+  /// Has the owner close the frame at its next step. False: no memory. [any thread]
+  bool end_from_elsewhere(uint32_t index, uint64_t scope_id) noexcept;
+  /// Closes the frames that other threads asked for.
+  void settle(const Situation &now) noexcept {
+    if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
+      take_asked(now);
+  }
+  /// The frame at `index`, if it is that of the scope. [any thread]
+  const StackEntry *find(uint32_t index, uint64_t scope_id) const noexcept;
+  /// Closes frames until `depth` are left; returns how many closed.
+  uint32_t pop_to(uint32_t depth, const Situation &now) noexcept;
+
+  void enter_state(std::string_view name, const Situation &now);
+  /// Restores the outer state. Throws Error(kScope) when there is none.
+  void exit_state(const Situation &now);
+
+  uint32_t state_depth() const noexcept { return static_cast<uint32_t>(states_.size()); }
+  uint32_t depth() const noexcept { return depth_.load(std::memory_order_relaxed); }
+  StackEntry &entry(uint32_t index) noexcept;
+  StackEntry &top() noexcept { return entry(depth() - 1); }
+  /// Context for a record of this thread: own stack, else the starting thread's, plus the state.
+  ContextId current(const Situation &now);
+  /// What another thread may read: an id that this stack keeps alive. [any thread]
+  ContextId published() const noexcept { return published_.load(std::memory_order_acquire); }
+  /// Ids that a collection must keep. [any thread]
+  void append_ids(std::vector<ContextId> &ids) const;
+  /// The timed scopes, outermost first. While no collection can begin. [any thread]
+  void append_open(std::vector<OpenScope> &scopes) const;
+  /// Closes every frame and state: the thread ends, and another one may get this stack.
+  void leave(const Situation &now) noexcept;
+  /// Number of threads that had this stack and left it. [any thread]
+  uint32_t tenure() const noexcept { return tenure_.load(std::memory_order_seq_cst); }
+  /// Forgets every frame and state: the process forked.
+  void clear() noexcept;
+
+private:
+  static constexpr uint32_t kBlockEntries = 256;
+  static constexpr uint32_t kMaxBlocks = 4096;
+  struct State {
+    std::string name;
+    uint32_t serial;
+  };
+  /// `push` on a frame of the same block, without states, of a path found before; else null.
+  StackEntry *push_known(HashedName name, FrameKind kind, const Situation &now) noexcept;
+  /// kStale when a collection began since the number, or when `parent` is kStale.
+  ContextId child(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
+                  uint32_t collection);
+  ContextId with_state(ContextId base, const Situation &now, uint32_t collection);
+  ContextId base() noexcept;
+  ContextId own() noexcept { return depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed); }
+  bool lacks_state() noexcept;
+  void publish(const Situation &now) noexcept {
+    if (states_.empty()) [[likely]] // the root when the stack is empty
+      published_.store(own(), std::memory_order_release);
+    else
+      publish_state(now);
+  }
+  void publish_state(const Situation &now) noexcept;
+  StackEntry &append();
+  uint64_t next_scope_id() noexcept;
+  void take_asked(const Situation &now) noexcept;
+
+  /// A frame that another thread closed.
+  struct Asked {
+    uint32_t index = 0;
+    uint64_t scope_id = 0;
+    Asked *next = nullptr;
+  };
+
+  bool is_first_use_ = false; ///< set by `child`
+  std::atomic<uint32_t> depth_{0};
+  std::atomic<uint32_t> tenure_{0};
+  std::atomic<ContextId> held_{0}; ///< about to be published
+  std::atomic<ContextId> published_{0};
+  std::atomic<Asked *> asked_{nullptr};
+  std::array<std::atomic<StackEntry *>, kMaxBlocks> blocks_{};
+  std::vector<State> states_;
+  uint32_t next_state_serial_ = 1;
+  uint64_t next_scope_id_ = 0; ///< of a block that only this stack hands out
+  uint64_t scope_ids_end_ = 0;
+  PathCache known_;
+};
+
+/// A thread by its stack, for as long as the thread lives: stacks are used again by later ones.
+class ThreadStack {
+public:
+  ThreadStack() = default;
+  explicit ThreadStack(const ShadowStack &stack) : stack_(&stack), tenure_(stack.tenure()) {}
+  /// Null once the thread left its stack. [any thread]
+  const ShadowStack *get() const noexcept {
+    return stack_ && stack_->tenure() == tenure_ ? stack_ : nullptr;
+  }
+
+private:
+  const ShadowStack *stack_ = nullptr;
+  uint32_t tenure_ = 0;
+};
+
+/// The stack whose live context a thread with an empty stack uses: that of the thread which
+/// started the newest active session. [one thread at a time]
+void set_starting_stack(const ThreadStack &thread) noexcept;
+const ShadowStack *starting_stack() noexcept;
+
+} // namespace proton

@@ -1,0 +1,58 @@
+// Everything a thread owns, and the list of all threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "context/python/python_path.h"
+#include "context/thread/shadow_stack.h"
+#include "record/record_log.h"
+
+namespace proton {
+
+/// The launch call that the thread noted last.
+struct OpenCall {
+  uint64_t correlation_id = 0; ///< 0: none
+  int64_t called_ns = 0;       ///< of TickClock
+  uint64_t position = 0;       ///< of its record in the log
+};
+
+/// Lives for the whole process; reused by a later thread after its owner ended.
+struct ThreadState {
+  /// Of the thread that has the state now; each thread has another.
+  uint32_t number = kNoThread;
+  ShadowStack stack;
+  PythonPath python;
+  RecordLog<LaunchRecord, true> launches; ///< marked with how long the call took, in ns
+  RecordLog<HostRecord> host;             ///< ranges and values
+  OpenCall call;
+  uint64_t newest_kernel = 0;     ///< correlation id of the launch; 0: unknown
+  uint32_t launching = kNoThread; ///< the reader's: number of the thread whose launches come next
+  bool is_fixed = false;          ///< the reader's: it has not consumed to the ends that it fixed
+  std::atomic<ThreadState *> next{nullptr}; ///< made after this one
+};
+
+/// A thread by the system's number, and Python's name or else the system's.
+struct ThreadLabel {
+  int64_t thread_id = 0; ///< 0: unknown
+  std::string name;
+};
+
+/// The calling thread's state, made on first use.
+ThreadState &this_thread();
+/// The oldest state; null while there is none. [any thread]
+ThreadState *first_thread() noexcept;
+/// Visits the state of every thread, also of ended ones, oldest first. Locks nothing.
+template <typename Visit> void for_each_thread(Visit &&visit) {
+  for (ThreadState *state = first_thread(); state;
+       state = state->next.load(std::memory_order_acquire))
+    visit(*state);
+}
+/// The label of the thread with this number, ended or not; an unknown one when thousands ended
+/// later. Reads the name that a living thread has now. Locks the list.
+ThreadLabel label_of_thread(uint32_t number);
+/// In a forked child: forgets the frames of threads that do not exist there.
+void reset_threads_after_fork() noexcept;
+
+} // namespace proton

@@ -1,0 +1,133 @@
+#include "driver/cupti/cupti_library.h"
+
+#include "support/error.h"
+
+namespace proton {
+namespace {
+
+constexpr const char *kAdvice =
+    "install the nvidia-cuda-cupti wheel that fits the driver, or name a libcupti of CUDA 12.4 or "
+    "later by PROTON_BENCH_CUPTI_LIB";
+
+/// What a result means to a user, and what to do about it; null for those without advice.
+const char *advice_for(cupti::Result result) {
+  switch (result) {
+  case cupti::kErrorMultipleSubscribers:
+    return "another profiler of this process (torch.profiler, nsys, ncu, upstream's proton) uses "
+           "CUPTI, which takes one at a time: end that one first";
+  case cupti::kErrorInsufficientPrivileges:
+    return "the driver keeps profiling to administrators: run with CAP_SYS_ADMIN, or load the "
+           "driver with NVreg_RestrictProfilingToAdminUsers=0";
+  case cupti::kErrorNotInitialized:
+    return "the CUDA driver did not start: check nvidia-smi, and CUDA_VISIBLE_DEVICES";
+  case cupti::kErrorVirtualizedDevice:
+    return "this virtual GPU does not allow profiling: ask for a profile of the hypervisor that "
+           "does";
+  case cupti::kErrorConfidentialComputing:
+    return "GPUs in confidential computing mode cannot be profiled";
+  case cupti::kErrorMigDevice:
+    return "this MIG slice cannot be profiled: use a whole GPU or a slice of a full compute "
+           "instance";
+  case cupti::kErrorWslDevice:
+    return "this GPU cannot be profiled under WSL";
+  case cupti::kErrorHardwareBusy:
+    return "another process samples this GPU or has its counters (proton -m pcsampling, ncu, nsys "
+           "with GPU metrics, dcgm), and it serves one at a time: end that one first";
+  case cupti::kErrorNotSupported:
+  case cupti::kErrorNotCompatible:
+    return "another tool that is active in this process does not go with it: end that one first";
+  default:
+    return nullptr;
+  }
+}
+
+} // namespace
+
+std::string cupti_release(uint32_t version) {
+  if (version >= 100000)
+    return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100);
+  if (version >= 18 && version <= 30) // 18 was CUDA 12.0
+    return "12." + std::to_string(version - 18);
+  return std::to_string(version);
+}
+
+CuptiLibrary CuptiLibrary::open(const std::vector<LibraryCandidate> &candidates) {
+  CuptiLibrary cupti;
+  cupti.library_ = SharedLibrary::open("libcupti", candidates, kAdvice);
+  const SharedLibrary &library = cupti.library_;
+  CuptiFunctions &to = cupti.functions_;
+  RequiredSymbols required(library);
+  required.resolve("cuptiGetVersion", to.get_version);
+  required.resolve("cuptiGetResultString", to.get_result_string);
+  required.resolve("cuptiSubscribe", to.subscribe);
+  required.resolve("cuptiUnsubscribe", to.unsubscribe);
+  required.resolve("cuptiEnableCallback", to.enable_callback);
+  required.resolve("cuptiActivityRegisterCallbacks", to.activity_register_callbacks);
+  required.resolve("cuptiActivityEnable", to.activity_enable);
+  required.resolve("cuptiActivityDisable", to.activity_disable);
+  required.resolve("cuptiActivityFlushAll", to.activity_flush_all);
+  required.resolve("cuptiActivityGetNextRecord", to.activity_get_next_record);
+  required.resolve("cuptiActivityGetNumDroppedRecords", to.activity_get_num_dropped_records);
+  required.resolve("cuptiGetTimestamp", to.get_timestamp);
+  required.check(kAdvice);
+  library.resolve("cuptiSubscribe_v2", to.subscribe_v2);
+  library.resolve("cuptiActivityFlushPeriod", to.activity_flush_period);
+  library.resolve("cuptiActivityEnableHWTrace", to.activity_enable_hw_trace);
+  library.resolve("cuptiActivityRegisterTimestampCallback",
+                  to.activity_register_timestamp_callback);
+  library.resolve("cuptiGetCubinCrc", to.get_cubin_crc);
+  library.resolve("cuptiGetGraphId", to.get_graph_id);
+  library.resolve("cuptiGetGraphExecId", to.get_graph_exec_id);
+  library.resolve("cuptiGetGraphNodeId", to.get_graph_node_id);
+  library.resolve("cuptiFinalize", to.finalize);
+  cupti.check(to.get_version(&cupti.version_), "cuptiGetVersion");
+  if (cupti.version_ < cupti::kVersion12_4)
+    throw Error(ErrorCode::kUnavailable,
+                library.path() + " is of CUDA " + cupti_release(cupti.version_) +
+                    ", and 12.4 is the oldest that is supported; " + kAdvice);
+  return cupti;
+}
+
+std::string CuptiLibrary::describe(cupti::Result result) const {
+  const char *text = nullptr; // stays null in libraries that find no driver
+  bool is_known = functions_.get_result_string &&
+                  functions_.get_result_string(result, &text) == cupti::kSuccess && text;
+  return (is_known ? std::string(text) : "error") + " (" + std::to_string(result) + ")";
+}
+
+void CuptiLibrary::check(cupti::Result result, const char *function) const {
+  if (result == cupti::kSuccess)
+    return;
+  std::string message = std::string(function) + " of " + path() + " failed: " + describe(result);
+  const char *advice = advice_for(result);
+  if (result == cupti::kErrorMultipleSubscribers) {
+    std::string holder = present_subscriber();
+    if (!holder.empty())
+      message += ", held by '" + holder + "'";
+  }
+  message += advice ? std::string("; ") + advice
+                    : "; `proton doctor` examines driver and libraries, another libcupti may be "
+                      "named by PROTON_BENCH_CUPTI_LIB";
+  throw Error(ErrorCode::kUnavailable, message);
+}
+
+std::string CuptiLibrary::present_subscriber() const {
+  if (!functions_.subscribe_v2)
+    return {};
+  char name[64] = {};
+  cupti::SubscriberParameters parameters;
+  parameters.name = "proton_bench";
+  parameters.old_name = name;
+  parameters.old_name_bytes = sizeof name;
+  void *subscriber = nullptr;
+  auto ignore = [](void *, int, uint32_t, const void *) {};
+  cupti::Result result = functions_.subscribe_v2(&subscriber, ignore, nullptr, &parameters);
+  if (result == cupti::kSuccess) { // it has just left
+    functions_.unsubscribe(subscriber);
+    return {};
+  }
+  name[sizeof name - 1] = '\0';
+  return name;
+}
+
+} // namespace proton

@@ -1,0 +1,81 @@
+// libamdhip64 opened at run time: the few calls a profiler of AMD GPUs makes itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driver/hip/hip_abi.h"
+#include "driver/shared_library.h"
+
+namespace proton {
+
+/// What HIP says of a device; 0 and "" where it does not answer.
+struct HipDeviceFacts {
+  std::string name;
+  std::string arch; ///< "gfx942", without features
+  std::string uuid; ///< "GPU-" and the 16 hexadecimal digits that ROCR_VISIBLE_DEVICES takes
+  std::string pci;  ///< "0000:c1:00.0", in lower case
+  int64_t compute_units = 0;
+  int64_t clock_rate_khz = 0;
+  int64_t memory_clock_rate_khz = 0;
+  int64_t bus_width_bits = 0;
+  int64_t wave_size = 0;
+};
+
+/// Entry points by their names without "hip". Those below `optional` may be null.
+struct HipFunctions {
+  hip::function::GetDeviceCount get_device_count = nullptr;
+  hip::function::GetDevice get_device = nullptr;
+  hip::function::SetDevice set_device = nullptr;
+  hip::function::DeviceSynchronize device_synchronize = nullptr;
+  hip::function::DeviceGetAttribute device_get_attribute = nullptr;
+  // optional
+  hip::function::RuntimeGetVersion runtime_get_version = nullptr;
+  hip::function::GetErrorName get_error_name = nullptr;
+  hip::function::DeviceGetName device_get_name = nullptr;
+  hip::function::DeviceGetPciBusId device_get_pci_bus_id = nullptr;
+  hip::function::GetDeviceProperties get_device_properties = nullptr; ///< ...R0600, from ROCm 6
+  hip::function::StreamIsCapturing stream_is_capturing = nullptr;
+  hip::function::StreamGetCaptureInfo stream_get_capture_info = nullptr;
+  hip::function::ThreadExchangeStreamCaptureMode exchange_capture_mode = nullptr;
+  hip::function::GetStreamDeviceId get_stream_device_id = nullptr;
+  hip::function::HostMalloc host_malloc = nullptr;
+  hip::function::GraphGetNodes graph_get_nodes = nullptr;
+  hip::function::GraphNodeGetType graph_node_get_type = nullptr;
+  hip::function::GraphKernelNodeGetParams graph_kernel_node_get_params = nullptr;
+  hip::function::GraphChildGraphNodeGetGraph graph_child_graph_node_get_graph = nullptr;
+  hip::function::GraphNodeGetDependencies graph_node_get_dependencies = nullptr;
+  hip::function::KernelNameRef kernel_name_ref = nullptr;
+  hip::function::KernelNameRefByPtr kernel_name_ref_by_ptr = nullptr;
+};
+
+class HipDriver {
+public:
+  /// Throws Error(kUnavailable) where none of the candidates loads or it lacks an entry point.
+  static HipDriver open(const std::vector<LibraryCandidate> &candidates);
+
+  const HipFunctions &functions() const { return functions_; }
+  const std::string &path() const { return library_.path(); }
+  const std::string &origin() const { return library_.origin(); }
+  /// E.g. "7.1.25424"; empty when the library does not answer.
+  std::string version() const;
+  /// "hipErrorNoDevice (100)".
+  std::string describe(hip::Result result) const;
+  /// Devices that this process may use; throws Error(kUnavailable) when the library finds none.
+  int device_count() const;
+  HipDeviceFacts device(int ordinal) const;
+  /// Waits for all work of every device that is in use; the calling thread's device stays as it
+  /// was. Returns the first failure.
+  hip::Result synchronize() const noexcept;
+  /// Name of a kernel, which lives as long as its module; null where it is not known.
+  const char *kernel_name(void *function) const noexcept;
+  /// Same of a kernel that is known by the host's function.
+  const char *kernel_name(const void *host_function, void *stream) const noexcept;
+
+private:
+  SharedLibrary library_;
+  HipFunctions functions_;
+};
+
+} // namespace proton

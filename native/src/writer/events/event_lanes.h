@@ -1,0 +1,92 @@
+// Tracks of a timeline and the lanes of each: what overlaps on one track stands side by side.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "writer/events/settled_slices.h"
+
+namespace proton {
+
+enum class TrackKind : uint8_t {
+  kThread,    ///< slices nest
+  kStream,    ///< slices stand one after another
+  kGraph,     ///< what graphs ran on a stream; slices nest
+  kProcessor, ///< programs of kernels, one after another
+  kWarp,      ///< scopes inside kernels; slices nest
+};
+
+struct TrackId {
+  TrackKind kind = TrackKind::kThread;
+  int32_t device = -1;
+  uint64_t number = 0; ///< of the thread, the stream or the processor; see `warp_number`
+  bool operator==(const TrackId &other) const = default;
+};
+
+constexpr size_t hash_of(const TrackId &track) noexcept {
+  uint64_t bits = track.number * 8 + static_cast<uint64_t>(track.kind);
+  bits ^= uint64_t{static_cast<uint32_t>(track.device)} << 40;
+  return static_cast<size_t>(bits * 0x9E3779B97F4A7C15u);
+}
+
+/// The number of the track of a warp of a processor.
+constexpr uint64_t warp_number(uint32_t processor, uint16_t warp) {
+  return uint64_t{processor} << 16 | warp;
+}
+constexpr uint64_t processor_of(uint64_t warp_number) { return warp_number >> 16; }
+constexpr uint64_t warp_of(uint64_t warp_number) { return warp_number & 0xFFFF; }
+
+struct LaneId {
+  TrackId track;
+  uint32_t line = 0; ///< 0: the track itself; others stand beside it
+};
+
+/// Slices that were handed out stay where they are: a later one that would cross them, or whose
+/// beginning and end viewers would take for theirs, goes to another lane.
+class EventLanes {
+public:
+  static constexpr uint32_t kMaxLines = 64; ///< of one track
+  static constexpr int64_t kMaxShiftNs = 16;
+
+  struct Place {
+    uint32_t lane = 0;
+    /// When the slice begins: a little earlier than asked for where it contains one that is settled
+    /// and began at the same time.
+    int64_t start_ns = 0;
+  };
+
+  /// Where a slice stands; nothing when no lane has room. Slices come by ascending start, the
+  /// longer one first, until `settle`.
+  std::optional<Place> place(const TrackId &track, int64_t start_ns, int64_t end_ns);
+  /// What was placed is handed out now; earlier slices may come.
+  void settle();
+
+  const LaneId &id(uint32_t lane) const { return lanes_[lane].id; }
+  uint32_t size() const { return static_cast<uint32_t>(lanes_.size()); }
+
+private:
+  struct Lane {
+    LaneId id;
+    std::vector<SliceTimes> open;   ///< outermost first
+    int64_t closed_ns = INT64_MIN;  ///< newest end since `settle`
+    std::vector<SliceTimes> placed; ///< since `settle`
+    SettledSlices recent;
+    int64_t settled_ns = INT64_MIN; ///< newest end of those that are settled
+  };
+  struct TrackHash {
+    size_t operator()(const TrackId &track) const noexcept { return hash_of(track); }
+  };
+
+  static bool nests(const Lane &lane);
+  static bool has_room(Lane &lane, int64_t &start_ns, int64_t end_ns);
+  static bool has_gap(const Lane &lane, int64_t start_ns, int64_t end_ns);
+  static bool nests_with_settled(const Lane &lane, int64_t &start_ns, int64_t end_ns);
+  uint32_t add_line(const TrackId &track, std::vector<uint32_t> &lines);
+
+  std::vector<Lane> lanes_;
+  std::unordered_map<TrackId, std::vector<uint32_t>, TrackHash> tracks_;
+};
+
+} // namespace proton

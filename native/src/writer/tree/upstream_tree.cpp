@@ -1,0 +1,163 @@
+#include "writer/tree/upstream_tree.h"
+
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace proton {
+namespace {
+
+constexpr std::string_view kTrials = "<autotune>";
+constexpr std::string_view kCaptured = "<captured_at>";
+
+// Given by no program: a node with any other metric was given values.
+bool is_recorded(const MetricColumn &column) {
+  return column.is_own || column.name == "time (ns)" || column.name == "count" ||
+         column.name == "wall (ns)";
+}
+
+class Reshaping {
+public:
+  explicit Reshaping(const CallPathTree &tree)
+      : tree_(tree), shown_(tree.nodes().size(), kNoNode), is_captured_(tree.nodes().size(), false),
+        live_(tree.nodes().size(), kNoNode) {}
+
+  CallPathTree run();
+
+private:
+  NodeIndex named(NodeIndex parent, const Name &name) {
+    return out_.child(parent, name, FrameKind::kUnknown);
+  }
+  bool has_given_values(NodeIndex node) const;
+  void find_captured();
+  void place(NodeIndex node);
+  void add_helper(NodeIndex node);
+  void find_live(NodeIndex node);
+  void add_metrics();
+
+  const CallPathTree &tree_;
+  CallPathTree out_;
+  std::vector<NodeIndex> shown_; ///< of each node of the tree, that of the new one
+  std::vector<bool> is_captured_;
+  std::vector<NodeIndex> live_; ///< of what was captured, where that was
+  std::map<std::pair<NodeIndex, const void *>, NodeIndex> entered_; ///< by parent and name
+};
+
+bool Reshaping::has_given_values(NodeIndex node) const {
+  for (const MetricColumn &column : tree_.metrics().columns())
+    if (!is_recorded(column) && column.has(node))
+      return true;
+  return false;
+}
+
+// A node comes after its parent, here as everywhere.
+void Reshaping::find_captured() {
+  for (NodeIndex index = kRootNode + 1; index < tree_.nodes().size(); ++index) {
+    const TreeNode &node = tree_.nodes()[index];
+    is_captured_[index] = is_captured_[node.parent] ||
+                          (node.kind == FrameKind::kGraph && node.name.text() == kCaptured);
+  }
+}
+
+void Reshaping::place(NodeIndex index) {
+  const TreeNode &node = tree_.nodes()[index];
+  bool is_call = is_captured_[index] && node.kind == FrameKind::kGraph &&
+                 node.first_child == kNoNode; // it stands for the launch in a timeline
+  if (is_trials(node.kind, node.name.text()) || is_call) {
+    shown_[index] = shown_[node.parent];
+    return;
+  }
+  NodeIndex above = node.parent;
+  while (node.kind == FrameKind::kLine && tree_.nodes()[above].kind == FrameKind::kLine)
+    above = tree_.nodes()[above].parent;
+  shown_[index] = named(shown_[above], node.name);
+  if (!is_captured_[index])
+    entered_.emplace(std::pair(shown_[above], node.name.key()), shown_[index]);
+  if (node.device != kNone)
+    out_.set_device(shown_[index], node.device);
+  if (is_captured_[index] && has_given_values(index))
+    add_helper(index);
+}
+
+// Those of a kernel's launch are told apart by the name that it was compiled under.
+void Reshaping::add_helper(NodeIndex index) {
+  static const Name metadata("__proton_launch_metadata");
+  static const Name helper("<metric>");
+  const TreeNode &node = tree_.nodes()[index];
+  if (node.kind != FrameKind::kKernel) {
+    named(named(shown_[index], metadata), helper);
+    return;
+  }
+  Name name = node.name;
+  if (node.variant != kNone) {
+    const Variant &variant = tree_.variants()[static_cast<size_t>(node.variant)];
+    if (!variant.raw_name.empty())
+      name = Name(variant.raw_name);
+  }
+  named(named(named(shown_[node.parent], metadata), name), helper);
+}
+
+// The scopes around it were entered, so that they are there already; those of a capture in another
+// phase are not, and neither are its frames.
+void Reshaping::find_live(NodeIndex index) {
+  const TreeNode &node = tree_.nodes()[index];
+  if (node.kind == FrameKind::kGraph) {
+    live_[index] = kRootNode;
+    return;
+  }
+  NodeIndex above = live_[node.parent];
+  if (above == kNoNode)
+    return;
+  if (node.kind == FrameKind::kKernel) {
+    named(above, node.name);
+    return;
+  }
+  auto found = entered_.find({above, node.name.key()});
+  if (found != entered_.end())
+    live_[index] = found->second;
+}
+
+void Reshaping::add_metrics() {
+  for (const MetricColumn &column : tree_.metrics().columns()) {
+    if (column.is_own)
+      continue;
+    std::map<NodeIndex, MetricValue> totals;
+    for (NodeIndex index = kRootNode; index < tree_.nodes().size(); ++index) {
+      if (!column.has(index))
+        continue;
+      auto [total, is_first] = totals.try_emplace(shown_[index], column.value(index));
+      if (!is_first)
+        merge_value(total->second, column.aggregation, column.value(index));
+    }
+    for (const auto &[node, value] : totals)
+      out_.metrics().add(node, column.name, column.aggregation, value);
+  }
+}
+
+CallPathTree Reshaping::run() {
+  auto size = static_cast<NodeIndex>(tree_.nodes().size());
+  shown_[kRootNode] = kRootNode;
+  find_captured();
+  for (NodeIndex index = kRootNode + 1; index < size; ++index)
+    if (!is_captured_[index])
+      place(index);
+  for (NodeIndex index = kRootNode + 1; index < size; ++index)
+    if (is_captured_[index])
+      find_live(index);
+  for (NodeIndex index = kRootNode + 1; index < size; ++index)
+    if (is_captured_[index])
+      place(index);
+  add_metrics();
+  return std::move(out_);
+}
+
+} // namespace
+
+bool is_trials(FrameKind kind, std::string_view name) {
+  return kind == FrameKind::kState && name == kTrials;
+}
+
+CallPathTree upstream_tree(const CallPathTree &tree) { return Reshaping(tree).run(); }
+
+} // namespace proton
