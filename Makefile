@@ -1,6 +1,6 @@
 # demo: a profile of real work, from a clean clone.   test: every test, Python and native.
 # sanitize: native tests under ASan, UBSan and TSan.  lint: what CI checks without running code.
-# siege: attacks on every reader and writer for SECONDS, on JOBS cores: docs/reliability.md.
+# siege: attacks on every reader and writer for SECONDS, on JOBS cores: docs/explanation/reliability.md.
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
 # lock: requirements.txt, the hashes of constraints.txt.

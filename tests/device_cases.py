@@ -25,7 +25,7 @@ class Case:
     """A program and its tree: ``path: (count, time ns, device)`` of every node with numbers.
 
     Attributes:
-        theirs: Upstream's tree where it differs on purpose: see docs/compatibility.md.
+        theirs: Upstream's tree where it differs on purpose: see docs/reference/compatibility.md.
     """
 
     name: str

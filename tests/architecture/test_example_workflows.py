@@ -1,4 +1,4 @@
-"""The workflows of docs/gate.md: they parse, ask for little, and call commands that exist."""
+"""The workflows of docs/how-to/gate.md: they parse, ask for little, and call commands that exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proton_bench.report.ci.gate_markdown import MARK
 
 yaml = pytest.importorskip("yaml", reason="the extra test is not installed")
 
-PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "gate.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 WORKFLOWS = {
     found["name"]: found

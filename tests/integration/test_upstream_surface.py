@@ -3,7 +3,7 @@
 What three versions of upstream show is recorded, and what calls of the newest come to
 (``tests/fakes/upstream_surface.py`` makes it anew); the installed Triton and those of
 ``PROTON_BENCH_TRITONS`` are held against it too. Everything that differs is named here, and
-``docs/compatibility.md`` says why.
+``docs/reference/compatibility.md`` says why.
 """
 
 from __future__ import annotations

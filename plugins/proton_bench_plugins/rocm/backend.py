@@ -13,7 +13,7 @@ from proton_bench_plugins.rocm.settings import OPTIONS, read_settings
 
 __all__ = ["RocmBackend"]
 
-_NO_SAMPLES = "PC sampling of AMD GPUs is not collected: see docs/amd.md"
+_NO_SAMPLES = "PC sampling of AMD GPUs is not collected: see docs/reference/amd.md"
 
 
 @dataclass(frozen=True, slots=True)

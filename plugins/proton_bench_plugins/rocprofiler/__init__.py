@@ -1,7 +1,7 @@
 """The ``rocprofiler`` backend: kernels of AMD GPUs, also in HIP graphs, and copies if asked for.
 
 ``-b rocprofiler [-m copies=on:buffer_bytes=N:flush_period_ms=N]``, through rocprofiler-sdk. It is
-the default where an AMD GPU is visible and ROCm has that library. See docs/amd.md.
+the default where an AMD GPU is visible and ROCm has that library. See docs/reference/amd.md.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def _unknown(
     raise MetricError(
         f"a roofline needs peak rates, which are not known for: {', '.join(names) or 'no device'}; "
         f"known are {known_architectures()}. A plugin adds others with the hook "
-        "proton_device_peaks: see docs/roofline.md"
+        "proton_device_peaks: see docs/how-to/roofline.md"
     )
 
 

@@ -13,7 +13,7 @@ OLD = "the partial file is"
 
 
 class Endings(Attack):
-    """Signals, kills, forks and exits, held against docs/processes.md."""
+    """Signals, kills, forks and exits, held against docs/reference/processes.md."""
 
     name = "endings"
     about = "recordings ended by signals, kills, exits and forks at random moments"

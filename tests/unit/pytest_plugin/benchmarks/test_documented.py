@@ -10,7 +10,7 @@ import pytest
 from proton_bench.pytest_plugin.benchmarks.marker import _ARGUMENTS, MARKER_LINE
 from proton_bench.pytest_plugin.benchmarks.settings import COLUMNS, GROUPINGS, UNITS, add_options
 
-PAGE = (Path(__file__).parents[4] / "docs" / "pytest.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "how-to" / "pytest.md").read_text(encoding="utf-8")
 
 
 class Options:

@@ -15,7 +15,7 @@ from proton_bench.report.ci.chart_files import CHART_FORMATS, ChartFile, read_ch
 from proton_bench.report.ci.series import Series, series_of
 
 GOLDEN = Path(__file__).parents[3] / "data" / "charts"
-DOCS = Path(__file__).parents[4] / "docs" / "gate.md"
+DOCS = Path(__file__).parents[4] / "docs" / "how-to" / "gate.md"
 # A sample of OpenMetrics: name, labels whose values are escaped, a number.
 _LABEL = r'[a-z]+="(?:[^"\\\n]|\\[\\n"])*"'
 _SAMPLE = re.compile(rf"[a-z_]+(?:\{{{_LABEL}(?:,{_LABEL})*\}})? -?[0-9.]+(?:e-?[0-9]+)?")

@@ -1,6 +1,6 @@
 // Callbacks about graphs: their making, their capture, their launches.
 //
-// Recorded on an H200 with libcupti 12.8.1 (tests/data/cupti, docs/graphs.md):
+// Recorded on an H200 with libcupti 12.8.1 (tests/data/cupti, docs/explanation/graphs.md):
 // - An executable graph is a clone with a graph id of its own, which is also cuptiGetGraphExecId
 //   and the graph of kernel records; those name the nodes of that clone.
 // - A node of a clone is told of by GRAPHNODE_CREATED and then GRAPHNODE_CLONED. GRAPH_CLONED comes

@@ -12,7 +12,7 @@
 namespace proton {
 
 /// Ranges that are pushed and popped, of every domain and kind of text. The target must have been
-/// started with NVTX_INJECTION64_PATH naming libcupti: see docs/graphs.md.
+/// started with NVTX_INJECTION64_PATH naming libcupti: see docs/explanation/graphs.md.
 class NvtxSource : public CallbackSource {
 public:
   int domain() const override { return cupti::kDomainNvtx; }
