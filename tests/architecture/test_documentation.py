@@ -18,11 +18,15 @@ from proton_bench.diagnosis.variables import VARIABLES
 from proton_bench.plugin import hookspecs
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-DOCS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+# By what the table of contents calls them: folder and name.
+DOCS = {
+    path.relative_to(ROOT / "docs").with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+    for path in (ROOT / "docs").rglob("*.md")
+}
 # A name that code looks up: in quotes, or given to a shell or to CMake.
 VARIABLE = re.compile(r"\bPROTON_BENCH_[A-Z_]*[A-Z]\b")
 # Names of the build and of headers, which no environment holds.
@@ -48,7 +52,9 @@ def test_short_options_of_run_stand_in_readme() -> None:
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_command_and_its_options_stand_in_the_docs(command: str) -> None:
     (section,) = re.findall(
-        rf"^## proton {command}$(.*?)(?=^## |\Z)", DOCS["commands"], re.MULTILINE | re.DOTALL
+        rf"^## proton {command}$(.*?)(?=^## |\Z)",
+        DOCS["reference/commands"],
+        re.MULTILINE | re.DOTALL,
     )
     built = typer.main.get_command(build_app([command])).commands[command]
     commands = [built, *getattr(built, "commands", {}).values()]
@@ -64,10 +70,10 @@ def test_command_and_its_options_stand_in_the_docs(command: str) -> None:
 
 
 def test_root_options_and_exit_codes_stand_in_the_docs() -> None:
-    documented = set(re.findall(r"^\| (\d+) \|", DOCS["commands"], re.MULTILINE))
+    documented = set(re.findall(r"^\| (\d+) \|", DOCS["reference/commands"], re.MULTILINE))
 
     assert [name for name in ROOT_OPTIONS if name not in {"-h", "--help"}] == [
-        name for name in ROOT_OPTIONS if f"`{name}`" in DOCS["commands"]
+        name for name in ROOT_OPTIONS if f"`{name}`" in DOCS["reference/commands"]
     ]
     assert {str(code) for code in exit_codes()} <= documented
 
@@ -82,7 +88,7 @@ def exit_codes() -> set[int]:
 def test_environment_variable_stands_in_the_docs(variable: Any) -> None:
     row = f"| `{variable.name}` | {variable.reader} | {variable.meaning} |"
 
-    assert row in DOCS["environment"]
+    assert row in DOCS["reference/environment"]
 
 
 def test_every_variable_of_ours_that_is_read_is_documented() -> None:
@@ -107,7 +113,7 @@ def test_functions_and_classes_of_the_api_stand_in_the_docs() -> None:
     ]
 
     assert "start" in public
-    assert [name for name in public if not re.search(rf"[:.]{name}\n", DOCS["api"])] == []
+    assert [name for name in public if not re.search(rf"[:.]{name}\n", DOCS["reference/api"])] == []
 
 
 def test_every_page_stands_in_the_index() -> None:
@@ -143,8 +149,8 @@ def test_there_are_at_most_eleven_hooks() -> None:
 @pytest.mark.parametrize("hook", sorted(hooks()))
 def test_hook_has_an_example_and_stands_in_the_docs(hook: str) -> None:
     assert "Example::" in hooks()[hook]
-    assert f"`{hook}`" in DOCS["plugins"]
-    assert f".. autofunction:: proton_bench.plugin.hookspecs.{hook}\n" in DOCS["hooks"]
+    assert f"`{hook}`" in DOCS["how-to/plugins"]
+    assert f".. autofunction:: proton_bench.plugin.hookspecs.{hook}\n" in DOCS["reference/hooks"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

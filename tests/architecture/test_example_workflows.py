@@ -1,4 +1,4 @@
-"""The workflows of docs/how-to/gate.md: they parse, ask for little, and call commands that exist."""
+"""Workflows of docs/how-to/gate.md: they parse, ask for little, and call commands that exist."""
 
 from __future__ import annotations
 
