@@ -17,14 +17,14 @@ _TOPS = (
     ".ci",
     ".github",
 )
-_SKIPPED = {"__pycache__", "build", ".venv", ".venv-pandas3"}
+_SKIPPED = {".git", "__pycache__", "build", ".venv", ".venv-pandas3"}
 _TEXT = {".py", ".pyi", ".h", ".cpp", ".md", ".toml", ".cmake", ".txt", ".json", ".yml", ""}
 
 
 def files(*suffixes: str) -> Iterator[Path]:
     """Yield our own files with one of ``suffixes``, top folder first, in a stable order."""
     for path in sorted(ROOT.iterdir()):
-        if path.is_file() and path.suffix in suffixes:
+        if path.is_file() and path.suffix in suffixes and path.name not in _SKIPPED:
             yield path
     for top in _TOPS:
         for path in sorted((ROOT / top).rglob("*")):

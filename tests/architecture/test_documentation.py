@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,32 @@ ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 DOCS = {
     path.relative_to(ROOT / "docs").with_suffix("").as_posix(): path.read_text(encoding="utf-8")
     for path in (ROOT / "docs").rglob("*.md")
+}
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+FOLDERS = ("tutorials", "how-to", "reference", "explanation")
+MOST_PAGES = 15
+# Documents that say where things lie.
+MAPS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/reference/places.md"]
+# A path of the tree, unless it holds a <name>.
+PATH = re.compile(
+    r"(?<![\w/<>.$-])((?:proton_bench|plugins|native|tests|docs|benchmarks|examples)/[\w./-]*\w)"
+    r"(?![\w<]|/<)"
+)
+# What the examples of CONTRIBUTING.md add, and what stands for files of a user.
+EXAMPLES = {
+    "benchmarks/micro/hot_paths.py",  # replaced, and measured once
+    "examples/NAME.py",
+    "tests/bench",
+    "tests/perf",
+    "native/src/collector/acme",
+    "proton_bench/include/proton_bench/record_sink.h",  # of an installed package
+    "plugins/proton_bench_plugins/acme/__init__.py",
+    "proton_bench/cli/commands/deepest.py",
+    "proton_bench/formats/export/lines_file.py",
+    "proton_bench/report/text/deepest.py",
+    "tests/unit/cli/commands/test_deepest.py",
+    "tests/unit/formats/export/test_lines_file.py",
+    "tests/unit/report/text/test_deepest.py",
 }
 # A name that code looks up: in quotes, or given to a shell or to CMake.
 VARIABLE = re.compile(r"\bPROTON_BENCH_[A-Z_]*[A-Z]\b")
@@ -116,19 +144,83 @@ def test_functions_and_classes_of_the_api_stand_in_the_docs() -> None:
     assert [name for name in public if not re.search(rf"[:.]{name}\n", DOCS["reference/api"])] == []
 
 
-def test_every_page_stands_in_the_index() -> None:
-    listed = set(DOCS["index"].split("```{toctree}")[1].split("```")[0].split()[2:])
+def test_every_page_stands_in_the_index_once_under_its_kind() -> None:
+    tables = re.findall(r"```{toctree}\n:caption: (.*)\n:.*\n\n((?:.+\n)+)```", DOCS["index"])
+    kinds = {caption: entries.split() for caption, entries in tables}
 
-    assert listed == DOCS.keys() - {"index"}
+    assert list(kinds) == ["Tutorials", "How-to guides", "Reference", "Explanation"]
+    for folder, entries in zip(FOLDERS, kinds.values(), strict=True):
+        assert sorted(entries) == sorted(page for page in DOCS if page.startswith(f"{folder}/"))
 
 
-def test_rooms_stand_in_architecture() -> None:
+def test_pages_lie_in_four_folders_of_at_most_fifteen() -> None:
+    folders = Counter(page.rpartition("/")[0] for page in DOCS if page != "index")
+
+    assert folders.keys() == set(FOLDERS)
+    assert max(folders.values()) <= MOST_PAGES, folders
+
+
+def test_architecture_is_short() -> None:
+    assert len(ARCHITECTURE.splitlines()) <= 150
+
+
+def test_rooms_stand_in_architecture_in_their_order() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (layers,) = (
+        each["layers"]
+        for each in contracts["tool"]["importlinter"]["contracts"]
+        if "layers" in each
+    )
+    # Modules of support stand in several layers, the uppermost of which counts.
+    order = dict.fromkeys(
+        tuple(dict.fromkeys(name.split(".")[1] for name in layer.split(" | ")))
+        for layer in layers[1:]
+    )
+    table = ARCHITECTURE.split("| room | what it is | heavy imports |\n|---|---|---|\n")[1]
+    rows = [row.split(" | ")[0] for row in table.split("\n\n")[0].splitlines()]
+
+    assert [tuple(re.findall(r"`(\w+)`", row)) for row in rows] == list(order)
     rooms = {path.parent.name for path in (ROOT / "proton_bench").glob("*/__init__.py")}
-    native = {path.name for path in (ROOT / "native" / "src").iterdir() if path.is_dir()}
+    assert rooms <= {name for layer in order for name in layer}
 
-    assert rooms
-    assert native
-    assert [room for room in sorted(rooms | native) if f"`{room}`" not in ARCHITECTURE] == []
+
+def test_native_rooms_stand_in_architecture_in_their_order() -> None:
+    heads = (ROOT / "native" / "src" / "rooms.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `(\w+)` \|", heads, re.MULTILINE)
+    (order,) = re.findall(r"^`support` <[^.]*?`$", ARCHITECTURE, re.MULTILINE)
+
+    assert re.findall(r"`(\w+)`", order) == rooms
+    assert set(rooms) == {path.name for path in (ROOT / "native/src").iterdir() if path.is_dir()}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_path_that_is_named_exists(document: Path) -> None:
+    # The changelog tells of what there was.
+    named = [] if document.name == "CHANGELOG.md" else PATH.findall(document.read_text("utf-8"))
+
+    assert named or document not in MAPS
+    assert [path for path in named if not (ROOT / path).exists() and path not in EXAMPLES] == []
+
+
+def test_the_way_of_one_kernel_is_a_way_through_files() -> None:
+    way = ARCHITECTURE.split("| step | file | in → out |")[1].split("\n\n")[0]
+
+    assert len(PATH.findall(way)) == len(way.splitlines()) - 2
+    assert all((ROOT / path).is_file() for path in PATH.findall(way))
+
+
+def test_notes_of_changes_have_a_kind() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    kinds = "|".join(settings["tool"]["towncrier"]["fragment"])
+    notes = [path for path in (ROOT / "changes").iterdir() if path.name != ".gitignore"]
+
+    assert [
+        path.name
+        for path in notes
+        if not re.fullmatch(rf"(\+[a-z0-9-]+|\d+)\.({kinds})\.md", path.name)
+        or not path.read_text(encoding="utf-8").strip()
+    ] == []
+    assert f"\n{settings['tool']['towncrier']['start_string'].strip()}\n" in CHANGELOG
 
 
 def hooks() -> dict[str, str]:

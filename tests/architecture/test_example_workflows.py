@@ -1,4 +1,4 @@
-"""Workflows of docs/how-to/gate.md: they parse, ask for little, and call commands that exist."""
+"""Workflows of the documents: they parse, ask for little, and call commands that exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from proton_bench.report.ci.gate_markdown import MARK
 
 yaml = pytest.importorskip("yaml", reason="the extra test is not installed")
 
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "gate.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("how-to/gate.md", "how-to/gate_on_github.md", "tutorials/first_gate.md")
+PAGE = "\n".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 WORKFLOWS = {
     found["name"]: found
@@ -43,8 +45,8 @@ def calls() -> list[list[str]]:
 
 
 def test_there_are_workflows_and_calls() -> None:
-    assert set(WORKFLOWS) == {"perf-gate", "perf-comment", "perf-baseline"}
-    assert {"gate", "baseline", "doctor", "-o"} <= {words[0] for words in calls()}
+    assert set(WORKFLOWS) == {"perf-gate", "perf-comment", "perf-baseline", "speed"}
+    assert {"gate", "baseline", "doctor", "-o", "ab", "view"} <= {words[0] for words in calls()}
 
 
 @pytest.mark.parametrize("words", calls(), ids=" ".join)

@@ -50,7 +50,7 @@ UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.UNMEASURED})
 
 
 class Reason(StrEnum):
-    """Why; a document may hold several for one path. Meanings: `docs/explanation/gate_statistics.md`."""
+    """Why; a document may hold several for one path. Meanings: `docs/reference/gate_policy.md`."""
 
     # why a path is worse, better or the same
     SLOWER = "slower"

@@ -155,7 +155,7 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
     """Return the policy that a table of TOML says.
 
     Args:
-        table: Keys and values as in `docs/explanation/gate_statistics.md`.
+        table: Keys and values as in `docs/reference/gate_policy.md`.
         source: Where it stands, for messages.
         start: What holds for keys that are not in the table; the defaults without it.
 

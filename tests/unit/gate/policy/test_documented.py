@@ -8,7 +8,7 @@ from proton_bench.gate.judge.verdict import EXIT_CODES, Reason, SuiteVerdict
 from proton_bench.gate.policy.policy import Policy, policy_from_table
 from proton_bench.gate.policy.threshold import METRICS
 
-PAGE = (Path(__file__).parents[4] / "docs" / "explanation" / "gate_statistics.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "gate_policy.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("reason", Reason)
