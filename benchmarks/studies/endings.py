@@ -1,9 +1,9 @@
 """Ends recordings in every way at random moments: python -m benchmarks.studies.endings.
 
-What each leaves is held against ``docs/reference/processes.md``: whole files with every scope that had ended,
-or partial ones and how old these are; the exit code; nothing of ours on stderr but messages.
-Seeded: the same number gives the same ways and moments, as far as a machine repeats them. Returns 1
-where one ending is not as documented.
+What each leaves is held against ``docs/reference/processes.md``: whole files with every scope that
+had ended, or partial ones and how old these are; the exit code; nothing of ours on stderr but
+messages. Seeded: the same number gives the same ways and moments, as far as a machine repeats them.
+Returns 1 where one ending is not as documented.
 """
 
 from __future__ import annotations

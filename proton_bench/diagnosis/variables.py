@@ -1,6 +1,7 @@
 """Every environment variable that matters to a run: ours, upstream's, and those of others we read.
 
-`VARIABLES` is the one list; ``docs/reference/environment.md`` shows it and a test holds the two together.
+`VARIABLES` is the one list; ``docs/reference/environment.md`` shows it and a test holds the two
+together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Modes of the ``instrumentation`` backend that plugins bring: passes, a reader and its metrics.
 
 A mode gives the compiler passes of its own, which may write anything into the buffer that each
-launch of a kernel gets, and a reader that makes metrics of that buffer. See docs/how-to/kernel_modes.md.
+launch of a kernel gets, and a reader that makes metrics of that buffer. See
+docs/how-to/kernel_modes.md.
 """
 
 from __future__ import annotations

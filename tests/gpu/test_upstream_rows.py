@@ -1,4 +1,7 @@
-"""What upstream's own tests of profiles ask for, on an NVIDIA GPU; see docs/reference/compatibility.md."""
+"""What upstream's own tests of profiles ask for, on an NVIDIA GPU.
+
+See docs/reference/compatibility.md.
+"""
 
 from __future__ import annotations
 

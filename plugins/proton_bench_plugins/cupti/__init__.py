@@ -1,8 +1,9 @@
 """The ``cupti`` backend: every kernel of NVIDIA GPUs, also in CUDA graphs, and copies if asked for.
 
 ``-b cupti [-m copies=on:graph=launch:buffer_bytes=N:flush_period_ms=N]``. It is the
-default where an NVIDIA GPU is visible. Graphs and NVTX: docs/explanation/graphs.md. Where in a kernel the time
-goes: ``-m pcsampling[:interval=CYCLES][:exact=scope|launch]``, docs/how-to/pc_sampling.md.
+default where an NVIDIA GPU is visible. Graphs and NVTX: docs/explanation/graphs.md. Where in a
+kernel the time goes: ``-m pcsampling[:interval=CYCLES][:exact=scope|launch]``,
+docs/how-to/pc_sampling.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The ``roctracer`` backend: as ``rocprofiler``, for ROCm without rocprofiler-sdk.
 
 ``-b roctracer [-m copies=on:buffer_bytes=N:flush_period_ms=N]``. AMD has deprecated roctracer. It
-is the default where an AMD GPU is visible and ``rocprofiler`` cannot run. See docs/reference/amd.md.
+is the default where an AMD GPU is visible and ``rocprofiler`` cannot run.
+See docs/reference/amd.md.
 """
 
 from __future__ import annotations

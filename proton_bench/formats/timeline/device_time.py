@@ -1,6 +1,6 @@
 """How busy devices were, from the single events of a timeline.
 
-The rules are those of recorded sessions (``native/src/aggregate/times/device_times.h``). All events are
+The rules are those of recorded sessions (``native/src/aggregate/device_times.h``). All events are
 there at once, so nothing comes too late to be placed.
 """
 
