@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from typing import TextIO, cast
 
 from proton_bench.errors import OutputError, ProtonError
-from proton_bench.recording.launcher.runner import report_error
+from proton_bench.support.reporting import report_error
 from proton_bench.support.text import SafeStream
 
 __all__ = ["exit_code"]
@@ -58,6 +57,8 @@ def _exit_code(command: Callable[[], int]) -> int:
         if _is_full(error):
             _drop_stdout()
             return report_error(OutputError(_full_message(error)))
+        import traceback
+
         traceback.print_exc()
         sys.stderr.write("proton: internal error; please report the lines above\n")
         return _EXIT_INTERNAL

@@ -50,10 +50,10 @@ from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
-from proton_bench.recording.launcher.runner import report_error
 from proton_bench.report.ci.chart_files import read_chart_files
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.json.tree import encode_document
+from proton_bench.support.reporting import report_error
 
 __all__ = ["CONTEXT_SETTINGS", "command"]
 

@@ -42,9 +42,9 @@ from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.experiment.judged import judged
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.machine.noise import Noise
-from proton_bench.recording.launcher.runner import report_error
 from proton_bench.report.ci.chart_files import read_chart_files
 from proton_bench.report.words.diff_summary import certain_headline
+from proton_bench.support.reporting import report_error
 
 __all__ = ["command"]
 

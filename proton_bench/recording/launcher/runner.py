@@ -13,7 +13,6 @@ import atexit
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
@@ -29,27 +28,19 @@ from proton_bench.recording.launcher.run_options import (
 from proton_bench.recording.launcher.target import Target, TargetKind, load_target, own_traceback
 from proton_bench.recording.session.progress import Progress
 from proton_bench.recording.stderr import QUIET, say, shown_path, warn
-from proton_bench.support.text import visible_lines
+from proton_bench.support.reporting import report_error
 
 if TYPE_CHECKING:
     from proton_bench.recording.session.canary import SessionCanary
     from proton_bench.recording.session.session import Session
 
-__all__ = ["RunOptions", "main", "report_error", "runner_command"]
+__all__ = ["RunOptions", "main", "runner_command"]
 
 _EMPTY = (
     "the profile is empty: the target ran nothing that the backend records "
     "(see `proton plugins`, and -b for another backend)"
 )
 _EXIT_INTERRUPTED = 128 + signal.SIGINT
-
-
-def report_error(error: ProtonError) -> int:
-    """Print an error the way every command does and return its exit code."""
-    if os.environ.get("PROTON_BENCH_DEBUG") == "1":
-        sys.stderr.write(visible_lines("".join(traceback.format_exception(error))))
-    sys.stderr.write(f"proton: error: {error.report()}\n")
-    return error.exit_code
 
 
 def main(argv: list[str] | None = None) -> None:
