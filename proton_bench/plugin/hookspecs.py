@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from proton_bench.plugin.backend import Backend, SessionFacts
+from proton_bench.plugin.installed import ENTRY_POINT_GROUP
 from proton_bench.plugin.kernel_mode import KernelMode
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["ENTRY_POINT_GROUP", "PROJECT_NAME", "hookimpl", "hookspec"]
 
 PROJECT_NAME = "proton_bench"
-ENTRY_POINT_GROUP = "proton_bench"
 
 hookspec = pluggy.HookspecMarker(PROJECT_NAME)
 hookimpl = pluggy.HookimplMarker(PROJECT_NAME)

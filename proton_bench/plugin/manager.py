@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 from proton_bench.errors import BackendUnavailableError, UsageError
 from proton_bench.plugin import hookspecs
 from proton_bench.plugin.backend import Availability, Backend
+from proton_bench.plugin.installed import may_have_plugins
 from proton_bench.support.text import visible
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = [
     "BUILTIN",
@@ -75,7 +78,7 @@ class PluginManager:
         for module in builtin:
             self._add(module.rpartition(".")[2], "built-in", _module_loader(module))
         if entry_points:
-            for point in importlib.metadata.entry_points(group=hookspecs.ENTRY_POINT_GROUP):
+            for point in _entry_points():
                 self._add(point.name, _origin(point), point.load)
 
     @property
@@ -269,7 +272,15 @@ def _module_loader(module: str) -> Callable[[], object]:
     return lambda: importlib.import_module(module)
 
 
-def _origin(point: importlib.metadata.EntryPoint) -> str:
+def _entry_points() -> Sequence[EntryPoint]:
+    if not may_have_plugins():
+        return ()
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=hookspecs.ENTRY_POINT_GROUP))
+
+
+def _origin(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
