@@ -12,7 +12,7 @@ __all__ = ["backend_section", "examined_sections", "plugin_section"]
 
 def backend_section(manager: PluginManager) -> Section:
     """Return for each backend whether it can run here, and why or why not."""
-    default = manager.first("proton_default_backend") or "cpu"
+    default = manager.default_backend()
     offered = sorted(manager.backends().values(), key=lambda each: each.backend.name)
     findings = tuple(_backend(each, is_default=each.backend.name == default) for each in offered)
     none = Finding("backends", Status.PROBLEM, "no plugin offers one", "see the plugins below")

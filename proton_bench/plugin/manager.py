@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import sys
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -96,16 +97,17 @@ class PluginManager:
         self._add(name, origin, lambda: plugin)
 
     def call(self, hook: str, **arguments: object) -> list[tuple[str, Any]]:
-        """Call a hook of every plugin; one that raises is recorded and left out of the results.
+        """Call a hook of every plugin, those that were added last first.
 
         Returns:
-            (plugin name, result) per plugin that answered something else than None.
+            (plugin name, answer) of each that answered something else than None.
         """
-        return list(self._answers(hook, arguments))
+        return getattr(self._pluggy.hook, hook)(**arguments)  # type: ignore[no-any-return]
 
-    def first(self, hook: str, **arguments: object) -> Any:
-        """Call a hook plugin by plugin until one answers something else than None."""
-        return next((result for _, result in self._answers(hook, arguments)), None)
+    def default_backend(self) -> str:
+        """Return the backend for users who name none: what the first plugin says that does."""
+        answer = self._pluggy.hook.proton_default_backend()
+        return str(answer[1]) if answer is not None and answer[1] else _FALLBACK_BACKEND
 
     def backends(self) -> dict[str, OfferedBackend]:
         """All offered backends by name; of two with one name the built-in or earlier one wins."""
@@ -132,28 +134,30 @@ class PluginManager:
         if plugin is None:
             return
         with self._contained(name, "does not fit the hooks: "):
-            self._pluggy.register(plugin, name=name)
+            self._pluggy.register(self._guarded(plugin, name), name=name)
             self._pluggy.check_pending()
-            self._refuse_wrappers(name)
         if name in self._broken and self._pluggy.has_plugin(name):
             self._pluggy.unregister(name=name)
 
-    def _refuse_wrappers(self, name: str) -> None:
-        for caller in self._pluggy.get_hookcallers(self._pluggy.get_plugin(name)) or []:
-            for impl in caller.get_hookimpls():
-                if impl.plugin_name == name and (impl.wrapper or impl.hookwrapper):
-                    raise UsageError(f"{caller.name} is a wrapper; write a plain hook function")
+    def _guarded(self, plugin: object, name: str) -> types.ModuleType:
+        """Return the hooks of a plugin as pluggy is to call them: none raises, answers name it."""
+        guarded = types.ModuleType(name)
+        for hook in dir(plugin):
+            if options := self._pluggy.parse_hookimpl_opts(plugin, hook):
+                if options["wrapper"] or options["hookwrapper"]:
+                    raise UsageError(f"{hook} is a wrapper; write a plain hook function")
+                setattr(guarded, hook, self._guard(getattr(plugin, hook), name, hook))
+        return guarded
 
-    def _answers(self, hook: str, arguments: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
-        caller: pluggy.HookCaller = getattr(self._pluggy.hook, hook)
-        # pluggy stores the implementation that goes first at the end; called one by one so that
-        # a failing plugin cannot take the answers of the others with it.
-        for impl in reversed(caller.get_hookimpls()):
-            result = None
-            with self._contained(impl.plugin_name, f"{hook} raised "):
-                result = impl.function(*(arguments[name] for name in impl.argnames))
-            if result is not None:
-                yield impl.plugin_name, result
+    def _guard(self, function: Callable[..., Any], plugin: str, hook: str) -> Callable[..., Any]:
+        @functools.wraps(function)  # pluggy reads marker and arguments of what is wrapped
+        def call(*arguments: object) -> tuple[str, Any] | None:
+            answer = None
+            with self._contained(plugin, f"{hook} raised "):
+                answer = function(*arguments)
+            return None if answer is None else (plugin, answer)
+
+        return call
 
     @contextlib.contextmanager
     def _contained(self, plugin: str, doing: str) -> Iterator[None]:
@@ -200,8 +204,8 @@ def resolve_backend(text: str | None = None) -> tuple[Backend, ...]:
     """
     manager = get_plugin_manager()
     offered = manager.backends()
-    chosen = text or manager.first("proton_default_backend") or _FALLBACK_BACKEND
-    names = [name.strip().lower() for name in str(chosen).split("+")]
+    chosen = text or manager.default_backend()
+    names = [name.strip().lower() for name in chosen.split("+")]
     backends: list[Backend] = []
     for name in names:
         if name not in offered:

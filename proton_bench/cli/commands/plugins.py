@@ -42,7 +42,7 @@ def describe(manager: PluginManager) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
         "version": _VERSION,
-        "default_backend": manager.first("proton_default_backend") or "cpu",
+        "default_backend": manager.default_backend(),
         "backends": sorted(backends, key=lambda backend: str(backend["name"])),
         "plugins": plugins,
     }

@@ -160,7 +160,7 @@ def test_the_first_answer_wins_and_later_plugins_are_asked_first(plugins: Plugin
     plugins.register(make_plugin(proton_default_backend=answer("b", "b")), "b")
     plugins.register(make_plugin(proton_default_backend=answer("c", None)), "c")
 
-    assert plugins.first("proton_default_backend") == "b"
+    assert plugins.default_backend() == "b"
     assert asked == ["c", "b"]
 
 

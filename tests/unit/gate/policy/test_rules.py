@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from proton_bench.errors import PluginError, UsageError
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.policy import rules as rules_module
 from proton_bench.gate.policy.policy import Policy, read_policy
 from proton_bench.plugin.hookspecs import hookimpl
-from proton_bench.plugin.manager import get_plugin_manager
+from proton_bench.plugin.manager import PluginManager
 
 KERNELS = [Kernel(f"f/k{number}", between=0.003) for number in range(8)]
 Offer = Callable[..., None]
@@ -31,18 +32,10 @@ class Plugin:
 
 
 @pytest.fixture
-def offer() -> Iterator[Offer]:
-    manager = get_plugin_manager()._pluggy
-    added: list[object] = []
-
-    def add(**rules: Any) -> None:
-        plugin = Plugin(rules)
-        manager.register(plugin)
-        added.append(plugin)
-
-    yield add
-    for plugin in added:
-        manager.unregister(plugin)
+def offer(monkeypatch: pytest.MonkeyPatch) -> Offer:
+    manager = PluginManager((), entry_points=False)
+    monkeypatch.setattr(rules_module, "get_plugin_manager", lambda: manager)
+    return lambda **rules: manager.register(Plugin(rules), "acme")
 
 
 def over_budget(row: GateRow) -> Verdict | None:
