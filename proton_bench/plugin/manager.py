@@ -104,6 +104,14 @@ class PluginManager:
         """
         return getattr(self._pluggy.hook, hook)(**arguments)  # type: ignore[no-any-return]
 
+    def merged(self, hook: str) -> dict[Any, Any]:
+        """Return what plugins offer by name; of two with one name the later plugin's wins."""
+        merged: dict[Any, Any] = {}
+        for plugin, offered in reversed(self.call(hook)):
+            with self._contained(plugin, f"{hook}: "):
+                merged |= offered
+        return merged
+
     def default_backend(self) -> str:
         """Return the backend for users who name none: what the first plugin says that does."""
         answer = self._pluggy.hook.proton_default_backend()

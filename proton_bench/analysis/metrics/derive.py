@@ -194,7 +194,7 @@ def _derive_one(profile: Profile, name: str) -> MetricValues:
         if full == CALLS and name.strip().lower() == CALLS and profile.columns[full].kind.is_number:
             return call_values(profile)
         return _recorded_values(full, profile.columns[full], profile)
-    own = _plugin_metrics().get(name.strip())
+    own = get_plugin_manager().merged("proton_metrics").get(name.strip())
     if own is not None:
         return _plugin_values(profile, name.strip(), own)
     computed = _computed(profile, name)
@@ -298,12 +298,6 @@ def _percent(name: str, source: MetricValues) -> MetricValues:
     known = source.valid & (total != 0.0)
     shares, valid = quotient(source.values, np.full(len(known), total), known)
     return MetricValues(name, source.aggregation, shares * 100.0, valid, meaning)
-
-
-# -- plugins -------------------------------------------------------------------------------------
-def _plugin_metrics() -> dict[str, Any]:
-    offered = [metrics for _, metrics in get_plugin_manager().call("proton_metrics")]
-    return {name: compute for metrics in offered for name, compute in metrics.items()}
 
 
 def _plugin_values(profile: Profile, name: str, compute: Any) -> MetricValues:

@@ -20,11 +20,9 @@ __all__ = ["device_peaks", "least_seconds", "offered_peaks"]
 
 def offered_peaks(device: Device) -> Mapping[str, float]:
     """Return the peak rates that plugins give for a device, none where they know nothing of it."""
-    for _, offered in get_plugin_manager().call("proton_device_peaks"):
-        found: Mapping[str, float] | None = offered.get((device.kind, device.arch))
-        if found is not None:
-            return found
-    return {}
+    offered = get_plugin_manager().merged("proton_device_peaks")
+    found: Mapping[str, float] = offered.get((device.kind, device.arch), {})
+    return found
 
 
 def device_peaks(device: Device) -> Mapping[str, float]:

@@ -22,9 +22,7 @@ def find_rules(names: Sequence[str]) -> dict[str, Rule]:
     """
     if not names:
         return {}
-    offered: dict[str, Rule] = {}
-    for _, rules in reversed(get_plugin_manager().call("proton_gate_rules")):
-        offered |= rules
+    offered: dict[str, Rule] = get_plugin_manager().merged("proton_gate_rules")
     for name in names:
         if name not in offered:
             known = ", ".join(sorted(offered)) or "none"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -192,12 +192,7 @@ def launch_hooks() -> dict[str, Callable[[], Any]]:
     """Return the launch hooks that plugins offer: factories by the name that ``hook=`` takes."""
     from proton_bench.plugin.manager import get_plugin_manager
 
-    offered: dict[str, Callable[[], Any]] = {}
-    for _, factories in get_plugin_manager().call("proton_launch_hooks"):
-        if isinstance(factories, Mapping):
-            for name, factory in factories.items():
-                offered.setdefault(name, factory)
-    return offered
+    return get_plugin_manager().merged("proton_launch_hooks")
 
 
 def _checked_flushing(

@@ -230,3 +230,14 @@ def test_formats_of_plugins_are_registered_and_a_failing_one_is_named(
 
     assert registered == ["format"]
     assert [one.name for one in plugins.broken] == ["odd"]
+
+
+def test_offers_by_name_are_merged_and_a_plugin_that_makes_none_is_named(
+    plugins: PluginManager,
+) -> None:
+    plugins.register(make_plugin(proton_metrics=lambda: {"a": 1, "b": 1}), "first")
+    plugins.register(make_plugin(proton_metrics=lambda: 3), "odd")
+    plugins.register(make_plugin(proton_metrics=lambda: {"b": 2}), "second")
+
+    assert plugins.merged("proton_metrics") == {"a": 1, "b": 2}
+    assert [one.name for one in plugins.broken] == ["odd"]
