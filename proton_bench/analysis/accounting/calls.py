@@ -30,7 +30,7 @@ def has_own_calls(profile: Profile) -> Mask:
     if full is None or not profile.columns[full].kind.is_number:
         return np.zeros(len(profile), dtype=np.bool_)
     column = profile.columns[full]
-    found: Mask = column.valid & np.isfinite(column.values) & (column.values != 0)
+    found: Mask = column.known & (column.values != 0)
     return found
 
 
@@ -68,6 +68,6 @@ def _of_calls(profile: Profile, metric: str) -> tuple[npt.NDArray[np.float64], M
     if full is None or not profile.columns[full].kind.is_number:
         raise unknown_metric(metric, profile.columns)
     column, own = profile.columns[full], has_own_calls(profile)
-    known = column.valid & np.isfinite(column.values)
+    known = column.known
     values = np.where(own, np.where(known, column.values, 0), profile.inclusive(full))
     return values, np.where(own, known, profile.covered(full))

@@ -81,7 +81,7 @@ def _outermost_ns(profile: Profile) -> float | None:
     column = profile.columns[full]
     if not column.kind.is_number or not column.valid.any():
         return None
-    timed = np.flatnonzero(column.valid & np.isfinite(column.values))
+    timed = np.flatnonzero(column.known)
     ends = np.maximum.accumulate(np.append(0, profile.subtree_end[timed]))[:-1]
     outermost = timed[timed >= ends]
     total = float(column.values[outermost].astype(np.float64).sum())

@@ -231,7 +231,7 @@ class _Sides:
 
 
 def _finite(column: MetricColumn) -> MetricColumn:
-    good = column.valid & np.isfinite(column.values)
+    good = column.known
     return replace(column, values=np.where(good, column.values, 0), valid=good)
 
 

@@ -290,7 +290,7 @@ def _summed(profile: Profile, metric: str, place: Rows, *, total: int) -> npt.ND
     column = profile.columns.get(metric)
     if column is None or not column.kind.is_number:
         return np.zeros(total)
-    weights = np.where(column.valid & np.isfinite(column.values), column.values, 0)
+    weights = np.where(column.known, column.values, 0)
     return np.bincount(place, weights=weights, minlength=total)
 
 

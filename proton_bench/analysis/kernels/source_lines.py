@@ -194,7 +194,7 @@ def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
     for column in profile.columns.values():
         base = column.spec.base.lower()
         if is_sample_count(base) and column.kind.is_number:
-            known = column.valid & np.isfinite(column.values)
+            known = column.known
             found[base] = np.where(known, column.values, 0)
     return found
 

@@ -244,7 +244,7 @@ def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> Metri
     if _is_inclusive(column):
         aggregation = Aggregation.EXCLUSIVE
     if column.kind.is_number:
-        valid = column.valid & np.isfinite(column.values)
+        valid = column.known
         return MetricValues(name, aggregation, column.values, valid)
     objects = np.empty(len(column), dtype=object)
     objects[:] = column.to_list()

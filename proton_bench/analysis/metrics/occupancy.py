@@ -156,5 +156,5 @@ def with_occupancy(profile: Profile) -> Profile:
             f"{', '.join(LIMITS)}; the profile has: {devices}"
         )
     column = profile.columns[time]
-    weights = np.where(column.valid & np.isfinite(column.values), column.values, 0)
+    weights = np.where(column.known, column.values, 0)
     return with_mean(profile, OCCUPANCY, values=values, weights=weights)

@@ -79,6 +79,6 @@ def _seconds_of(
     column = profile.columns[full]
     # The last entry answers for rows without a device, whose position is -1.
     seconds_per_one = np.array([*(1.0 / p[name] if name in p else 0.0 for p in peaks), 0.0])
-    own = np.where(column.valid & np.isfinite(column.values), column.values, 0.0)
+    own = np.where(column.known, column.values, 0.0)
     result: npt.NDArray[np.float64] = own * seconds_per_one[profile.device_rows]
     return result

@@ -159,7 +159,7 @@ def _own(profile: Profile, name: str) -> Floats | None:
     if full is None or not profile.columns[full].kind.is_number:
         return None
     column = profile.columns[full]
-    usable = column.valid & np.isfinite(column.values) & (column.values > 0)
+    usable = column.known & (column.values > 0)
     return np.where(usable, column.values, 0.0)
 
 

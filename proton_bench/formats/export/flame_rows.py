@@ -75,7 +75,7 @@ def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]
     found = []
     for column in profile.columns.values():
         if column.spec.aggregation is Aggregation.INCLUSIVE and column.kind.is_number:
-            known = column.valid & np.isfinite(column.values) & (column.values > 0)
+            known = column.known & (column.values > 0)
             if known.any():
                 found.append((column, np.where(known, column.values, 0)))
     if not found:

@@ -172,7 +172,7 @@ def _shown(profile: Profile) -> Profile:
 
 
 def _finite(column: MetricColumn) -> MetricColumn:
-    good = column.valid & np.isfinite(column.values)
+    good = column.known
     values = np.where(good, column.values, 0)
     return MetricColumn(column.spec, column.kind, values, good)
 

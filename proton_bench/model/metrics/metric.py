@@ -103,6 +103,12 @@ class MetricColumn:
     def __len__(self) -> int:
         return len(self.valid)
 
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Which rows have a number; NaN and infinity are none, as in sums."""
+        known: npt.NDArray[np.bool_] = self.valid & np.isfinite(self.values)
+        return known
+
     def get(self, row: int) -> MetricValue | None:
         """Return the value of the row as a plain Python object, None when it has none."""
         if not self.valid[row]:
