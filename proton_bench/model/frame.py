@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["ROOT_NAME", "FrameKind", "StringTable", "escape_surrogates"]
+__all__ = ["KIND_NAMES", "ROOT_NAME", "FrameKind", "StringTable", "escape_surrogates"]
 
 ROOT_NAME = "ROOT"
 
@@ -23,6 +23,10 @@ class FrameKind(IntEnum):
     GRAPH = 8
     LINE = 9
     TEST = 10
+
+
+# What files and pages call each kind.
+KIND_NAMES = tuple(kind.name.lower() for kind in FrameKind)
 
 
 def escape_surrogates(text: str) -> str:

@@ -8,19 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.metrics.quantiles import QUANTILES, quantiles
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.analysis.view.names import stable_name
-from proton_bench.model.frame import FrameKind
+from proton_bench.model.columns import (
+    Array,
+    array_of,
+    masked,
+    metric_columns,
+    objects,
+    row_columns,
+)
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["Relation", "Run", "metric_columns", "relations"]
-
-Array = npt.NDArray[Any]
+__all__ = ["Relation", "Run", "relations", "wide_columns"]
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -52,7 +56,7 @@ class Relation:
         return min(map(len, self.columns.values()), default=0)
 
 
-def metric_columns(profiles: Sequence[Profile]) -> dict[str, str]:
+def wide_columns(profiles: Sequence[Profile]) -> dict[str, str]:
     """Return the columns that metrics add to ``nodes``, with their types.
 
     A metric that holds numbers has a column of its full name with the node's own value; an
@@ -62,7 +66,9 @@ def metric_columns(profiles: Sequence[Profile]) -> dict[str, str]:
     taken = set(TABLES["nodes"])
     found: dict[str, str] = {}
     for profile in profiles:
-        for name, kind in _wide_names(profile):
+        for name, values in _numbers(profile):
+            # The sum of integers that leave 64 bits is a float.
+            kind = "BIGINT" if values.dtype.kind == "i" else "DOUBLE"
             if name in found:
                 found[name] = kind if found[name] == kind else "DOUBLE"
             elif name.casefold() not in taken:
@@ -71,19 +77,11 @@ def metric_columns(profiles: Sequence[Profile]) -> dict[str, str]:
     return found
 
 
-def _wide_names(profile: Profile) -> Iterator[tuple[str, str]]:
-    for name, column in profile.columns.items():
+def _numbers(profile: Profile) -> Iterator[tuple[str, Array]]:
+    for metric, suffix, values in metric_columns(profile):
         # A name with a zero byte cannot be written in SQL.
-        if column.kind.is_number and "\0" not in name:
-            kind = "BIGINT" if column.kind is ValueKind.INT else "DOUBLE"
-            yield name, kind
-            if column.spec.aggregation is Aggregation.INCLUSIVE:
-                # The sum of integers that leave 64 bits is a float.
-                yield f"{name} (inc)", "BIGINT" if _is_whole(profile, name) else "DOUBLE"
-
-
-def _is_whole(profile: Profile, metric: str) -> bool:
-    return profile.inclusive(metric).dtype.kind == "i"
+        if values.dtype != object and "\0" not in metric:
+            yield f"{metric}{suffix}", values
 
 
 def relations(run: Run, tables: Sequence[str], columns: Sequence[str]) -> Iterator[Relation]:
@@ -103,27 +101,13 @@ def relations(run: Run, tables: Sequence[str], columns: Sequence[str]) -> Iterat
 
 def _nodes(run: Run, columns: Sequence[str]) -> Relation:
     profile = run.profile
-    rows = len(profile)
-    kinds = np.array([kind.name.lower() for kind in FrameKind], dtype=object)
     found: dict[str, Array] = {
-        "node": np.arange(rows),
-        "parent": _positions(profile.parents),
+        "node": np.arange(len(profile)),
         "subtree_end": profile.subtree_end,
-        "depth": profile.depths(),
-        "name": _texts(profile.strings)[profile.frames],
-        "kind": kinds[profile.kinds],
         "frame": profile.frames,
-        "device": _positions(profile.device_rows),
-        "variant": _positions(profile.variant_rows),
+        **row_columns(profile),
+        **{name: values for name, values in _numbers(profile) if name in columns},
     }
-    for name, column in profile.columns.items():
-        if not column.kind.is_number:
-            continue
-        if name in columns:
-            found[name] = _masked(column.values, _known(column))
-        summed = f"{name} (inc)"
-        if summed in columns and column.spec.aggregation is Aggregation.INCLUSIVE:
-            found[summed] = _masked(profile.inclusive(name), profile.covered(name))
     return Relation("nodes", {"run": run.label}, found)
 
 
@@ -141,28 +125,17 @@ def _metrics(run: Run) -> Iterator[Relation]:
 def _values(profile: Profile, name: str, column: MetricColumn) -> dict[str, Array]:
     if not column.kind.is_number:
         where = np.flatnonzero(column.valid)
-        cells = np.empty(len(where), dtype=object)
-        cells[:] = [_cell(column.get(row)) for row in where.tolist()]
+        cells = _cells([column.get(row) for row in where.tolist()])
         return {"node": where, "text" if column.kind is ValueKind.STR else "vector": cells}
     if column.spec.aggregation is not Aggregation.INCLUSIVE:
-        where = np.flatnonzero(_known(column))
+        where = np.flatnonzero(column.known)
         return {"node": where, "value": column.values[where]}
     where = np.flatnonzero(profile.covered(name))
     return {
         "node": where,
-        "value": _masked(column.values[where], _known(column)[where]),
+        "value": masked(column.values[where], column.known[where]),
         "inclusive": profile.inclusive(name)[where],
     }
-
-
-def _known(column: MetricColumn) -> npt.NDArray[np.bool_]:
-    """Return which nodes have a number; NaN and infinity are none, as in sums."""
-    known: npt.NDArray[np.bool_] = column.valid & np.isfinite(column.values)
-    return known
-
-
-def _cell(value: Any) -> Any:
-    return [float(element) for element in value] if isinstance(value, tuple) else value
 
 
 def _frames(run: Run) -> Iterator[Relation]:
@@ -175,11 +148,11 @@ def _frames(run: Run) -> Iterator[Relation]:
         {"run": run.label},
         {
             "frame": used,
-            "name": _texts(names),
-            "stable_name": _texts([stable_name(name) for name in names]),
-            "file": _texts([part[0] for part in parts]),
-            "line": _integers([part[1] for part in parts]),
-            "function": _texts([part[2] for part in parts]),
+            "name": objects(names),
+            "stable_name": objects([stable_name(name) for name in names]),
+            "file": objects([part[0] for part in parts]),
+            "line": array_of("i8", [part[1] for part in parts]),
+            "function": objects([part[2] for part in parts]),
             "nodes": counts,
         },
     )
@@ -219,11 +192,11 @@ def _devices(run: Run) -> Iterator[Relation]:
     columns: dict[str, Array] = {
         "device": np.arange(len(devices)),
         # 0 is a number of a device; elsewhere it means unknown.
-        "index": _integers([device.index for device in devices]),
+        "index": array_of("i8", [device.index for device in devices]),
     }
     for name in ("busy_ns", "idle_ns", "waiting_ns"):
         found = [getattr(uses.get(place), name, None) for place in range(len(devices))]
-        columns[name] = _integers(found)
+        columns[name] = array_of("i8", found)
     yield Relation("devices", {"run": run.label}, _attributes("devices", devices, columns))
 
 
@@ -249,14 +222,14 @@ def _distributions(run: Run) -> Iterator[Relation]:
             "node": table.rows,
             "n": table.n,
             "sum": table.total,
-            "minimum": _masked(table.minimum, table.n > 0),
-            "maximum": _masked(table.maximum, table.n > 0),
-            "geometric_mean": _masked(
+            "minimum": masked(table.minimum, table.n > 0),
+            "maximum": masked(table.maximum, table.n > 0),
+            "geometric_mean": masked(
                 np.exp(table.sum_ln / positive), (table.zero_count == 0) & (table.n > 0)
             ),
         }
         for what, values in zip(QUANTILES, quantiles(table).T, strict=True):
-            columns[what] = _masked(values, np.isfinite(values))
+            columns[what] = masked(values, np.isfinite(values))
         yield Relation("distributions", {"run": run.label, "metric": name}, columns)
 
 
@@ -270,34 +243,14 @@ _BUILDERS: dict[str, Callable[[Run], Iterator[Relation]]] = {
 }
 
 
-# -- arrays --------------------------------------------------------------------------------------
-def _masked(values: Array, valid: Array) -> Array:
-    return values if bool(valid.all()) else np.ma.array(values, mask=~valid)
-
-
-def _positions(values: Array) -> Array:
-    return _masked(values, values >= 0)
-
-
+# -- values --------------------------------------------------------------------------------------
 def _array(kind: str, values: Sequence[Any]) -> Array:
-    if kind == "BOOLEAN":
-        return np.array(values, dtype=np.bool_)
-    if kind == "DOUBLE":
-        known = np.array([value is not None for value in values], dtype=np.bool_)
-        return _masked(np.array([value or 0.0 for value in values], dtype=np.float64), known)
-    return _integers(values) if kind == "BIGINT" else _texts(values)
+    dtype = {"BIGINT": "i8", "DOUBLE": "f8", "BOOLEAN": "?"}.get(kind)
+    return _cells(values) if dtype is None else array_of(dtype, values)
 
 
-def _integers(values: Sequence[int | None]) -> Array:
-    known = np.array([value is not None for value in values], dtype=np.bool_)
-    return _masked(np.array([value or 0 for value in values], dtype=np.int64), known)
-
-
-def _texts(values: Sequence[Any]) -> Array:
-    """Return an array of texts or lists; numpy would make a matrix of lists of one length."""
-    cells = np.empty(len(values), dtype=object)
-    cells[:] = [list(value) if isinstance(value, tuple) else value for value in values]
-    return cells
+def _cells(values: Sequence[Any]) -> Array:
+    return objects([list(value) if isinstance(value, tuple) else value for value in values])
 
 
 def _integer(value: Any) -> int | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proton_bench.analysis.query.relations import Relation, Run, metric_columns, relations
+from proton_bench.analysis.query.relations import Relation, Run, relations, wide_columns
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.profile import Profile
@@ -162,7 +162,7 @@ def _read_statement(connection: Any, sql: str) -> Any:
 # -- tables --------------------------------------------------------------------------------------
 def _create_tables(connection: Any, runs: Sequence[Run]) -> list[str]:
     """Create every table, empty, and return the columns that metrics add to ``nodes``."""
-    wide = metric_columns([run.profile for run in runs])
+    wide = wide_columns([run.profile for run in runs])
     for table, columns in TABLES.items():
         _create(connection, table, {**columns, **wide} if table == "nodes" else columns)
     return list(wide)

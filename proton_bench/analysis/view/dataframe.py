@@ -13,8 +13,8 @@ from proton_bench.analysis.view.select import METADATA_SCOPE
 from proton_bench.errors import MissingExtraError
 from proton_bench.formats.deep_json import parse_json
 from proton_bench.formats.registry import find_format
-from proton_bench.model.frame import FrameKind
-from proton_bench.model.metrics.metric import Aggregation, MetricColumn
+from proton_bench.model.columns import metric_columns
+from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.profile import Profile
 
 if TYPE_CHECKING:
@@ -45,43 +45,30 @@ def to_dataframe(profile: Profile) -> pd.DataFrame:
         "name": [profile.strings[i] for i in profile.frames.tolist()],
         "parent": profile.parents,
         "depth": profile.depths(),
-        "kind": pd.Categorical.from_codes(
-            profile.kinds.astype(np.int8), [kind.name.lower() for kind in FrameKind]
-        ),
-        "device": _position_array(profile.device_rows),
-        "variant": _position_array(profile.variant_rows),
+        "kind": pd.Categorical.from_codes(profile.kinds.astype(np.int8), KIND_NAMES),
+        "device": _positions(profile.device_rows),
+        "variant": _positions(profile.variant_rows),
     }
     taken = set(facts)
-    for metric, column in profile.columns.items():
+    for metric, suffix, values in metric_columns(profile):
         name = f"{metric} (metric)" if metric in taken else metric
-        facts[name] = _column_array(column)
-        if column.kind.is_number and column.spec.aggregation is Aggregation.INCLUSIVE:
-            summed = _number_array(profile.inclusive(metric), profile.covered(metric))
-            facts[f"{name} (inc)"] = summed
+        facts[name + suffix] = _rendered(values)
     return pd.DataFrame(facts, index=pd.RangeIndex(len(profile), name="row"))
 
 
-def _position_array(positions: Any) -> Any:
-    return pd.arrays.IntegerArray(positions.astype(np.int32), positions < 0)
+def _positions(places: Any) -> Any:
+    return pd.arrays.IntegerArray(places.astype(np.int32), places < 0)
 
 
-def _column_array(column: MetricColumn) -> Any:
-    if column.kind.is_number:
-        return _number_array(column.values, column.valid)
-    # A series, because pandas 3 makes its own string type of arrays of texts.
-    return pd.Series(_objects(column), dtype="object")
-
-
-def _number_array(values: Any, valid: Any) -> Any:
+def _rendered(values: Any) -> Any:
+    if values.dtype == object:
+        # A series, because pandas 3 makes its own string type of arrays of texts.
+        return pd.Series(values, dtype="object")
+    mask = np.ma.getmaskarray(values)
     if values.dtype.kind == "i":
-        return pd.arrays.IntegerArray(values.astype(np.int64), ~valid)
-    return np.where(valid, values, np.nan)
-
-
-def _objects(column: MetricColumn) -> Any:
-    cells = np.empty(len(column), dtype=object)
-    cells[:] = column.to_list()
-    return cells
+        return pd.arrays.IntegerArray(np.ma.getdata(values).astype(np.int64), mask)
+    recorded = np.ma.getdata(values)  # NaN and infinity are masked, and stay
+    return np.where(mask & np.isfinite(recorded), np.nan, recorded)
 
 
 def import_hatchet() -> Any:

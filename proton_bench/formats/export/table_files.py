@@ -6,7 +6,6 @@ Both are only written: a table of rows holds neither distributions nor what is k
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,13 @@ import numpy as np
 from proton_bench.errors import MissingExtraError
 from proton_bench.formats.base import WriteOnly
 from proton_bench.formats.export.csv_text import csv_cell, csv_line
-from proton_bench.model.frame import FrameKind
-from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.columns import Array, chosen, metric_columns, objects, row_columns
 from proton_bench.model.profile import Profile
 
 __all__ = ["CsvTable", "ParquetTable"]
 
 _LOST = "a table holds rows and their metrics, no distributions, facts of devices or provenance"
 _NUMBERS = (int, float)
-_FACTS = ("row", "parent", "depth", "name", "kind", "device", "code_hash", "grid", "block")
 
 
 class CsvTable(WriteOnly):
@@ -40,8 +37,8 @@ class CsvTable(WriteOnly):
 
     def encode(self, profile: Profile) -> bytes:
         """Return the file. Texts that look like formulas stay."""
-        columns = dict(_columns(profile))
-        cells = [_cells(values) for values in columns.values()]
+        columns = _columns(profile)
+        cells = [_cells(values.tolist()) for values in columns.values()]
         lines = [csv_line(columns)]
         lines += [f"{','.join(line)}\n" for line in zip(*cells, strict=True)]
         return "".join(lines).encode()
@@ -66,10 +63,11 @@ class ParquetTable(WriteOnly):
         """
         duckdb = _import_duckdb()
         arrays, named = {}, []
-        for place, (name, values) in enumerate(_columns(profile)):
-            arrays[f"c{place}"] = _array(values)
-            quoted = name.replace('"', '""')
-            named.append(f'c{place}::{_type(values)} AS "{quoted}"')
+        for place, (name, values) in enumerate(_columns(profile).items()):
+            kind, quoted = _type(values), name.replace('"', '""')
+            is_text = kind == "VARCHAR"
+            arrays[f"c{place}"] = objects([*map(_cell, values.tolist())]) if is_text else values
+            named.append(f'c{place}::{kind} AS "{quoted}"')
         with tempfile.TemporaryDirectory() as folder, _opened(duckdb) as connection:
             file = str(Path(folder) / "rows.parquet").replace("'", "''")
             connection.register("incoming", arrays)
@@ -100,63 +98,34 @@ def _import_duckdb() -> Any:
 
 
 # -- columns -------------------------------------------------------------------------------------
-def _columns(profile: Profile) -> Iterator[tuple[str, list[Any]]]:
-    """Yield facts of rows, then each metric, and of inclusive ones the sum over the subtree.
+def _columns(profile: Profile) -> dict[str, Array]:
+    """Return facts of rows, then each metric, and of inclusive ones the sum over the subtree.
 
     SQL and Parquet ignore case: of names that then are one, later ones get a number.
     """
-    taken: set[str] = set()
-    for name, values in (*_facts(profile), *_metrics(profile)):
-        free, number = name, 1
+    columns = _facts(profile)
+    taken = set(columns)
+    for metric, suffix, values in metric_columns(profile):
+        free, number = f"{metric}{suffix}", 1
         while free.casefold() in taken:
             number += 1
-            free = f"{name} #{number}"
+            free = f"{metric}{suffix} #{number}"
         taken.add(free.casefold())
-        yield free, values
+        columns[free] = values
+    return columns
 
 
-def _facts(profile: Profile) -> Iterator[tuple[str, list[Any]]]:
-    kinds = [kind.name.lower() for kind in FrameKind]
+def _facts(profile: Profile) -> dict[str, Array]:
+    rows, variants, places = row_columns(profile), profile.variants, profile.variant_rows
     devices = [f"{device.kind}:{device.index}" for device in profile.devices]
-    variants = profile.variants
-    places = profile.variant_rows.tolist()
-    found = {
-        "row": list(range(len(profile))),
-        "parent": [above if above >= 0 else None for above in profile.parents.tolist()],
-        "depth": profile.depths().tolist(),
-        "name": [profile.strings[place] for place in profile.frames.tolist()],
-        "kind": [kinds[kind] for kind in profile.kinds.tolist()],
-        "device": [devices[at] if at >= 0 else None for at in profile.device_rows.tolist()],
-        "code_hash": [variants[at].code_hash or None if at >= 0 else None for at in places],
-        "grid": [_shape(variants[at].grid) if at >= 0 else None for at in places],
-        "block": [_shape(variants[at].block) if at >= 0 else None for at in places],
+    return {
+        "row": np.arange(len(profile)),
+        **{name: rows[name] for name in ("parent", "depth", "name", "kind")},
+        "device": chosen(devices, profile.device_rows),
+        "code_hash": chosen([each.code_hash or None for each in variants], places),
+        "grid": chosen(["x".join(map(str, each.grid)) for each in variants], places),
+        "block": chosen(["x".join(map(str, each.block)) for each in variants], places),
     }
-    yield from ((name, found[name]) for name in _FACTS)
-
-
-def _shape(sizes: tuple[int, int, int]) -> str:
-    return "x".join(map(str, sizes))
-
-
-def _metrics(profile: Profile) -> Iterator[tuple[str, list[Any]]]:
-    for name, column in profile.columns.items():
-        yield name, _values(column)
-        if column.kind.is_number and column.spec.aggregation is Aggregation.INCLUSIVE:
-            sums = profile.inclusive(name).astype(object)
-            sums[~profile.covered(name)] = None
-            yield f"{name} (inc)", sums.tolist()
-
-
-def _values(column: MetricColumn) -> list[Any]:
-    if column.kind.is_number:
-        cells = column.values.astype(object)
-        cells[~(column.valid & np.isfinite(column.values))] = None
-        return list(cells.tolist())
-    if column.kind is ValueKind.STR:
-        return column.to_list()
-    return [
-        None if value is None else msgspec.json.encode(value).decode() for value in column.to_list()
-    ]
 
 
 def _cells(values: list[Any]) -> list[str]:
@@ -165,25 +134,18 @@ def _cells(values: list[Any]) -> list[str]:
     return [
         str(value)
         if type(value) in _NUMBERS
-        else known.get(value) or known.setdefault(value, csv_cell("" if value is None else value))
+        else known.get(value) or known.setdefault(value, csv_cell(_cell(value)))
         for value in values
     ]
 
 
-def _type(values: list[Any]) -> str:
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {int} and kinds:
-        return "BIGINT"
-    return "DOUBLE" if kinds and kinds <= {int, float} else "VARCHAR"
+def _cell(value: Any) -> Any:
+    """Return a text, or an element of an array: vectors are JSON, other values are as they are."""
+    return msgspec.json.encode(value).decode() if isinstance(value, tuple) else value
 
 
-def _array(values: list[Any]) -> Any:
-    """Return an array that DuckDB reads without a guess at its type."""
-    known = np.array([value is not None for value in values], dtype=np.bool_)
-    kind = _type(values)
-    if kind == "VARCHAR":
-        found = np.empty(len(values), dtype=object)
-        found[:] = values
-        return found
-    numbers = np.array([value or 0 for value in values], dtype="i8" if kind == "BIGINT" else "f8")
-    return np.ma.array(numbers, mask=~known)
+def _type(values: Array) -> str:
+    """Return the type of a column; one without values is of texts."""
+    if values.dtype == object or not np.ma.count(values):
+        return "VARCHAR"
+    return "BIGINT" if values.dtype.kind == "i" else "DOUBLE"

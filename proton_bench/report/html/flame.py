@@ -14,7 +14,7 @@ from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import MetricError
-from proton_bench.model.frame import FrameKind
+from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.report.html.changes import change_columns, measure_form
 from proton_bench.report.html.column import Column, Form, metric_column, metric_form, rounded
@@ -69,7 +69,7 @@ class FlameGraph:
             "parents": self.parents,
             "names": self.names,
             "kinds": self.kinds,
-            "kindNames": [kind.name.lower() for kind in FrameKind],
+            "kindNames": KIND_NAMES,
             "devices": self.devices,
             "deviceNames": self.device_names,
             "widths": [{"title": title, "values": values} for title, values in self.widths],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -12,9 +11,9 @@ import msgspec
 from proton_bench.analysis.accounting.device_use import device_verdicts
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.accounting.recorded import recorded_of
-from proton_bench.analysis.metrics.derive import AvailableMetrics, MetricValues
+from proton_bench.analysis.metrics.derive import AvailableMetrics
 from proton_bench.analysis.view.select import MetricTree
-from proton_bench.model.frame import FrameKind
+from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.profile import Profile
 from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import json_text
@@ -40,8 +39,7 @@ def view_document(
         order: Positions in ``rows``, largest first metric first, when that was asked for.
     """
     names = [format_name(text, frames) for text in tree.strings]
-    kinds = {int(kind): kind.name.lower() for kind in FrameKind}
-    values = zip(*(_plain(metric) for metric in tree.metrics), strict=True)
+    values = zip(*(metric.to_list() for metric in tree.metrics), strict=True)
     cells = list(values) if tree.metrics else [()] * len(tree)
     columns = zip(
         tree.parents.tolist(),
@@ -57,7 +55,7 @@ def view_document(
             "parent": parent if parent >= 0 else None,
             "depth": depth,
             "name": names[frame],
-            "kind": kinds[kind],
+            "kind": KIND_NAMES[kind],
             "device": device or None,
             "values": row_values,
         }
@@ -118,9 +116,3 @@ def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
         "estimated_cost_ns": cost.cost_ns if cost is not None else None,
         "recorded": asdict(recorded) if recorded is not None else None,
     }
-
-
-def _plain(metric: MetricValues) -> list[Any]:
-    if not metric.is_number or metric.values.dtype.kind == "i":
-        return metric.to_list()
-    return [v if v is None or math.isfinite(v) else None for v in metric.to_list()]

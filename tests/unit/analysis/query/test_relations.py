@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fakes.profiles import deep_profile, training_profile
 
-from proton_bench.analysis.query.relations import Run, metric_columns, relations
+from proton_bench.analysis.query.relations import Run, relations, wide_columns
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
@@ -57,7 +57,7 @@ def test_nodes_stand_in_preorder_with_the_range_of_their_subtree() -> None:
 
 def test_numbers_are_columns_of_nodes_with_their_sums() -> None:
     profile = training_profile()
-    columns = metric_columns([profile])
+    columns = wide_columns([profile])
 
     found = lines("nodes", profile, list(columns))
 
@@ -76,7 +76,7 @@ def test_names_that_differ_in_case_or_are_taken_are_not_columns_twice() -> None:
 
     profile = builder.build()
 
-    assert set(metric_columns([profile])) == {"Time", "Time (inc)", "Name (inc)"}
+    assert set(wide_columns([profile])) == {"Time", "Time (inc)", "Name (inc)"}
     assert {line["metric"] for line in lines("metrics", profile)} == set(metrics)
 
 
@@ -87,7 +87,7 @@ def test_integers_of_one_run_and_floats_of_another_are_floats() -> None:
         builder.add(0, "a", metrics={"x": value, "y": 1})
         profiles.append(builder.build())
 
-    columns = metric_columns(profiles)
+    columns = wide_columns(profiles)
 
     assert (columns["x"], columns["x (inc)"], columns["y"]) == ("DOUBLE", "DOUBLE", "BIGINT")
 
@@ -97,7 +97,7 @@ def test_sums_beyond_64_bits_are_floats() -> None:
     for name in ("a", "b", "c"):
         builder.add(0, name, metrics={"bytes": 2**62})
 
-    columns = metric_columns([builder.build()])
+    columns = wide_columns([builder.build()])
 
     assert (columns["bytes"], columns["bytes (inc)"]) == ("BIGINT", "DOUBLE")
 
