@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from proton_bench.formats.budget import (
 from proton_bench.formats.native.file import check_version
 from proton_bench.model.builder import with_strings
 from proton_bench.model.device import Device, Variant
-from proton_bench.model.frame import FrameKind, StringTable
+from proton_bench.model.frame import KIND_NAMES, StringTable
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.distribution import SKETCH_GAMMA, Distribution, as_samples
 from proton_bench.model.metrics.distribution_table import DistributionTable, check_buckets
@@ -37,8 +38,7 @@ __all__ = ["JsonFile"]
 
 SCHEMA = "proton_bench.profile.json"
 VERSION = (1, 0)
-_KINDS = {kind.name.lower(): int(kind) for kind in FrameKind}
-_KIND_NAMES = tuple(_KINDS)
+_KINDS = {name: number for number, name in enumerate(KIND_NAMES)}
 
 
 class _Metric(msgspec.Struct, kw_only=True):
@@ -49,23 +49,28 @@ class _Metric(msgspec.Struct, kw_only=True):
     values: list[Any]
 
 
-class _Distribution(msgspec.Struct, kw_only=True):
+# Fields of `Distribution` whose names in the file are others.
+_RENAMED = {"total": "sum", "minimum": "min", "maximum": "max", "open_below": "collapsed"}
+_FIELDS = tuple(each.name for each in fields(Distribution))
+
+
+class _Distribution(msgspec.Struct, kw_only=True, rename=_RENAMED):
     """The fields of `Distribution`, and where it belongs."""
 
     metric: str
     row: int
     n: int
     zero_count: int
-    sum: float
-    min: float
-    max: float
+    total: float
+    minimum: float
+    maximum: float
     sum_ln: float
     sum_ln2: float
     samples: list[float] = []
     bucket_index: list[int] = []
     bucket_count: list[int] = []
     collapses: int = 0
-    collapsed: bool = False  # open below, as files of earlier versions can be
+    open_below: bool = False  # as files of earlier versions can be
     gamma: float = SKETCH_GAMMA
     value_error: float = 0.0
 
@@ -132,18 +137,19 @@ class JsonFile:
             "variants": profile.variants,
             "strings": profile.strings,
             "rows": len(profile),
-            "parents": profile.parents.tolist(),
-            "frames": profile.frames.tolist(),
-            "kinds": [_KIND_NAMES[kind] for kind in profile.kinds.tolist()],
-            "device": profile.device_rows.tolist(),
-            "variant": profile.variant_rows.tolist(),
+            "parents": profile.parents,
+            "frames": profile.frames,
+            "kinds": [KIND_NAMES[kind] for kind in profile.kinds.tolist()],
+            "device": profile.device_rows,
+            "variant": profile.variant_rows,
             "metrics": [_packed(column) for column in profile.columns.values()],
             "distributions": _packed_distributions(profile.distributions),
             "dropped": dict(profile.dropped),
         }
         if profile.device_use:
             layout["device_use"] = profile.device_use
-        text = msgspec.json.encode(layout | dict(profile.extra)).decode()
+        layout |= profile.extra
+        text = msgspec.json.encode(layout, enc_hook=np.ndarray.tolist).decode()
         return json_text(text).encode() + b"\n"
 
 
@@ -170,24 +176,7 @@ def _packed(column: MetricColumn) -> dict[str, Any]:
 
 def _packed_distributions(tables: Mapping[str, DistributionTable]) -> list[_Distribution]:
     return [
-        _Distribution(
-            metric=metric,
-            row=row,
-            n=entry.n,
-            zero_count=entry.zero_count,
-            sum=entry.total,
-            min=entry.minimum,
-            max=entry.maximum,
-            sum_ln=entry.sum_ln,
-            sum_ln2=entry.sum_ln2,
-            samples=entry.samples.tolist(),
-            bucket_index=entry.bucket_index.tolist(),
-            bucket_count=entry.bucket_count.tolist(),
-            collapses=entry.collapses,
-            collapsed=entry.open_below,
-            gamma=entry.gamma,
-            value_error=entry.value_error,
-        )
+        _Distribution(metric=metric, row=row, **{name: getattr(entry, name) for name in _FIELDS})
         for metric, table in tables.items()
         for row, entry in table
     ]
@@ -263,25 +252,14 @@ def _tables(entries: list[_Distribution], rows: int) -> dict[str, DistributionTa
     by_metric: dict[str, dict[int, Distribution]] = {}
     take(Limit.OBJECTS, OBJECTS_OF_COLUMN * len({entry.metric for entry in entries}))
     for entry in entries:
-        if not all(map(math.isfinite, (entry.sum, entry.min, entry.max))):
+        if not all(map(math.isfinite, (entry.total, entry.minimum, entry.maximum))):
             raise ProfileFormatError("a distribution has a moment that is not finite")
         check_buckets(entry.gamma, entry.collapses, entry.value_error)
-        by_metric.setdefault(entry.metric, {})[entry.row] = Distribution(
-            n=entry.n,
-            zero_count=entry.zero_count,
-            total=entry.sum,
-            minimum=entry.min,
-            maximum=entry.max,
-            sum_ln=entry.sum_ln,
-            sum_ln2=entry.sum_ln2,
-            samples=as_samples(entry.samples),
-            bucket_index=np.array(entry.bucket_index, dtype="<i4"),
-            bucket_count=np.array(entry.bucket_count, dtype="<i8"),
-            collapses=entry.collapses,
-            open_below=entry.collapsed,
-            gamma=entry.gamma,
-            value_error=entry.value_error,
-        )
+        found = {name: getattr(entry, name) for name in _FIELDS}
+        found["samples"] = as_samples(entry.samples)
+        found["bucket_index"] = np.array(entry.bucket_index, dtype="<i4")
+        found["bucket_count"] = np.array(entry.bucket_count, dtype="<i8")
+        by_metric.setdefault(entry.metric, {})[entry.row] = Distribution(**found)
     tables = {name: DistributionTable.from_mapping(found) for name, found in by_metric.items()}
     for table in tables.values():
         table.self_check(rows)
