@@ -150,7 +150,7 @@ def attention(sizes: Sizes) -> Work:
 
 def plain_matmul(sizes: Sizes) -> Work:
     """The product of the gate's study, pipelined, with scopes around its loop and products."""
-    from benchmarks.gate.study.triton_kernels import gemm
+    from benchmarks.triton_kernels import gemm
 
     a, b, c, size = product_data(sizes, 4096)
     tile, tile_k = sizes.pick(128, 16), sizes.pick(64, 16)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.gate.machine import Machine, Program
-from benchmarks.gate.rules import (
+from benchmarks.studies.gate.machine import Machine, Program
+from benchmarks.studies.gate.rules import (
     mann_whitney,
     median_over_5,
     ours,
@@ -15,7 +15,7 @@ from benchmarks.gate.rules import (
     screened_then_confirmed,
     subtraction,
 )
-from benchmarks.gate.simulation import Outcome, Scenario, simulate
+from benchmarks.studies.gate.simulation import Outcome, Scenario, simulate
 
 SMALL = Program(paths=60, launches=25)
 USUAL = Scenario("usual", program=SMALL)

@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 from fakes.gated import SECOND_NS, profile_of_times
 
-from benchmarks.gate.study.__main__ import main
-from benchmarks.gate.study.archive import Archive, StudyError
-from benchmarks.gate.study.components import (
+from benchmarks.studies.gate.study.__main__ import main
+from benchmarks.studies.gate.study.archive import Archive, StudyError
+from benchmarks.studies.gate.study.components import (
     launches_of,
     main_paths,
     realised,
     shared_of,
     spreads_of,
 )
-from benchmarks.gate.study.defaults import advise
-from benchmarks.gate.study.gates import DEFAULT, STRICT, blocks_of, judge_aa, judge_power
-from benchmarks.gate.study.plan import BASE, SLOWDOWNS, variant_name
-from benchmarks.gate.study.rebuilt import off_the_line
-from benchmarks.gate.study.rivals import rivals
-from benchmarks.gate.study.sides import METRIC, cut, paths_of, slowed_naming, works_of
-from benchmarks.gate.study.simulated import machine_of, simulations
+from benchmarks.studies.gate.study.defaults import advise
+from benchmarks.studies.gate.study.gates import DEFAULT, STRICT, blocks_of, judge_aa, judge_power
+from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS, variant_name
+from benchmarks.studies.gate.study.rebuilt import off_the_line
+from benchmarks.studies.gate.study.rivals import rivals
+from benchmarks.studies.gate.study.sides import METRIC, cut, paths_of, slowed_naming, works_of
+from benchmarks.studies.gate.study.simulated import machine_of, simulations
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import write_profile
 

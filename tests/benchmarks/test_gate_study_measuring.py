@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gate.study import archive as archives
-from benchmarks.gate.study.__main__ import main
-from benchmarks.gate.study.archive import FILE_NAME, Archive, StudyError
-from benchmarks.gate.study.plan import SLOWDOWNS, Plan, Work
-from benchmarks.gate.study.runner import Measuring, measure
-from benchmarks.gate.study.sides import works_of
+from benchmarks.studies.gate.study import archive as archives
+from benchmarks.studies.gate.study.__main__ import main
+from benchmarks.studies.gate.study.archive import FILE_NAME, Archive, StudyError
+from benchmarks.studies.gate.study.plan import SLOWDOWNS, Plan, Work
+from benchmarks.studies.gate.study.runner import Measuring, measure
+from benchmarks.studies.gate.study.sides import works_of
 
 SETTINGS = {"backend": "cpu", "kind": "operators", "seed": 3, "tiny": True}
 ROOT = Path(__file__).parents[2]
@@ -176,7 +176,7 @@ def test_a_slowdown_is_that_part_of_the_iterations() -> None:
 
 def test_measuring_needs_no_library_of_the_analysis() -> None:
     program = (
-        "import sys; import benchmarks.gate.study.__main__, benchmarks.gate.study.process; "
+        "import sys; import benchmarks.studies.gate.study.__main__, benchmarks.gate.study.process; "
         "print(sorted({'scipy', 'pandas', 'rich', 'typer', 'torch'} & sys.modules.keys()))"
     )
 

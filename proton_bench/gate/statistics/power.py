@@ -34,7 +34,7 @@ Numbers = npt.NDArray[np.float64]
 
 POWER = 0.8
 MOST_PAIRS = 200
-# With these, 97 of 100 changes of 5 % are found on a made-up machine; see benchmarks/README.md.
+# With these, 97 of 100 changes of 5 % are found on a made-up machine: benchmarks/studies/README.md.
 RECOMMENDED_PAIRS = 6
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks.gate.study.components import PathSpread, Shared
-from benchmarks.gate.study.defaults import Advice
-from benchmarks.gate.study.gates import Power, Tally
-from benchmarks.gate.study.plan import SLOWDOWNS
-from benchmarks.gate.study.rivals import Rival
-from benchmarks.gate.study.simulated import Simulated
+from benchmarks.studies.gate.study.components import PathSpread, Shared
+from benchmarks.studies.gate.study.defaults import Advice
+from benchmarks.studies.gate.study.gates import Power, Tally
+from benchmarks.studies.gate.study.plan import SLOWDOWNS
+from benchmarks.studies.gate.study.rivals import Rival
+from benchmarks.studies.gate.study.simulated import Simulated
 from proton_bench.gate.statistics.rate import Rate
 
 __all__ = [

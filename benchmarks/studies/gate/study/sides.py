@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.gate.study.archive import StudyError
-from benchmarks.gate.study.plan import BASE, CANARY, FLUSH, SLOWDOWNS, variant_name
+from benchmarks.studies.gate.study.archive import StudyError
+from benchmarks.studies.gate.study.plan import BASE, CANARY, FLUSH, SLOWDOWNS, variant_name
 from proton_bench.analysis.run import Run
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.metrics.metric import Aggregation

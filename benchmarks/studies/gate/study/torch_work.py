@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from benchmarks.gate.study.plan import SLOWDOWNS, Work
+from benchmarks.studies.gate.study.plan import SLOWDOWNS, Work
 
 __all__ = ["make_works"]
 

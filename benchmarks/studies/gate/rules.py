@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from benchmarks.gate.machine import Drawn
+from benchmarks.studies.gate.machine import Drawn
 from proton_bench.gate.experiment.escalation import Plan
 from proton_bench.gate.machine.canary import observe
 from proton_bench.gate.machine.noise import Spread

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from benchmarks.gate.study.archive import StudyError
-from benchmarks.gate.study.plan import BASE, SLOWDOWNS, variant_name
-from benchmarks.gate.study.sides import paths_of
+from benchmarks.studies.gate.study.archive import StudyError
+from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS, variant_name
+from benchmarks.studies.gate.study.sides import paths_of
 from proton_bench.analysis.run import Run
 from proton_bench.gate.machine.canary import log_clocks
 from proton_bench.gate.statistics.location import SHORT_NS, locate

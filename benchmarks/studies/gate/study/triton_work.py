@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.gate.study import triton_kernels as kernels
-from benchmarks.gate.study.plan import SLOWDOWNS, Work
+from benchmarks import triton_kernels as kernels
+from benchmarks.studies.gate.study.plan import SLOWDOWNS, Work
 
 __all__ = ["Canary", "Sizes", "flush_of", "make_works"]
 

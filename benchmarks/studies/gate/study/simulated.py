@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.gate.machine import Machine, Program
-from benchmarks.gate.simulation import SLOWDOWNS, Scenario, simulate
-from benchmarks.gate.study.components import PathSpread, Shared
+from benchmarks.studies.gate.machine import Machine, Program
+from benchmarks.studies.gate.simulation import SLOWDOWNS, Scenario, simulate
+from benchmarks.studies.gate.study.components import PathSpread, Shared
 from proton_bench.gate.statistics.rate import Rate
 
 __all__ = ["MeasuredMachine", "Simulated", "machine_of", "simulations"]

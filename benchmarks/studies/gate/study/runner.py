@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.gate.study.archive import Archive, StudyError
-from benchmarks.gate.study.plan import Plan
+from benchmarks.studies.gate.study.archive import Archive, StudyError
+from benchmarks.studies.gate.study.plan import Plan
 
 __all__ = ["Measuring", "measure"]
 
@@ -103,7 +103,7 @@ def _fresh(measuring: Measuring) -> Record:
 
     def run(plan: Plan, out: Path) -> None:
         told = json.dumps({**asdict(plan), "out": str(out)})
-        command = [sys.executable, "-m", "benchmarks.gate.study.process", told]
+        command = [sys.executable, "-m", "benchmarks.studies.gate.study.process", told]
         try:
             done = subprocess.run(
                 command,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gate.study.archive import Archive, StudyError
-from benchmarks.gate.study.components import (
+from benchmarks.studies.gate.study.archive import Archive, StudyError
+from benchmarks.studies.gate.study.components import (
     PathSpread,
     Shared,
     launches_of,
@@ -22,8 +22,8 @@ from benchmarks.gate.study.components import (
     shared_of,
     spreads_of,
 )
-from benchmarks.gate.study.defaults import Advice, advise
-from benchmarks.gate.study.gates import (
+from benchmarks.studies.gate.study.defaults import Advice, advise
+from benchmarks.studies.gate.study.gates import (
     DEFAULT,
     LOWER,
     STRICT,
@@ -34,12 +34,12 @@ from benchmarks.gate.study.gates import (
     judge_aa,
     judge_power,
 )
-from benchmarks.gate.study.plan import BASE, SLOWDOWNS
-from benchmarks.gate.study.rebuilt import off_the_line
-from benchmarks.gate.study.rivals import Rival, rivals
-from benchmarks.gate.study.sides import works_of
-from benchmarks.gate.study.simulated import Simulated, machine_of, simulations
-from benchmarks.gate.study.tables import (
+from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS
+from benchmarks.studies.gate.study.rebuilt import off_the_line
+from benchmarks.studies.gate.study.rivals import Rival, rivals
+from benchmarks.studies.gate.study.sides import works_of
+from benchmarks.studies.gate.study.simulated import Simulated, machine_of, simulations
+from benchmarks.studies.gate.study.tables import (
     advice_table,
     cycles_table,
     lower_table,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.gate.study.components import Launches, PathSpread, Shared
-from benchmarks.gate.study.rebuilt import off_the_line
-from benchmarks.gate.study.simulated import Simulated
+from benchmarks.studies.gate.study.components import Launches, PathSpread, Shared
+from benchmarks.studies.gate.study.rebuilt import off_the_line
+from benchmarks.studies.gate.study.simulated import Simulated
 from proton_bench.gate.machine.canary import LARGEST_SHIFT
 from proton_bench.gate.policy.policy import Policy
 

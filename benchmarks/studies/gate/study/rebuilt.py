@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.gate.study.components import Launches, main_paths
-from benchmarks.gate.study.plan import BASE, SLOWDOWNS, variant_name
+from benchmarks.studies.gate.study.components import Launches, main_paths
+from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS, variant_name
 
 __all__ = ["off_the_line"]
 

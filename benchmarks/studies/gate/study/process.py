@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gate.study.plan import CANARY, FLUSH, Plan, Step, Work
+from benchmarks.studies.gate.study.plan import CANARY, FLUSH, Plan, Step, Work
 
 __all__ = ["main", "record"]
 
@@ -100,14 +100,14 @@ def _device(plan: Plan) -> _Device:
     if plan.kind not in _KINDS:
         raise ValueError(f"kind {plan.kind!r}: choose from {', '.join(_KINDS)}")
     if plan.kind == "operators":
-        from benchmarks.gate.study.torch_work import make_works as make_operators
+        from benchmarks.studies.gate.study.torch_work import make_works as make_operators
 
         return _Device(make_operators(tiny=plan.tiny), _nothing, _nothing)
     if plan.kind == "interpreter":
         os.environ["TRITON_INTERPRET"] = "1"  # Triton reads it while it is imported
     import torch
 
-    from benchmarks.gate.study.triton_work import Canary, Sizes, flush_of, make_works
+    from benchmarks.studies.gate.study.triton_work import Canary, Sizes, flush_of, make_works
 
     where = "cpu" if plan.kind == "interpreter" else "cuda"
     sizes = Sizes.tiny() if plan.kind == "interpreter" else Sizes()

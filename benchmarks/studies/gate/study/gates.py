@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from benchmarks.gate.study.archive import StudyError
-from benchmarks.gate.study.plan import BASE, SLOWDOWNS
-from benchmarks.gate.study.sides import Rename, cut, slowed_naming
+from benchmarks.studies.gate.study.archive import StudyError
+from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS
+from benchmarks.studies.gate.study.sides import Rename, cut, slowed_naming
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context

@@ -1,8 +1,8 @@
 """How often rules cry wolf and how often they see a slowdown, on a made-up machine.
 
 Everything printed is a simulation: the spreads are inputs (`machine.py`), not measurements, and the
-rule was made by those who made the model. ``python -m benchmarks.gate.simulation``, from the top
-folder; minutes. Seeded: the same command prints the same tables.
+rule was made by those who made the model. ``python -m benchmarks.studies.gate.simulation``, from
+the top folder; minutes. Seeded: the same command prints the same tables.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from benchmarks.gate.machine import Machine, Program
-from benchmarks.gate.rules import (
+from benchmarks.studies.gate.machine import Machine, Program
+from benchmarks.studies.gate.rules import (
     RULES,
     Rule,
     ours,

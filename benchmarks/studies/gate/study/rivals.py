@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.gate.machine import Drawn
-from benchmarks.gate.rules import RULES
-from benchmarks.gate.study.components import Launches
-from benchmarks.gate.study.plan import BASE, SLOWDOWNS, variant_name
+from benchmarks.studies.gate.machine import Drawn
+from benchmarks.studies.gate.rules import RULES
+from benchmarks.studies.gate.study.components import Launches
+from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS, variant_name
 from proton_bench.gate.statistics.rate import Rate
 
 __all__ = ["Rival", "rivals"]

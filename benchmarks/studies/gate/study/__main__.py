@@ -1,4 +1,4 @@
-"""Measure the gate on a real device: ``python -m benchmarks.gate.study measure --out FOLDER``.
+"""Measure the gate on a device: ``python -m benchmarks.studies.gate.study measure --out FOLDER``.
 
 ``measure`` runs fresh processes and keeps their profiles in ``FOLDER/study.zip``; it needs a GPU
 with ``--backend cupti``, and torch alone with ``--backend cpu``. ``analyse FOLDER...`` prints
@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.gate.study.archive import FILE_NAME, Archive, StudyError
-from benchmarks.gate.study.runner import Measuring, measure
+from benchmarks.studies.gate.study.archive import FILE_NAME, Archive, StudyError
+from benchmarks.studies.gate.study.runner import Measuring, measure
 from proton_bench.errors import ProtonError
 
 __all__ = ["main", "parse"]
@@ -24,7 +24,7 @@ _KINDS = {"cupti": "cuda", "cpu": "operators"}
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gate.study", description=(__doc__ or "").splitlines()[0]
+        prog="python -m benchmarks.studies.gate.study", description=(__doc__ or "").splitlines()[0]
     )
     commands = parser.add_subparsers(dest="command", required=True)
     first = commands.add_parser("measure", help="run fresh processes")
@@ -78,7 +78,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _analyse(options: argparse.Namespace) -> int:
-    from benchmarks.gate.study.analysis import analyse  # scipy is not needed to measure
+    from benchmarks.studies.gate.study.analysis import analyse  # scipy is not needed to measure
 
     first: Path = options.folders[0]
     beside = first if first.is_dir() else first.parent
