@@ -134,7 +134,8 @@ def _cells(values: list[Any]) -> list[str]:
     return [
         str(value)
         if type(value) in _NUMBERS
-        else known.get(value) or known.setdefault(value, csv_cell(_cell(value)))
+        else known.get(value)
+        or known.setdefault(value, csv_cell("" if value is None else _cell(value)))
         for value in values
     ]
 
