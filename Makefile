@@ -1,4 +1,5 @@
 # demo: a profile of real work, from a clean clone.   test: every test, Python and native.
+# check: lint and the fast tests, after every change. nightly: what takes long.
 # sanitize: native tests under ASan, UBSan and TSan.  lint: what CI checks without running code.
 # siege: attacks on every reader and writer for SECONDS, on JOBS cores: docs/explanation/reliability.md.
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
@@ -14,7 +15,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 # An environment of its own: hatchet pins pandas<3. Without the recorder, so it needs no compiler.
 PANDAS3 := .venv-pandas3
-PANDAS3_TESTS := tests/unit/analysis tests/unit/baseline tests/unit/formats tests/unit/profile \
+PANDAS3_TESTS := tests/unit/analysis tests/unit/gate/baseline tests/unit/formats tests/unit/model \
   tests/unit/report tests/unit/diagnosis tests/unit/test_specs.py tests/unit/test_viewer.py
 
 # What to compare with: a commit, branch or tag. Other options of the gate: make gate GATE='--github'
@@ -25,7 +26,7 @@ GATE ?=
 SECONDS ?= 600
 SEED ?= 1
 
-.PHONY: demo test sanitize siege lint bench bench-native gate docs test-pandas3 lock
+.PHONY: demo check test nightly sanitize siege lint bench bench-native gate docs test-pandas3 lock
 .DELETE_ON_ERROR:
 
 # Each file that is downloaded must have a hash of requirements.txt, which has those of all platforms.
@@ -51,6 +52,12 @@ demo: $(INSTALLED)
 	mkdir -p build
 	proton -n build/demo pytest examples/
 	proton view build/demo.proton
+
+check: lint
+	python -m pytest -q -n $(JOBS) --dist worksteal tests/architecture tests/unit
+
+nightly: export PROTON_BENCH_STRESS = 20
+nightly: sanitize siege
 
 test: $(INSTALLED)
 	python -m pytest -n $(JOBS) --dist worksteal tests
