@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TextIO, cast
 
-from proton_bench.errors import OutputError, ProtonError
+from proton_bench.errors import OutputError, ProtonError, UsageError
 from proton_bench.support.reporting import report_error
 from proton_bench.support.text import SafeStream
 
@@ -47,6 +47,8 @@ def _exit_code(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         _drop_stdout()
         return _EXIT_BROKEN_PIPE
+    except MemoryError:
+        return report_error(UsageError("there is no memory for this: name a smaller file"))
     except SystemExit as end:
         # Typer makes 1 of it, which would read as a gate's regression.
         if not isinstance(end.__context__, BrokenPipeError):

@@ -11,7 +11,7 @@ from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.budget import USUAL_TEXT, Limit, take
 from proton_bench.model.profile import Profile
 from proton_bench.support.inputs import open_file
 
@@ -178,6 +178,8 @@ def plain_map(value: dict[str, Any], source: str) -> dict[str, Any]:
             todo.extend((each, depth + 1) for each in inner.values())
         elif isinstance(inner, list | tuple):
             todo.extend((each, depth + 1) for each in inner)
+        elif isinstance(inner, str):
+            take(Limit.TEXT, max(0, len(inner) - USUAL_TEXT))
         elif not isinstance(inner, _SCALARS):
             raise corrupt(source, f"a map holds a {type(inner).__name__}")
         elif isinstance(inner, int) and not -(2**63) <= inner < 2**64:

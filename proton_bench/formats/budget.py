@@ -17,10 +17,12 @@ from enum import Enum
 from proton_bench.errors import ProfileFormatError, UsageError
 
 __all__ = [
+    "CELLS_OF_NUMBER",
     "DECODE_LIMIT",
     "OBJECTS_OF_COLUMN",
     "OBJECTS_OF_DEVICE",
     "OBJECTS_OF_REASON",
+    "USUAL_TEXT",
     "DecodeBudget",
     "Limit",
     "decoding",
@@ -42,8 +44,9 @@ class Limit(Enum):
     EVENTS = ("packets and events", 100_000, 2.0)
     ROWS = ("rows", 200_000, 0.5)
     CELLS = ("rows times columns", 6_000_000, 1.5)
-    PATHS = ("names in call paths", 1_000_000, 2.0)
-    SECONDS = ("seconds of processor time", 1.0, 0.5 / _MIB)
+    PATHS = ("names in call paths", 1_000_000, 0.5)
+    TEXT = ("bytes of long texts of rows", 32 * _MIB, 8.0)
+    SECONDS = ("seconds of processor time", 1.0, 0.05 / _MIB)
 
 
 # How long what was counted may take in seconds, several times as long as it does: what takes longer
@@ -55,12 +58,16 @@ _SECONDS_OF = {
     Limit.ROWS: 20e-6,
     Limit.CELLS: 2e-6,
     Limit.PATHS: 5e-6,
+    Limit.TEXT: 0.05 / _MIB,
 }
 _FULL_FILES = 2  # that a command may read, each up to what a small file may have
 # What is shown with every row, or looks at all rows, counts for several objects.
-OBJECTS_OF_COLUMN = 32
+OBJECTS_OF_COLUMN = 64
 OBJECTS_OF_DEVICE = 32
 OBJECTS_OF_REASON = 8
+CELLS_OF_NUMBER = 5  # of a vector
+# A text that many rows have stands in a file once, and in what is written of them many times.
+USUAL_TEXT = 256
 # What a byte of a packed stream may hold, and how much of it may be saved up: noise at the start of
 # a file would else pay for nothing at its end. Timelines have up to 0.8 events, and up to a hundred
 # bytes where names are long.
@@ -182,7 +189,9 @@ def one_command() -> Iterator[None]:
         yield
         return
     factor = _factor()
-    token = _shared.set({each: factor * _FULL_FILES * each.value[1] for each in Limit})
+    free = {each: factor * _FULL_FILES * each.value[1] for each in Limit}
+    free[Limit.SECONDS] /= _FULL_FILES  # what is not earned is for one command
+    token = _shared.set(free)
     try:
         yield
     finally:

@@ -8,9 +8,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
 from proton_bench.formats.base import Format, StreamedFormat
-from proton_bench.formats.budget import decoding
+from proton_bench.formats.budget import CELLS_OF_NUMBER, USUAL_TEXT, Limit, decoding, take
 from proton_bench.formats.chrome.file import ChromeTrace
 from proton_bench.formats.export.folded_stacks import FoldedStacks
 from proton_bench.formats.export.json_file import JsonFile
@@ -23,6 +25,7 @@ from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.nsys.file import NsysFile
 from proton_bench.formats.perfetto.file import PerfettoFile
 from proton_bench.model.metrics.invariants import violations
+from proton_bench.model.metrics.metric import ValueKind
 from proton_bench.model.origin import is_partial_name
 from proton_bench.model.profile import Profile
 from proton_bench.support.files import write_file
@@ -139,6 +142,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     try:
         with decoding(file.stat().st_size, visible(file)):
             profile = found.read(file, visible(file))
+            _take_shown(profile)
     except OSError as error:
         raise _unreadable(file, error) from None
     return _marked(profile, file)
@@ -156,7 +160,19 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
         raise ProfileFormatError(f"{source}: the file is empty; write it again")
     with decoding(len(content), source):
         profile = _format_of(file, content, source).decode(content, source)
+        _take_shown(profile)
     return _marked(profile, file)
+
+
+def _take_shown(profile: Profile) -> None:
+    """Use up what texts and vectors of all rows take where each row is written with its own."""
+    beyond = np.array([max(0, len(text) - USUAL_TEXT) for text in profile.strings], dtype=np.int64)
+    take(Limit.TEXT, int(beyond[profile.frames].sum()))
+    for column in profile.columns.values():
+        if column.kind is ValueKind.STR:
+            take(Limit.TEXT, int(beyond[column.values[column.valid]].sum()))
+        elif column.kind.is_vector:
+            take(Limit.CELLS, CELLS_OF_NUMBER * len(column.values))
 
 
 def _marked(profile: Profile, file: Path) -> Profile:

@@ -6,6 +6,7 @@ Names are read here once; `derive` evaluates formulas on a profile, `viewer` on 
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -103,11 +104,14 @@ def find_metric(name: str, recorded: Iterable[str]) -> str | None:
         recorded: Full names in the order of preference.
     """
     wanted = name.strip().lower().removesuffix("(inc)").strip()
-    names = tuple(recorded)
-    for full in names:
-        if wanted == full.lower():
-            return full
-    return next((full for full in names if wanted == MetricSpec(full).base.lower()), None)
+    return _wanted(tuple(recorded)).get(wanted)
+
+
+@functools.lru_cache(maxsize=64)
+def _wanted(names: tuple[str, ...]) -> dict[str, str]:
+    """Return what each text that may be asked for means; full names win over those without unit."""
+    found = {MetricSpec(full).base.lower(): full for full in reversed(names)}
+    return found | {full.lower(): full for full in reversed(names)}
 
 
 def unknown_metric(

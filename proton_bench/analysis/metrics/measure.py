@@ -99,11 +99,12 @@ def _default(runs: Sequence[Run], offers: Sequence[AvailableMetrics]) -> Measure
         if all(full in offer.recorded for offer in offers)
         and all(_is_number(run, full) for run in runs)
     ]
-    by_base = {MetricSpec(full).base.lower(): full for full in reversed(common)}
+    by_base = _by_base(common)
+    found = [_by_base(offer.recorded) for offer in offers]
     best = next((by_base[base] for base in _PRIMARY if base in by_base), None)
     # Time in two units is no reason to show that nothing changed in the count.
     for base in _PRIMARY[: _PRIMARY.index(MetricSpec(best).base.lower()) if best else None]:
-        _check_units(runs, offers, base)
+        _check_units(runs, found, base)
     if best is None and common:
         best = common[0]
     if best is None:
@@ -112,22 +113,30 @@ def _default(runs: Sequence[Run], offers: Sequence[AvailableMetrics]) -> Measure
 
 
 def _nothing_common(runs: Sequence[Run], offers: Sequence[AvailableMetrics]) -> UsageError:
-    for full in offers[0].recorded:
-        _check_units(runs, offers, MetricSpec(full).base.lower())
+    found = [_by_base(offer.recorded) for offer in offers]
+    for base in found[0]:
+        _check_units(runs, found, base)
     sides = "; ".join(
         f"{run.source!a} has {_listed(offer)}" for run, offer in zip(runs, offers, strict=True)
     )
     return UsageError(f"the profiles have no metric in common: {sides}")
 
 
-def _check_units(runs: Sequence[Run], offers: Sequence[AvailableMetrics], base: str) -> None:
-    """Raise where a run has the metric in another unit than the first one."""
-    found = [
-        {MetricSpec(full).base.lower(): full for full in reversed(offer.recorded)}.get(base)
-        for offer in offers
-    ]
-    first = found[0]
-    for run, other in zip(runs[1:], found[1:], strict=True):
+def _by_base(names: Sequence[str]) -> dict[str, str]:
+    """Return the first of the names that have a base, by that in lower case."""
+    return {MetricSpec(full).base.lower(): full for full in reversed(names)}
+
+
+def _check_units(runs: Sequence[Run], found: Sequence[dict[str, str]], base: str) -> None:
+    """Raise where a run has the metric in another unit than the first one.
+
+    Args:
+        runs: The runs.
+        found: What each of them has, see `_by_base`.
+        base: The metric.
+    """
+    first, *others = (each.get(base) for each in found)
+    for run, other in zip(runs[1:], others, strict=True):
         if first is not None and other is not None and other != first:
             raise _other_unit((runs[0], first), (run, other))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from proton_bench.model.profile import Profile
 __all__ = ["Relation", "Run", "relations", "wide_columns"]
 
 _INT64 = range(-(2**63), 2**63)
+_FEW_LINES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,31 @@ def relations(run: Run, tables: Sequence[str], columns: Sequence[str]) -> Iterat
         if table == "nodes":
             yield _nodes(run, columns)
         else:
-            yield from _BUILDERS[table](run)
+            yield from _joined(_BUILDERS[table](run))
+
+
+def _joined(found: Iterator[Relation]) -> Iterator[Relation]:
+    """Yield the same lines in fewer relations: each of them takes a database its time."""
+    for _, alike in groupby(found, key=_shape):
+        parts = list(alike)
+        if len(parts) == 1:
+            yield parts[0]
+            continue
+        lengths = [len(each) for each in parts]
+        columns: dict[str, Array] = {
+            name: np.repeat(_texts([each.constants[name] for each in parts]), lengths)
+            for name in parts[0].constants
+        }
+        for name in parts[0].columns:
+            arrays = [each.columns[name] for each in parts]
+            columns[name] = np.ma.concatenate(arrays)  # type: ignore[no-untyped-call]
+        yield Relation(parts[0].table, {}, columns)
+
+
+def _shape(relation: Relation) -> Hashable:
+    """Return what relations have in common that can be one; those of many lines stand alone."""
+    names = (*relation.constants, *relation.columns)
+    return (relation.table, names) if len(relation) < _FEW_LINES else object()
 
 
 def _nodes(run: Run, columns: Sequence[str]) -> Relation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import warnings
@@ -21,7 +22,9 @@ __all__ = ["match_nodes"]
 # A text of the dialect, and a property of a node: p."name".
 _TEXT = re.compile(r"\"((?:\\\"|[^\"])*)\"|'((?:\\'|[^'])*)'")
 _PROPERTY = re.compile(r"\b\w+\s*\.\s*(?:\"([^\"]*)\"|'([^']*)')")
-_EXPRESSION = re.compile(rf"=~\s*(?:{_TEXT.pattern})")
+_EXPRESSION = re.compile(
+    rf"\b(?P<node>\w+)\s*\.\s*(?:\"(?P<a>[^\"]*)\"|'(?P<b>[^']*)')\s*=~\s*(?P<text>{_TEXT.pattern})"
+)
 _OF_NODES = ("depth", "node_id")
 _FIXED = ("run", "depth", "name")
 
@@ -46,12 +49,9 @@ def match_nodes(runs: Sequence[Run], text: str, limit: int | None = None) -> Que
     frames = [(run, to_graphframe(run.profile)) for run in runs]
     columns = list(dict.fromkeys(name for _, frame in frames for name in _metrics(frame)))
     _check_properties(text, ["name", *columns])
-    for match in _EXPRESSION.finditer(text):
-        for run in runs:  # hatchet itself would search without end
-            expression = match[1] or match[2] or ""
-            matches(run.profile.strings, expression, "the expression", is_whole=True)
+    asked = _with_answers(text, [frame for _, frame in frames])
     rows = [
-        row for run, frame in frames for row in _rows(run, _matched(frame, text), columns=columns)
+        row for run, frame in frames for row in _rows(run, _matched(frame, asked), columns=columns)
     ]
     return QueryResult(
         columns=(*_FIXED, *columns),
@@ -82,6 +82,35 @@ def _check_properties(text: str, known: Sequence[str]) -> None:
         if name not in known and name not in _OF_NODES:
             listed = ", ".join((*known, *_OF_NODES))
             raise UsageError(f"no node has the property {name!r}; there are: {listed}")
+
+
+def _with_answers(text: str, frames: Sequence[Any]) -> str:
+    """Return the query with a column for each expression, which hatchet would search without end.
+
+    The columns are added to the frames: 1 where the property matches.
+    """
+
+    def answered(match: re.Match[str]) -> str:
+        key = f"match {match.start()}"
+        name, expression = match["a"] or match["b"] or "", _literal(match["text"])
+        for frame in frames:
+            lines = frame.dataframe
+            values = lines[name].tolist() if name in lines else [None] * len(lines)
+            texts = list({value for value in values if isinstance(value, str)})
+            found = matches(texts, expression, "the expression")
+            chosen = {each for each, is_one in zip(texts, found.tolist(), strict=True) if is_one}
+            lines[key] = [int(isinstance(each, str) and each in chosen) for each in values]
+        return f'{match["node"]}."{key}" = 1'
+
+    return _EXPRESSION.sub(answered, text)
+
+
+def _literal(text: str) -> str:
+    """Return what a text of the dialect says: hatchet puts it into Python code."""
+    try:
+        return str(ast.literal_eval(text))
+    except (SyntaxError, ValueError):
+        return text[1:-1]
 
 
 def _matched(frame: Any, text: str) -> Any:

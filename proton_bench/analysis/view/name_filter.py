@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
 
 _SECONDS, _SECONDS_OF_NAME = 1.0, 20e-6
+_COUNTED_GROUP = re.compile(r"\)\{(?:\d*,)?(\d*)\}")
+_MOST_TIMES = 1 << 40
 _LEAST_S = 1e-3  # for a name, however late it is
 
 
@@ -75,6 +78,7 @@ def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: boo
     Raises:
         UsageError: It is malformed, or takes too long on these texts.
     """
+    _check_counts(expression, what)
     import regex  # as `re`, with a bound on the time of a search
 
     try:
@@ -95,6 +99,15 @@ def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: boo
             "without repetitions in repetitions"
         ) from None
     return found
+
+
+def _check_counts(expression: str, what: str) -> None:
+    """Raise where groups are repeated so often that only to read the expression takes memory."""
+    times = 1
+    for count in _COUNTED_GROUP.findall(expression):
+        times *= max(2, int(count[:9] or 0))
+    if times > _MOST_TIMES:
+        raise UsageError(f"{what} {expression[:200]!a} repeats groups more often than any name can")
 
 
 def rows_below(rows: Mask, ends: Rows) -> Mask:

@@ -15,7 +15,7 @@ from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, split_trac
 __all__ = ["Arguments", "TraceEvent", "TraceHead", "nanoseconds", "read_trace"]
 
 _PACKETS_OF_EVENT = 4  # text takes more bytes for an event
-_OBJECTS_OF_DOCUMENT = 4
+_OBJECTS_OF_DOCUMENT = 16
 _MAX_MICROSECONDS = 2.0**62 / 1e3
 
 

@@ -8,10 +8,10 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 from proton_bench.formats.base import TimelineFile, corrupt
-from proton_bench.formats.budget import decoding, take_unpacked
+from proton_bench.formats.budget import Limit, decoding, take, take_unpacked
 from proton_bench.formats.chrome.event import TraceEvent, TraceHead, read_trace
 from proton_bench.formats.chrome.kineto_events import KinetoReader, is_kineto
 from proton_bench.formats.chrome.own_events import SessionTraceReader, is_session_trace
@@ -96,7 +96,7 @@ class _Unpacked:
     def __init__(self, stream: IO[bytes], source: str) -> None:
         self._packed = stream
         self._place = 0
-        self._stream = gzip.GzipFile(fileobj=stream)
+        self._stream = gzip.GzipFile(fileobj=_Watched(stream))
         self._source = source
 
     def read(self, size: int, /) -> bytes:
@@ -123,6 +123,25 @@ class _Unpacked:
         place = self._packed.tell()
         take_unpacked(place - self._place, found)
         self._place = place
+
+
+class _Watched:
+    """A compressed stream that looks at the clock: members may hold nothing at all."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            ProfileFormatError: The file has taken too long.
+        """
+        take(Limit.BYTES, 0)
+        return self._stream.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _profile(stream: Readable, source: str) -> Profile:

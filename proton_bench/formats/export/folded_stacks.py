@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from proton_bench.formats.base import WriteOnly
 from proton_bench.formats.export.flame_rows import (
     flame_frame,
@@ -24,6 +26,7 @@ __all__ = ["FoldedStacks"]
 _FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
 # Each line has the whole path, so a file is as large as the rows times their depth.
 _MAX_DEPTH = 1000
+_BYTES_OF_ROW, _LEAST_BYTES = 1 << 11, 1 << 25
 _SEPARATORS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
@@ -37,16 +40,17 @@ class FoldedStacks(WriteOnly):
         """Say what the file does not hold."""
         metric = _metric(profile)
         notes = [*flame_losses(profile, [metric]), *rounded_note(profile, [metric])]
-        deepest = int(profile.depths().max())
-        if deepest > _MAX_DEPTH:
-            notes.append(f"levels below {_MAX_DEPTH} of {deepest} are summed into those above")
+        deepest, most = int(profile.depths().max()), _most_depth(flame_rows(profile))
+        if deepest > most:
+            notes.append(f"levels below {most} of {deepest} are summed into those above")
         if any(_changed(text) != text for text in profile.strings):
             notes.append("';' in names became ':', and line breaks became spaces")
         return tuple(notes)
 
     def encode(self, profile: Profile) -> bytes:
         """Return a line for each row that has a value of its own."""
-        rows = shallow(flame_rows(profile), _MAX_DEPTH)
+        rows = flame_rows(profile)
+        rows = shallow(rows, _most_depth(rows))
         metric = _metric(rows)
         weights = next(
             whole_numbers(column, own).tolist()
@@ -63,6 +67,22 @@ class FoldedStacks(WriteOnly):
                 stack = path[1:] if parents[row] >= 0 else path
                 lines.append(f"{';'.join(stack)} {weights[row]}\n")
         return visible_lines("".join(lines)).encode()
+
+
+def _most_depth(profile: Profile) -> int:
+    """Return how deep a tree is written: less where long names would make the file too large."""
+    sizes = np.array([len(text) for text in profile.strings], dtype=np.int64)[profile.frames]
+    depths, parents = profile.depths(), profile.parents
+    found = _MAX_DEPTH
+    if int(sizes.max()) * min(int(depths.max()), found) <= _BYTES_OF_ROW:
+        return found
+    lengths = sizes.tolist()
+    for row, parent in enumerate(parents[1:].tolist(), start=1):
+        lengths[row] += lengths[parent]
+    total, most = np.array(lengths), _LEAST_BYTES + _BYTES_OF_ROW * len(profile)
+    while found > 1 and int(total[depths <= found].sum()) > most:
+        found //= 2
+    return found
 
 
 def _metric(profile: Profile) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from proton_bench.formats.base import decoded, plain_map
-from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto.event import Track, TrackEvent
 from proton_bench.formats.perfetto.trace import PerfettoTrace, Slice
@@ -177,7 +176,6 @@ class PerfettoReader:
         return found
 
     def _read_path(self, told: str) -> _Path | None:
-        take(Limit.OBJECTS, told.count(","))
         try:
             names = _decode_names(told)
         except msgspec.MsgspecError:

@@ -19,7 +19,8 @@ MAX_PACKET = 1 << 25
 _BLOCK = 1 << 18
 _LARGE = 1 << 16
 _LEAST_PACKET = 8  # on average: header, time, sequence and what happened
-_BYTES_OF_FIELD = 32  # in large packets, on average at least
+_OBJECTS_OF_MEMBER = 8
+_BYTES_OF_FIELD = 6  # in large packets, on average at least
 _PACKET = b"\x0a"  # field 1, of known length
 _KEY, _LONG = _PACKET[0], 128
 _COMPRESSED = 50  # packets in a packet
@@ -164,6 +165,7 @@ class PacketStream:
     def _member(self, stream: Readable, block: bytes) -> Generator[bytes, None, bytes]:
         """Yield the content of one gzip member, and return what was read behind it."""
         unpacker = zlib.decompressobj(wbits=31)
+        take(Limit.OBJECTS, _OBJECTS_OF_MEMBER)
         while True:
             before = len(block)
             try:

@@ -28,6 +28,8 @@ _CAPTURED = "<captured_at>"
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _IMPOSSIBLE = "slice with impossible times: left out"
 _CHUNK = 1 << 15
+# Deeper than programs are: what shows a row goes over all rows above it.
+_DEEP = 1000
 _Path = tuple[str, ...]
 
 
@@ -66,7 +68,7 @@ class SessionTimeline:
         key = tuple(names)
         found = self._paths.get(key)
         if found is None:
-            take(Limit.PATHS, len(key))
+            take(Limit.PATHS, len(key) * (1 + len(key) // _DEEP))
             found = 0
             for name in key:
                 found = self._frames.setdefault((found, name), len(self._frames) + 1)

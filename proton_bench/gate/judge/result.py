@@ -154,11 +154,29 @@ class GateResult:
         }
 
 
+_AS_IT_IS = frozenset((str, int, bool, type(None)))
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _fields_of(kind: type) -> tuple[str, ...]:
+    """Return the fields of a dataclass, none of another class."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(e.name for e in fields(kind)) if is_dataclass(kind) else ()
+    return _FIELDS[kind]
+
+
 def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind in _AS_IT_IS:  # most of the values of a long result
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, Enum):
         return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if names := _fields_of(kind):
+        return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, tuple | list):

@@ -14,7 +14,7 @@ of the effect lies between ``-equivalence`` and ``+equivalence``, which is two o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +68,8 @@ class Evidence:
         tested: Whether the path is part of the family; others are neither worse nor better.
         resolution: Least variance of each effect, however many runs there are.
         null_scale: Factor on all standard errors, at least 1.
+        error: Standard errors of the effects.
+        limited: Whether more runs make the effect no surer.
     """
 
     contrast: Contrast
@@ -75,19 +77,14 @@ class Evidence:
     tested: Mask
     resolution: Numbers
     null_scale: float = 1.0
+    error: Numbers = field(init=False)
+    limited: Mask = field(init=False)
 
-    @property
-    def error(self) -> Numbers:
-        """Standard errors of the effects."""
-        variance = np.maximum(self.noise.variance * self.contrast.scale, self.resolution)
-        found: Numbers = self.null_scale * np.sqrt(variance)
-        return found
-
-    @property
-    def limited(self) -> Mask:
-        """Whether more runs make the effect no surer."""
-        found: Mask = self.resolution > self.noise.variance * self.contrast.scale
-        return found
+    def __post_init__(self) -> None:
+        variance = self.noise.variance * self.contrast.scale
+        error = self.null_scale * np.sqrt(np.maximum(variance, self.resolution))
+        object.__setattr__(self, "error", error)
+        object.__setattr__(self, "limited", self.resolution > variance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

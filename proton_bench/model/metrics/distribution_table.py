@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.model.metrics.distribution import SKETCH_GAMMA, Distribution
+from proton_bench.model.metrics.distribution import (
+    MAX_BUCKETS,
+    MAX_SAMPLES,
+    SKETCH_GAMMA,
+    Distribution,
+)
 
 __all__ = ["SUM_ERROR", "DistributionTable", "check_buckets"]
 
@@ -23,6 +28,8 @@ _SCALARS = (
 SUM_ERROR = 1e-9
 # Wider buckets than from one value to a million times as much say nothing.
 _LARGEST_RATIO_LN = math.log(1e6)
+# Files of other versions may hold more than this one records, and merged ones count more.
+_MOST_TIMES, _MOST_COUNTED = 16, 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +141,7 @@ class DistributionTable:
             raise ProfileFormatError("a distribution has a sample that is not finite")
         if bool((self.n < 0).any() | (self.zero_count < 0).any() | (self.bucket_count < 0).any()):
             raise ProfileFormatError("a distribution counts fewer than zero samples")
+        _check_sizes(self)
         falls = self.bucket_index[1:] <= self.bucket_index[:-1]
         first = self.bucket_offsets[1:-1]
         falls[first[(first > 0) & (first <= len(falls))] - 1] = False
@@ -166,6 +174,19 @@ class DistributionTable:
             gamma=gamma,
             value_error=max((entry.value_error for entry in ordered), default=0.0),
         )
+
+
+def _check_sizes(table: DistributionTable) -> None:
+    """Raise where a distribution is larger than any that was recorded or merged."""
+    for offsets, most in (
+        (table.sample_offsets, MAX_SAMPLES),
+        (table.bucket_offsets, MAX_BUCKETS),
+    ):
+        if int(np.diff(offsets).max(initial=0)) > _MOST_TIMES * most:
+            raise ProfileFormatError("a distribution holds more than any recording does")
+    counts = (table.n, table.zero_count, table.bucket_count)
+    if max(int(each.max(initial=0)) for each in counts) > _MOST_COUNTED:
+        raise ProfileFormatError("a distribution counts more samples than there can be")
 
 
 def check_buckets(gamma: float, collapses: int, value_error: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +18,6 @@ __all__ = ["Aggregation", "MetricColumn", "MetricSpec", "MetricValue", "ValueKin
 
 MetricValue = int | float | str | tuple[int, ...] | tuple[float, ...]
 
-_NAME_AND_UNIT = re.compile(r"(?P<base>.*\S)\s*\((?P<unit>[^()]*)\)\s*", re.DOTALL)
 _INT64 = range(-(2**63), 2**63)
 _NUMBERS = {int, bool, float}
 _SEQUENCES = {list, tuple}
@@ -69,14 +68,21 @@ class MetricSpec:
     @property
     def base(self) -> str:
         """The name without its unit."""
-        match = _NAME_AND_UNIT.fullmatch(self.name)
-        return match["base"] if match else self.name
+        return _base_and_unit(self.name)[0]
 
     @property
     def unit(self) -> str:
         """The unit in the trailing parentheses, "" when there is none."""
-        match = _NAME_AND_UNIT.fullmatch(self.name)
-        return match["unit"] if match else ""
+        return _base_and_unit(self.name)[1]
+
+
+@functools.lru_cache(maxsize=4096)
+def _base_and_unit(name: str) -> tuple[str, str]:
+    """Take a name apart: ``time`` and ``ns`` of ``time (ns)``."""
+    text = name.rstrip()
+    opening = text.rfind("(")
+    base, unit = text[: max(opening, 0)].rstrip(), text[opening + 1 : -1]
+    return (base, unit) if base and text.endswith(")") and ")" not in unit else (name, "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,7 +30,10 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return escape_surrogates(value)
     if isinstance(value, dict):
-        return {key: _encodable(inner) for key, inner in value.items()}
+        return {
+            key: _encodable(inner) if isinstance(inner, str | dict | list) else inner
+            for key, inner in value.items()
+        }
     if isinstance(value, list):
         return [_encodable(inner) for inner in value]
     return value

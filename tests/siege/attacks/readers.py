@@ -129,7 +129,7 @@ def fault_of(ended: Ended, words: Sequence[str]) -> str:
     if WARNING.search(ended.stderr):
         return f"a warning of Python: {last}"
     errors = [line for line in ended.stderr.splitlines() if not line.startswith(SAID)]
-    is_survey = words[0] == "doctor" or words[:2] == ["baseline", "check"]
+    is_survey = words[0] == "doctor" or list(words[:2]) == ["baseline", "check"]
     if ended.code == 2 and len(errors) != 1 and not is_survey:
         return f"{len(errors)} lines on stderr; {last}"
     return ""

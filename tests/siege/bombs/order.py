@@ -65,7 +65,7 @@ def one_correlation_id() -> bytes:
     call += b'"args":{"correlation":5}}'
     work = b'{"ph":"X","cat":"kernel","name":"k%d","pid":0,"tid":7,"ts":%d,"dur":9,'
     work += b'"args":{"device":0,"stream":7,"correlation":5}}'
-    return kineto((call if n % 2 else work) % (n, n) for n in range(80_000))
+    return kineto((call if n % 2 else work) % (n, n) for n in range(30_000))
 
 
 @kind(".json.gz")
@@ -73,13 +73,13 @@ def one_external_id() -> bytes:
     each = b'{"ph":"X","cat":"cpu_op","name":"n%d","pid":1,"tid":1,"ts":%d,"dur":1,'
     work = each.replace(b"cpu_op", b"kernel") + b'"args":{"External id":5,"device":0}}'
     each += b'"args":{"External id":5}}'
-    return kineto((each if n % 2 else work) % (n, n) for n in range(80_000))
+    return kineto((each if n % 2 else work) % (n, n) for n in range(30_000))
 
 
 @kind(".json.gz")
 def threads_of_one_operator() -> bytes:
     each = b'{"ph":"X","cat":"cpu_op","name":"n","pid":%d,"tid":"%d","ts":5,"dur":1}'
-    return kineto(each % (n, n) for n in range(80_000))
+    return kineto(each % (n, n) for n in range(30_000))
 
 
 @kind(".chrome_trace", is_quick=True)
@@ -102,7 +102,7 @@ def values_that_grow() -> bytes:
 
 @kind(".pftrace")
 def more_slices_than_can_be_open() -> bytes:
-    return gzip.compress(CLEARED + b"".join(begun(n, event(1, text="n")) for n in range(300_000)))
+    return gzip.compress(CLEARED + b"".join(begun(n, event(1, text="n")) for n in range(150_000)))
 
 
 @kind(".pftrace")
@@ -173,4 +173,4 @@ def kernels_at_one_time() -> bytes:
 @kind(".hatchet")
 def children_of_one_name() -> bytes:
     node = b'{"frame":{"name":"n"},"metrics":{"time (ns)":%d},"children":[]}'
-    return siblings(node % n for n in range(100_000))
+    return siblings(node % n for n in range(40_000))

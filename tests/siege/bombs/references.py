@@ -65,14 +65,14 @@ def path_of(count: int, last: str = "n") -> str:
 def call_path_of_many_scopes() -> bytes:
     told = interned((KEY, PATH, "call_stack"), (TEXT, WHOLE, path_of(20_000)))
     return gzip.compress(
-        CLEARED + told + slices([event(1, annotation(PATH, WHOLE), name=9)] * 100_000)
+        CLEARED + told + slices([event(1, annotation(PATH, WHOLE), name=9)] * 40_000)
     )
 
 
 @kind(".pftrace", is_quick=True)
 def call_path_of_many_kernels() -> bytes:
     told = interned((KEY, PATH, "call_stack"), (TEXT, WHOLE, path_of(20_000)))
-    work = [event(5, annotation(PATH, WHOLE), name=9)] * 100_000
+    work = [event(5, annotation(PATH, WHOLE), name=9)] * 40_000
     return gzip.compress(CLEARED + described(5, "GPU 0") + told + slices(work, 5))
 
 

@@ -289,9 +289,9 @@ def text_of_the_schema() -> bytes:
 def texts_without_an_index() -> bytes:
     return script(
         "CREATE TABLE StringIds (id, value)",
-        f"INSERT INTO StringIds {numbers(120_000)} SELECT i, 'n' || i FROM n",
+        f"INSERT INTO StringIds {numbers(60_000)} SELECT i, 'n' || i FROM n",
         f"CREATE TABLE {KERNEL} ({KERNELS})",
-        f"INSERT INTO {KERNEL} {numbers(120_000)} SELECT i, i + 1, i, 0, 1, 300000 + i, -i FROM n",
+        f"INSERT INTO {KERNEL} {numbers(60_000)} SELECT i, i + 1, i, 0, 1, 300000 + i, -i FROM n",
         page=8192,
     )
 
@@ -299,7 +299,7 @@ def texts_without_an_index() -> bytes:
 @kind(".sqlite")
 def triggers_on_every_table() -> bytes:
     made = "CREATE TRIGGER t' || i || ' AFTER INSERT ON NVTX_EVENTS BEGIN DELETE FROM t; END"
-    return script(ranges(50), into_schema("trigger", 60_000, made))
+    return script(ranges(50), into_schema("trigger", 30_000, made))
 
 
 @kind(".sqlite")

@@ -43,7 +43,7 @@ def columns_by_the_thousand() -> bytes:
 def columns_that_just_fit() -> bytes:
     def change(document: dict[str, Any]) -> None:
         metric = document["metrics"][0]
-        document["metrics"] = [{**metric, "name": f"m{number}"} for number in range(9000)]
+        document["metrics"] = [{**metric, "name": f"m{number}"} for number in range(4500)]
 
     return edited(change)
 
@@ -95,7 +95,7 @@ def shapes_of_each_kernel() -> bytes:
             b'{"ph":"X","cat":"kernel","name":"n","pid":0,"tid":7,"ts":%d,"dur":9,"args":'
             b'{"device":%d,"stream":7,"correlation":5,"grid":[%d,1,1],"block":[1,%d,1]}}'
             % (n, n % 50, n, n)
-            for n in range(60_000)
+            for n in range(30_000)
         )
         + b"]}"
     )

@@ -256,3 +256,17 @@ def test_clashing_formats_are_refused(
 def test_other_objects_are_no_format() -> None:
     with pytest.raises(PluginError, match="needs name, suffixes"):
         register_format(object())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("where", ["name", "text"])
+def test_a_long_text_of_many_rows_is_refused_before_it_is_written_often(
+    tmp_path: Path, where: str
+) -> None:
+    builder, text = ProfileBuilder(), "x" * 100_000
+    for number in range(1000):
+        name = text if where == "name" else f"{number}"
+        builder.add(0, name, metrics={"note": text if where == "text" else "short"})
+    write_profile(builder.build(), tmp_path / "a.proton")
+
+    with pytest.raises(ProfileFormatError, match="long texts of rows"):
+        read_profile(tmp_path / "a.proton")

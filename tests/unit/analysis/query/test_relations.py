@@ -229,3 +229,16 @@ def test_runs_say_what_recording_cost() -> None:
 
 def test_deep_trees_are_no_problem() -> None:
     assert lines("nodes", deep_profile(20_000))[-1]["depth"] == 20_000
+
+
+def test_small_metrics_of_one_shape_are_one_relation() -> None:
+    builder = ProfileBuilder()
+    metrics = {f"m{number} (ns)": number for number in range(50)}
+    builder.add(0, "k", metrics=metrics | {"text": "x"})
+    run = Run("a", "a.proton", builder.build())
+
+    found = list(relations(run, ["metrics"], []))
+
+    assert len(found) == 2
+    assert found[0].columns["metric"].tolist()[::2] == list(metrics)
+    assert set(found[0].columns["unit"].tolist()) == {"ns"}

@@ -11,6 +11,7 @@ from proton_bench.analysis.query.relations import Run
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.analysis.view.hatchet_query import match_nodes
 from proton_bench.errors import MissingExtraError, UsageError
+from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.profile import Profile
 
 REFUSES = "hatchet cannot answer the query: [^;]"  # the reason is hatchet's
@@ -123,3 +124,13 @@ def test_missing_hatchet_is_named_in_one_line() -> None:
         ask('MATCH (".", p) WHERE p."name" = "x"')
 
     assert "\n" not in str(caught.value)
+
+
+def test_expressions_that_backtrack_are_answered_or_refused() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "a" * 5000, metrics={"time (ns)": 1})
+    builder.add(0, "aab", metrics={"time (ns)": 1})
+
+    found = ask('MATCH (".", p) WHERE p."name" =~ "(a+)+b"', builder.build())
+
+    assert [row[2] for row in found.rows] == ["aab"]

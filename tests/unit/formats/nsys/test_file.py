@@ -275,3 +275,16 @@ def test_other_databases_are_refused(statement: str, message: str, tmp_path: Pat
 
     with pytest.raises(ProfileFormatError, match=message):
         read_profile(path)
+
+
+def test_texts_without_a_key_are_read_once(tmp_path: Path) -> None:
+    schema = nsys.MODERN | {"StringIds": "id INTEGER, value TEXT"}
+    many = 3000
+    rows = {
+        "StringIds": nsys.texts(*(f"kernel {number}" for number in range(many))),
+        KERNEL: [kernel(n, n, n + 1, demangledName=n + 1) for n in range(many)],
+    }
+
+    profile = read_profile(write_export(tmp_path / "x.sqlite", rows, schema))
+
+    assert paths(profile) == {f"kernel {number}" for number in range(many)}

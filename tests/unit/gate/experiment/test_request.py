@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pytest
+
+from proton_bench.errors import ProfileFormatError
+from proton_bench.gate.experiment.ab import resume_ab
+from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.processes.worktree import Revision
 from proton_bench.gate.experiment.request import Request
@@ -11,6 +17,7 @@ from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.discovery import Dependence
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
+from proton_bench.report.live.progress import open_progress
 
 
 def command(target: str) -> Command:
@@ -44,3 +51,10 @@ def test_each_run_has_files_of_its_own_and_says_nothing() -> None:
     assert options.quiet
     assert options.strict
     assert command("new.py").text == "new.py 'a b' --c"
+
+
+def test_a_manifest_without_what_was_asked_is_damaged(tmp_path: Path) -> None:
+    KeptRuns.create(tmp_path / "kept", {"doing": "ab"})
+
+    with pytest.raises(ProfileFormatError, match="is damaged: KeyError"):
+        resume_ab(tmp_path / "kept", open_progress("ab"), store=tmp_path)

@@ -187,3 +187,23 @@ def test_a_threshold_of_every_path_holds_beside_thresholds_of_some() -> None:
 
     assert [str(each) for each in both.thresholds] == ["median:9%", "k@p95:3%"]
     assert [str(each) for each in own.thresholds] == ["median:3%"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a." * 100 + "a = 1", "a key of more than 100 parts"),
+        ('"a" . ' * 100 + "a = 1", "a key of more than 100 parts"),
+        ("# x\n" * 200_000, "is larger than 512 KiB"),
+        ("share = " + "1" * 5000, "is no TOML"),
+        ("thresholds = ['median:" + "1%&" * 9 + "1%']", "nothing may follow here"),
+    ],
+)
+def test_policies_that_take_long_to_read_are_refused(
+    tmp_path: Path, content: str, words: str
+) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(content)
+
+    with pytest.raises(UsageError, match=words):
+        read_policy(file)

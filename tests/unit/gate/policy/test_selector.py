@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.gate.policy.selector import selects
+from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.compare.pairing import PairedTree
+from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
+from proton_bench.gate.policy.selector import Selectors, selects
+from proton_bench.model.builder import ProfileBuilder
 
 NAMES = st.text(alphabet="ab*?[]/\\.", min_size=1, max_size=4)
 PATHS = st.lists(NAMES, max_size=5).map(tuple)
@@ -61,3 +66,52 @@ def test_a_glob_of_one_name_is_that_of_fnmatch(glob: str, name: str) -> None:
 @given(st.text(alphabet="ab*?/\\", max_size=8), PATHS)
 def test_any_text_is_a_glob(selector: str, path: tuple[str, ...]) -> None:
     assert selects(selector, path) in {True, False}
+
+
+def tree_of(builder: ProfileBuilder) -> PairedTree:
+    run = Run(builder.build(), "a")
+    return compare([run], [run], CompareOptions(raw_names=True)).tree
+
+
+@given(
+    st.lists(st.text(alphabet="ab*?/", max_size=6), max_size=4),
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abc")), min_size=1, max_size=12),
+)
+def test_a_whole_tree_is_selected_as_its_paths_are(
+    globs: list[str], rows: list[tuple[int, str]]
+) -> None:
+    builder = ProfileBuilder()
+    for place, name in rows:
+        builder.add(place % len(builder), name, metrics={"time (ns)": 1})
+    tree = tree_of(builder)
+
+    selectors = Selectors(globs)
+    selected = selectors.of_tree(tree)
+
+    assert len(selected) == len(tree)
+    for row in range(1, len(tree)):
+        wanted = [place for place, glob in enumerate(globs) if selects(glob, tree.path(row))]
+        assert list(selectors.chosen(selected[row])) == wanted
+
+
+def test_names_at_any_depth_take_as_long_as_the_tree_is_large() -> None:
+    builder = ProfileBuilder()
+    row = 0
+    for _ in range(20_000):
+        row = builder.add(row, "scope")
+    builder.add(row, "kernel", metrics={"time (ns)": 1})
+    tree = tree_of(builder)
+
+    selected = Selectors(["**/scope/**/kernel", "**/*/**/*/**/none"]).of_tree(tree)
+
+    assert [row for row, bits in enumerate(selected) if bits] == [len(tree) - 1]
+
+
+def test_too_many_patterns_for_many_names_are_refused() -> None:
+    builder = ProfileBuilder()
+    for number in range(2000):
+        builder.add(0, f"{'a' * 400}{number}", metrics={"time (ns)": 1})
+    tree = tree_of(builder)
+
+    with pytest.raises(UsageError, match="selectors take too long"):
+        Selectors(f"*a*a*a{number}*b" for number in range(20_000)).of_tree(tree)
