@@ -110,7 +110,7 @@ def _joined(found: Iterator[Relation]) -> Iterator[Relation]:
             continue
         lengths = [len(each) for each in parts]
         columns: dict[str, Array] = {
-            name: np.repeat(_texts([each.constants[name] for each in parts]), lengths)
+            name: np.repeat(objects([each.constants[name] for each in parts]), lengths)
             for name in parts[0].constants
         }
         for name in parts[0].columns:
