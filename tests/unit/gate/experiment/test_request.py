@@ -12,12 +12,12 @@ from proton_bench.gate.experiment.ab import resume_ab
 from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.processes.worktree import Revision
+from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.discovery import Dependence
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
-from proton_bench.report.live.progress import open_progress
 
 
 def command(target: str) -> Command:
