@@ -23,7 +23,6 @@ from siege.attack import Attack, BreachError, Trial
 from siege.bounded import MEMORY, Ended, bounded
 from siege.mutations import changed, damaged
 
-import proton_bench.cli
 from proton_bench.cli import main
 
 SECONDS = 2
@@ -47,10 +46,9 @@ def load(folder: Path) -> None:
     Commands that start no threads and no processes are run once, because libraries load more then.
     """
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-    names = [each.name for each in pkgutil.iter_modules(proton_bench.cli.__path__)]
-    for name in (*_LOADED, *(f"proton_bench.cli.{each}" for each in names)):
+    for name in _LOADED:
         importlib.import_module(name)
-    for package in ("formats", "analysis", "gate", "baseline", "report", "experiment"):
+    for package in ("formats", "analysis", "gate", "report", "cli"):
         found = importlib.import_module(f"proton_bench.{package}")
         for each in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
             importlib.import_module(each.name)
