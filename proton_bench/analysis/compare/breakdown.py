@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.kernel_groups import kernel_labels
 from proton_bench.analysis.compare.pairing import SEVERAL, Fate, PairedTree, Side, agreed
 from proton_bench.model.frame import FrameKind
@@ -20,16 +20,6 @@ Mask = npt.NDArray[np.bool_]
 
 # What the library, a program or its tests name; kinds of files that hold none are guessed.
 _SCOPES = (FrameKind.SCOPE, FrameKind.TEST, FrameKind.STATE)
-
-
-class By(StrEnum):
-    """What a row of a comparison stands for."""
-
-    PATH = "path"
-    KERNEL = "kernel"
-    LINE = "line"
-    SCOPE = "scope"
-    TEST = "test"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

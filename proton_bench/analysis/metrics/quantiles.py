@@ -7,20 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.choices import QUANTILES
 from proton_bench.model.metrics.distribution_table import DistributionTable
 
 __all__ = ["QUANTILES", "quantiles"]
-
-# What a column is called, and which quantile it holds.
-QUANTILES = {
-    "p5": 0.05,
-    "p25": 0.25,
-    "median": 0.5,
-    "p75": 0.75,
-    "p90": 0.9,
-    "p95": 0.95,
-    "p99": 0.99,
-}
 
 
 def quantiles(table: DistributionTable) -> npt.NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proton_bench.analysis.metrics.quantiles import QUANTILES
+from proton_bench.analysis.choices import QUANTILES
 
 __all__ = ["TABLES"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any
 
+from proton_bench.analysis.choices import ApartBy
 from proton_bench.analysis.ranks.job import Member
 from proton_bench.errors import UsageError
 from proton_bench.model.device import Device
@@ -22,15 +22,6 @@ __all__ = ["ApartBy", "label_of", "merge_members"]
 _OF_ONE_RANK = ("rank", "local_rank")
 _HOST_KINDS = ("CPU",)
 _COST = "estimated_cost_ns"
-
-
-class ApartBy(StrEnum):
-    """What gets a row of its own on top of a merged tree."""
-
-    NOTHING = "nothing"
-    RANK = "rank"
-    HOST = "host"
-    PROCESS = "process"
 
 
 def merge_members(members: Sequence[Member], by: ApartBy = ApartBy.NOTHING) -> Profile:

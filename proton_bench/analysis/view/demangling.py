@@ -12,11 +12,11 @@ import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
+from proton_bench.analysis.choices import Demangling
 from proton_bench.errors import BackendUnavailableError
 from proton_bench.model.frame import StringTable
 from proton_bench.model.profile import Profile
@@ -40,14 +40,6 @@ _MOST_TEXT, _MOST_MEMORY, _MOST_SECONDS = 1 << 20, 256 << 20, 0.1
 _MOST_TEXT_OF_ALL, _MOST_SECONDS_OF_ALL, _MOST_FAILURES = 32 << 20, 1.0, 4
 _MANY = 20
 _SUFFIXES = (" [clone .kd]", " (.kd)", ".kd")
-
-
-class Demangling(StrEnum):
-    """How much of a C++ name is shown."""
-
-    OFF = "off"
-    FULL = "full"
-    SHORT = "short"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.choices import DEFAULT_DEPTH
 from proton_bench.analysis.metrics.derive import derive, prepare
 from proton_bench.analysis.view.demangling import Demangling, with_demangled_names
 from proton_bench.analysis.view.flat import flattened
@@ -38,7 +39,6 @@ __all__ = [
 
 METADATA_SCOPE = "__proton_launch_metadata"
 TRIALS_STATE = "<autotune>"
-DEFAULT_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)

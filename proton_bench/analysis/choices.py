@@ -1,0 +1,46 @@
+"""What users choose from, by name; the command line shows it before anything is computed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["DEFAULT_DEPTH", "QUANTILES", "ApartBy", "By", "Demangling"]
+
+DEFAULT_DEPTH = 100
+# What a column is called, and which quantile it holds.
+QUANTILES = {
+    "p5": 0.05,
+    "p25": 0.25,
+    "median": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p99": 0.99,
+}
+
+
+class Demangling(StrEnum):
+    """How much of a C++ name is shown."""
+
+    OFF = "off"
+    FULL = "full"
+    SHORT = "short"
+
+
+class By(StrEnum):
+    """What a row of a comparison stands for."""
+
+    PATH = "path"
+    KERNEL = "kernel"
+    LINE = "line"
+    SCOPE = "scope"
+    TEST = "test"
+
+
+class ApartBy(StrEnum):
+    """What gets a row of its own on top of a merged tree."""
+
+    NOTHING = "nothing"
+    RANK = "rank"
+    HOST = "host"
+    PROCESS = "process"
