@@ -4,24 +4,24 @@ A plugin package needs three names from here::
 
     from proton_bench.plugin import Availability, Backend, hookimpl
 
-``hookimpl`` is looked up lazily, so that importing this package does not import pluggy.
+They are looked up on first use: readers ask here whether there are plugins, and need none of them.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from proton_bench.plugin.backend import (
-    Availability,
-    Backend,
-    Collector,
-    Mode,
-    ModeSpec,
-    SessionFacts,
-)
-from proton_bench.plugin.finding import Finding, Status
-
 if TYPE_CHECKING:
+    from proton_bench.plugin.backend import (
+        Availability,
+        Backend,
+        Collector,
+        Mode,
+        ModeSpec,
+        SessionFacts,
+    )
+    from proton_bench.plugin.finding import Finding, Status
     from proton_bench.plugin.hookspecs import hookimpl
 
 __all__ = [
@@ -37,10 +37,23 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Look up ``hookimpl`` on first use; pluggy is not loaded before that."""
-    if name == "hookimpl":
-        from proton_bench.plugin.hookspecs import hookimpl
+_MODULES = {
+    **dict.fromkeys(
+        ("Availability", "Backend", "Collector", "Mode", "ModeSpec", "SessionFacts"), "backend"
+    ),
+    **dict.fromkeys(("Finding", "Status"), "finding"),
+    "hookimpl": "hookspecs",
+}
 
-        return hookimpl
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Look up a name on first use and keep it."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,6 +6,7 @@ is asked in turn where this one is not sure.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from importlib.machinery import PathFinder
@@ -17,8 +18,11 @@ _METADATA = (".dist-info", "egg-info")
 _ENTRY_POINTS = "entry_points.txt"
 
 
+@functools.cache
 def may_have_plugins(group: str = ENTRY_POINT_GROUP) -> bool:
     """Tell whether a package may have entry points of a group; False is certain.
+
+    Plugins are loaded once in a process, so this is found out once too.
 
     Args:
         group: Name of the group.

@@ -46,7 +46,7 @@ from proton_bench.analysis.metrics.weighted import is_part_of_mean, mean_names, 
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
-from proton_bench.plugin.manager import get_plugin_manager
+from proton_bench.plugin.others import offered_by_others
 
 __all__ = [
     "AvailableMetrics",
@@ -194,7 +194,7 @@ def _derive_one(profile: Profile, name: str) -> MetricValues:
         if full == CALLS and name.strip().lower() == CALLS and profile.columns[full].kind.is_number:
             return call_values(profile)
         return _recorded_values(full, profile.columns[full], profile)
-    own = get_plugin_manager().merged("proton_metrics").get(name.strip())
+    own = offered_by_others("proton_metrics").get(name.strip())
     if own is not None:
         return _plugin_values(profile, name.strip(), own)
     computed = _computed(profile, name)

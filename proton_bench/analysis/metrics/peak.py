@@ -12,7 +12,7 @@ from proton_bench.analysis.metrics.peak_rates import peak_rates
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
-from proton_bench.plugin.manager import get_plugin_manager
+from proton_bench.plugin.others import offered_by_others
 from proton_bench.specs import max_bps, max_flops
 
 __all__ = ["device_peaks", "least_seconds", "offered_peaks"]
@@ -20,7 +20,7 @@ __all__ = ["device_peaks", "least_seconds", "offered_peaks"]
 
 def offered_peaks(device: Device) -> Mapping[str, float]:
     """Return the peak rates that plugins give for a device, none where they know nothing of it."""
-    offered = get_plugin_manager().merged("proton_device_peaks")
+    offered = offered_by_others("proton_device_peaks")
     found: Mapping[str, float] = offered.get((device.kind, device.arch), {})
     return found
 

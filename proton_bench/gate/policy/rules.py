@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.plugin.manager import get_plugin_manager
+from proton_bench.plugin.others import offered_by_others
 
 __all__ = ["Rule", "find_rules"]
 
@@ -22,7 +22,7 @@ def find_rules(names: Sequence[str]) -> dict[str, Rule]:
     """
     if not names:
         return {}
-    offered: dict[str, Rule] = get_plugin_manager().merged("proton_gate_rules")
+    offered: dict[str, Rule] = offered_by_others("proton_gate_rules")
     for name in names:
         if name not in offered:
             known = ", ".join(sorted(offered)) or "none"

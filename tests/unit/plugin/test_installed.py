@@ -18,6 +18,7 @@ def install(folder: Path, name: str, entry_points: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    may_have_plugins.cache_clear()
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "missing")])
     monkeypatch.setattr(
         sys, "meta_path", [each for each in sys.meta_path if isinstance(each, type)]
@@ -47,6 +48,7 @@ def test_the_current_folder_counts_where_it_is_on_the_path(
     monkeypatch.setattr(sys, "path", [""])
     assert not may_have_plugins(GROUP)
 
+    may_have_plugins.cache_clear()
     install(folder, "x-1.dist-info", f"[{GROUP}]\nacme = acme\n")
     assert may_have_plugins(GROUP)
 

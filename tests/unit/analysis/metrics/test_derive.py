@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from fakes.profiles import cuda_literal, hip_literal, training_profile
 
-from proton_bench.analysis.metrics import derive as derive_module
-from proton_bench.analysis.metrics import peak as peak_module
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics, derive
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.errors import MetricError, PluginError
@@ -196,8 +194,7 @@ class PeaksAndMetrics:
 def with_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = PluginManager((), entry_points=False)
     manager.register(PeaksAndMetrics(), "acme")
-    for module in (derive_module, peak_module):
-        monkeypatch.setattr(module, "get_plugin_manager", lambda: manager)
+    monkeypatch.setattr("proton_bench.plugin.manager.get_plugin_manager", lambda: manager)
 
 
 @pytest.mark.usefixtures("with_plugin")

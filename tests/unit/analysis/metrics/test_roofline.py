@@ -7,7 +7,6 @@ from fakes.profiles import training_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.metrics import peak as peak_module
 from proton_bench.analysis.metrics.derive import available_metrics, derive
 from proton_bench.analysis.metrics.peak_rates import peak_rates
 from proton_bench.analysis.metrics.roofline import roofline
@@ -175,7 +174,7 @@ def test_plugin_adds_the_peaks_of_a_device(monkeypatch: pytest.MonkeyPatch) -> N
 
     manager = PluginManager(())
     manager.register(Acme(), "acme")
-    monkeypatch.setattr(peak_module, "get_plugin_manager", lambda: manager)
+    monkeypatch.setattr("proton_bench.plugin.manager.get_plugin_manager", lambda: manager)
     profile = kernels({"time (ns)": 4000, "bytes": 1000}, device=Device("ACME", 0, "x1"))
 
     roof, bound = values(profile, "roof_time/us", "bound")
