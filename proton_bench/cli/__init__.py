@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from proton_bench.cli.boundary import exit_code
+from proton_bench.cli.boundary import collect_rarely, exit_code
 from proton_bench.cli.router import VERSION_OPTIONS, needs_plugin_commands, route
 from proton_bench.support.text import visible
 
@@ -29,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code; ``run`` does not return, it replaces the process.
     """
+    if argv is None:
+        collect_rarely()
     arguments = list(sys.argv[1:] if argv is None else argv)
     return exit_code(lambda: _dispatch_bounded(arguments))
 
@@ -45,9 +47,9 @@ def _dispatch(arguments: list[str]) -> int:
 
     commands = set(COMMANDS)
     routed = route(arguments, commands)
-    is_whole = _is_completing() or routed[0] not in (*commands, *VERSION_OPTIONS)
-    app = build_app(COMMANDS if is_whole else commands & {routed[0]})
-    if is_whole or needs_plugin_commands(arguments, commands):
+    completes = _is_completing() or routed[0] not in (*commands, *VERSION_OPTIONS)
+    app = build_app(completes=completes)
+    if completes or needs_plugin_commands(arguments, commands):
         commands |= set(add_plugin_commands(app))
         routed = route(arguments, commands)
     return _call(app, routed, commands)

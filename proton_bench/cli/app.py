@@ -1,9 +1,8 @@
-"""Builds the Typer application from the commands that a command line needs."""
+"""Builds the Typer application; a command's module is imported when that command is asked for."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import sys
 from collections.abc import Collection, Iterable
 from typing import Annotated, Any
@@ -11,55 +10,110 @@ from typing import Annotated, Any
 import typer
 from typer.models import CommandInfo
 
-from proton_bench.plugin.manager import get_plugin_manager
+from proton_bench.cli.inputs import register_plugin_formats
+from proton_bench.cli.plain_values import PlainValuesCommand, PlainValuesGroup
+from proton_bench.plugin.others import ask_others
 from proton_bench.support.text import visible
 
 __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 
-# Name -> module with a function `command` and, where needed, CONTEXT_SETTINGS, or with `group`, an
-# application of several commands. A new command is one line here; only the modules that a command
-# line needs are imported.
+# Name -> first sentence of its help. The module in `cli.commands` has the same name, and in it a
+# function `command` and, where needed, CONTEXT_SETTINGS, or with `group`, an application of several
+# commands. A new command is one line here.
 COMMANDS = {
-    "run": "proton_bench.cli.commands.run",
-    "view": "proton_bench.cli.commands.view",
-    "diff": "proton_bench.cli.commands.diff",
-    "merge": "proton_bench.cli.commands.merge",
-    "gate": "proton_bench.cli.commands.gate",
-    "ab": "proton_bench.cli.commands.ab",
-    "noise": "proton_bench.cli.commands.noise",
-    "baseline": "proton_bench.cli.commands.baseline",
-    "query": "proton_bench.cli.commands.query",
-    "report": "proton_bench.cli.commands.report",
-    "export": "proton_bench.cli.commands.export",
-    "dump-ir": "proton_bench.cli.commands.dump_ir",
-    "plugins": "proton_bench.cli.commands.plugins",
-    "doctor": "proton_bench.cli.commands.doctor",
+    "run": "Run a program and record where the time of its Python processes goes.",
+    "view": "Show where the time of a profile went, as a tree.",
+    "diff": "Show what changed from one profile to another, and what explains it.",
+    "merge": "Make one file of those that the processes, ranks or phases of a run wrote.",
+    "gate": "Judge new runs by base runs; exits with 0 where nothing got slower and 1 where "
+    "something did.",
+    "ab": "Run two versions of a program in turn and tell which call paths got slower.",
+    "noise": "Run one program several times and keep how much it differs from itself on this "
+    "machine.",
+    "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
+    "them.",
+    "query": "Ask profiles a question in SQL.",
+    "report": "Write a page with flame graph, kernel table and roofline that any browser opens.",
+    "export": "Write a profile in another format, whole or not at all.",
+    "dump-ir": "Run a program with Triton's dumps on, and list the files of its kernels.",
+    "plugins": "List backends with their availability and the reason, and plugins that are broken.",
+    "doctor": "Examine this installation: versions, scripts, backends, extras, settings; or "
+    "profiles.",
 }
 # Commands that read profiles, so that formats of plugins matter to them.
 _READERS = ("view", "diff", "merge", "gate", "baseline", "query", "report", "export")
 _HELP = {"help_option_names": ["-h", "--help"]}
+_WIDTH = 100  # of help, where the terminal has as many columns
+_LONGEST = 1000  # characters of a sentence in a list
+# A profiler must not repaint the target's traceback, nor a bug of ours; and rich takes longer to
+# lay out a help text than most commands take.
+_PLAIN: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
 
 
-def build_app(names: Iterable[str]) -> typer.Typer:
-    """Return an application with the given built-in commands."""
+class _WholeSentences(PlainValuesGroup):
+    """Commands that are listed with the whole first sentence of their help."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._sentence(name)) for name in self.list_commands(ctx)])
+
+    def _sentence(self, name: str) -> str:
+        return self.commands[name].get_short_help_str(_LONGEST)
+
+
+class _CommandsOnDemand(_WholeSentences):
+    """The commands of `proton`; neither help nor the completion of a name builds all of them."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name; a built-in one is built now."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            alone = typer.Typer(add_completion=False, **_PLAIN)
+            _add(alone, cmd_name)
+            self.add_command(typer.main.get_group(alone).commands[cmd_name])
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return all names, those of plugins last."""
+        del ctx
+        return list(dict.fromkeys([*COMMANDS, *self.commands]))
+
+    def _sentence(self, name: str) -> str:
+        return COMMANDS.get(name) or super()._sentence(name)
+
+
+def build_app(names: Iterable[str] = (), *, completes: bool = False) -> typer.Typer:
+    """Return the application.
+
+    Args:
+        names: Built-in commands to build at once; others are built when they are asked for.
+        completes: Whether there are options about completion in shells.
+    """
     app = typer.Typer(
         name="proton",
+        cls=_CommandsOnDemand,
         help="Record where a GPU program spends its time, and look at it.\n\n"
         "`proton -n NAME script.py` is short for `proton run -n NAME script.py`, and so for pytest "
         "and python.",
-        context_settings=dict(_HELP),
-        # A profiler must not repaint the target's traceback, nor a bug of ours.
-        pretty_exceptions_enable=False,
+        context_settings={**_HELP, "max_content_width": _WIDTH},
+        add_completion=completes,
+        **_PLAIN,
     )
     app.callback()(_root)
     for name in names:
-        module: Any = importlib.import_module(COMMANDS[name])
-        settings = dict(getattr(module, "CONTEXT_SETTINGS", _HELP))
-        if hasattr(module, "group"):
-            app.add_typer(module.group, name=name, context_settings=settings)
-        else:
-            app.command(name, context_settings=settings)(module.command)
+        _add(app, name)
     return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    module: Any = importlib.import_module(f"proton_bench.cli.commands.{name.replace('-', '_')}")
+    settings = dict(getattr(module, "CONTEXT_SETTINGS", _HELP))
+    if hasattr(module, "group"):
+        for each in module.group.registered_commands:
+            each.cls = PlainValuesCommand
+        app.add_typer(module.group, name=name, cls=_WholeSentences, context_settings=settings)
+    else:
+        app.command(name, cls=PlainValuesCommand, context_settings=settings)(module.command)
 
 
 def add_plugin_commands(app: typer.Typer) -> Collection[str]:
@@ -69,7 +123,7 @@ def add_plugin_commands(app: typer.Typer) -> Collection[str]:
         The names that were added.
     """
     offered = typer.Typer()
-    get_plugin_manager().call("proton_commands", app=offered)
+    ask_others("proton_commands", app=offered)
     added: list[str] = []
     for command in offered.registered_commands:
         name = command.name or str(getattr(command.callback, "__name__", "")).replace("_", "-")
@@ -95,7 +149,9 @@ def _problem(command: CommandInfo) -> str:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"proton-bench {importlib.metadata.version('proton-bench')}")
+        from importlib.metadata import version
+
+        typer.echo(f"proton-bench {version('proton-bench')}")
         raise typer.Exit
 
 
@@ -110,4 +166,4 @@ def _root(
 ) -> None:
     del version
     if context.invoked_subcommand in _READERS:
-        get_plugin_manager().register_formats()
+        register_plugin_formats()

@@ -7,16 +7,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proton_bench.cli.commands.run import interpreter_flags
 from proton_bench.cli.target import read_target
 from proton_bench.errors import UsageError
-from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.policy.policy import Policy
 from proton_bench.recording.launcher.run_options import RunOptions, current_folder
+
+if TYPE_CHECKING:
+    from proton_bench.gate.experiment.processes.command import Command
+    from proton_bench.gate.policy.policy import Policy
 
 __all__ = [
     "JsonFileOption",
@@ -64,6 +66,8 @@ def measured_command(words: Sequence[str], recording: Recording) -> Command:
     Raises:
         UsageError: The words name nothing that can be run.
     """
+    from proton_bench.gate.experiment.processes.command import Command
+
     target = read_target(words, None, lambda _word: ": check the path")
     options = RunOptions(
         kind=target.kind,

@@ -10,7 +10,6 @@ from typing import Any
 import typer
 
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import formats
 from proton_bench.support.files import write_file
 from proton_bench.support.text import bytes_for
 
@@ -37,6 +36,8 @@ def output_option(text: str) -> Any:
 
 def beside(file: Path, suffix: str) -> Path:
     """Return the path with another suffix than that of its format."""
+    from proton_bench.formats.registry import formats
+
     suffixes = [each for known in formats() for each in known.suffixes]
     found = max((each for each in suffixes if file.name.endswith(each)), key=len, default="")
     stem = file.name.removesuffix(found) if found != file.name else file.name

@@ -5,27 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.experiment.folders.project import (
-    policy_of_project,
-    project_of,
-    store_of_project,
-)
 
 __all__ = ["default_store", "policy_file", "project_folder"]
 
 
 def default_store() -> Path:
     """Return the store of the project: ``.proton`` beside its pyproject.toml or .git."""
+    from proton_bench.gate.experiment.folders.project import store_of_project
+
     return store_of_project(_here())
 
 
 def policy_file() -> Path | None:
     """Return the project's pyproject.toml, None where it has none."""
+    from proton_bench.gate.experiment.folders.project import policy_of_project
+
     return policy_of_project(_here())
 
 
 def project_folder() -> Path:
     """Return the folder of the project, the current one where there is none."""
+    from proton_bench.gate.experiment.folders.project import project_of
+
     return project_of(_here())
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.view.demangling import Demangling
+from proton_bench.analysis.choices import Demangling
 from proton_bench.report.words.names import FrameFormat
 
 __all__ = [

@@ -7,10 +7,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proton_bench.analysis.view.select import DEFAULT_DEPTH, Selection
-from proton_bench.cli.boundary import exit_code
-from proton_bench.cli.show import ViewRequest, first_file, list_metrics, read_metric_names, show
-from proton_bench.plugin.manager import get_plugin_manager
+from proton_bench.analysis.choices import DEFAULT_DEPTH
+from proton_bench.cli.boundary import collect_rarely, exit_code
+from proton_bench.cli.inputs import (
+    check_profiles,
+    first_file,
+    read_metric_names,
+    register_plugin_formats,
+)
 from proton_bench.report.words.names import FrameFormat
 
 __all__ = ["main"]
@@ -31,12 +35,19 @@ def main(argv: list[str] | None = None) -> int:
     Args:
         argv: Arguments without the program name; those of the process by default.
     """
+    if argv is None:
+        collect_rarely()
     return exit_code(lambda: _run(sys.argv[1:] if argv is None else argv))
 
 
 def _run(arguments: Sequence[str]) -> int:
     parser = _parser()
     options, files = parser.parse_known_args(arguments)
+    file = first_file(files)
+    check_profiles([file])
+    from proton_bench.analysis.view.select import Selection
+    from proton_bench.cli.show import ViewRequest, list_metrics, show
+
     selection = Selection(
         options.include,
         options.exclude,
@@ -46,8 +57,7 @@ def _run(arguments: Sequence[str]) -> int:
         # As upstream shows them; two profiles have to agree on names to be subtracted.
         raw_names=options.raw_names or options.diff_profile is None,
     )
-    get_plugin_manager().register_formats()
-    file = first_file(files)
+    register_plugin_formats()
     if options.list:
         list_metrics(file)
         return 0

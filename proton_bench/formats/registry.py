@@ -29,7 +29,7 @@ from proton_bench.model.metrics.metric import ValueKind
 from proton_bench.model.origin import is_partial_name
 from proton_bench.model.profile import Profile
 from proton_bench.support.files import write_file
-from proton_bench.support.inputs import read_file
+from proton_bench.support.inputs import read_file, unreadable
 from proton_bench.support.text import bytes_for, visible
 
 __all__ = [
@@ -144,7 +144,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
             profile = found.read(file, visible(file))
             _take_shown(profile)
     except OSError as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error, "profile") from None
     return _marked(profile, file)
 
 
@@ -240,14 +240,9 @@ def _content(file: Path) -> bytes:
     try:
         return read_file(file)
     except (OSError, ValueError) as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error, "profile") from None
     except MemoryError:
         raise UsageError(f"{visible(file)} is larger than the free memory") from None
-
-
-def _unreadable(file: Path, error: Exception) -> UsageError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return UsageError(f"cannot read {visible(file)}: {reason}; name a profile that exists")
 
 
 def _format_by_suffix(file: Path) -> Format | None:

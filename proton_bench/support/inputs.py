@@ -9,7 +9,10 @@ import stat
 from pathlib import Path
 from typing import IO
 
-__all__ = ["open_file", "read_file"]
+from proton_bench.errors import UsageError
+from proton_bench.support.text import visible
+
+__all__ = ["open_file", "read_file", "unreadable"]
 
 # A pipe in the place of a file must not block, and a terminal must not become ours.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -54,6 +57,18 @@ def open_file(file: Path) -> IO[bytes]:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     raise OSError(errno.EINVAL, "it is no file, and has to be one here: write it to a file first")
+
+
+def unreadable(file: Path, error: Exception, kind: str = "file") -> UsageError:
+    """Return the error that says why a file cannot be read.
+
+    Args:
+        file: Which one.
+        error: What came of trying.
+        kind: What to name instead.
+    """
+    reason = getattr(error, "strerror", None) or str(error)
+    return UsageError(f"cannot read {visible(file)}: {reason}; name a {kind} that exists")
 
 
 def _piped(handle: int, wait_ms: int | None) -> bytes:

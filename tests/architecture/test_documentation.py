@@ -49,6 +49,7 @@ EXAMPLES = {
     "proton_bench/include/proton_bench/record_sink.h",  # of an installed package
     "plugins/proton_bench_plugins/acme/__init__.py",
     "proton_bench/cli/commands/deepest.py",
+    "proton_bench/cli/work/deepest.py",
     "proton_bench/formats/export/lines_file.py",
     "proton_bench/report/text/deepest.py",
     "tests/unit/cli/commands/test_deepest.py",

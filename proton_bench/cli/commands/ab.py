@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -18,12 +15,10 @@ from proton_bench.cli.gating.options import (
     JunitOption,
     MarkdownOption,
     PolicyOption,
-    PolicyWords,
     SetOption,
     ThresholdOption,
     chosen_policy,
 )
-from proton_bench.cli.gating.outputs import Outputs
 from proton_bench.cli.measured import (
     JsonFileOption,
     MetricOption,
@@ -40,20 +35,8 @@ from proton_bench.cli.options import (
     ModeOption,
     TargetArgument,
 )
-from proton_bench.cli.output_file import STDOUT, write_output
-from proton_bench.cli.project import default_store
-from proton_bench.errors import InterruptedExperimentError, ProtonError, UsageError
-from proton_bench.gate.experiment.ab import begin_ab, resume_ab
-from proton_bench.gate.experiment.folders.store import kept_folder, new_folder, shown
-from proton_bench.gate.experiment.processes.worktree import Revision, find_revision
-from proton_bench.gate.experiment.progress import open_progress
-from proton_bench.gate.experiment.request import Request
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateResult
-from proton_bench.report.ci.chart_files import read_chart_files
-from proton_bench.report.json.gate import gate_document
-from proton_bench.report.json.tree import encode_document
-from proton_bench.support.reporting import report_error
+from proton_bench.cli.output_file import STDOUT
+from proton_bench.errors import UsageError
 
 __all__ = ["CONTEXT_SETTINGS", "command"]
 
@@ -121,64 +104,27 @@ def command(
     Every run is a fresh process and is kept. Exits with 0 where nothing got slower and 1 where
     something did; 2 is wrong usage or a run that failed, 3 not known, 4 not comparable.
     """
-    store = default_store()
+    from proton_bench.cli.gating.outputs import Outputs, read_chart_files
+    from proton_bench.cli.work import ab
+    from proton_bench.gate.policy.policy_words import PolicyWords
+
     files = read_chart_files(charts or (), "--write")
-    outputs = _Shown(Outputs(everything, json == STDOUT, markdown, junit, github, files), json)
+    outputs = Outputs(everything, json == STDOUT, markdown, junit, github, files)
+    comparison = ab.Comparison(outputs, json)
     if resume is not None:
         if target or base_ref or base or setup or runs:
             raise UsageError("--resume goes on with what was asked for then: give no other request")
-        folder = kept_folder("ab", store) if resume == _LAST else Path(resume).resolve()
-        return outputs.outcome(folder, lambda: resume_ab(folder, open_progress("ab"), store=store))
+        return comparison.resume(None if resume == _LAST else Path(resume).resolve())
     words = PolicyWords(policy, threshold or (), settings or (), inconclusive=inconclusive)
     recording = Recording(backend, context_source, mode, hook)
     new = measured_command(target or [], recording)
-    request = Request(
-        command=new,
-        base=measured_command(split_command(base), recording) if base else None,
-        revision=_revision(base_ref, base=base, setup=setup, folder=new.options.folder),
-        setup=setup or "",
-        runs=runs or 0,
-        policy=about_metric(chosen_policy(words), metric),
+    return comparison.begin(
+        ab.Request(
+            command=new,
+            base=measured_command(split_command(base), recording) if base else None,
+            revision=ab.revision(base_ref, base=base, setup=setup, folder=new.options.folder),
+            setup=setup or "",
+            runs=runs or 0,
+            policy=about_metric(chosen_policy(words), metric),
+        )
     )
-    folder = new_folder("ab", store)
-    return outputs.outcome(
-        folder, lambda: begin_ab(request, folder, open_progress("ab"), store=store)
-    )
-
-
-def _revision(
-    ref: str | None, *, base: str | None, setup: str | None, folder: str
-) -> Revision | None:
-    if base is None:
-        return find_revision(ref or "HEAD", folder)
-    if ref is not None or setup is not None:
-        raise UsageError("--base CMD stands alone: --base-ref and --setup are about versions")
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """Where the verdict goes."""
-
-    outputs: Outputs
-    json: Path | None
-
-    def outcome(self, folder: Path, compare: Callable[[], GateResult]) -> int:
-        """Show what comes out of an experiment, also that nothing does, and return its code."""
-        try:
-            result = compare()
-        except InterruptedExperimentError as error:
-            hint = f"{error}; go on with `proton ab --resume {shown(folder)}`"
-            raise InterruptedExperimentError(error.signal, hint) from None
-        except ProtonError as error:
-            code = report_error(error)
-            self._write(Outcome.failed(error.report()))
-            return code
-        sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
-        self._write(Outcome(result))
-        return result.exit_code
-
-    def _write(self, outcome: Outcome) -> None:
-        if self.json is not None and self.json != STDOUT:
-            write_output(self.json, encode_document(gate_document(outcome)))
-        self.outputs.write(outcome)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.compare.breakdown import By
-from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
-from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
-from proton_bench.analysis.run import Run
-from proton_bench.analysis.view.name_filter import NameFilter
-from proton_bench.analysis.view.select import DEFAULT_DEPTH
-from proton_bench.cli.output_file import print_bytes
+from proton_bench.analysis.choices import DEFAULT_DEPTH, By
+from proton_bench.cli.inputs import check_profiles
 from proton_bench.cli.tree_options import (
     DepthOption,
     ExcludeOption,
@@ -22,26 +16,9 @@ from proton_bench.cli.tree_options import (
     IncludeOption,
 )
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import read_profile
-from proton_bench.report.ci.diff_markdown import diff_markdown
-from proton_bench.report.json.diff import diff_document
-from proton_bench.report.json.tree import encode_document
-from proton_bench.report.text.diff import DiffReport
-from proton_bench.report.tree.tree import print_report
 from proton_bench.report.words.names import FrameFormat
-from proton_bench.support.console import open_console
-from proton_bench.support.text import visible_lines
 
 __all__ = ["command"]
-
-_EVERYTHING = Threshold(0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Output:
-    frames: FrameFormat
-    as_json: bool
-    as_markdown: bool
 
 
 def command(
@@ -109,16 +86,23 @@ def command(
     """Show what changed from one profile to another, and what explains it."""
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other: give one of them")
-    least = Threshold.parse(threshold) if threshold is not None else None
-    names = NameFilter(include, exclude)
-    sides = _sides(files or [], base or [], new or [])
-    first, second = ([Run(read_profile(file), str(file)) for file in side] for side in sides)
-    options = CompareOptions(metric, by, trials, raw_names, ignore_devices)
-    comparison = compare(first, second, options)
-    if as_json and least is None:
-        least = _EVERYTHING
-    output = _Output(frames, as_json, as_markdown)
-    _print(comparison, rank(comparison, least, depth, names=names), output)
+    before, after = _sides(files or [], base or [], new or [])
+    check_profiles([*before, *after])
+    from proton_bench.analysis.compare.compare import CompareOptions
+    from proton_bench.analysis.view.name_filter import NameFilter
+    from proton_bench.cli.work.diff import DiffRequest, Output, diff
+
+    diff(
+        DiffRequest(
+            base=before,
+            new=after,
+            options=CompareOptions(metric, by, trials, raw_names, ignore_devices),
+            names=NameFilter(include, exclude),
+            threshold=threshold,
+            depth=depth,
+            output=Output(frames, as_json, as_markdown),
+        )
+    )
 
 
 def _sides(files: list[Path], base: list[Path], new: list[Path]) -> tuple[list[Path], list[Path]]:
@@ -134,13 +118,3 @@ def _sides(files: list[Path], base: list[Path], new: list[Path]) -> tuple[list[P
     if not (base and new):
         raise UsageError("name two profiles, BASE and NEW, or at least one --base and one --new")
     return base, new
-
-
-def _print(comparison: Comparison, ranking: Ranking, output: _Output) -> None:
-    if output.as_json:
-        print_bytes(encode_document(diff_document(comparison, ranking)))
-    elif output.as_markdown:
-        text = diff_markdown(comparison, ranking, output.frames)
-        print_bytes(visible_lines(text).encode())
-    else:
-        print_report(open_console(), DiffReport(comparison, ranking, output.frames))

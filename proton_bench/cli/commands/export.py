@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.inputs import check_profiles
 from proton_bench.cli.output_file import beside, output_option, refuse_input
-from proton_bench.cli.show import warn
-from proton_bench.cli.timelines.export_kineto import export_kineto
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import find_format, read_profile, write_profile
 
 __all__ = ["command"]
 
@@ -50,6 +49,8 @@ def command(
 ) -> None:
     """Write a profile in another format, whole or not at all."""
     if to == _KINETO:
+        from proton_bench.cli.timelines.export_kineto import export_kineto
+
         export_kineto(files, output, rank)
         return
     if rank is not None:
@@ -57,6 +58,9 @@ def command(
     if len(files) > 1:
         raise UsageError("one profile is written at a time: name one FILE, or merge them first")
     (file,) = files
+    check_profiles(files)
+    from proton_bench.formats.registry import find_format, read_profile, write_profile
+
     suffix = find_format(to).suffixes[0]
     profile = read_profile(file)  # first: what is no file has no other suffix either
     target = output if output is not None else beside(file, suffix)

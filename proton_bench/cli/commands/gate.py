@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,30 +18,16 @@ from proton_bench.cli.gating.options import (
     NoiseOption,
     NoNoiseOption,
     PolicyOption,
-    PolicyWords,
     QuarantineOption,
     RunsOption,
     SetOption,
     SidesArgument,
     StoreOption,
     ThresholdOption,
-    chosen_policy,
 )
-from proton_bench.cli.gating.outputs import Outputs
-from proton_bench.cli.gating.sides import Sides, Words, read_words
 from proton_bench.cli.measured import Recording
 from proton_bench.cli.options import BackendOption, ContextOption, HookOption, ModeOption
 from proton_bench.cli.project import default_store
-from proton_bench.errors import InterruptedExperimentError, OutputError, ProtonError, UsageError
-from proton_bench.gate.baseline.noise_file import read_noise
-from proton_bench.gate.baseline.reference import Side
-from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.experiment.judged import judged
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.machine.noise import Noise
-from proton_bench.report.ci.chart_files import read_chart_files
-from proton_bench.report.words.diff_summary import certain_headline
-from proton_bench.support.reporting import report_error
 
 __all__ = ["command"]
 
@@ -94,6 +77,11 @@ def command(
     With --runs R the new runs are made: CMD, as `proton run` takes it, in R fresh processes. 2 is
     wrong usage or a corrupt file, 3 not known, 4 not comparable, 5 no baseline.
     """
+    from proton_bench.cli.gating.outputs import Outputs, read_chart_files
+    from proton_bench.cli.gating.sides import Words
+    from proton_bench.cli.work.gate import Known, Wanted, judge
+    from proton_bench.gate.policy.policy_words import PolicyWords
+
     files = read_chart_files(charts or (), "--write")
     outputs = Outputs(everything, as_json, markdown, junit, github, files)
     flags = {"strict": strict, "ignore-devices": ignore_devices, "raw-names": raw_names}
@@ -113,68 +101,5 @@ def command(
         recording=Recording(backend, context_source, mode, hook),
         save=save,
     )
-    folder = store or default_store()
-    baselines = BaselineStore(folder)
-    try:
-        wanted = _Wanted(read_words(asked), words, _Known(noise, folder, is_refused=no_noise))
-        outcome, after = _answered(wanted, baselines)
-    except InterruptedExperimentError:
-        raise
-    except ProtonError as error:
-        return _refuse(error, outputs)
-    outputs.write(outcome)
-    if save is not None and after.runs:
-        entry = baselines.save(save, after.runs)
-        sys.stderr.write(f"proton: saved as candidate {entry.reference}\n")
-    return outcome.result.exit_code
-
-
-def _refuse(error: ProtonError, outputs: Outputs) -> int:
-    """Say in all outputs what is wrong; what is wrong with these comes second."""
-    code = report_error(error)
-    try:
-        outputs.write(Outcome.failed(error.report()))
-    except OutputError as other:
-        report_error(other)
-    return code
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """Where to learn of the machine's noise: a file, or what is kept below a folder."""
-
-    file: Path | None
-    folder: Path
-    is_refused: bool
-
-    def named(self) -> Noise | None:
-        """Return the noise of the file.
-
-        Raises:
-            UsageError: The file cannot be read, or was both named and refused.
-            ProfileFormatError: It is corrupt.
-        """
-        if self.file is not None and self.is_refused:
-            raise UsageError("--noise FILE and --no-noise exclude each other: give one of them")
-        return None if self.file is None else read_noise(self.file)
-
-    @property
-    def store(self) -> Path | None:
-        """Folder below which noise is looked for, None for nowhere."""
-        return None if self.is_refused else self.folder
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    sides: Sides
-    policy: PolicyWords
-    known: _Known
-
-
-def _answered(wanted: _Wanted, store: BaselineStore) -> tuple[Outcome, Side]:
-    policy = chosen_policy(wanted.policy)
-    noise = wanted.known.named()
-    before, after = wanted.sides.read(store, wanted.known.folder)
-    kept = wanted.known.store
-    outcome = judged(before, after, policy, explain=certain_headline, noise=noise, store=kept)
-    return outcome, after
+    known = Known(noise, store or default_store(), is_refused=no_noise)
+    return judge(Wanted(asked, words, known), outputs)

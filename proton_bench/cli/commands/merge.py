@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.ranks.job import Member, in_order
-from proton_bench.analysis.ranks.job_merge import ApartBy, merge_members
-from proton_bench.analysis.ranks.stragglers import find_stragglers
-from proton_bench.cli.output_file import output_option, print_bytes, refuse_input
-from proton_bench.cli.show import warn
-from proton_bench.cli.timelines.merge_inputs import best_of_each, is_trace
-from proton_bench.cli.timelines.merge_traces import merge_traces
+from proton_bench.analysis.choices import ApartBy
+from proton_bench.cli.inputs import check_profiles
+from proton_bench.cli.output_file import output_option, refuse_input
+from proton_bench.cli.timelines.suffixes import is_trace
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import find_format_of, read_profile, write_profile
-from proton_bench.model.origin import Origin
-from proton_bench.model.ranks import rank_gaps
-from proton_bench.report.json.tree import encode_document
-from proton_bench.report.text.stragglers import StragglerReport, straggler_document
-from proton_bench.report.tree.tree import print_report
-from proton_bench.report.words.ranks import gap_sentences
-from proton_bench.support.console import open_console
-from proton_bench.support.text import visible
 
 __all__ = ["command"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    metric: str | None
-    depth: int
-    as_json: bool
 
 
 def command(
@@ -78,11 +58,16 @@ def command(
     """Make one file of those that the processes, ranks or phases of a run wrote."""
     _check(output, by, stragglers=stragglers, as_json=as_json)
     if output is not None and is_trace(output):
+        from proton_bench.cli.timelines.merge_traces import merge_traces
+
         refuse_input(output, files)
         merge_traces(files, output)
         output = None
     if output is not None or stragglers:
-        _merge_profiles(files, output, by, _Table(metric, depth, as_json) if stragglers else None)
+        check_profiles(files)
+        from proton_bench.cli.work.merge import Table, merge_profiles
+
+        merge_profiles(files, output, by, Table(metric, depth, as_json) if stragglers else None)
 
 
 def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool) -> None:
@@ -96,35 +81,6 @@ def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool)
         if by is not ApartBy.NOTHING:
             raise UsageError("--by is for trees: in a timeline each process has its own tracks")
     else:
+        from proton_bench.formats.registry import find_format_of
+
         find_format_of(output)
-
-
-def _merge_profiles(
-    files: list[Path], output: Path | None, by: ApartBy, table: _Table | None
-) -> None:
-    members = _members(best_of_each(files))
-    if output is not None:
-        refuse_input(output, files)
-        for note in write_profile(merge_members(members, by), output):
-            warn(note)
-        for sentence in gap_sentences(rank_gaps(member.origin for member in members)):
-            warn(sentence)
-    if table is None:
-        return
-    found = find_stragglers(members, metric=table.metric, depth=table.depth)
-    if table.as_json:
-        print_bytes(encode_document(straggler_document(found, [each.source for each in members])))
-    else:
-        print_report(open_console(), StragglerReport(found))
-
-
-def _members(files: list[Path]) -> list[Member]:
-    members = []
-    for file in files:
-        profile = read_profile(file)
-        origin = Origin.of(profile.provenance, file.name, is_partial=profile.partial)
-        members.append(Member(visible(file), origin, profile))
-    ordered, notes = in_order(members)
-    for note in notes:
-        warn(note)
-    return ordered

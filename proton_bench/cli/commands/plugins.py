@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proton_bench.plugin.manager import (
-    OfferedBackend,
-    PluginManager,
-    backend_availability,
-    get_plugin_manager,
-)
 from proton_bench.support.text import json_text, visible
+
+if TYPE_CHECKING:
+    from proton_bench.plugin.manager import OfferedBackend, PluginManager
 
 __all__ = ["command", "describe"]
 
@@ -27,6 +24,8 @@ def command(
     ] = False,
 ) -> None:
     """List backends with their availability and the reason, and plugins that are broken."""
+    from proton_bench.plugin.manager import get_plugin_manager
+
     described = describe(get_plugin_manager())
     typer.echo(json_text(json.dumps(described, indent=2)) if as_json else _render(described))
 
@@ -49,6 +48,8 @@ def describe(manager: PluginManager) -> dict[str, Any]:
 
 
 def _describe_backend(offered: OfferedBackend) -> dict[str, Any]:
+    from proton_bench.plugin.manager import backend_availability
+
     backend = offered.backend
     availability = backend_availability(backend)
     return {

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.query.relations import Run
-from proton_bench.analysis.query.sql import QueryResult, label_runs, query
 from proton_bench.analysis.query.tables import TABLES
-from proton_bench.analysis.view.hatchet_query import match_nodes
-from proton_bench.cli.output_file import print_bytes
-from proton_bench.cli.show import warn
+from proton_bench.cli.inputs import check_profiles
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import formats, read_profile
-from proton_bench.report.json.tree import encode_document
-from proton_bench.report.text.result import ResultReport, result_csv, result_document
-from proton_bench.report.tree.tree import print_report
-from proton_bench.support.console import open_console
 
 __all__ = ["command"]
 
@@ -76,9 +68,10 @@ def command(
     chosen = _read_form(form, as_json=as_json, as_csv=as_csv)
     most = _read_limit(limit, chosen)
     files, sql = (words, pattern) if pattern is not None else _split(words)
-    runs = _read_runs(files)
-    ask = match_nodes if pattern is not None else query
-    _print(chosen, ask(runs, sql, most), result_query=sql, runs=runs)
+    check_profiles(map(Path, files))
+    from proton_bench.cli.work.query import answer
+
+    answer(files, sql, most, chosen.value, of_nodes=pattern is not None)
 
 
 def _read_form(form: _Form | None, *, as_json: bool, as_csv: bool) -> _Form:
@@ -105,24 +98,3 @@ def _split(words: list[str]) -> tuple[list[str], str]:
     if os.path.isfile(sql):
         raise UsageError(f"{sql!a} is a file: the last word must be the SQL statement, in quotes")
     return files, sql
-
-
-def _read_runs(files: list[str]) -> list[Run]:
-    profiles = [(file, read_profile(file)) for file in files]
-    for file, profile in profiles:
-        if len(profile) == 1:
-            warn(f"{file!a} is empty: nothing was recorded in that run")
-    return label_runs(profiles, [suffix for each in formats() for suffix in each.suffixes])
-
-
-def _print(form: _Form, result: QueryResult, *, result_query: str, runs: list[Run]) -> None:
-    if form is _Form.TABLE:
-        print_report(open_console(), ResultReport(result))
-        return
-    if form is _Form.JSON:
-        content = encode_document(result_document(result, runs, result_query))
-    else:
-        content = result_csv(result)
-        if result.has_more:
-            warn("there are more lines than --limit")
-    print_bytes(content)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.run import Run
-from proton_bench.analysis.view.demangling import Demangling
-from proton_bench.cli.output_file import beside, output_option, print_bytes, refuse_input
-from proton_bench.cli.show import read_metric_names, warn
+from proton_bench.analysis.choices import Demangling
+from proton_bench.cli.inputs import check_profiles, read_metric_names
+from proton_bench.cli.output_file import STDOUT, beside, output_option, refuse_input
 from proton_bench.cli.tree_options import (
     DemanglingOption,
     FramesOption,
@@ -19,26 +17,12 @@ from proton_bench.cli.tree_options import (
     TrialsOption,
 )
 from proton_bench.errors import UsageError
-from proton_bench.formats.registry import read_profile
-from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
 from proton_bench.report.words.names import FrameFormat
-from proton_bench.support.files import write_file
-from proton_bench.support.text import visible
 
 __all__ = ["command"]
 
 _SUFFIX = ".html"
 _DIFF_SUFFIX = ".diff.html"
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    file: Path
-    is_opened: bool
-
-    @property
-    def is_stdout(self) -> bool:
-        return str(self.file) == "-"
 
 
 def command(
@@ -100,8 +84,18 @@ def command(
     """
     others = base or []
     file = _first(files, others)
+    names = read_metric_names(metrics)
+    if ignore_devices and not others:
+        raise UsageError("--ignore-devices says how to compare: name what with by --base FILE")
+    if output == STDOUT and is_opened:
+        raise UsageError("--open needs a file: leave out -o -")
+    check_profiles([*files, *others])
+    from proton_bench.cli.work.report import PageOptions, Target, write_report
+
+    target = Target(output or beside(file, _DIFF_SUFFIX if others else _SUFFIX), is_opened)
+    refuse_input(target.file, [*files, *others])
     options = PageOptions(
-        metrics=read_metric_names(metrics),
+        metrics=names,
         title=title or "",
         frames=frames,
         trials=trials,
@@ -109,21 +103,7 @@ def command(
         ignore_devices=ignore_devices,
         demangling=demangling,
     )
-    if ignore_devices and not others:
-        raise UsageError("--ignore-devices says how to compare: name what with by --base FILE")
-    target = _Target(output or beside(file, _DIFF_SUFFIX if others else _SUFFIX), is_opened)
-    if target.is_stdout and is_opened:
-        raise UsageError("--open needs a file: leave out -o -")
-    refuse_input(target.file, [*files, *others])
-    runs = _read(files)
-    page = (
-        comparison_page(_read(others), runs, options) if others else profile_page(runs[0], options)
-    )
-    _write(page.encode("utf-8", "backslashreplace"), target)
-
-
-def _read(files: list[Path]) -> list[Run]:
-    return [Run(read_profile(file), str(file)) for file in files]
+    write_report(files, others, options, target)
 
 
 def _first(files: list[Path], others: list[Path]) -> Path:
@@ -134,21 +114,3 @@ def _first(files: list[Path], others: list[Path]) -> Path:
         f"a report is about one profile, got {named}: to compare two, write "
         "proton report NEW --base BASE"
     )
-
-
-def _write(page: bytes, target: _Target) -> None:
-    if target.is_stdout:
-        print_bytes(page)
-        return
-    write_file(target.file, page)
-    name = str(target.file).encode("utf-8", "backslashreplace").decode()
-    typer.echo(visible(name))
-    if target.is_opened:
-        _open(target.file)
-
-
-def _open(file: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(file.resolve().as_uri()):
-        warn("no browser was found to open the page in")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import typer
 
@@ -29,7 +29,6 @@ from proton_bench.cli.options import (
 )
 from proton_bench.cli.router import suggestion
 from proton_bench.cli.target import TargetWords, read_target
-from proton_bench.recording.kernels.instrument import join_passes
 from proton_bench.recording.launcher.run_options import RunOptions, current_folder, runner_command
 
 __all__ = ["CONTEXT_SETTINGS", "command", "interpreter_flags"]
@@ -72,7 +71,7 @@ def command(
         data=data,
         backend=backend,
         mode=mode,
-        instrument=join_passes("--instrument", instrument or ()),
+        instrument=_joined(instrument) if instrument else "",
         hook=hook,
         compat=compat,
         interpret=interpret,
@@ -82,6 +81,12 @@ def command(
         command=("proton", *sys.argv[1:]),
     )
     _become(options, words)
+
+
+def _joined(passes: Sequence[str]) -> str:
+    from proton_bench.recording.kernels.instrument import join_passes
+
+    return join_passes("--instrument", passes)
 
 
 def interpreter_flags(command_line: list[str]) -> list[str]:

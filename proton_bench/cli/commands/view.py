@@ -7,17 +7,8 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.view.demangling import Demangling
-from proton_bench.analysis.view.name_filter import NameFilter
-from proton_bench.analysis.view.select import DEFAULT_DEPTH, Selection
-from proton_bench.cli.show import (
-    SourceRequest,
-    ViewRequest,
-    list_metrics,
-    read_metric_names,
-    show,
-    show_source,
-)
+from proton_bench.analysis.choices import DEFAULT_DEPTH, Demangling
+from proton_bench.cli.inputs import check_profiles, read_metric_names
 from proton_bench.cli.tree_options import (
     DemanglingOption,
     DepthOption,
@@ -27,7 +18,6 @@ from proton_bench.cli.tree_options import (
     RawNamesOption,
     TrialsOption,
 )
-from proton_bench.report.text.source import DEFAULT_THRESHOLD
 from proton_bench.report.words.names import FrameFormat
 
 __all__ = ["command"]
@@ -120,6 +110,10 @@ def command(
 ) -> None:
     """Show where the time of a profile went, as a tree."""
     names = read_metric_names(metrics)
+    check_profiles([file])
+    from proton_bench.analysis.view.select import Selection
+    from proton_bench.cli.show import ViewRequest, list_metrics, show
+
     selection = Selection(
         include,
         exclude,
@@ -135,9 +129,11 @@ def command(
         list_metrics(file, as_json=as_json, counters=counters)
         return
     if source or source_file is not None:
-        least = DEFAULT_THRESHOLD if threshold is None else threshold
-        wanted = NameFilter(include, exclude)
-        show_source(SourceRequest(file, source_file or "", wanted, least, as_json, source_root))
+        from proton_bench.cli.work.source import SourceRequest, show_source
+
+        show_source(
+            SourceRequest(file, source_file or "", selection.names, threshold, as_json, source_root)
+        )
         return
     show(
         ViewRequest(

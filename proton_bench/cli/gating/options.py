@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proton_bench.cli.project import policy_file
-from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.policy_words import PolicyWords
+
+if TYPE_CHECKING:
+    from proton_bench.gate.policy.policy import Policy
+    from proton_bench.gate.policy.policy_words import PolicyWords
 
 __all__ = [
     "BaseOption",
@@ -25,7 +27,6 @@ __all__ = [
     "NoNoiseOption",
     "NoiseOption",
     "PolicyOption",
-    "PolicyWords",
     "QuarantineOption",
     "RunsOption",
     "SetOption",
@@ -72,8 +73,7 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         metavar="FILE",
-        # Rich takes a bracket for markup unless a backslash stands before it.
-        help=r"TOML file with the policy (default: \[tool.proton.gate] of pyproject.toml).",
+        help="TOML file with the policy (default: [tool.proton.gate] of pyproject.toml).",
     ),
 ]
 ThresholdOption = Annotated[

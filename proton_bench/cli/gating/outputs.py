@@ -14,7 +14,7 @@ from proton_bench.cli.output_file import STDOUT, print_bytes, write_output
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.verdict import SuiteVerdict
-from proton_bench.report.ci.chart_files import CHART_FORMATS, ChartFile
+from proton_bench.report.ci.chart_files import CHART_FORMATS, ChartFile, read_chart_files
 from proton_bench.report.ci.gate_github import gate_annotations, resumed, stopped
 from proton_bench.report.ci.gate_junit import gate_junit
 from proton_bench.report.ci.gate_markdown import SUMMARY_BYTES, gate_markdown
@@ -27,7 +27,7 @@ from proton_bench.support.console import open_console
 from proton_bench.support.files import unwritable
 from proton_bench.support.text import raw, visible_lines
 
-__all__ = ["Outputs"]
+__all__ = ["Outputs", "read_chart_files"]
 
 # A summary that has no more room than this is left alone.
 _LEAST_SUMMARY = 2000

@@ -8,14 +8,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, cast
 
+from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import STDOUT, refuse_input
-from proton_bench.cli.show import warn
-from proton_bench.cli.timelines.merge_inputs import CHROME, PERFETTO, unreadable
+from proton_bench.cli.timelines.merge_inputs import unreadable
+from proton_bench.cli.timelines.suffixes import CHROME, PERFETTO
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.chrome.kineto_file import KinetoFile, base_of
 from proton_bench.formats.timeline.file import read_slices
 from proton_bench.formats.timeline.slices import TimelineSlice
 from proton_bench.support.files import opened_output, unwritable
+from proton_bench.support.inputs import unreadable
 from proton_bench.support.text import visible
 
 __all__ = ["export_kineto"]

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from proton_bench.cli.show import warn
+from proton_bench.cli.boundary import warn
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import PARTIAL
 from proton_bench.support.text import visible
 
-__all__ = ["CHROME", "PERFETTO", "best_of_each", "is_trace", "unreadable"]
+__all__ = ["best_of_each"]
 
-PERFETTO = (".pftrace", ".perfetto-trace", ".pftrace.gz")
-CHROME = (".chrome_trace", ".chrome_trace.gz", ".pt.trace.json", ".pt.trace.json.gz")
 # What a run writes, best first.
 _OF_PROFILES = (".proton", ".pftrace", ".chrome_trace", ".hatchet_msgpack", ".hatchet")
-
-
-def is_trace(file: Path) -> bool:
-    """Tell whether a file to be written is a timeline, by its suffix."""
-    return file.name.endswith((*PERFETTO, *CHROME))
 
 
 def best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) -> list[Path]:
@@ -67,9 +60,3 @@ def _resolved(file: Path) -> Path:
         raise UsageError(
             f"cannot read {visible(file)}: it is no name of a file; name one that exists"
         ) from None
-
-
-def unreadable(file: Path, error: Exception) -> UsageError:
-    """Return the error that says why a file cannot be read."""
-    reason = getattr(error, "strerror", None) or str(error)
-    return UsageError(f"cannot read {visible(file)}: {reason}; name a file that exists")

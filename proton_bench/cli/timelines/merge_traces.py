@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from proton_bench.analysis.ranks.job import Member, in_order
-from proton_bench.cli.show import warn
-from proton_bench.cli.timelines.merge_inputs import CHROME, PERFETTO, best_of_each, unreadable
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.timelines.merge_inputs import best_of_each
+from proton_bench.cli.timelines.suffixes import CHROME, PERFETTO
 from proton_bench.errors import UsageError
 from proton_bench.formats.chrome.merge import merge_chrome, survey_chrome
 from proton_bench.formats.perfetto.merge import merge_perfetto, survey_perfetto
@@ -18,7 +19,7 @@ from proton_bench.formats.timeline.inputs import TraceInput
 from proton_bench.model.ranks import rank_gaps
 from proton_bench.report.words.ranks import gap_sentences
 from proton_bench.support.files import opened_output
-from proton_bench.support.inputs import open_file
+from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
 __all__ = ["merge_traces"]

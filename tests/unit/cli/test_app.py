@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from proton_bench.cli import app as app_module
 from proton_bench.cli.app import COMMANDS, add_plugin_commands, build_app
+from proton_bench.plugin import manager as manager_module
 from proton_bench.plugin.hookspecs import hookimpl
 from proton_bench.plugin.manager import PluginManager
 
@@ -17,7 +17,7 @@ from proton_bench.plugin.manager import PluginManager
 @pytest.fixture
 def manager(monkeypatch: pytest.MonkeyPatch) -> PluginManager:
     manager = PluginManager(builtin=(), entry_points=False)
-    monkeypatch.setattr(app_module, "get_plugin_manager", lambda: manager)
+    monkeypatch.setattr(manager_module, "get_plugin_manager", lambda: manager)
     return manager
 
 
@@ -34,10 +34,27 @@ def say_hello() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    shown = CliRunner().invoke(build_app(COMMANDS), ["--help"], env={"COLUMNS": "200"}).output
+    shown = CliRunner().invoke(build_app(), ["--help"], env={"COLUMNS": "200"}).output
 
     for name in COMMANDS:
         assert f" {name} " in shown
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_list_of_commands_says_what_their_own_help_does(name: str) -> None:
+    built = typer.main.get_command(build_app([name])).commands[name]
+
+    assert built.get_short_help_str(1000) == COMMANDS[name]
+
+
+def test_a_command_is_built_when_it_is_asked_for() -> None:
+    app = typer.main.get_command(build_app())
+    context = typer.Context(app)
+
+    assert "view" not in app.commands
+    assert app.get_command(context, "view").name == "view"
+    assert app.get_command(context, "no-such") is None
+    assert app.list_commands(context) == list(COMMANDS)
 
 
 @pytest.mark.parametrize("name", ["gate", "ab", "noise"])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench.cli.commands import doctor
+from proton_bench.cli.work import doctor as doctor_work
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 from proton_bench.errors import BackendUnavailableError
 
@@ -24,7 +25,7 @@ DIAGNOSIS = Diagnosis(
 
 @pytest.fixture(autouse=True)
 def examined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "examine", lambda: DIAGNOSIS)
+    monkeypatch.setattr(doctor_work, "examine", lambda: DIAGNOSIS)
 
 
 def test_something_absent_alone_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +71,7 @@ def test_fixing_says_what_was_written(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(doctor, "fix_scripts", lambda place: written)
+    monkeypatch.setattr(doctor_work, "fix_scripts", lambda place: written)
 
     doctor.command(fix=True)
 

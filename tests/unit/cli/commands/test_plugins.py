@@ -7,6 +7,7 @@ import pytest
 
 from proton_bench.cli.commands import plugins as plugins_command
 from proton_bench.cli.commands.plugins import describe
+from proton_bench.plugin import manager as manager_module
 from proton_bench.plugin.backend import Availability, Backend, ModeSpec
 from proton_bench.plugin.hookspecs import hookimpl
 from proton_bench.plugin.manager import PluginManager
@@ -55,7 +56,7 @@ def test_text_names_availability_reason_and_problem(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(plugins_command, "get_plugin_manager", lambda: manager)
+    monkeypatch.setattr(manager_module, "get_plugin_manager", lambda: manager)
 
     plugins_command.command()
 
@@ -70,7 +71,7 @@ def test_no_backend_at_all_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = PluginManager(builtin=(), entry_points=False)
-    monkeypatch.setattr(plugins_command, "get_plugin_manager", lambda: empty)
+    monkeypatch.setattr(manager_module, "get_plugin_manager", lambda: empty)
 
     plugins_command.command()
 

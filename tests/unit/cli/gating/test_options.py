@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.gating.options import Inconclusive, PolicyWords, chosen_policy
+from proton_bench.cli.gating.options import Inconclusive, chosen_policy
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.policy_words import PolicyWords
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,95 @@
+"""Values of the command line that need no conversion, taken without pydantic.
+
+Typer has pydantic convert every value, also where none was given, and to import that takes longer
+than most commands take. What has to be converted or checked is still left to Typer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import ParameterInfo
+
+__all__ = ["PlainValuesCommand", "PlainValuesGroup"]
+
+_CONVERT = object()
+_USUAL = ParameterInfo()
+# What Typer checks of paths, or makes of them.
+_PATH_SETTINGS = (
+    "allow_dash",
+    "dir_okay",
+    "exists",
+    "file_okay",
+    "path_type",
+    "readable",
+    "resolve_path",
+    "writable",
+)
+
+
+class PlainValuesCommand(TyperCommand):
+    """A command whose plain values are taken as they are."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return arguments and options, the one for help among them."""
+        return _taking_plain_values(super().get_params(ctx))
+
+
+class PlainValuesGroup(TyperGroup):
+    """A group of commands whose own plain values are taken as they are."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return arguments and options, the one for help among them."""
+        return _taking_plain_values(super().get_params(ctx))
+
+
+def _taking_plain_values(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        # Older versions of Typer have no such description, and do without pydantic.
+        kind: Any = getattr(parameter, "type_descriptor", None)
+        is_done = kind is None or "process_value" in vars(parameter)
+        if not is_done and kind.parameter_info.parser is None:
+            parameter.process_value = _processing(parameter, kind)
+    return parameters
+
+
+def _processing(parameter: Any, kind: Any) -> Callable[[typer.Context, Any], Any]:
+    convert = parameter.process_value
+    paths_are_usual = all(
+        getattr(kind.parameter_info, name) == getattr(_USUAL, name) for name in _PATH_SETTINGS
+    )
+
+    def process_value(context: typer.Context, value: Any) -> Any:
+        plain = _plain(value, kind.annotation, paths_are_usual=paths_are_usual)
+        if plain is _CONVERT or (parameter.required and plain in (None, [])):
+            return convert(context, value)
+        callback = parameter.callback
+        return plain if callback is None else callback(context, parameter, plain)
+
+    return process_value
+
+
+def _plain(value: Any, wanted: Any, *, paths_are_usual: bool) -> Any:
+    """Return a value as the command gets it, or `_CONVERT`."""
+    if value is None or type(value) is wanted:
+        return value
+    if get_origin(wanted) is list and isinstance(value, list | tuple):
+        (each_wanted,) = get_args(wanted)
+        found = [_plain(each, each_wanted, paths_are_usual=paths_are_usual) for each in value]
+        return _CONVERT if _CONVERT in found else found
+    if wanted is Path and isinstance(value, str) and paths_are_usual and _is_no_problem(value):
+        return Path(value)
+    return _CONVERT
+
+
+def _is_no_problem(path: str) -> bool:
+    """Whether Typer lets a path pass: it can be read, or is not there, which is for us to tell."""
+    try:
+        return os.access(path, os.R_OK) or not os.path.exists(path)
+    except ValueError:
+        return False

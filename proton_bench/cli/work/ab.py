@@ -1,0 +1,93 @@
+"""What ``proton ab`` does once its options are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.cli.gating.outputs import Outputs
+from proton_bench.cli.output_file import STDOUT, write_output
+from proton_bench.cli.project import default_store
+from proton_bench.errors import InterruptedExperimentError, ProtonError, UsageError
+from proton_bench.gate.experiment.ab import begin_ab, resume_ab
+from proton_bench.gate.experiment.folders.store import kept_folder, new_folder, shown
+from proton_bench.gate.experiment.processes.worktree import Revision, find_revision
+from proton_bench.gate.experiment.progress import open_progress
+from proton_bench.gate.experiment.request import Request
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.judge.result import GateResult
+from proton_bench.report.json.gate import gate_document
+from proton_bench.report.json.tree import encode_document
+from proton_bench.support.reporting import report_error
+
+__all__ = ["Comparison", "Request", "revision"]
+
+
+def revision(
+    ref: str | None, *, base: str | None, setup: str | None, folder: str
+) -> Revision | None:
+    """Return the version to compare with, None where it is a command.
+
+    Args:
+        ref: Commit, branch or tag.
+        base: Command to compare with.
+        setup: Command that fills a virtual environment.
+        folder: Folder of the repository.
+
+    Raises:
+        UsageError: There is no such version, or a command has one.
+    """
+    if base is None:
+        return find_revision(ref or "HEAD", folder)
+    if ref is not None or setup is not None:
+        raise UsageError("--base CMD stands alone: --base-ref and --setup are about versions")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison that is begun or gone on with.
+
+    Attributes:
+        outputs: Where the verdict goes.
+        json: File for a JSON document, None for none.
+    """
+
+    outputs: Outputs
+    json: Path | None
+
+    def begin(self, request: Request) -> int:
+        """Run what was asked for, show what comes out and return the exit code."""
+        store = default_store()
+        folder = new_folder("ab", store)
+        return self._outcome(
+            folder, lambda: begin_ab(request, folder, open_progress("ab"), store=store)
+        )
+
+    def resume(self, kept: Path | None) -> int:
+        """Go on with what is in a folder, None for the last one."""
+        store = default_store()
+        folder = kept_folder("ab", store) if kept is None else kept
+        return self._outcome(folder, lambda: resume_ab(folder, open_progress("ab"), store=store))
+
+    def _outcome(self, folder: Path, compare: Callable[[], GateResult]) -> int:
+        """Show what comes out of an experiment, also that nothing does, and return its code."""
+        try:
+            result = compare()
+        except InterruptedExperimentError as error:
+            hint = f"{error}; go on with `proton ab --resume {shown(folder)}`"
+            raise InterruptedExperimentError(error.signal, hint) from None
+        except ProtonError as error:
+            code = report_error(error)
+            self._write(Outcome.failed(error.report()))
+            return code
+        sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
+        self._write(Outcome(result))
+        return result.exit_code
+
+    def _write(self, outcome: Outcome) -> None:
+        if self.json is not None and self.json != STDOUT:
+            write_output(self.json, encode_document(gate_document(outcome)))
+        self.outputs.write(outcome)

@@ -1,0 +1,127 @@
+"""What the commands of ``proton baseline`` do once their options are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from proton_bench.cli.output_file import print_bytes
+from proton_bench.cli.project import default_store
+from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.gate.baseline.check import DAMAGED, check_store, repair_store
+from proton_bench.gate.baseline.export import export_entry
+from proton_bench.gate.baseline.reference import split_reference
+from proton_bench.gate.baseline.run_files import read_runs
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.baselines import BaselineListing, ListedEntry, baselines_document
+from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
+from proton_bench.support.text import visible
+from proton_bench.support.units import count_text
+
+__all__ = ["check", "export", "list_all", "open_store", "promote", "remove", "save", "show"]
+
+
+def open_store(folder: Path | None) -> BaselineStore:
+    """Return the store in a folder, None for that of the project."""
+    return BaselineStore(folder or default_store())
+
+
+def save(store: BaselineStore, name: str, runs: Sequence[Path]) -> None:
+    """Save runs as a candidate; what the name means stays what it was."""
+    found = read_runs(runs)
+    if not found:
+        raise UsageError(f"there is no run in {', '.join(ascii(str(each)) for each in runs)}")
+    entry = store.save(name, found)
+    typer.echo(entry.reference)
+    for run in found:
+        if any(run.profile.dropped.values()):
+            sys.stderr.write(
+                f"proton: warning: {run.source} lost records, so that no gate against it can "
+                "find a regression; record it again\n"
+            )
+
+
+def list_all(store: BaselineStore, *, as_json: bool) -> None:
+    """List all baselines and candidates."""
+    _print(_listing(store, None), as_json=as_json)
+
+
+def show(store: BaselineStore, name: str, *, as_json: bool) -> None:
+    """Show the entries of a baseline: what they were recorded on, with what, and from where."""
+    chosen, id = split_reference(name)
+    store.catalogue.entry(chosen, id)
+    listing = _listing(store, chosen)
+    kept = [each for each in listing.entries if id in {None, each.entry.id}]
+    _print(BaselineListing(kept, {}, with_facts=True), as_json=as_json)
+
+
+def promote(store: BaselineStore, name: str) -> None:
+    """Make a candidate what the name means on its device, driver and versions."""
+    entry, before = store.promote(*split_reference(name))
+    if before is not None and before.id == entry.id:
+        said = "it was that already"
+    else:
+        said = f"it was {before.reference}" if before is not None else "it meant nothing before"
+    typer.echo(f"{entry.name} is now {entry.reference}; {said}")
+
+
+def remove(store: BaselineStore, name: str, *, candidates: bool) -> None:
+    """Remove a candidate, or a baseline with everything that was saved for it."""
+    chosen, id = split_reference(name)
+    if candidates and id is not None:
+        raise UsageError("--candidates is about all of a baseline; leave out @ID")
+    gone = store.remove_candidates(chosen) if candidates else store.remove(chosen, id)
+    for each in gone:
+        typer.echo(f"removed {chosen}@{each}")
+
+
+def check(store: BaselineStore, *, repair: bool) -> int:
+    """Read every file of the store and name what is damaged; exit code 2 where something is."""
+    found = repair_store(store) if repair else check_store(store)
+    for place, why in found.items():
+        typer.echo(f"{'moved aside' if repair else 'DAMAGED'} {visible(place)}: {visible(why)}")
+    if not found:
+        typer.echo("nothing is damaged")
+    elif repair:
+        typer.echo(f"what was damaged is in {visible(str(store.folder / DAMAGED))}")
+    else:
+        typer.echo(f"{count_text(len(found), 'damaged place')}; --repair moves them aside")
+    return ProfileFormatError.exit_code if found and not repair else 0
+
+
+def export(store: BaselineStore, name: str, folder: Path) -> None:
+    """Copy the runs of a baseline to a folder, to commit or to send them."""
+    chosen, id = split_reference(name)
+    if id is None:
+        promoted = store.catalogue.promoted(chosen)
+        entry = promoted[0][1] if promoted else store.catalogue.entry(chosen)
+    else:
+        entry = store.catalogue.entry(chosen, id)
+    for file in export_entry(store.catalogue, entry, folder):
+        typer.echo(visible(file))
+
+
+def _listing(store: BaselineStore, name: str | None) -> BaselineListing:
+    """Return the entries of a name or of all; what is corrupt is told and costs no other."""
+    names = store.catalogue.names() if name is None else [name]
+    promoted: set[str] = set()
+    problems = store.catalogue.unreadable()
+    for each in names:
+        try:
+            promoted |= {entry.id for _, entry in store.catalogue.promoted(each)}
+        except ProfileFormatError as error:
+            problems[each] = str(error)
+    entries = [ListedEntry(each, each.id in promoted) for each in store.catalogue.entries(name)]
+    return BaselineListing(entries, problems)
+
+
+def _print(listing: BaselineListing, *, as_json: bool) -> None:
+    if as_json:
+        print_bytes(encode_document(baselines_document(listing)))
+    else:
+        print_report(open_console(), listing)

@@ -1,0 +1,89 @@
+"""What ``proton diff`` does once its options are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
+from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.cli.output_file import print_bytes
+from proton_bench.formats.registry import read_profile
+from proton_bench.report.tree.tree import print_report
+from proton_bench.report.words.names import FrameFormat
+from proton_bench.support.console import open_console
+from proton_bench.support.text import visible_lines
+
+__all__ = ["DiffRequest", "Output", "diff"]
+
+_EVERYTHING = Threshold(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """In which form a comparison is printed."""
+
+    frames: FrameFormat
+    as_json: bool
+    as_markdown: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """What to compare, and which of it to show.
+
+    Attributes:
+        base: Runs to compare with.
+        new: Runs to compare.
+        options: How to compare.
+        names: Which rows to show, by name.
+        threshold: Rows that changed by less are left out; None for what is usual.
+        depth: Levels to show.
+        output: In which form.
+    """
+
+    base: Sequence[Path]
+    new: Sequence[Path]
+    options: CompareOptions
+    names: NameFilter
+    threshold: str | None
+    depth: int
+    output: Output
+
+
+def diff(request: DiffRequest) -> None:
+    """Print what changed.
+
+    Raises:
+        UsageError: A file, an option or the threshold is wrong.
+        MetricError: A profile has no such metric.
+        ProfileFormatError: A file is corrupt.
+    """
+    least = Threshold.parse(request.threshold) if request.threshold is not None else None
+    if request.output.as_json and least is None:
+        least = _EVERYTHING
+    sides = (request.base, request.new)
+    first, second = ([Run(read_profile(file), str(file)) for file in side] for side in sides)
+    comparison = compare(first, second, request.options)
+    ranking = rank(comparison, least, request.depth, names=request.names)
+    _print(comparison, ranking, request.output)
+
+
+def _print(comparison: Comparison, ranking: Ranking, output: Output) -> None:
+    if output.as_json:
+        from proton_bench.report.json.diff import diff_document
+        from proton_bench.report.json.tree import encode_document
+
+        print_bytes(encode_document(diff_document(comparison, ranking)))
+    elif output.as_markdown:
+        from proton_bench.report.ci.diff_markdown import diff_markdown
+
+        text = diff_markdown(comparison, ranking, output.frames)
+        print_bytes(visible_lines(text).encode())
+    else:
+        from proton_bench.report.text.diff import DiffReport
+
+        print_report(open_console(), DiffReport(comparison, ranking, output.frames))

@@ -1,0 +1,70 @@
+"""What ``proton doctor`` does once its options are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from proton_bench.cli.output_file import print_bytes
+from proton_bench.diagnosis.examination import examine
+from proton_bench.diagnosis.finding import Diagnosis, Finding, Status
+from proton_bench.diagnosis.profiles import examine_files
+from proton_bench.diagnosis.scripts import environment_place, fix_scripts
+from proton_bench.errors import BackendUnavailableError, ProfileFormatError
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.diagnosis import DiagnosisReport, diagnosis_document
+from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
+from proton_bench.support.text import visible
+
+__all__ = ["examine_installation", "examine_profiles", "write_scripts"]
+
+
+def examine_installation(required: Sequence[str], *, as_json: bool) -> None:
+    """Print what of this installation works.
+
+    Args:
+        required: Names of what has to be there.
+        as_json: Print one JSON document instead of text.
+
+    Raises:
+        BackendUnavailableError: Something required is missing.
+    """
+    diagnosis = examine()
+    _print(diagnosis, required, as_json=as_json)
+    missing = diagnosis.missing(required)
+    if missing:
+        raise BackendUnavailableError("; ".join(map(_explain, missing)))
+
+
+def examine_profiles(files: Sequence[str], *, as_json: bool) -> None:
+    """Print whether the numbers of profiles can be true.
+
+    Raises:
+        ProfileFormatError: Some cannot.
+    """
+    diagnosis = examine_files(files)
+    _print(diagnosis, (), as_json=as_json)
+    if any(each.status is Status.PROBLEM for each in diagnosis.findings()):
+        raise ProfileFormatError("numbers of these files contradict each other, as told above")
+
+
+def write_scripts() -> None:
+    """Write the scripts of this environment anew, where another package owns them."""
+    written = fix_scripts(environment_place())
+    for path in written:
+        sys.stderr.write(f"proton: wrote {visible(path)}\n")
+    if not written:
+        sys.stderr.write("proton: the scripts of this environment are ours already\n")
+
+
+def _print(diagnosis: Diagnosis, required: Sequence[str], *, as_json: bool) -> None:
+    if as_json:
+        print_bytes(encode_document(diagnosis_document(diagnosis, required)))
+    else:
+        print_report(open_console(), DiagnosisReport(diagnosis))
+
+
+def _explain(finding: Finding) -> str:
+    advice = f" ({finding.advice})" if finding.advice else ""
+    return f"--require: {finding.name}: {finding.value}{advice}"

@@ -1,0 +1,78 @@
+"""What ``proton merge`` makes of profiles once its options are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton_bench.analysis.choices import ApartBy
+from proton_bench.analysis.ranks.job import Member, in_order
+from proton_bench.analysis.ranks.job_merge import merge_members
+from proton_bench.analysis.ranks.stragglers import find_stragglers
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.output_file import print_bytes, refuse_input
+from proton_bench.cli.timelines.merge_inputs import best_of_each
+from proton_bench.formats.registry import read_profile, write_profile
+from proton_bench.model.origin import Origin
+from proton_bench.model.ranks import rank_gaps
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.stragglers import StragglerReport, straggler_document
+from proton_bench.report.tree.tree import print_report
+from proton_bench.report.words.ranks import gap_sentences
+from proton_bench.support.console import open_console
+from proton_bench.support.text import visible
+
+__all__ = ["Table", "merge_profiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Which times of scopes on ranks to print."""
+
+    metric: str | None
+    depth: int
+    as_json: bool
+
+
+def merge_profiles(
+    files: list[Path], output: Path | None, by: ApartBy, table: Table | None
+) -> None:
+    """Write one profile of several, and print the times of their scopes.
+
+    Args:
+        files: What the user named.
+        output: File to write, None for none.
+        by: What gets a row of its own on top of the merged tree.
+        table: What to print, None for nothing.
+
+    Raises:
+        UsageError: A file cannot be read, or does not fit the others.
+        ProfileFormatError: A file is corrupt.
+        OutputError: The output cannot be written.
+    """
+    members = _members(best_of_each(files))
+    if output is not None:
+        refuse_input(output, files)
+        for note in write_profile(merge_members(members, by), output):
+            warn(note)
+        for sentence in gap_sentences(rank_gaps(member.origin for member in members)):
+            warn(sentence)
+    if table is None:
+        return
+    found = find_stragglers(members, metric=table.metric, depth=table.depth)
+    if table.as_json:
+        print_bytes(encode_document(straggler_document(found, [each.source for each in members])))
+    else:
+        print_report(open_console(), StragglerReport(found))
+
+
+def _members(files: list[Path]) -> list[Member]:
+    members = []
+    for file in files:
+        profile = read_profile(file)
+        origin = Origin.of(profile.provenance, file.name, is_partial=profile.partial)
+        members.append(Member(visible(file), origin, profile))
+    ordered, notes = in_order(members)
+    for note in notes:
+        warn(note)
+    return ordered

@@ -1,0 +1,94 @@
+"""What ``proton noise`` does once its options are read."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from proton_bench.cli.output_file import STDOUT, write_output
+from proton_bench.cli.project import default_store
+from proton_bench.errors import InterruptedExperimentError
+from proton_bench.gate.experiment.aa import MeasuredNoise, measure_aa
+from proton_bench.gate.experiment.folders.store import shown
+from proton_bench.gate.experiment.processes.command import Command
+from proton_bench.gate.experiment.progress import open_progress
+from proton_bench.gate.machine.noise import PathNoise
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.words.quantity import percent_text
+from proton_bench.support.console import open_console
+from proton_bench.support.text import visible
+
+__all__ = ["measure_noise"]
+
+_SHOWN = 20
+
+
+def measure_noise(
+    words: Command, runs: int, policy: Policy, *, folder: Path | None, json: Path | None
+) -> None:
+    """Run a command several times, keep how much it differs from itself, and print that.
+
+    Args:
+        words: The command.
+        runs: Processes.
+        policy: What is judged, by what.
+        folder: Where to keep the runs, None for the project's store.
+        json: File for a JSON document, None for none.
+
+    Raises:
+        TargetFailedError: A process failed.
+        InterruptedExperimentError: A signal came; what had ended is kept.
+        OutputError: Something cannot be written.
+    """
+    try:
+        found = measure_aa(
+            words,
+            runs,
+            policy,
+            store=default_store(),
+            folder=folder,
+            progress=open_progress("noise"),
+        )
+    except InterruptedExperimentError as error:
+        hint = "; name the folder with --folder to go on"
+        raise InterruptedExperimentError(error.signal, f"{error}{hint}") from None
+    sys.stderr.write(f"proton noise: kept as {shown(found.file)}\n")
+    if json is not None:
+        write_output(json, encode_document(_document(found)))
+    if json != STDOUT:
+        open_console().print("\n".join(_lines(found)), soft_wrap=True)
+
+
+def _document(found: MeasuredNoise) -> dict[str, Any]:
+    alarms = found.false_alarms
+    return {
+        **found.noise.to_document(),
+        "false_alarms": {"events": alarms.events, "gates": alarms.trials, "rate": alarms.value},
+        "file": str(found.file),
+        "folder": str(found.folder),
+    }
+
+
+def _lines(found: MeasuredNoise) -> Iterator[str]:
+    alarms = found.false_alarms
+    yield (
+        f"the gate failed {alarms.events} of {alarms.trials} times when halves of these "
+        f"{found.noise.runs} runs were judged by each other ({100 * alarms.value:.1f} %)"
+    )
+    floors = sorted(found.noise.paths, key=_floor, reverse=True)
+    yield "one run differs from the next by (standard deviation), noisiest paths first:"
+    for each in floors[:_SHOWN]:
+        path = visible(" > ".join(each.path), 400)
+        yield f"  {percent_text(_floor(each)).lstrip('+'):>8}  {each.metric}  {path}"
+    if len(floors) > _SHOWN:
+        yield f"  and {len(floors) - _SHOWN} more"
+
+
+def _floor(each: PathNoise) -> float:
+    """Return the standard deviation between runs as a part, 0 where it is not known."""
+    variance = each.run.variance
+    return math.expm1(math.sqrt(variance)) if math.isfinite(variance) else 0.0

@@ -1,0 +1,61 @@
+"""What ``proton query`` does once its options are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.sql import label_runs, query
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.output_file import print_bytes
+from proton_bench.formats.registry import formats, read_profile
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.result import ResultReport, result_csv, result_document
+from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
+
+__all__ = ["answer"]
+
+
+def answer(
+    files: Sequence[str], text: str, limit: int | None, form: str, *, of_nodes: bool = False
+) -> None:
+    """Ask profiles and print what comes out.
+
+    Args:
+        files: The profiles.
+        text: SQL statement, or a query in hatchet's string dialect.
+        limit: Most lines, None for all.
+        form: ``table``, ``json`` or ``csv``.
+        of_nodes: Whether the text is in hatchet's dialect.
+
+    Raises:
+        UsageError: A file cannot be read, or the query is wrong.
+        ProfileFormatError: A file is corrupt.
+        MissingExtraError: DuckDB or hatchet is not installed.
+    """
+    runs = _read_runs(files)
+    if of_nodes:
+        from proton_bench.analysis.view.hatchet_query import match_nodes
+
+        result = match_nodes(runs, text, limit)
+    else:
+        result = query(runs, text, limit)
+    if form == "table":
+        print_report(open_console(), ResultReport(result))
+        return
+    if form == "json":
+        content = encode_document(result_document(result, runs, text))
+    else:
+        content = result_csv(result)
+        if result.has_more:
+            warn("there are more lines than --limit")
+    print_bytes(content)
+
+
+def _read_runs(files: Sequence[str]) -> list[Run]:
+    profiles = [(file, read_profile(file)) for file in files]
+    for file, profile in profiles:
+        if len(profile) == 1:
+            warn(f"{file!a} is empty: nothing was recorded in that run")
+    return label_runs(profiles, [suffix for each in formats() for suffix in each.suffixes])

@@ -1,0 +1,64 @@
+"""What ``proton report`` does once its options are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from proton_bench.analysis.run import Run
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.output_file import STDOUT, print_bytes
+from proton_bench.formats.registry import read_profile
+from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+from proton_bench.support.files import write_file
+from proton_bench.support.text import visible
+
+__all__ = ["PageOptions", "Target", "write_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a page goes."""
+
+    file: Path
+    is_opened: bool
+
+
+def write_report(
+    files: Sequence[Path], base: Sequence[Path], options: PageOptions, target: Target
+) -> None:
+    """Write a page about a profile, or about what changed since those of a base.
+
+    Raises:
+        UsageError: A file cannot be read, or an option is wrong.
+        ProfileFormatError: A file is corrupt.
+        OutputError: The page cannot be written.
+    """
+    runs = _read(files)
+    page = comparison_page(_read(base), runs, options) if base else profile_page(runs[0], options)
+    _write(page.encode("utf-8", "backslashreplace"), target)
+
+
+def _read(files: Sequence[Path]) -> list[Run]:
+    return [Run(read_profile(file), str(file)) for file in files]
+
+
+def _write(page: bytes, target: Target) -> None:
+    if target.file == STDOUT:
+        print_bytes(page)
+        return
+    write_file(target.file, page)
+    name = str(target.file).encode("utf-8", "backslashreplace").decode()
+    typer.echo(visible(name))
+    if target.is_opened:
+        _open(target.file)
+
+
+def _open(file: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(file.resolve().as_uri()):
+        warn("no browser was found to open the page in")
