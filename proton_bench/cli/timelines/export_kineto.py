@@ -10,7 +10,6 @@ from typing import IO, cast
 
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import STDOUT, refuse_input
-from proton_bench.cli.timelines.merge_inputs import unreadable
 from proton_bench.cli.timelines.suffixes import CHROME, PERFETTO
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.chrome.kineto_file import KinetoFile, base_of
