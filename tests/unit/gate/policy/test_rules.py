@@ -13,7 +13,6 @@ from proton_bench.errors import PluginError, UsageError
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.gate.policy import rules as rules_module
 from proton_bench.gate.policy.policy import Policy, read_policy
 from proton_bench.plugin.hookspecs import hookimpl
 from proton_bench.plugin.manager import PluginManager
@@ -34,7 +33,7 @@ class Plugin:
 @pytest.fixture
 def offer(monkeypatch: pytest.MonkeyPatch) -> Offer:
     manager = PluginManager((), entry_points=False)
-    monkeypatch.setattr(rules_module, "get_plugin_manager", lambda: manager)
+    monkeypatch.setattr("proton_bench.plugin.manager.get_plugin_manager", lambda: manager)
     return lambda **rules: manager.register(Plugin(rules), "acme")
 
 
