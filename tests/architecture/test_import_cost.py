@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from fakes.stored import put, stored_run
 
 HEAVY = (
     "duckdb",
@@ -70,3 +72,64 @@ def test_pytest_plugin_loads_nothing_heavy_before_it_is_asked() -> None:
 
     # pytest itself brings pluggy, and pygments for colours.
     assert not loaded & set(HEAVY)
+
+
+COMMAND = """
+import sys
+from pathlib import Path
+from proton_bench.cli import main
+try:
+    code = main({words!r})
+except SystemExit as end:
+    code = end.code
+names = [name.split('.') for name in sys.modules]
+rooms = {{'.'.join(name[:2]) for name in names if name[0] == 'proton_bench'}}
+print('loaded', code, *sorted({{name[0] for name in names}} | rooms), file=sys.stderr)
+"""
+
+
+def loaded_by(words: list[str]) -> tuple[str, set[str]]:
+    """Return the exit code of a command, and the libraries and rooms that it loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(words=words)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    _, code, *loaded = done.stderr.splitlines()[-1].split()
+    return code, set(loaded)
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"], ["--list"]])
+def test_view_loads_what_reads_and_shows(tmp_path: Path, flags: list[str]) -> None:
+    file = put(tmp_path, stored_run()) / "0.proton"
+
+    code, loaded = loaded_by(["view", str(file), *flags])
+
+    assert code == "0"
+    assert not loaded & {"scipy", "pandas", "duckdb", "hatchet", "torch", "triton", "jinja2"}
+    assert not loaded & {
+        "proton_bench.gate",
+        "proton_bench.diagnosis",
+        "proton_bench.pytest_plugin",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--help"], "0"),
+        (["view", "--help"], "0"),
+        (["gate", "--help"], "0"),
+        (["run", "--help"], "0"),
+        (["view", "--no-such-option"], "2"),
+        (["view", "no_such_file.proton"], "2"),
+        (["no-such-command"], "2"),
+    ],
+)
+def test_help_and_wrong_usage_load_no_library(words: list[str], expected: str) -> None:
+    code, loaded = loaded_by(words)
+
+    assert code == expected
+    assert not loaded & {*HEAVY, "pluggy"} - {"typer"}
+    assert words[0] == "gate" or "proton_bench.gate" not in loaded
