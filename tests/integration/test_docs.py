@@ -23,6 +23,6 @@ def test_documents_build_without_a_warning(tmp_path: Path) -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    hooks = (tmp_path / "html" / "hooks.html").read_text(encoding="utf-8")
+    hooks = (tmp_path / "html" / "reference" / "hooks.html").read_text(encoding="utf-8")
     assert 'id="proton_bench.plugin.hookspecs.proton_backends"' in hooks
     assert "AcmeCollector" in hooks
