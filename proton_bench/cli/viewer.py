@@ -44,7 +44,6 @@ def _run(arguments: Sequence[str]) -> int:
     parser = _parser()
     options, files = parser.parse_known_args(arguments)
     file = first_file(files)
-    check_profiles([file])
     from proton_bench.analysis.view.select import Selection
     from proton_bench.cli.show import ViewRequest, list_metrics, show
 
@@ -57,6 +56,7 @@ def _run(arguments: Sequence[str]) -> int:
         # As upstream shows them; two profiles have to agree on names to be subtracted.
         raw_names=options.raw_names or options.diff_profile is None,
     )
+    check_profiles([file])
     register_plugin_formats()
     if options.list:
         list_metrics(file)
