@@ -159,6 +159,14 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
+def _take_held(held: dict[str, Any] | list[Any] | tuple[Any, ...]) -> None:
+    """Use up what is in a map or list, and what its long texts take."""
+    take(Limit.OBJECTS, 1 + len(held))
+    texts = held.values() if isinstance(held, dict) else held
+    sizes = [len(each) for each in texts if isinstance(each, str)]
+    take(Limit.TEXT, sum(size - USUAL_TEXT for size in sizes if size > USUAL_TEXT))
+
+
 def plain_map(value: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the map if it holds only plain values, so that it can be written in any format.
 
@@ -171,15 +179,13 @@ def plain_map(value: dict[str, Any], source: str) -> dict[str, Any]:
         if depth > MAX_NESTING:
             raise corrupt(source, f"a map is nested deeper than {MAX_NESTING} levels")
         if isinstance(inner, dict | list | tuple):
-            take(Limit.OBJECTS, 1 + len(inner))
+            _take_held(inner)
         if isinstance(inner, dict):
             if not all(isinstance(key, str) for key in inner):
                 raise corrupt(source, "a map has a key that is not a string")
             todo.extend((each, depth + 1) for each in inner.values())
         elif isinstance(inner, list | tuple):
             todo.extend((each, depth + 1) for each in inner)
-        elif isinstance(inner, str):
-            take(Limit.TEXT, max(0, len(inner) - USUAL_TEXT))
         elif not isinstance(inner, _SCALARS):
             raise corrupt(source, f"a map holds a {type(inner).__name__}")
         elif isinstance(inner, int) and not -(2**63) <= inner < 2**64:

@@ -39,6 +39,8 @@ _MIB = 1 << 20
 class Limit(Enum):
     """What is counted: its name for messages, how much any file may have, and more per byte."""
 
+    __hash__ = object.__hash__  # of enumerations it is a function in Python
+
     BYTES = ("decompressed bytes", 128 * _MIB, 100.0)
     OBJECTS = ("texts, tracks and other objects", 300_000, 0.1)
     EVENTS = ("packets and events", 100_000, 2.0)

@@ -15,7 +15,6 @@ from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, split_trac
 __all__ = ["Arguments", "TraceEvent", "TraceHead", "nanoseconds", "read_trace"]
 
 _PACKETS_OF_EVENT = 4  # text takes more bytes for an event
-_OBJECTS_OF_DOCUMENT = 16
 _MAX_MICROSECONDS = 2.0**62 / 1e3
 
 
@@ -103,7 +102,6 @@ def read_trace(
             take(Limit.EVENTS, _PACKETS_OF_EVENT * len(events))
             yield events
             continue
-        take(Limit.OBJECTS, _OBJECTS_OF_DOCUMENT)
         # Before its end a frame lacks the brackets that close its events and itself.
         closed = content if piece.is_whole else content + _closing(content)
         frame = decoded(lambda closed=closed: _decode_frame(closed), source)  # type: ignore[misc]

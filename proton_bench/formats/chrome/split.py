@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
+from proton_bench.formats.budget import Limit, take
 
 __all__ = ["BLOCK", "MAX_PIECE", "Batch", "Frame", "Readable", "split_trace"]
 
 BLOCK = 1 << 20
 MAX_PIECE = 1 << 23
 MAX_DEPTH = 512
+_OBJECTS_OF_DOCUMENT = 16
 
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _EVENTS_KEY = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\Z')
@@ -129,6 +131,7 @@ class _Splitter:
                 start = place + 1
             if depth == 0:
                 self._keep(content[start : place + 1])
+                take(Limit.OBJECTS, _OBJECTS_OF_DOCUMENT)
                 yield Frame(b"".join(self._around), is_whole=True)
                 self._around, self._around_bytes = [], 0
                 start = place + 1
