@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["DEFAULT_DEPTH", "QUANTILES", "ApartBy", "By", "Demangling"]
+__all__ = ["DEFAULT_DEPTH", "QUANTILES", "By", "Demangling"]
 
 DEFAULT_DEPTH = 100
 # What a column is called, and which quantile it holds.
@@ -35,12 +35,3 @@ class By(StrEnum):
     LINE = "line"
     SCOPE = "scope"
     TEST = "test"
-
-
-class ApartBy(StrEnum):
-    """What gets a row of its own on top of a merged tree."""
-
-    NOTHING = "nothing"
-    RANK = "rank"
-    HOST = "host"
-    PROCESS = "process"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-__all__ = ["Origin", "is_partial_name"]
+__all__ = ["ApartBy", "Origin", "is_partial_name"]
 
 _RANK = re.compile(r"\.rank(\d{1,9})(?=\.)")
 _PART = re.compile(r"\.part_(\d{1,9})(?=\.)")
@@ -16,6 +17,15 @@ _PROCESS = re.compile(r"\.pid(\d{1,9})(?=\.)")
 _PARTIAL = re.compile(r"\.partial(\.\d{1,9}(-\d{1,2})?)?\.[^.]+(\.gz)?\Z")
 _NUMBERS = range(2**31)
 _TIMES = range(1, 2**63)
+
+
+class ApartBy(StrEnum):
+    """What gets a row of its own on top of a merged tree."""
+
+    NOTHING = "nothing"
+    RANK = "rank"
+    HOST = "host"
+    PROCESS = "process"
 
 
 @dataclass(frozen=True, slots=True)

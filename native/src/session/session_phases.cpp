@@ -165,14 +165,11 @@ std::optional<ClosedPhase> SessionRegistry::close_next_phase(int id, bool copies
     return std::nullopt;
   ClosedPhase closed;
   if (session.stream) {
-    session.stream->set_facts(trace_end(id));
+    session.stream->set_facts(trace_end(session, *next));
     Aggregator::instance().event_book.end_phase({id, session.tree.get(), *next});
   }
-  if (copies) {
-    const CallPathTree &wanted = session.tree->tree(*next);
-    closed.copy.emplace(PhaseCopy{*next, session.tree->revision(*next), wanted.copy_for_writing(),
-                                  facts(id, wanted), session.tree->timeline(*next)});
-  }
+  if (copies)
+    closed.copy.emplace(copy(session, *next));
   if (!frees) {
     session.closed.insert(*next);
     return closed;

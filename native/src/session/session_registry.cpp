@@ -240,24 +240,24 @@ std::string SessionRegistry::encode(int id, uint32_t phase, FileFormat format) {
   {
     Lock lock(guard());
     Aggregator::instance().drain();
-    const CallPathTree &wanted = tree(id, phase);
-    SessionTree &session = *find(id).tree;
-    copy.emplace(PhaseCopy{phase, session.revision(phase), wanted.copy_for_writing(),
-                           facts(id, wanted), session.timeline(phase)});
+    tree(id, phase); // throws where there is no such phase
+    copy.emplace(this->copy(find(id), phase));
   }
   return encode_profile(copy->tree, DeviceTable::instance().list(), copy->facts, format,
                         &copy->timeline);
 }
 
-FileFacts SessionRegistry::facts(int id, const CallPathTree &tree) {
+PhaseCopy SessionRegistry::copy(Session &session, uint32_t phase) {
+  const CallPathTree &wanted = session.tree->tree(phase);
   FileFacts facts;
-  facts.provenance = find(id).provenance;
-  facts.upstream_shape = find(id).tree->has_upstream_shape();
-  facts.dropped = Aggregator::instance().losses[id];
-  uint64_t cold = tree.metrics().cold_distributions();
+  facts.provenance = session.provenance;
+  facts.upstream_shape = session.tree->has_upstream_shape();
+  facts.dropped = Aggregator::instance().losses[session.id];
+  uint64_t cold = wanted.metrics().cold_distributions();
   if (cold != 0)
     facts.dropped["distributions reduced to moments"] += cold;
-  return facts;
+  return {phase, session.tree->revision(phase), wanted.copy_for_writing(), std::move(facts),
+          session.tree->timeline(phase)};
 }
 
 bool SessionRegistry::lock_until(std::unique_lock<std::mutex> &lock, int64_t deadline_ns) {
@@ -278,7 +278,7 @@ bool SessionRegistry::try_copy(int id, int64_t deadline_ns,
   if (found == sessions_.end())
     return false;
   Aggregator::instance().drain();
-  const Session &session = found->second;
+  Session &session = found->second;
   out.has_phases = session.phase > 0;
   for (const auto &[phase, epoch] : session.first_epochs) {
     out.live.insert(phase);
@@ -286,9 +286,7 @@ bool SessionRegistry::try_copy(int id, int64_t deadline_ns,
     uint64_t revision = session.tree->revision(phase);
     if (known != seen.end() && known->second == revision)
       continue;
-    const CallPathTree &wanted = session.tree->tree(phase);
-    out.phases.push_back({phase, revision, wanted.copy_for_writing(), facts(id, wanted),
-                          session.tree->timeline(phase)});
+    out.phases.push_back(copy(session, phase));
   }
   return true;
 }

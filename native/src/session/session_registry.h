@@ -137,7 +137,6 @@ private:
 
   Session &find(int id);
   const CallPathTree &tree(int id, uint32_t phase);
-  FileFacts facts(int id, const CallPathTree &tree);
   /// False: the mutex was not free until the deadline (CLOCK_MONOTONIC).
   static bool lock_until(std::unique_lock<std::mutex> &lock, int64_t deadline_ns);
   bool settle_locked(Session &session, std::unique_lock<std::mutex> &lock, int64_t deadline_ns,
@@ -152,7 +151,9 @@ private:
   bool is_complete(int id, uint32_t phase);
   /// Whether many phases are complete and wait to be written.
   bool is_closing_behind(int id);
-  TraceEnd trace_end(int id);
+  PhaseCopy copy(Session &session, uint32_t phase);
+  /// What the timeline of a phase says at its end, with the tree as it is now.
+  TraceEnd trace_end(Session &session, uint32_t phase, const TimelineEnd &end = {});
   /// Names the active sessions anew; records from now on belong to this epoch.
   EpochId open_epoch();
   /// Frees epochs, launches and contexts that no live phase needs.

@@ -23,11 +23,22 @@ void SessionRegistry::stream_timeline(int id, StreamPlan plan) {
   session.tree->set_event_sink(session.stream);
 }
 
-TraceEnd SessionRegistry::trace_end(int id) {
-  TraceEnd end;
-  end.provenance = find(id).provenance;
-  end.dropped = Aggregator::instance().losses[id];
-  return end;
+TraceEnd SessionRegistry::trace_end(Session &session, uint32_t phase, const TimelineEnd &end) {
+  auto held = std::make_shared<PhaseCopy>(copy(session, phase));
+  held->facts.partial = end.is_partial;
+  if (!end.signal.empty())
+    held->facts.provenance = with_signal_facts(held->facts.provenance, end.signal);
+  // Encoded once, on the writer thread, for all formats.
+  auto encode = [held, encoded = std::make_shared<std::string>()]() -> std::string_view {
+    try {
+      if (encoded->empty())
+        *encoded = encode_profile(held->tree, DeviceTable::instance().list(), held->facts,
+                                  FileFormat::kProton);
+    } catch (const Error &) { // no memory: the slices tell most of it
+    }
+    return *encoded;
+  };
+  return {encode, Aggregator::instance().losses[session.id], end.clock_drift_ns, end.is_partial};
 }
 
 void SessionRegistry::end_recording(int id) {
@@ -97,17 +108,11 @@ std::vector<EndedFile> SessionRegistry::end_timeline(int id, TimelineEnd end, in
       ending.phases.insert(phase);
     if (ending.phases.empty())
       ending.phases.insert(session.phase); // never activated
-    TraceEnd facts = trace_end(id);
-    facts.clock_drift_ns = end.clock_drift_ns;
-    facts.is_partial = end.is_partial;
-    if (!end.signal.empty())
-      facts.provenance = with_signal_facts(facts.provenance, end.signal);
-    ending.facts = facts;
-    if (stream) {
-      stream->set_facts(std::move(facts));
-      for (uint32_t phase : ending.phases)
+    for (uint32_t phase : ending.phases)
+      if (stream && !session.closed.contains(phase)) {
+        stream->set_facts(trace_end(session, phase, end));
         Aggregator::instance().event_book.end_phase({id, session.tree.get(), phase});
-    }
+      }
   }
   ending.formats = std::move(end.formats);
   ending.hands_over = end.hands_over;

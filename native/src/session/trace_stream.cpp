@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "session/batch_bytes.h"
 #include "session/stderr_line.h"
@@ -68,7 +69,7 @@ bool TraceStream::take(uint32_t number, EventBatch &&batch) noexcept {
 
 void TraceStream::end_phase(uint32_t number) noexcept {
   try {
-    auto facts = std::make_shared<TraceEnd>(facts_);
+    auto facts = std::make_shared<TraceEnd>(std::exchange(facts_, {}));
     post([number, facts](TraceStream &self) {
       self.end_files(number, *facts);
       // There may be many phases before they get their names.
@@ -104,7 +105,7 @@ void TraceStream::discard_phase(uint32_t number) noexcept {
 void TraceStream::publish_phase(uint32_t number) noexcept {
   post([number](TraceStream &self) {
     std::vector<EndedFile> ended;
-    self.publish(number, {self.plan_.formats, {}, {}, false}, ended);
+    self.publish(number, {self.plan_.formats, {}, false}, ended);
     self.phases_.erase(number);
   });
 }
@@ -119,7 +120,7 @@ std::vector<EndedFile> TraceStream::end(StreamEnd end, int64_t deadline_ns) {
     if (self.is_over_.exchange(true))
       return; // ended by a signal's end of the process, or closed
     for (uint32_t number : ending->end.phases) {
-      self.end_files(number, ending->end.facts);
+      self.end_files(number, {}); // where there was no memory to end the phase before
       self.publish(number, ending->end, ending->files);
     }
     self.phases_.clear();

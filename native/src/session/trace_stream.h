@@ -45,8 +45,7 @@ struct EndedFile {
 /// How a timeline ends.
 struct StreamEnd {
   std::vector<TraceFormat> formats; ///< files of others are removed
-  std::set<uint32_t> phases;        ///< the files of others are removed, too
-  TraceEnd facts;
+  std::set<uint32_t> phases;        ///< that were ended; the files of others are removed, too
   bool hands_over = false; ///< what goes to standard output is handed over, not copied
 };
 
@@ -64,7 +63,7 @@ public:
   void end_phase(uint32_t phase) noexcept override;
   void wait_for_room() noexcept override;
 
-  /// What files of phases that end from now on say. [aggregator's lock held]
+  /// What the files of the phase that ends next say. [aggregator's lock held]
   void set_facts(TraceEnd facts) { facts_ = std::move(facts); }
   /// There is more than one phase: files bear their numbers. [any thread]
   void number_files() noexcept;
@@ -76,7 +75,7 @@ public:
   /// Waits until what was taken so far is encoded and on the disk. False: it was not until the
   /// deadline. [not the writer thread, no lock held]
   bool catch_up(int64_t deadline_ns);
-  /// Ends every file and gives it its name. Throws Error(kOutput) when one cannot be written, or
+  /// Gives every file its name. Throws Error(kOutput) when one cannot be written, or
   /// could not earlier; the others are there then. [not the writer thread, no lock held]
   std::vector<EndedFile> end(StreamEnd end, int64_t deadline_ns);
   /// Removes what has not got its name. [not the writer thread, no lock held]

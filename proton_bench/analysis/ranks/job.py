@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
-from proton_bench.model.origin import Origin
-from proton_bench.model.profile import Profile
+from proton_bench.model.members import Member
 
-__all__ = ["Member", "in_order"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Member:
-    """One file of a job.
-
-    Attributes:
-        source: Name of the file.
-        origin: Which process it comes from.
-        profile: What was recorded, None where only the origin was read.
-    """
-
-    source: str
-    origin: Origin
-    profile: Profile | None = None
+__all__ = ["in_order"]
 
 
 def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:

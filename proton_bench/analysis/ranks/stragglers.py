@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.ranks.job import Member
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.formats.timeline.device_time import is_waiting_kernel
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.members import Member
 from proton_bench.model.profile import Profile
 from proton_bench.model.ranks import RankGaps, rank_gaps
 

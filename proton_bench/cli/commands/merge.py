@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import ApartBy
 from proton_bench.cli.inputs import check_profiles
 from proton_bench.cli.output_file import output_option, refuse_input
 from proton_bench.cli.timelines.suffixes import is_trace
 from proton_bench.errors import UsageError
+from proton_bench.model.origin import ApartBy
 
 __all__ = ["command"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, cast
 
-from proton_bench.analysis.ranks.job import Member, in_order
+from proton_bench.analysis.ranks.job import in_order
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.timelines.merge_inputs import best_of_each
 from proton_bench.cli.timelines.suffixes import CHROME, PERFETTO
@@ -16,6 +16,7 @@ from proton_bench.formats.chrome.merge import merge_chrome, survey_chrome
 from proton_bench.formats.perfetto.merge import merge_perfetto, survey_perfetto
 from proton_bench.formats.perfetto.stream import looks_like_packets
 from proton_bench.formats.timeline.inputs import TraceInput
+from proton_bench.model.members import Member
 from proton_bench.model.ranks import rank_gaps
 from proton_bench.report.words.ranks import gap_sentences
 from proton_bench.support.files import opened_output
@@ -51,9 +52,9 @@ def merge_traces(files: Sequence[Path], output: Path) -> None:
             merge_perfetto(inputs, stream)
         elif output.suffix == ".gz":
             with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
-                merge_chrome(inputs, cast("IO[bytes]", packed), gaps.to_plain())
+                merge_chrome(inputs, cast("IO[bytes]", packed))
         else:
-            merge_chrome(inputs, stream, gaps.to_plain())
+            merge_chrome(inputs, stream)
     for sentence in gap_sentences(gaps):
         warn(sentence)
 

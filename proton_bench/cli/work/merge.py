@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.analysis.choices import ApartBy
-from proton_bench.analysis.ranks.job import Member, in_order
-from proton_bench.analysis.ranks.job_merge import merge_members
+from proton_bench.analysis.ranks.job import in_order
 from proton_bench.analysis.ranks.stragglers import find_stragglers
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import print_bytes, refuse_input
 from proton_bench.cli.timelines.merge_inputs import best_of_each
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.model.origin import Origin
+from proton_bench.model.members import Member, merge_members
+from proton_bench.model.origin import ApartBy, Origin
 from proton_bench.model.ranks import rank_gaps
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.stragglers import StragglerReport, straggler_document

@@ -38,6 +38,8 @@ class Arguments(msgspec.Struct, gc=False):
     external_id: Any = msgspec.field(default=None, name="External id")
     external_id_before: Any = msgspec.field(default=None, name="external id")  # torch 1.12
     frequency_mhz: Any = msgspec.field(default=None, name="Frequency (MHz)")
+    profile: Any = None
+    rest: Any = None
 
 
 _NO_ARGUMENTS = Arguments()
@@ -79,7 +81,12 @@ _decode_frame = msgspec.json.Decoder(dict[str, Any] | list[Any]).decode
 
 
 def read_trace(
-    stream: Readable, source: str, head: TraceHead, *, may_be_cut: bool = False
+    stream: Readable,
+    source: str,
+    head: TraceHead,
+    *,
+    may_be_cut: bool = False,
+    holding: bytes = b"",
 ) -> Iterator[list[TraceEvent]]:
     """Yield the events of a trace in batches, and fill ``head`` before, between and after them.
 
@@ -88,12 +95,15 @@ def read_trace(
         source: Name of the file, for messages.
         head: What to fill.
         may_be_cut: The program that wrote it may have been killed; what is whole is read.
+        holding: Only batches in which these bytes stand are decoded.
 
     Raises:
         ProfileFormatError: The stream is no trace, or damaged.
     """
     for piece in split_trace(stream, source, may_be_cut=may_be_cut):
         content = piece.content
+        if isinstance(piece, Batch) and holding not in content:
+            continue
         if not isinstance(piece, Batch) or len(content) > 2 * BLOCK:
             # What is more than some events may hold anything.
             take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))

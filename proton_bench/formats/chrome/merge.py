@@ -13,14 +13,15 @@ import msgspec
 from proton_bench.errors import UsageError
 from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.chrome.event import TraceHead, nanoseconds
-from proton_bench.formats.chrome.file import opened_trace
-from proton_bench.formats.chrome.own_events import (
+from proton_bench.formats.chrome.own_facts import (
     dropped_records,
     is_session_trace,
     is_unfinished,
     process_facts,
+    told_processes,
 )
 from proton_bench.formats.chrome.split import Batch, split_trace
+from proton_bench.formats.chrome.stream import opened_trace
 from proton_bench.formats.timeline.inputs import TraceInput, copying, merged_already
 from proton_bench.model.origin import Origin, is_partial_name
 from proton_bench.support.text import visible
@@ -97,17 +98,16 @@ def survey_chrome(file: Path) -> TraceInput:
             "beside others; Triton 3.9.0, torch 2.4 and proton_bench write that"
         )
     told = process_facts(facts)
-    merged = told.get("processes")
-    processes = [each for each in merged if isinstance(each, dict)] if merged else []
-    if len({(each.get("host"), each.get("pid"), each.get("rank")) for each in processes}) > 1:
+    merged = told_processes(facts)
+    if len({(each.get("host"), each.get("pid"), each.get("rank")) for each in merged}) > 1:
         raise merged_already(source)
-    if processes:  # parts of one
-        told = {**processes[0], **told}
+    if merged:  # parts of one
+        told = {**merged[0], **told}
     is_partial = is_session_trace(head) and is_unfinished(facts)
     return TraceInput(file, source, Origin.of(told, file.name, is_partial=is_partial), facts)
 
 
-def merge_chrome(inputs: Sequence[TraceInput], stream: IO[bytes], ranks: dict[str, Any]) -> None:
+def merge_chrome(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:
     """Write all events of several files as one.
 
     Processes get numbers of their own and names that tell rank and host; times count from the
@@ -116,7 +116,6 @@ def merge_chrome(inputs: Sequence[TraceInput], stream: IO[bytes], ranks: dict[st
     Args:
         inputs: Files in their order; those of one process follow one another.
         stream: Where to write.
-        ranks: What to tell about the ranks of the job.
 
     Raises:
         UsageError: They are of different tools.
@@ -124,7 +123,7 @@ def merge_chrome(inputs: Sequence[TraceInput], stream: IO[bytes], ranks: dict[st
     """
     _check_alike(inputs)
     base = min(each.facts[_BASE] for each in inputs)
-    stream.write(_head(inputs, base, ranks))
+    stream.write(_head(inputs, base))
     merger = _Merger(stream, base)
     for each in inputs:
         with copying(each):
@@ -244,7 +243,7 @@ def _check_alike(inputs: Sequence[TraceInput]) -> None:
         )
 
 
-def _head(inputs: Sequence[TraceInput], base: int, ranks: dict[str, Any]) -> bytes:
+def _head(inputs: Sequence[TraceInput], base: int) -> bytes:
     facts: dict[str, Any] = {_BASE: base}
     for key in ("displayTimeUnit", "schemaVersion", "deviceProperties"):
         found = [each.facts[key] for each in inputs if key in each.facts]
@@ -262,6 +261,5 @@ def _head(inputs: Sequence[TraceInput], base: int, ranks: dict[str, Any]) -> byt
         facts["proton_bench"] = {
             "is_partial": any(each.origin.is_partial for each in inputs),
             "dropped": dict(dropped),
-            "provenance": {"ranks": ranks} if ranks else {},
         }
     return _encode(facts)[:-1] + b',"traceEvents":[\n'

@@ -1,33 +1,82 @@
-"""Slices of a timeline of ours in Chrome's format, one by one."""
+"""Timelines of ours in Chrome's format: slices one by one, and the profile of the whole."""
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeAlias
 
+from proton_bench.formats.base import corrupt
 from proton_bench.formats.chrome.event import TraceEvent, TraceHead, nanoseconds, read_trace
-from proton_bench.formats.chrome.file import opened_trace
-from proton_bench.formats.chrome.own_events import is_session_trace, process_facts
+from proton_bench.formats.chrome.own_facts import (
+    dropped_records,
+    is_session_trace,
+    is_unfinished,
+    process_facts,
+    told_processes,
+)
+from proton_bench.formats.chrome.split import Readable
+from proton_bench.formats.chrome.stream import opened_trace, unpacked
 from proton_bench.formats.path_tree import Reading
+from proton_bench.formats.timeline.embedded_profiles import EmbeddedProfiles
+from proton_bench.formats.timeline.own_timeline import SessionTimelines
 from proton_bench.formats.timeline.slices import (
     HOST,
     REPEATS,
+    CallPath,
     Take,
     TimelineSlice,
-    counted,
     is_further_lane,
     not_ours,
     told_bytes,
 )
+from proton_bench.model.frame import ROOT_NAME
 from proton_bench.model.origin import Origin, is_partial_name
+from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
 
-__all__ = ["read_chrome_slices"]
+__all__ = ["read_chrome_slices", "read_session_profile"]
 
+_PROFILE = "proton_bench.profile"
 _KINDS = {"cpu_op": "op", "cuda_runtime": "launch", "gpu_memcpy": "copy", "gpu_memset": "copy"}
 _PROCESS = re.compile(r"(?:rank (\d{1,9}) ?)?(?:host (\S+) ?)?(?:process (\d{1,9}))?.*", re.DOTALL)
+_NO_PATH = "slice without a call path: left out"
+_GRAPH_ROWS = frozenset(("scope", "metric", "test"))
+_INT32, _INT64 = range(2**31), range(2**63)
+_Place: TypeAlias = tuple[str, int | None, int | None]
+
+
+def read_session_profile(stream: IO[bytes], source: str) -> Profile:
+    """Return the profile in a timeline of ours; arguments and errors as for `Format.decode`."""
+    found = _embedded_profile(unpacked(stream, source), source)
+    if found is not None:
+        return found
+    timelines = SessionTimelines(source)
+    slices = _ChromeSlices(timelines.reading, timelines.add)
+    slices.read(unpacked(stream, source))
+    return timelines.profile(slices.told, is_partial=slices.is_unfinished)
+
+
+def _embedded_profile(stream: Readable, source: str) -> Profile | None:
+    """Return the profile that sessions wrote into the file, None unless all of them did."""
+    head, profiles = TraceHead(), EmbeddedProfiles(source)
+    is_partial = is_partial_name(source)
+    mark = _PROFILE.encode()
+    for batch in read_trace(stream, source, head, may_be_cut=is_partial, holding=mark):
+        for event in batch:
+            piece, rest = event.arguments.profile, event.arguments.rest
+            if event.name == _PROFILE and isinstance(piece, str) and type(rest) is int:
+                profiles.add(event.pid, _decode_piece(piece, source), rest)
+    return profiles.profile(max(1, len(told_processes(head.facts))))
+
+
+def _decode_piece(piece: str, source: str) -> bytes:
+    try:
+        return binascii.a2b_base64(piece, strict_mode=True)
+    except ValueError as error:
+        raise corrupt(source, f"a profile in it: {error}") from None
 
 
 def read_chrome_slices(file: Path, take: Take) -> Reading:
@@ -38,32 +87,45 @@ def read_chrome_slices(file: Path, take: Take) -> Reading:
         ProfileFormatError: It is damaged.
         OSError: It cannot be read.
     """
-    return _ChromeSlices(file, take).read()
+    slices = _ChromeSlices(Reading(visible(file)), take)
+    with opened_trace(file) as stream:
+        slices.read(stream)
+    return slices.reading
 
 
 class _ChromeSlices:
-    def __init__(self, file: Path, take: Take) -> None:
-        self.reading = Reading(visible(file))
-        self._file = file
+    """Hands over slices.
+
+    Attributes:
+        reading: Receives what could not be read, and its losses.
+        told: Provenance of each process.
+        is_unfinished: Whether a session did not come to its end.
+    """
+
+    def __init__(self, reading: Reading, take: Take) -> None:
+        self.reading = reading
+        self.told: dict[Origin, dict[str, Any]] = {}
+        self.is_unfinished = True
         self._take = take
         self._base_ns: int | None = None  # None: the head was not read yet
         self._origin = Origin()
         self._program = ""
-        self._origins: dict[object, Origin] = {}  # of the processes of a merged file
+        self._processes: dict[_Place, dict[str, Any]] = {}  # of a merged file
+        self._origins: dict[object, Origin] = {}  # of these, by their numbers
         self._threads: dict[object, tuple[int, str]] = {}
-        self._is_merged = False
 
-    def read(self) -> Reading:
-        """Hand over the slices of the file."""
-        head = TraceHead()
-        is_partial = is_partial_name(self._file.name)
-        with opened_trace(self._file) as stream:
-            batches = read_trace(stream, self.reading.source, head, may_be_cut=is_partial)
-            for batch in batches:
-                self._take_head(head)
-                self._add_all(batch)
+    def read(self, stream: Readable) -> None:
+        """Hand over the slices of a file."""
+        source, head = self.reading.source, TraceHead()
+        for batch in read_trace(stream, source, head, may_be_cut=is_partial_name(source)):
+            self._take_head(head)
+            self._add_all(batch)
         self._take_head(head)
-        return self.reading
+        if not self._processes:
+            self.told[self._origin] = process_facts(head.facts)
+        self.is_unfinished = is_unfinished(head.facts)
+        for reason, count in dropped_records(head.facts).items():
+            self.reading.drop(reason, count)
 
     def _take_head(self, head: TraceHead) -> None:
         if self._base_ns is not None:
@@ -72,9 +134,10 @@ class _ChromeSlices:
             raise not_ours(self.reading.source)
         facts = process_facts(head.facts)
         self._base_ns = int(head.facts["baseTimeNanoseconds"])
-        self._origin = Origin.of(facts, self._file.name)
+        self._origin = Origin.of(facts, Path(self.reading.source).name)
         self._program = str(facts.get("program") or "")
-        self._is_merged = "process_id" not in head.facts
+        for each in told_processes(head.facts):
+            self._processes.setdefault(Origin.of(each, "").place, each)
 
     def _add_all(self, events: Iterable[TraceEvent]) -> None:
         for event in events:
@@ -86,15 +149,13 @@ class _ChromeSlices:
     def _add_name(self, event: TraceEvent) -> None:
         arguments = event.arguments
         name = arguments.name if isinstance(arguments.name, str) else ""
-        if event.name == "process_name" and self._is_merged:
+        if event.name == "process_name" and self._processes:
             match = _PROCESS.fullmatch(name)
             rank, host, process = match.groups() if match is not None else (None, None, None)
-            self._origins[event.pid] = Origin(
-                host=host or "",
-                process_id=int(process) if process else None,
-                rank=int(rank) if rank else None,
-                world_size=self._origin.world_size,
-            )
+            place = (host or "", int(rank) if rank else None, int(process) if process else None)
+            facts = self._processes.get(place, {})
+            self._origins[event.pid] = Origin.of(facts, "")
+            self.told[self._origins[event.pid]] = facts
         elif event.name == "thread_name" and type(arguments.thread_id) is int:
             # Lanes beside the first are no thread of the system's.
             number = event.tid if is_further_lane(name) else arguments.thread_id
@@ -107,34 +168,58 @@ class _ChromeSlices:
         if start is None or duration is None or duration < 0:
             self.reading.drop("slice without a time, or of negative length: left out")
             return
-        if arguments.call_stack is None:
-            return  # a row of a graph
-        device = arguments.device if type(arguments.device) is int else HOST
+        path = self._path(arguments.call_stack)
+        if not path:
+            # A row of a graph has none: its kernels tell the time.
+            self.reading.drop(_NO_PATH, event.cat not in _GRAPH_ROWS)
+            return
+        device = self._integer(arguments.device, "device", _INT32)
         lane, called = arguments.stream, ""
-        if device == HOST:
+        if device is None:
             own = event.tid if type(event.tid) is int else 0
             lane, called = self._threads.get((event.pid, event.tid), (own, ""))
+        values = arguments.metrics
+        if not isinstance(values, dict | None):
+            raise corrupt(source, "the metrics of an event are no map")
         self._take(
             TimelineSlice(
                 origin=self._origins.get(event.pid, self._origin),
+                path=path,
                 program=self._program,
                 kind=_KINDS.get(event.cat, event.cat),
-                name=_plain_name(event.name, arguments.metrics),
+                name=_plain_name(event.name, values),
                 start_ns=(self._base_ns or 0) + start,
                 duration_ns=duration,
-                device=device,
+                device=HOST if device is None else device,
+                row=(event.pid, event.tid),
                 lane=lane if type(lane) is int else 0,
                 lane_name=called,
-                correlation=counted(arguments.correlation),
-                moved_bytes=told_bytes(arguments.metrics, arguments.bytes),
-                values=arguments.metrics if isinstance(arguments.metrics, dict) else {},
+                correlation=self._integer(arguments.correlation, "correlation", _INT64) or 0,
+                moved_bytes=told_bytes(values, arguments.bytes),
+                values=values or {},
+                is_open=arguments.open is True,
             )
         )
 
+    def _path(self, stack: Any) -> CallPath:
+        if stack is None:
+            return CallPath()
+        if not isinstance(stack, list) or not all(isinstance(name, str) for name in stack):
+            raise corrupt(self.reading.source, "a call_stack is no list of names")
+        return CallPath(stack[1:] if stack[:1] == [ROOT_NAME] else stack)
 
-def _plain_name(name: str, metrics: Any) -> str:
+    def _integer(self, value: Any, what: str, allowed: range) -> int | None:
+        if value is None:
+            return None
+        if type(value) is not int or value not in allowed:
+            source = self.reading.source
+            raise corrupt(source, f"{what} is {str(value)[:60]!r}, not a number of it")
+        return value
+
+
+def _plain_name(name: str, values: dict[str, Any] | None) -> str:
     """Return the name of a scope without the values that stand behind it."""
-    if not isinstance(metrics, dict) or not metrics:
+    if not values:
         return name
-    behind = ", ".join(f"<{key}, {value}>" for key, value in sorted(metrics.items()))
+    behind = ", ".join(f"<{key}, {value}>" for key, value in sorted(values.items()))
     return name.removesuffix(f": {behind}")

@@ -11,7 +11,8 @@ from typing import IO, Any
 from proton_bench.errors import UsageError
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.budget import decoding
-from proton_bench.formats.perfetto.call_paths import SESSION_MARK, PerfettoReader
+from proton_bench.formats.path_tree import Reading
+from proton_bench.formats.perfetto.slices import SESSION_MARK, PerfettoSlices
 from proton_bench.formats.perfetto.stream import PacketStream
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
 from proton_bench.formats.timeline.inputs import TraceInput, copying, merged_already
@@ -41,10 +42,11 @@ def survey_perfetto(file: Path) -> TraceInput:
         packets = PacketStream(stream, source)
         for packet in packets:
             survey.take(packet)
-    if survey.reader.process_count > 1:
+    told = list(survey.slices.facts().values())
+    if len(told) > 1:
         raise merged_already(source)
-    told = survey.reader.process_facts()
-    origin = Origin.of(told, file.name, is_partial=packets.is_cut or bool(told.get("is_partial")))
+    is_partial = packets.is_cut or survey.slices.is_unfinished
+    origin = Origin.of(told[0] if told else {}, file.name, is_partial=is_partial)
     numbers: dict[str, Any] = {_TRACKS: survey.tracks, _SEQUENCES: survey.sequences}
     numbers[_IS_COPIED] = packets.is_packed and not packets.is_cut
     return TraceInput(file, source, origin, numbers)
@@ -54,13 +56,13 @@ class _Survey:
     """What one file uses.
 
     Attributes:
-        reader: Knows the process.
+        slices: Knows the process.
         tracks: Numbers of tracks.
         sequences: Numbers of sequences.
     """
 
     def __init__(self, source: str) -> None:
-        self.reader = PerfettoReader(source)
+        self.slices = PerfettoSlices(Reading(source), _leave_out, _leave_out)
         self.tracks: set[int] = set()
         self.sequences: set[int] = set()
         self._source = source
@@ -74,7 +76,11 @@ class _Survey:
             self.tracks.add(_number(_fields(descriptor, self._source), _UUID))
         # Of events only those of sessions matter; all else is what they count on.
         if _EVENT not in fields or SESSION_MARK in packet:
-            self.reader.trace.add([packet])
+            self.slices.trace.add([packet])
+
+
+def _leave_out(found: object) -> None:
+    del found
 
 
 def merge_perfetto(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:

@@ -1,19 +1,24 @@
-"""Slices of a timeline of ours in Perfetto's format, one by one."""
+"""Timelines of ours in Perfetto's format: slices one by one, and what sessions tell."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from proton_bench.formats.base import decoded, plain_map
 from proton_bench.formats.path_tree import Reading
-from proton_bench.formats.perfetto.call_paths import START_OF_SESSION
 from proton_bench.formats.perfetto.event import Track, TrackEvent
 from proton_bench.formats.perfetto.stream import PacketStream
 from proton_bench.formats.perfetto.trace import PerfettoTrace, Slice
 from proton_bench.formats.timeline.slices import (
     HOST,
     REPEATS,
+    CallPath,
     Take,
     TimelineSlice,
     counted,
@@ -21,16 +26,28 @@ from proton_bench.formats.timeline.slices import (
     not_ours,
     told_bytes,
 )
+from proton_bench.model.device import UNNAMED_KIND
 from proton_bench.model.origin import Origin
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
 
-__all__ = ["read_perfetto_slices"]
+__all__ = ["SESSION_MARK", "START_OF_SESSION", "PerfettoSlices", "read_perfetto_slices"]
 
+# What packets hold that tell of a session.
+SESSION_MARK = b"proton_bench: "
+START_OF_SESSION, _END = "proton_bench: start of session", "proton_bench: end of session"
+_STACK, _CORRELATION, _OPEN = "call_stack", "correlation", "open"
+_OF_EVENTS = frozenset((_CORRELATION, _OPEN))  # unless they are texts, which a program told
+_STREAM = re.compile(r"Stream (\d{1,9})")
+_DEVICE = re.compile(r"(GPU|CPU device|Device|[A-Z]{2,8}:?) ?(\d{1,9})")
+_KINDS = {"GPU": UNNAMED_KIND, "Device": UNNAMED_KIND, "CPU device": "CPU"}
+_PROCESS = re.compile(r"(?:rank (?P<rank>\d{1,9}) ?)?(?:host (?P<host>\S+))?: (?P<program>.*)")
 _MOST_PARENTS = 16
-_OF_SLICES = frozenset(("call_stack", "correlation", "bytes", "open", "stream"))
-_STREAM, _DEVICE = re.compile(r"Stream (\d{1,9})"), re.compile(r"(?:GPU|Device) (\d{1,9})")
 _GRAPH_LAUNCHES = 1 << 40  # are told by numbers of their own
+_INT64 = range(2**63)
+_NO_PATH = CallPath()
+_decode_map = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_names = msgspec.json.Decoder(list[str]).decode
 
 
 def read_perfetto_slices(file: Path, take: Take) -> Reading:
@@ -41,7 +58,28 @@ def read_perfetto_slices(file: Path, take: Take) -> Reading:
         ProfileFormatError: It is damaged.
         OSError: It cannot be read.
     """
-    return _PerfettoSlices(visible(file), take).read(file)
+    reading = Reading(visible(file))
+
+    def refuse(found: Slice) -> None:
+        if found.sequence not in slices.processes:
+            raise not_ours(reading.source)
+
+    slices = PerfettoSlices(reading, take, refuse)
+    with open_file(file) as stream:
+        slices.trace.add(PacketStream(stream, reading.source))
+    slices.trace.finish()
+    if not slices.processes:
+        raise not_ours(reading.source)
+    return reading
+
+
+@dataclass(slots=True)
+class _Process:
+    """One recorded process: what its session told, and whether that came to its end."""
+
+    origin: Origin
+    facts: dict[str, Any]
+    has_ended: bool = False
 
 
 @dataclass(slots=True)
@@ -49,72 +87,107 @@ class _Place:
     """Where a track lies: its device and stream, or its thread."""
 
     device: int = HOST
+    device_kind: str = UNNAMED_KIND
     lane: int = 0
     name: str = ""
 
 
-class _PerfettoSlices:
-    def __init__(self, source: str, take: Take) -> None:
-        self.trace = PerfettoTrace(self, Reading(source))
+class PerfettoSlices:
+    """Takes packets, by its `trace`, and hands over the slices of sessions and what else there is.
+
+    Args:
+        reading: Receives what could not be read, and losses of sessions.
+        take: Receives each slice that tells its call path, but for those that repeat others.
+        take_other: Receives what is of no session, or tells no path.
+    """
+
+    def __init__(self, reading: Reading, take: Take, take_other: Callable[[Slice], None]) -> None:
+        self.trace = PerfettoTrace(self, reading)
+        self.processes: dict[int, _Process] = {}
         self._take = take
-        self._file_name = ""
-        self._processes: dict[int, tuple[Origin, str]] = {}
+        self._take_other = take_other
         self._places: dict[int, _Place] = {}
+        self._paths: dict[str, CallPath] = {}
         self._first_flows: dict[int, int] = {}
 
-    def read(self, file: Path) -> Reading:
-        """Hand over the slices of a file."""
-        self._file_name = file.name
-        with open_file(file) as stream:
-            self.trace.add(PacketStream(stream, self.trace.reading.source))
-        self.trace.finish()
-        if not self._processes:
-            raise not_ours(self.trace.reading.source)
-        return self.trace.reading
-
     def add_instant(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
-        """Take an event without a length; that which begins a session tells of its process."""
-        del at_ns
+        """Take an event without a length; those of sessions tell about them."""
+        before = self.processes.get(sequence)
         if event.name == START_OF_SESSION:
-            told = {**event.annotations, "pid": event.annotations.get("process_id")}
-            program = event.annotations.get("process_name")
-            origin = Origin.of(told, self._file_name)
-            self._processes[sequence] = (origin, program if isinstance(program, str) else "")
+            facts = before.facts if before is not None else {"start_time_ns": at_ns}
+            facts = {**facts, **self._told_at_start(event)}
+            source = Path(self.trace.reading.source).name
+            self.processes[sequence] = _Process(Origin.of(facts, source), facts)
+        elif event.name == _END and before is not None:
+            before.has_ended = not event.annotations.get("is_partial")
+            before.facts |= self._told_at_end(event.annotations)
 
     def add_slice(self, found: Slice) -> None:
         """Take a slice that ended."""
-        if found.sequence not in self._processes:
-            raise not_ours(self.trace.reading.source)
         duration = found.end_ns - found.start_ns
         if duration < 0:
             self.trace.reading.drop("slice that ends before it starts: left out")
             return
-        if found.category in REPEATS or "call_stack" not in found.annotations:
-            return
-        origin, program = self._processes[found.sequence]
-        place = self._place(found.track)
+        process = self.processes.get(found.sequence)
         annotations = found.annotations
+        path = self._path(annotations.get(_STACK))
+        if process is None or not path:
+            self._take_other(found)
+            return
+        if found.category in REPEATS:
+            return
+        place = self._place(found.track)
         self._take(
             TimelineSlice(
-                origin=origin,
-                program=program,
-                kind=found.category,
+                origin=process.origin,
+                path=path,
+                program=process.facts.get("program", ""),
+                kind=found.category or "scope",
                 name=_call_name(found.name) if found.category == "launch" else found.name,
                 start_ns=found.start_ns,
                 duration_ns=duration,
                 device=place.device,
+                row=found.track,
+                device_kind=place.device_kind,
                 lane=place.lane,
                 lane_name=place.name,
                 correlation=self._correlation(found),
                 moved_bytes=told_bytes(annotations),
-                values={key: annotations[key] for key in annotations if key not in _OF_SLICES},
+                # Nearly all tell their call path alone.
+                values={} if len(annotations) == 1 else _told_values(annotations),
+                is_open=annotations.get(_OPEN) is True,
             )
         )
 
+    def facts(self) -> dict[Origin, dict[str, Any]]:
+        """Return what each process told, by the origin of its slices."""
+        return {process.origin: process.facts for process in self.processes.values()}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether some session did not come to its end."""
+        return not all(process.has_ended for process in self.processes.values())
+
+    def _path(self, text: Any) -> CallPath:
+        """Return the call path that an event gives as JSON, an empty one where it gives none."""
+        found = self._paths.get(text) if isinstance(text, str) else _NO_PATH
+        if found is None:
+            try:
+                names = _decode_names(text)
+            except msgspec.MsgspecError:
+                names = []
+            names = names[1:] if names[:1] == ["ROOT"] else names
+            found = self._paths[text] = CallPath(names)
+        return found
+
     def _correlation(self, found: Slice) -> int:
-        told = counted(found.annotations.get("correlation"))
+        """Return what a launch and its work have in common, 0 for nothing.
+
+        Graphs tell the number of their launch; all else has one arrow.
+        """
+        told = counted(found.annotations.get(_CORRELATION))
         if told:
-            return told + _GRAPH_LAUNCHES
+            return (told + _GRAPH_LAUNCHES) % 2**62
         if not found.flow:
             return 0
         # Numbers of launches are hidden below a key of the process, their first byte last.
@@ -128,23 +201,64 @@ class _PerfettoSlices:
         return place
 
     def _found_place(self, number: int) -> _Place:
-        place = _Place(name="")
+        place = _Place()
         track: Track | None = self.trace.tracks.get(number)
         is_line = track is not None and is_further_lane(track.name)
         for _ in range(_MOST_PARENTS):
-            if track is None:
+            if track is None or (track.process_id is not None and track.thread_id is None):
                 break
             stream, device = _STREAM.fullmatch(track.name), _DEVICE.fullmatch(track.name)
-            if track.thread_id is not None and not place.name:
-                # Lanes beside the first are no thread of the system's.
-                place.lane = number % 2**31 if is_line else track.thread_id
-                place.name = track.name
+            if track.thread_id is not None:
+                if not place.name:
+                    # Lanes beside the first are no thread of the system's.
+                    place.lane = number % 2**31 if is_line else track.thread_id
+                    place.name = track.name
             elif stream is not None:
                 place.lane = int(stream[1])
-            elif device is not None:
-                place.device = int(device[1])
+            elif device is not None and place.device == HOST:
+                kind = device[1].rstrip(":")
+                place.device, place.device_kind = int(device[2]), _KINDS.get(kind, kind)
             track = self.trace.tracks.get(track.parent)
         return place
+
+    def _told_at_start(self, event: TrackEvent) -> dict[str, Any]:
+        """Return the facts of a process, from its track where its session does not tell them."""
+        track = self.trace.tracks.get(event.track)
+        if track is not None and track.process_id is None:  # the session has a track of its own
+            track = self.trace.tracks.get(track.parent)
+        match = _PROCESS.fullmatch(track.name) if track is not None else None
+        found: dict[str, Any] = {"tool": "proton_bench", "format": "perfetto"}
+        if match is not None:
+            found |= {key: text for key, text in match.groupdict().items() if text}
+            if match["rank"]:
+                found["rank"] = int(match["rank"])
+        told = dict(event.annotations)
+        for name, ours in (("process_id", "pid"), ("process_name", "program")):
+            if name in told:
+                told[ours] = told.pop(name)
+        return plain_map({**found, **told}, self.trace.reading.source)
+
+    def _told_at_end(self, annotations: dict[str, Any]) -> dict[str, Any]:
+        dropped = annotations.get("dropped")
+        for reason, count in (dropped if isinstance(dropped, dict) else {}).items():
+            if type(count) is int and count in _INT64:
+                self.trace.reading.drop(reason, count)
+        told: dict[str, Any] = {}
+        provenance = annotations.get("provenance")  # of earlier versions
+        if isinstance(provenance, str):
+            told = decoded(lambda: _decode_map(provenance), self.trace.reading.source)
+        drift_ns = annotations.get("clock_drift_ns")
+        if type(drift_ns) is int:
+            told["clock_drift_ns"] = drift_ns
+        return plain_map(told, self.trace.reading.source)
+
+
+def _told_values(annotations: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in annotations.items()
+        if key != _STACK and (isinstance(value, str) or key not in _OF_EVENTS)
+    }
 
 
 def _call_name(work: str) -> str:

@@ -1,10 +1,11 @@
-"""Timelines whose events tell their call paths, as recorded sessions write them."""
+"""The profile that slices of sessions tell, where a session left none in its timeline."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,21 @@ from proton_bench.formats.timeline.launched_work import place_work
 from proton_bench.formats.timeline.metric_texts import ToldMetrics
 from proton_bench.formats.timeline.nesting import place_ranges
 from proton_bench.formats.timeline.ranges import MAX_NS, Columns, Timeline, Work
+from proton_bench.formats.timeline.slices import HOST, CallPath, TimelineSlice
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.members import Member, merge_members
 from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 
-__all__ = ["SessionTimeline", "guessed_kind"]
+__all__ = ["SessionTimelines", "guessed_kind"]
+
+_SCOPES = {"scope": FrameKind.SCOPE, "metric": FrameKind.SCOPE, "test": FrameKind.TEST}
+_OPS = {"op": FrameKind.OP, "kernel": FrameKind.KERNEL}
+_WORK = {"kernel": FrameKind.KERNEL, "copy": FrameKind.COPY, "graph": FrameKind.GRAPH}
+_HOST_DEVICE = ("CPU", 0)
+_OBJECTS_OF_PROCESS = 64
 
 _CAPTURED = "<captured_at>"
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
@@ -30,7 +40,6 @@ _IMPOSSIBLE = "slice with impossible times: left out"
 _CHUNK = 1 << 15
 # Deeper than programs are: what shows a row goes over all rows above it.
 _DEEP = 1000
-_Path = tuple[str, ...]
 
 
 def guessed_kind(name: str) -> FrameKind:
@@ -40,100 +49,155 @@ def guessed_kind(name: str) -> FrameKind:
     return FrameKind.PYTHON if _PYTHON_FRAME.fullmatch(name) else FrameKind.SCOPE
 
 
-class SessionTimeline:
-    """Takes events in any order, and makes a profile of them at the end.
+class SessionTimelines:
+    """Takes the slices of any number of processes, and makes one profile of them.
 
     Attributes:
         reading: Receives what cannot be placed.
-        timeline: Receives ranges that tell no path, by `Timeline.add_range`, and launches.
     """
 
     def __init__(self, source: str) -> None:
         self.reading = Reading(source)
-        self.timeline = Timeline(self.reading)
-        self._paths: dict[_Path, int] = {}  # those that were asked for
+        self._timelines: dict[Origin, SessionTimeline] = {}
+
+    def of(self, origin: Origin) -> SessionTimeline:
+        """Return the timeline of a process."""
+        found = self._timelines.get(origin)
+        if found is None:
+            take(Limit.OBJECTS, _OBJECTS_OF_PROCESS)
+            found = self._timelines[origin] = SessionTimeline(self.reading)
+        return found
+
+    def add(self, found: TimelineSlice) -> None:
+        """Add a slice to the timeline of its process."""
+        self.of(found.origin).add(found)
+
+    def profile(self, told: Mapping[Origin, Mapping[str, Any]], *, is_partial: bool) -> Profile:
+        """Return the profile of all that was added.
+
+        Args:
+            told: Provenance of processes, also of those without slices.
+            is_partial: Some of the file is missing.
+
+        Raises:
+            ProfileFormatError: Numbers are not what they can be.
+        """
+        members = []
+        for origin in told:
+            self.of(origin)
+        for origin, timeline in self._timelines.items():
+            self.reading.provenance = dict(told.get(origin, {}))
+            members.append(Member(self.reading.source, origin, timeline.profile()))
+        found = members[0].profile
+        if found is None or len(members) > 1:
+            found = merge_members(members)
+        dropped = {reason: count for reason, count in self.reading.dropped.items() if count}
+        return replace(found, dropped=dropped, partial=is_partial)
+
+
+class SessionTimeline:
+    """Takes what one process did in any order, and makes a profile of it at the end.
+
+    Attributes:
+        timeline: Receives ranges that tell no path, by `Timeline.add_range`.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self.timeline = Timeline(reading)
+        self._reading = reading
+        self._paths: dict[CallPath, int] = {}  # those that were asked for
         self._frames: dict[tuple[int, str], int] = {}  # each by the path above and its name
         self._kinds: dict[int, FrameKind] = {}
         self._walls: dict[int, int] = {}
         self._metrics = PathTree()  # of paths instead of rows
-        self._told = ToldMetrics(self._metrics, source)
+        self._told = ToldMetrics(self._metrics, reading.source)
         self._work_metrics = PathTree()  # of kinds of work instead of rows
-        self._told_of_work = ToldMetrics(self._work_metrics, source)
+        self._told_of_work = ToldMetrics(self._work_metrics, reading.source)
         self._work_kinds: dict[tuple[int, int, FrameKind, int], int] = {}
         self._ops = Columns(thread="i", start="q", end="q", path="i")
         self._parents = array("i")  # paths above the work of the timeline
+        self._devices: dict[tuple[str, int], int] = {_HOST_DEVICE: 0}
 
-    def path(self, names: Sequence[str]) -> int:
+    def add(self, found: TimelineSlice) -> None:
+        """Add a slice.
+
+        Raises:
+            ProfileFormatError: A value cannot be one.
+            OverflowError: A number is larger than it can be.
+        """
+        if found.device != HOST:
+            self._add_work(found)
+        elif found.kind == "launch":
+            if found.correlation:
+                self.timeline.add_launch(0, found.correlation, 0, start_ns=found.start_ns)
+        elif found.kind in _OPS:
+            self._add_op(found)
+        elif found.kind in _SCOPES:
+            path = self._path(found.path)
+            self._kinds.setdefault(path, _SCOPES[found.kind])
+            if not found.is_open:
+                self._walls[path] = self._walls.get(path, 0) + found.duration_ns
+            self._told.add(path, found.values)
+        else:
+            self._reading.drop("slice of an unknown category: left out")
+
+    def _path(self, names: CallPath) -> int:
         """Return the number of a call path below the root."""
-        key = tuple(names)
-        found = self._paths.get(key)
+        found = self._paths.get(names)
         if found is None:
-            take(Limit.PATHS, len(key) * (1 + len(key) // _DEEP))
+            take(Limit.PATHS, len(names) * (1 + len(names) // _DEEP))
             found = 0
-            for name in key:
+            for name in names:
                 found = self._frames.setdefault((found, name), len(self._frames) + 1)
-            self._paths[key] = found
+            self._paths[names] = found
         return found
 
-    def add_scope(self, path: int, kind: FrameKind, duration_ns: int | None) -> None:
-        """Add a scope of a host thread.
-
-        Args:
-            path: Number of its path.
-            kind: What it is.
-            duration_ns: Its length, None for one whose end is not known.
-        """
-        self._kinds.setdefault(path, kind)
-        if duration_ns is not None:
-            self._walls[path] = self._walls.get(path, 0) + duration_ns
-
-    def add_metrics(self, path: int, metrics: Any) -> None:
-        """Add what the program told of a scope; see `ToldMetrics.add`."""
-        self._told.add(path, metrics)
-
-    def add_op(
-        self, thread: int, path: int, kind: FrameKind, *, start_ns: int, end_ns: int
-    ) -> None:
+    def _add_op(self, found: TimelineSlice) -> None:
         """Add an operator, or a kernel that ran on a host thread; its time is its own.
 
         That is what it took less the operators and kernels inside of it on its thread.
         """
-        if not -MAX_NS < start_ns <= end_ns < MAX_NS:
-            self.reading.drop(_IMPOSSIBLE)
+        end_ns = found.start_ns + found.duration_ns
+        if not -MAX_NS < found.start_ns <= end_ns < MAX_NS:
+            self._reading.drop(_IMPOSSIBLE)
             return
-        self._kinds.setdefault(path, kind)
-        self._ops.add(thread, start_ns, end_ns, path)
+        path = self._path(found.path)
+        self._kinds.setdefault(path, _OPS[found.kind])
+        self._ops.add(self.timeline.number(found.row), found.start_ns, end_ns, path)
 
-    def add_work(self, parent: int, text: str, work: Work, *, metrics: Any = None) -> None:
-        """Add what ran on a device.
-
-        Args:
-            parent: Number of the path that it stands below.
-            text: Its name.
-            work: The rest; its name is not looked at.
-            metrics: What is told of it; see `ToldMetrics.add`.
-        """
-        name = self.timeline.tree.strings.index(text)
-        if not self.timeline.add_work(work, name):
+    def _add_work(self, found: TimelineSlice) -> None:
+        kind = _WORK.get(found.kind)
+        if kind is None:
+            self._reading.drop("device work of an unknown category: left out")
             return
+        device = (found.device_kind, found.device)
+        work = Work(
+            process=0,
+            correlation=found.correlation or -1,
+            name=self.timeline.tree.strings.index(found.path[-1]),
+            kind=kind,
+            start_ns=found.start_ns,
+            duration_ns=found.duration_ns,
+            device=self._devices.setdefault(device, len(self._devices)),
+        )
+        if not self.timeline.add_work(work):
+            return
+        parent = self._path(found.path.parent)
         self._parents.append(parent)
-        if metrics:
-            key = (parent, name, work.kind, work.device)
+        if found.values:
+            key = (parent, work.name, kind, work.device)
             number = self._work_kinds.setdefault(key, len(self._work_kinds))
-            self._told_of_work.add(number, metrics)
+            self._told_of_work.add(number, found.values)
 
-    def profile(self, devices: Mapping[int, Device], host_device: int) -> Profile:
+    def profile(self) -> Profile:
         """Return the profile of all that was added.
-
-        Args:
-            devices: The device of each number.
-            host_device: Number of the device that operators run on.
 
         Raises:
             ProfileFormatError: Numbers are not what they can be.
         """
         timeline = self.timeline
-        rows = self._rows(host_device)
+        devices = {number: Device(*device) for device, number in self._devices.items()}
+        rows = self._rows(self._devices[_HOST_DEVICE])
         self._add_host_values(rows)
         launches = place_ranges(timeline)
         parents = rows[np.frombuffer(self._parents, dtype=np.int32)] if self._parents else None
@@ -142,7 +206,7 @@ class SessionTimeline:
             timeline, np.zeros_like(launches), told_parents=nothing if parents is None else parents
         )
         self._add_work_values(rows)
-        profile = timeline.tree.build(self.reading, devices)
+        profile = timeline.tree.build(self._reading, devices)
         return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)
 
     def _rows(self, host_device: int) -> npt.NDArray[np.int64]:

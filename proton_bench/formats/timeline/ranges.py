@@ -158,12 +158,8 @@ class Timeline:
         """Add a call that launched what has this correlation id in this process."""
         self.launches.add(process, correlation, thread, start_ns)
 
-    def add_work(self, work: Work, name: int | None = None) -> bool:
+    def add_work(self, work: Work) -> bool:
         """Add device work; one that ends before it starts is dropped and counted.
-
-        Args:
-            work: The work.
-            name: Position of its name, where that is not the work's own.
 
         Returns:
             Whether it was added.
@@ -178,7 +174,7 @@ class Timeline:
         self.work.add(
             work.process,
             work.correlation,
-            work.name if name is None else name,
+            work.name,
             work.kind,
             work.start_ns,
             work.duration_ns,

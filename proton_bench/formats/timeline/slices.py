@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
+from functools import cached_property
 from typing import Any, TypeAlias
 
+import msgspec
+
 from proton_bench.errors import UsageError
+from proton_bench.model.device import UNNAMED_KIND
 from proton_bench.model.origin import Origin
 
 __all__ = [
     "HOST",
     "REPEATS",
+    "CallPath",
     "Take",
     "TimelineSlice",
     "counted",
@@ -30,37 +34,64 @@ _DIGITS = 20
 _BYTES = "bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineSlice:
+class CallPath(tuple[str, ...]):
+    """Names of a call path below the root.
+
+    A few bytes of a file can name a deep path again and again, so what costs as much as the path
+    is deep is computed once.
+    """
+
+    @cached_property
+    def parent(self) -> CallPath:
+        """The path above it."""
+        return CallPath(self[:-1])
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class TimelineSlice(msgspec.Struct, frozen=True, gc=False):
     """What took time.
 
     Attributes:
         origin: The process that it is of.
+        path: Its call path, itself last.
         program: Name of that process, "" where the file tells none.
         kind: ``scope``, ``metric``, ``test``, ``op``, ``launch``, ``kernel``, ``copy``, ``graph``.
         name: Its name; that of a launch is one of the CUDA runtime's calls.
         start_ns: Unix time.
         duration_ns: Length.
         device: Index of the device, `HOST` for the host.
+        device_kind: Of which kind that is.
+        row: What tells its row of a viewer from others.
         lane: Number of the stream, or of the system's thread.
         lane_name: What the thread is called.
         correlation: What a launch and what it ran have in common, 0 for nothing.
         moved_bytes: Of a copy, -1 where it is not told.
         values: What the program told of it.
+        is_open: Its end is not known.
     """
 
     origin: Origin
+    path: CallPath
     program: str
     kind: str
     name: str
     start_ns: int
     duration_ns: int
     device: int
+    row: Hashable
     lane: int
+    device_kind: str = UNNAMED_KIND
     lane_name: str = ""
     correlation: int = 0
     moved_bytes: int = -1
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = {}
+    is_open: bool = False
 
 
 Take: TypeAlias = Callable[[TimelineSlice], None]

@@ -82,6 +82,24 @@ TEST(what_a_session_records_stands_in_its_timeline) {
   CHECK(sessions().stream_counts(recording.id).events >= 1);
 }
 
+TEST(a_timeline_holds_the_tree_that_is_written_beside_it) {
+  Recording recording;
+  recording.close_phases(std::nullopt, false);
+  sessions().activate(recording.id);
+  for (const char *name : {"first", "second"}) {
+    run_kernel(name);
+    sessions().advance_phase(recording.id);
+  }
+  sessions().end_recording(recording.id);
+  sessions().settle(recording.id, soon(), true);
+  std::vector<std::string> trees;
+  for (uint32_t phase : {0u, 1u})
+    trees.push_back(sessions().encode(recording.id, phase, FileFormat::kProton));
+  recording.end();
+  CHECK(recording.trace(".part_0").ends_with("end " + trees[0] + "\n"));
+  CHECK(recording.trace(".part_1").ends_with("end " + trees[1] + "\n"));
+}
+
 TEST(a_session_that_never_was_active_has_an_empty_timeline) {
   Recording recording;
   CHECK_EQ(recording.end().size(), 1);
@@ -93,17 +111,18 @@ TEST(each_phase_has_its_own_file_and_one_that_is_over_is_ended) {
   recording.close_phases(std::nullopt, false);
   sessions().activate(recording.id);
   run_kernel("first");
-  sessions().set_provenance(recording.id, "early");
+  sessions().set_provenance(recording.id, "\x81\xa4when\xa5" "early");
   sessions().advance_phase(recording.id);
   run_kernel("second");
   CHECK(sessions().settle(recording.id, soon(), false));
-  CHECK(recording.folder.content("x.part_0.partial.chrome_trace").ends_with("end early\n"));
+  CHECK(contains(recording.folder.content("x.part_0.partial.chrome_trace"), "early"));
   CHECK(recording.folder.content("x.part_1.partial.chrome_trace").ends_with("tail"));
-  sessions().set_provenance(recording.id, "late");
+  sessions().set_provenance(recording.id, "\x81\xa4when\xa4late");
   CHECK_EQ(recording.end().size(), 2);
   CHECK(contains(recording.trace(".part_0"), "node first\n"));
   CHECK(!contains(recording.trace(".part_0"), "second"));
-  CHECK(recording.trace(".part_1").ends_with("end late\n"));
+  CHECK(contains(recording.trace(".part_0"), "early"));
+  CHECK(contains(recording.trace(".part_1"), "late"));
   CHECK_EQ(recording.folder.entries(), 2);
 }
 

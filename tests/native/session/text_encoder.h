@@ -7,7 +7,7 @@
 
 #include "session/trace_stream.h"
 
-/// Lines "begin", "node NAME", "event START-END" and "end PROVENANCE"; the tail is "tail".
+/// Lines "begin", "node NAME", "event START-END" and "end PROFILE"; the tail is "tail".
 class TextEncoder : public proton::TraceEncoder {
 public:
   void begin(const proton::TraceFacts &facts, std::string &out) override {
@@ -22,7 +22,7 @@ public:
   void flush(std::string &) override {}
   std::string_view tail() const override { return "tail"; }
   void end(const proton::TraceEnd &end, std::string &out) override {
-    out += "end " + end.provenance + '\n';
+    out.append("end ").append(end.profile ? end.profile() : "").append("\n");
   }
 };
 

@@ -35,6 +35,12 @@ StreamPlan plan_for(const std::string &path, std::vector<TraceFormat> formats,
   return plan;
 }
 
+TraceEnd saying(const char *profile) {
+  TraceEnd end;
+  end.profile = [profile] { return std::string_view(profile); };
+  return end;
+}
+
 // A stream in a folder of its own.
 struct Streaming {
   explicit Streaming(std::vector<TraceFormat> formats = {TraceFormat::kChrome},
@@ -42,10 +48,13 @@ struct Streaming {
       : stream(TraceStream::open(plan_for(folder.file("x"), std::move(formats), factory))) {}
   ~Streaming() { stream->close(); }
   std::vector<EndedFile> end(std::set<uint32_t> phases = {0}) const {
+    for (uint32_t phase : phases) {
+      stream->set_facts(saying("facts"));
+      stream->end_phase(phase);
+    }
     StreamEnd end;
     end.formats = stream->formats();
     end.phases = std::move(phases);
-    end.facts.provenance = "facts";
     return stream->end(std::move(end), soon());
   }
   ScratchFolder folder;
@@ -161,9 +170,7 @@ TEST(phases_have_files_of_their_own_numbered_from_the_first_on) {
 TEST(a_phase_that_ended_says_what_was_known_then) {
   Streaming streaming;
   streaming.stream->take(0, batch_of({1}));
-  TraceEnd facts;
-  facts.provenance = "early";
-  streaming.stream->set_facts(facts);
+  streaming.stream->set_facts(saying("early"));
   streaming.stream->end_phase(0);
   streaming.stream->catch_up(soon());
   CHECK_EQ(streaming.folder.content("x.partial.chrome_trace"), "begin 7\nevent 1\nend early\n");

@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 from random import Random
 
-import msgpack
 from siege.attack import Attack, BreachError, Trial
 from siege.corpus import DATA, TESTS
 
@@ -46,7 +45,6 @@ def section(image: bytes, name: bytes) -> bytes:
 def write_corpora(folder: Path) -> None:
     """Make a folder of whole inputs for each reader."""
     cubin = (DATA / "cupti" / "inlined.cubin").read_bytes()
-    document = {"a": [1, -1, 2.5, None, True, "text", b"bytes"], "b": {"c": [2**63, -(2**63)]}}
     layout = struct.pack("<IIII", 40 + 4 * 4 + 4 * 8 * 4, 4, 3, 0)
     block = struct.pack("<IIII", 0xDEADBEEF, 0, 1, 4 * 8 * 4) + bytes(24)
     records = struct.pack("<IIIIIIII", *[0, 5, 1 << 31, 9, 1 << 23, 3, 1 << 31 | 1 << 23, 8])
@@ -55,10 +53,6 @@ def write_corpora(folder: Path) -> None:
         "read_cubin": [cubin],
         "read_lines": [section(cubin, b".debug_line"), section(cubin, b".nv_debug_line_sass")],
         "read_ptx": [(DATA / "cupti" / "inlined.ptx").read_bytes(), PTX],
-        "read_msgpack": [
-            msgpack.packb(document),
-            *(file.read_bytes() for file in sorted(DATA.glob("*/*.hatchet_msgpack"))),
-        ],
         "read_recording": [recording()],
         "read_device_buffer": [
             buffer,

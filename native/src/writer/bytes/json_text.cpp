@@ -82,6 +82,19 @@ void append_quoted(std::string &out, std::string_view bytes) {
   append_json_text(out, valid_utf8(bytes, scratch));
 }
 
+void append_base64(std::string &out, std::string_view bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  out.reserve(out.size() + (bytes.size() + 2) / 3 * 4);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    size_t count = std::min<size_t>(3, bytes.size() - at);
+    uint32_t group = 0;
+    for (size_t i = 0; i < 3; ++i)
+      group = group << 8 | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+    for (size_t i = 0; i < 4; ++i)
+      out += i <= count ? kDigits[group >> (18 - 6 * i) & 63] : '=';
+  }
+}
+
 void append_json_number(std::string &out, int64_t number) { append_number(out, number); }
 
 void append_json_number(std::string &out, double number) {

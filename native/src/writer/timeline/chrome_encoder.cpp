@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "writer/bytes/json_text.h"
-#include "writer/bytes/msgpack_json.h"
 #include "writer/events/counter_name.h"
 #include "writer/events/event_lanes.h"
 #include "writer/events/event_nodes.h"
@@ -32,6 +31,7 @@ public:
 private:
   void write_counters(std::string &out);
   void hand_out(std::string &out);
+  static void write_profile(std::string_view profile, std::string &out);
 
   TraceFacts facts_;
   Spill spill_;
@@ -127,6 +127,18 @@ void ChromeEncoder::add(const EventBatch &batch, std::string &out) {
   }
 }
 
+// Viewers pass over metadata that they do not know.
+void ChromeEncoder::write_profile(std::string_view profile, std::string &out) {
+  while (!profile.empty()) {
+    std::string_view piece = profile.substr(0, kProfilePieceBytes);
+    profile.remove_prefix(piece.size());
+    out += ",{\"args\":{\"profile\":\"";
+    append_base64(out, piece);
+    out += "\",\"rest\":" + std::to_string(profile.size());
+    out += "},\"name\":\"proton_bench.profile\",\"ph\":\"M\",\"pid\":0,\"tid\":0}";
+  }
+}
+
 void ChromeEncoder::end(const TraceEnd &end, std::string &out) {
   hand_out(out);
   runs_.finish();
@@ -139,6 +151,8 @@ void ChromeEncoder::end(const TraceEnd &end, std::string &out) {
     out += tail();
     return;
   }
+  if (end.profile && !facts_.upstream_shape)
+    write_profile(end.profile(), out);
   out += "],\"proton_bench\":{\"clock_drift_ns\":";
   append_json_number(out, end.clock_drift_ns);
   out += ",\"dropped\":{";
@@ -149,10 +163,6 @@ void ChromeEncoder::end(const TraceEnd &end, std::string &out) {
   }
   out += "},\"is_partial\":";
   out += end.is_partial ? "true" : "false";
-  size_t before = out.size();
-  out += ",\"provenance\":";
-  if (!append_msgpack_as_json(end.provenance, out))
-    out.resize(before);
   out += "}}\n";
 }
 

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "support/deflate.h"
-#include "writer/bytes/msgpack_json.h"
 #include "writer/bytes/proto_bytes.h"
 #include "writer/bytes/utf8_text.h"
 #include "writer/events/event_lanes.h"
@@ -47,6 +46,7 @@ private:
   int64_t unix_ns(int64_t monotonic_ns) const;
   void write_counters();
   void write_session_event(const char *name, int64_t unix_ns, std::string_view annotations);
+  void write_profile(std::string_view profile);
   void hand_out();
   void hand_out_if_many(std::string &out);
   void pack(std::string &out);
@@ -146,6 +146,18 @@ void PerfettoEncoder::write_session_event(const char *name, int64_t unix_ns,
   packets_.event(unix_ns, head, annotations, {});
 }
 
+void PerfettoEncoder::write_profile(std::string_view profile) {
+  while (!profile.empty()) {
+    std::string_view piece = profile.substr(0, kProfilePieceBytes);
+    profile.remove_prefix(piece.size());
+    std::string fields;
+    ProtoBytes proto(fields);
+    proto.count(kProfileRest, profile.size());
+    proto.text(kProfilePiece, piece);
+    packets_.message(kProfile, fields);
+  }
+}
+
 void PerfettoEncoder::write_counters() {
   std::stable_sort(
       counters_.begin(), counters_.end(),
@@ -213,10 +225,9 @@ void PerfettoEncoder::end(const TraceEnd &end, std::string &out) {
   if (!dropped.empty())
     said.counts("dropped", dropped);
   said.flag("is_partial", end.is_partial);
-  std::string provenance;
-  if (append_msgpack_as_json(end.provenance, provenance))
-    said.text("provenance", provenance);
   write_session_event("proton_bench: end of session", packets_.newest_ns(), said.fields());
+  if (end.profile)
+    write_profile(end.profile());
   pack(out);
 }
 

@@ -18,6 +18,7 @@ inline constexpr uint32_t kSequenceFlags = 13;
 inline constexpr uint32_t kTimestampClock = 58; // also of TracePacketDefaults
 inline constexpr uint32_t kPacketDefaults = 59;
 inline constexpr uint32_t kTrackDescriptor = 60;
+inline constexpr uint32_t kProfile = 1984; // our own, of those for extensions
 inline constexpr uint64_t kStateCleared = 1; // of kSequenceFlags
 inline constexpr uint64_t kNeedsState = 2;
 
@@ -53,6 +54,10 @@ inline constexpr uint32_t kProcessName = 6;
 inline constexpr uint32_t kTid = 2;
 inline constexpr uint32_t kThreadName = 5;
 inline constexpr uint32_t kUnitName = 6;
+
+// Our profile: bytes of it that come later, and a piece.
+inline constexpr uint32_t kProfileRest = 1;
+inline constexpr uint32_t kProfilePiece = 2;
 
 // TrackEvent.
 inline constexpr uint32_t kCategory = 3;

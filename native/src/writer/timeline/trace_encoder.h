@@ -30,11 +30,14 @@ struct TraceFacts {
 
 /// What is known at the end.
 struct TraceEnd {
-  std::string provenance;                  ///< one encoded MessagePack map, as of `.proton`
-  std::map<std::string, uint64_t> dropped; ///< lost records by reason
+  std::function<std::string_view()> profile; ///< encodes the tree, as `.proton`; empty: none
+  std::map<std::string, uint64_t> dropped;   ///< lost records by reason
   int64_t clock_drift_ns = 0; ///< between the device's clock and the host's, over the session
   bool is_partial = false;
 };
+
+/// Of a profile, in one packet or event: viewers take them in one by one.
+inline constexpr size_t kProfilePieceBytes = size_t{1} << 20;
 
 /// Takes bytes that are there away.
 using Spill = std::function<void(std::string &)>;

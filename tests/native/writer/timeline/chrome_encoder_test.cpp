@@ -45,6 +45,20 @@ TEST(a_kernel_has_the_form_that_upstream_gives_it_and_more_arguments) {
   CHECK(text.starts_with(R"({"baseTimeNanoseconds":1790000000000001000,)"));
 }
 
+TEST(the_profile_stands_behind_all_slices_in_base64) {
+  for (const auto &[profile, encoded] : std::map<std::string, std::string>{
+           {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"\xff\xfe\xfd\xfc", "//79/A=="}}) {
+    TraceEnd end;
+    end.profile = [&profile] { return std::string_view(profile); };
+    std::string text = encode(TraceFormat::kChrome, {step_with_a_kernel()}, facts(), end);
+    CHECK(has(text, R"(,{"args":{"profile":")" + encoded + R"(","rest":0},)"
+                    R"("name":"proton_bench.profile","ph":"M","pid":0,"tid":0}],"proton_bench")"));
+    TraceFacts upstream = facts();
+    upstream.upstream_shape = true;
+    CHECK(!has(encode(TraceFormat::kChrome, {}, upstream, end), "profile"));
+  }
+}
+
 TEST(rows_are_named_as_upstream_names_them) {
   EventBatch batch = step_with_a_kernel();
   batch.events.push_back(kernel(2, 3000, 3100, 0, 9, gpu(1)));

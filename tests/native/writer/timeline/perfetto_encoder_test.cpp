@@ -2,7 +2,6 @@
 
 #include "calltree/scope_timeline.h"
 #include "check.h"
-#include "writer/bytes/msgpack_bytes.h"
 #include "writer/timeline/perfetto_reader.h"
 #include "writer/timeline/trace_events.h"
 
@@ -50,16 +49,7 @@ TEST(a_kernel_stands_on_its_stream_and_an_arrow_leads_to_it) {
 }
 
 TEST(the_session_tells_of_its_process_at_the_start_and_of_losses_at_the_end) {
-  MsgpackBytes provenance;
-  provenance.map(2);
-  provenance.text("host");
-  provenance.text("g\"7");
-  provenance.text("versions");
-  provenance.array(2);
-  provenance.integer(-3);
-  provenance.real(1.5);
   TraceEnd end;
-  end.provenance = provenance.take();
   end.dropped = {{"buffer: full", 12}, {"late", 3}};
   end.clock_drift_ns = -250;
   end.is_partial = true;
@@ -76,7 +66,20 @@ TEST(the_session_tells_of_its_process_at_the_start_and_of_losses_at_the_end) {
   CHECK_EQ(last.annotations.at("dropped.late"), "3");
   CHECK_EQ(last.annotations.at("clock_drift_ns"), "-250");
   CHECK_EQ(last.annotations.at("is_partial"), "true");
-  CHECK_EQ(last.annotations.at("provenance"), R"({"host":"g\"7","versions":[-3,1.5]})");
+}
+
+TEST(the_profile_stands_behind_the_end_of_the_session_in_pieces) {
+  std::string profile = "a" + std::string(kProfilePieceBytes, 'b') + "c";
+  TraceEnd end;
+  end.profile = [&] { return std::string_view(profile); };
+  std::string raw = gzip::unpack(encode(TraceFormat::kPerfetto, {}, facts(), end));
+  std::vector<proto::Field> packets = proto::Message(raw).all(1);
+  proto::Message first = proto::Message(packets.at(packets.size() - 2).bytes).message(1984);
+  proto::Message last = proto::Message(packets.back().bytes).message(1984);
+  CHECK_EQ(first.count(1), 2);
+  CHECK_EQ(last.count(1), 0);
+  CHECK(first.text(2) + last.text(2) == profile);
+  CHECK_EQ(written({}, end).errors, 0);
 }
 
 TEST(values_and_open_scopes_are_annotations) {

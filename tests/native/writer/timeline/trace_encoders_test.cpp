@@ -182,7 +182,7 @@ TEST(names_of_any_bytes_make_valid_files) {
   named.host = named.process_name = kHostile[4];
   TraceEnd end;
   end.dropped = {{kHostile[4], 1}};
-  end.provenance = "\xc1 no MessagePack";
+  end.profile = [] { return std::string_view(kHostile[4]); };
   perfetto_file::Trace trace =
       perfetto_file::read(encode(TraceFormat::kPerfetto, {batch}, named, end));
   CHECK_EQ(trace.errors, 0);

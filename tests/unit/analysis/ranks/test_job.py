@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from proton_bench.analysis.ranks.job import Member, in_order
-from proton_bench.analysis.ranks.job_merge import ApartBy, merge_members
+from proton_bench.analysis.ranks.job import in_order
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.members import ApartBy, Member, merge_members
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 

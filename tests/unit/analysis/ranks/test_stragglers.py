@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.analysis.ranks.job import Member
 from proton_bench.analysis.ranks.stragglers import ScopeTimes, Stragglers, find_stragglers
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.members import Member
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import Origin
 from proton_bench.model.ranks import RankGaps

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from proton_bench.analysis.choices import ApartBy
-from proton_bench.analysis.ranks.job import Member
 from proton_bench.errors import UsageError
 from proton_bench.model.device import Device
 from proton_bench.model.nesting import nest_below
-from proton_bench.model.origin import Origin
+from proton_bench.model.origin import ApartBy, Origin
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.model.ranks import rank_gaps
 
-__all__ = ["ApartBy", "label_of", "merge_members"]
+__all__ = ["Member", "label_of", "merge_members"]
 
 _OF_ONE_RANK = ("rank", "local_rank")
 _HOST_KINDS = ("CPU",)
 _COST = "estimated_cost_ns"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """What one process of a job recorded.
+
+    Attributes:
+        source: Name of the file.
+        origin: Which process it comes from.
+        profile: What was recorded, None where only the origin was read.
+    """
+
+    source: str
+    origin: Origin
+    profile: Profile | None = None
 
 
 def merge_members(members: Sequence[Member], by: ApartBy = ApartBy.NOTHING) -> Profile:
