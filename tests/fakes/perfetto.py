@@ -137,6 +137,13 @@ class SessionTrace:
         )  # fmt: skip
         self.event(END, track, end_ns)
 
+    def embed(self, profile: bytes, *, piece: int = 1 << 20) -> None:
+        """Add an encoded profile, as sessions do at their end."""
+        for at in range(0, len(profile), piece):
+            content = profile[at : at + piece]
+            inner = Message().number(1, len(profile) - at - len(content)).packed(2, content)
+            self.packets.append(Message().number(10, self.sequence).message(1984, inner))
+
     def finish(self, *, is_partial: bool = False, told: dict[str, object] | None = None) -> bytes:
         self.event(
             INSTANT,

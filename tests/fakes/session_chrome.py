@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -41,6 +42,23 @@ def kernel(path: Sequence[str], ts: float, dur: float, correlation: int) -> list
         correlation=correlation, device=0, metrics={}, stream=7,
     )  # fmt: skip
     return [work, mark("f", correlation, STREAM + 7, ts)]
+
+
+def embedded(profile: bytes, *, piece: int = 1 << 20, process: int = 0) -> list[Event]:
+    """Return the events in which a session leaves its encoded profile."""
+    return [
+        {
+            "args": {
+                "profile": base64.b64encode(profile[at : at + piece]).decode(),
+                "rest": max(0, len(profile) - at - piece),
+            },
+            "name": "proton_bench.profile",
+            "ph": "M",
+            "pid": process,
+            "tid": 0,
+        }
+        for at in range(0, len(profile), piece)
+    ]
 
 
 def mark(phase: str, number: int, tid: int, ts: float) -> Event:

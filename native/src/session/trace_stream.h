@@ -46,7 +46,7 @@ struct EndedFile {
 struct StreamEnd {
   std::vector<TraceFormat> formats; ///< files of others are removed
   std::set<uint32_t> phases;        ///< that were ended; the files of others are removed, too
-  bool hands_over = false; ///< what goes to standard output is handed over, not copied
+  bool hands_over = false;          ///< what goes to standard output is handed over, not copied
 };
 
 /// Batches are encoded on the writer thread. A file that cannot be written is said once and

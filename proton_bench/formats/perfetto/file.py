@@ -61,7 +61,7 @@ def _add_piece(profiles: EmbeddedProfiles, packet: bytes) -> None:
     fields = dict(read_fields(packet))
     content = fields.get(_PROFILE)
     inner = dict(read_fields(content)) if isinstance(content, bytes) else {}
-    piece, rest = inner.get(_PIECE), inner.get(_REST)
+    piece, rest = inner.get(_PIECE), inner.get(_REST, 0)
     if isinstance(piece, bytes) and isinstance(rest, int):
         profiles.add(fields.get(_SEQUENCE), piece, rest)
 

@@ -111,7 +111,8 @@ TEST(each_phase_has_its_own_file_and_one_that_is_over_is_ended) {
   recording.close_phases(std::nullopt, false);
   sessions().activate(recording.id);
   run_kernel("first");
-  sessions().set_provenance(recording.id, "\x81\xa4when\xa5" "early");
+  sessions().set_provenance(recording.id, "\x81\xa4when\xa5"
+                                          "early");
   sessions().advance_phase(recording.id);
   run_kernel("second");
   CHECK(sessions().settle(recording.id, soon(), false));

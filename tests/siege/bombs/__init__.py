@@ -7,6 +7,7 @@ from siege.bombs import (
     counts,
     deep,
     earlier,
+    embedded,
     names,
     order,
     patterns,
@@ -18,5 +19,5 @@ from siege.bombs import (
 from siege.bombs.kinds import CLASSES, EARLIER, FIRST, KINDS, Kind, nested, siblings, traced
 
 __all__ = ["CLASSES", "EARLIER", "FIRST", "KINDS", "Kind", "nested", "siblings", "traced"]
-MODULES = (compressed, counts, deep, earlier, names, order, patterns, references, settings)
-MODULES += (sqlite, wide)
+MODULES = (compressed, counts, deep, earlier, embedded, names, order, patterns, references)
+MODULES += (settings, sqlite, wide)

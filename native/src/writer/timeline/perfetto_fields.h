@@ -18,7 +18,7 @@ inline constexpr uint32_t kSequenceFlags = 13;
 inline constexpr uint32_t kTimestampClock = 58; // also of TracePacketDefaults
 inline constexpr uint32_t kPacketDefaults = 59;
 inline constexpr uint32_t kTrackDescriptor = 60;
-inline constexpr uint32_t kProfile = 1984; // our own, of those for extensions
+inline constexpr uint32_t kProfile = 1984;   // our own, of those for extensions
 inline constexpr uint64_t kStateCleared = 1; // of kSequenceFlags
 inline constexpr uint64_t kNeedsState = 2;
 

@@ -51,8 +51,10 @@ TEST(the_profile_stands_behind_all_slices_in_base64) {
     TraceEnd end;
     end.profile = [&profile] { return std::string_view(profile); };
     std::string text = encode(TraceFormat::kChrome, {step_with_a_kernel()}, facts(), end);
-    CHECK(has(text, R"(,{"args":{"profile":")" + encoded + R"(","rest":0},)"
-                    R"("name":"proton_bench.profile","ph":"M","pid":0,"tid":0}],"proton_bench")"));
+    CHECK(has(text,
+              R"(,{"args":{"profile":")" + encoded +
+                  R"(","rest":0},)"
+                  R"("name":"proton_bench.profile","ph":"M","pid":0,"tid":0}],"proton_bench")"));
     TraceFacts upstream = facts();
     upstream.upstream_shape = true;
     CHECK(!has(encode(TraceFormat::kChrome, {}, upstream, end), "profile"));

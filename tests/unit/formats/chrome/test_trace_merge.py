@@ -24,7 +24,7 @@ from proton_bench.formats.timeline.inputs import TraceInput
 def chrome(*files: Path) -> dict[str, Any]:
     """Return the merged document, after a look at the profile that it makes."""
     stream = io.BytesIO()
-    merge_chrome([survey_chrome(file) for file in files], stream, {})
+    merge_chrome([survey_chrome(file) for file in files], stream)
     decode_profile(stream.getvalue(), "x.chrome_trace").self_check()
     found: dict[str, Any] = json.loads(stream.getvalue())
     return found
@@ -110,14 +110,14 @@ def test_parts_of_one_process_share_its_tracks_and_arrows(tmp_path: Path) -> Non
 def test_the_profile_of_the_whole_is_the_sum_of_the_parts(tmp_path: Path) -> None:
     files = [written(tmp_path, f"{rank}", trace(step(rank), rank)) for rank in range(3)]
     stream = io.BytesIO()
-    merge_chrome([survey_chrome(file) for file in files], stream, {"world_size": 3})
+    merge_chrome([survey_chrome(file) for file in files], stream)
 
     profile = decode_profile(stream.getvalue(), "x.chrome_trace")
 
     assert profile.inclusive("count")[0] == 12
     assert profile.inclusive("time (ns)")[0] == 3 * 90_000 + 3000
     assert [device.index for device in profile.devices if device.kind == "GPU"] == [0, 1, 2]
-    assert profile.provenance["ranks"]["world_size"] == 3
+    assert profile.provenance.to_plain()["ranks"]["present"] == [0, 1, 2]
 
 
 def test_what_a_killed_rank_left_is_merged_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_large_traces_are_not_held(tmp_path: Path) -> None:
         del events
         tracemalloc.start()
         with (tmp_path / "out").open("wb") as stream:
-            merge_chrome([survey_chrome(file)], stream, {})
+            merge_chrome([survey_chrome(file)], stream)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
 
