@@ -1,6 +1,7 @@
 # demo: a profile of real work, from a clean clone.   test: every test, Python and native.
 # check: lint and the fast tests, after every change. nightly: what takes long.
-# sanitize: native tests under ASan, UBSan and TSan.  lint: what CI checks without running code.
+# sanitize: native tests under TSan, as test runs them under ASan and UBSan.
+# lint: what CI checks without running code.
 # siege: attacks on every reader and writer for SECONDS, on JOBS cores: docs/explanation/reliability.md.
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
@@ -61,17 +62,13 @@ nightly: sanitize siege
 
 test: $(INSTALLED)
 	python -m pytest -n $(JOBS) --dist worksteal tests
-	cmake -S native --preset tests -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
-	cmake --build build/native-tests -j $(JOBS)
-	ctest --test-dir build/native-tests -j $(JOBS) --output-on-failure --no-tests=error
-
-# Both builds first: what fails to compile fails before anything runs.
-sanitize: $(INSTALLED)
 	cd native && cmake --preset asan -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
-	cd native && cmake --preset tsan -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
 	cmake --build build/native-asan -j $(JOBS)
-	cmake --build build/native-tsan -j $(JOBS)
 	cd native && ctest --preset asan -j $(JOBS) --no-tests=error
+
+sanitize: $(INSTALLED)
+	cd native && cmake --preset tsan -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
+	cmake --build build/native-tsan -j $(JOBS)
 	cd native && ctest --preset tsan -j $(JOBS) --no-tests=error
 
 siege: $(INSTALLED)

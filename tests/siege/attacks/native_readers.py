@@ -14,7 +14,7 @@ from siege.attack import Attack, BreachError, Trial
 from siege.corpus import DATA, TESTS
 
 # The preset `fuzz` first: it has sanitizers and tells which code an input reaches.
-BUILDS = tuple(TESTS.parent / "build" / name for name in ("native-fuzz", "native-tests"))
+BUILDS = tuple(TESTS.parent / "build" / name for name in ("native-fuzz", "native-asan"))
 ROUNDS = 20_000
 QUICK_ROUNDS = 300
 
