@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from proton_bench import _native
-from proton_bench_plugins.cupti.canary import TorchCanary
-from proton_bench_plugins.cupti.canary_kernel import _PTX
-from proton_bench_plugins.cupti.cuda_driver import Driver
+from proton_bench_plugins.cupti.canary.driver import Driver
+from proton_bench_plugins.cupti.canary.kernel import _PTX
+from proton_bench_plugins.cupti.canary.torch_canary import TorchCanary
 
 NAMES = ("<canary>", "<warm-up>")
 
@@ -186,7 +186,7 @@ def test_unwatched_it_comes_due_no_more(torch: Torch) -> None:
 
 def test_a_library_that_nobody_loaded_is_not_loaded() -> None:
     program = (
-        "from proton_bench_plugins.cupti.cuda_driver import Driver\n"
+        "from proton_bench_plugins.cupti.canary.driver import Driver\n"
         "print(Driver.loaded() is None, 'libcuda.so' in open('/proc/self/maps').read())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
