@@ -43,12 +43,12 @@ class TracedRun:
 
     @property
     def tree(self) -> Profile:
-        """What the run's tree says."""
+        """The run's tree."""
         return read_profile(self.name.with_suffix(".proton"))
 
     @property
     def timeline(self) -> ChromeTimeline:
-        """What the timeline says, read the plain way."""
+        """The timeline, read the plain way."""
         return ChromeTimeline(self.chrome)
 
 
@@ -59,7 +59,7 @@ def trace_program(what: str, doubles: Doubles, folder: Path, **variables: str) -
         what: Name of the program, or of the stream with the suffix ``.cupti``.
         doubles: Of libcupti and libcuda.
         folder: Where files go.
-        **variables: Of the environment, beside those that ask for a timeline.
+        **variables: Of the environment, besides those of the timeline.
     """
     output = folder / "traced"
     clock = {"DEVICE_PROGRAM_CLOCK_NS": str(time.monotonic_ns() + _AHEAD_NS)}

@@ -1,4 +1,4 @@
-"""Timelines of ours in Perfetto's engine: it reads what the tree of the same run says."""
+"""Perfetto's engine reads in our timelines what the tree of the same run says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timelines of real runs: what stands in them is what the tree says, and where it belongs."""
+"""Timelines of real runs agree with their trees, and events stand where they belong."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def no_session_left() -> Iterator[None]:
 
 @pytest.fixture
 def x() -> Any:
-    """A tensor that the GPU knows already how to work on."""
+    """A tensor whose kernels are loaded already."""
     tensor = torch.ones(SIZE, device="cuda")
     (tensor + 1).mul_(2).sin_()
     torch.cuda.synchronize()
@@ -79,7 +79,7 @@ def launches(timeline: ChromeTimeline) -> list[tuple[Slice, Slice]]:
 
 
 def assert_in_order(timeline: ChromeTimeline, idle_ns: int = IDLE_NS) -> None:
-    """Check that work begins after its call began, and soon after it and all work before it."""
+    """Check that work begins after its call, and soon after the call and all earlier work."""
     ready_ns: dict[str, int] = {}
     for call, work in sorted(launches(timeline), key=lambda pair: pair[1].start_ns):
         assert work.start_ns > call.start_ns - CLOCK_NS
@@ -88,7 +88,7 @@ def assert_in_order(timeline: ChromeTimeline, idle_ns: int = IDLE_NS) -> None:
         ready_ns[work.lane] = work.end_ns
 
 
-def test_both_formats_tell_what_the_tree_tells(tmp_path: Path, x: Any) -> None:
+def test_both_formats_agree_with_the_tree(tmp_path: Path, x: Any) -> None:
     def work() -> None:
         for _ in range(50):
             with proton.scope("outer"):
@@ -114,7 +114,7 @@ def test_both_formats_tell_what_the_tree_tells(tmp_path: Path, x: Any) -> None:
 
 
 def assert_same_work(found: dict[Any, Any], expected: dict[Any, Any]) -> None:
-    """Compare counts, and times: those of operators are of the host."""
+    """Compare counts and times; operators are timed on the host."""
     assert found.keys() == expected.keys()
     for path, (count, time_ns) in expected.items():
         assert found[path][0] == count

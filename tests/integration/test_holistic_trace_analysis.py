@@ -95,7 +95,7 @@ def test_both_ranks_are_read_and_analysed(
         times: Counter[str] = Counter()
         for each in kernels:
             times[each.name] += each.duration_ns
-        told = {name: float(us) for at, name, us in found["kernels"] if at == str(rank)}
-        assert told.keys() == times.keys()
-        for name, us in told.items():
+        durations = {name: float(us) for at, name, us in found["kernels"] if at == str(rank)}
+        assert durations.keys() == times.keys()
+        for name, us in durations.items():
             assert us == pytest.approx(times[name] / 1000)

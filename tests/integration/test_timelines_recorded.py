@@ -28,7 +28,7 @@ STREAMS += ["graph_traced", "nvtx", "threads", "triton"]
 
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("mode", ["", "copies=on"])
-def test_timeline_and_tree_tell_the_same(
+def test_timeline_and_tree_agree(
     stream: str, mode: str, cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
     run = trace_program(f"{stream}.cupti", cupti_doubles, tmp_path, DEVICE_PROGRAM_MODE=mode)

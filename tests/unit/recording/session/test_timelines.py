@@ -1,4 +1,4 @@
-"""Sessions with ``data="trace"``: where backends record timelines, they are written."""
+"""Sessions with ``data="trace"`` write timelines if a backend records them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ struct Outcome {
   bool is_clear = true; ///< errors name the call that failed
 };
 
-/// A runtime whose launches may raise, and what became of them.
+/// A runtime whose launches may raise, and their results.
 class Faulty {
 public:
   explicit Faulty(bool timeline) : runtime(sink_, {size_t{1} << 30, ~size_t{0}, timeline}) {

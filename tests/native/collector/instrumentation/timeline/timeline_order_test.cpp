@@ -1,4 +1,4 @@
-// What stands on which stream while timelines are copied, on the double of libcuda.
+// The order of work on streams while timelines are copied, on the double of libcuda.
 #include <algorithm>
 #include <set>
 

@@ -145,7 +145,7 @@ TEST(programs_that_are_not_asked_for_are_left_out) {
   CHECK_EQ(sink.total(&KernelTotals::programs), 4);
 }
 
-TEST(a_launch_that_nobody_has_room_for_is_only_counted) {
+TEST(a_launch_without_room_is_only_counted) {
   Listening listening;
   Sink sink;
   sink.has_room = false;
@@ -168,7 +168,7 @@ TEST(a_launch_that_nobody_has_room_for_is_only_counted) {
 
 namespace {
 
-/// Copies of one buffer, without a runtime. The destructor checks that all was given back.
+/// Copies of one buffer, without a runtime. The destructor checks that all memory was freed.
 class Copied {
 public:
   Copied(RecordSink &sink, size_t pinned_bytes)
@@ -204,7 +204,7 @@ public:
   CopiedLaunch launched;
 };
 
-/// Queues another copy whenever one is decoded, for as long as it is told to.
+/// Queues another copy whenever one is decoded, until the test ends that.
 class Relaunching : public Sink {
 public:
   void complete(const TimelineRecord &) noexcept override {
@@ -262,7 +262,7 @@ TEST(memory_of_a_failed_copy_is_kept_aside_and_given_back) {
   }
 }
 
-TEST(memory_of_a_copy_that_nobody_saw_end_is_kept_aside) {
+TEST(memory_of_a_copy_whose_end_was_not_seen_is_kept_aside) {
   Sink sink;
   Copied copied(sink, 100'000);
   fake_cuda_plan_fault("cuEventSynchronize", 700, 0);
