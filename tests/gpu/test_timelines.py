@@ -17,7 +17,7 @@ from reference.chrome_timeline import (
     walls_of,
     work_of,
 )
-from traced_runs import TracedRun
+from timeline_runs import TimelineRun
 
 import proton_bench as proton
 from proton_bench.recording.session.session import SessionOptions, open_session
@@ -58,10 +58,10 @@ def x() -> Any:
     return tensor
 
 
-def record(folder: Path, work: Callable[[], object], backend: str = "cupti") -> TracedRun:
+def record(folder: Path, work: Callable[[], object], backend: str = "cupti") -> TimelineRun:
     """Run a function in a session that keeps a timeline in both formats."""
     options = SessionOptions(
-        name=folder / "traced",
+        name=folder / "timeline",
         backend=backend,
         data="trace",
         trace_formats=("chrome_trace", "perfetto"),
@@ -70,7 +70,7 @@ def record(folder: Path, work: Callable[[], object], backend: str = "cupti") -> 
     work()
     torch.cuda.synchronize()
     session.finalize(("proton", "chrome_trace", "perfetto"))
-    return TracedRun(folder / "traced")
+    return TimelineRun(folder / "timeline")
 
 
 def launches(timeline: ChromeTimeline) -> list[tuple[Slice, Slice]]:

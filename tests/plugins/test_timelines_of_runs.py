@@ -114,7 +114,7 @@ def launch(step: Step) -> None:
     )
 
 
-def traced(folder: Path) -> Session:
+def recorded_session(folder: Path) -> Session:
     recording = folder / "none.pbrecord"
     native.write_recording(str(recording), [])
     return open_session(
@@ -156,7 +156,7 @@ def rounded(value: float) -> float:
 def test_timelines_hold_every_number_of_the_tree(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as name, ExitStack() as at_end:
         folder = Path(name)
-        session = traced(folder)
+        session = recorded_session(folder)
         at_end.callback(session.finalize, ())
         Program().run(steps)
         session.finalize(("proton", "chrome_trace", "perfetto"))
