@@ -35,7 +35,7 @@ const char *advice_for(cupti::Result result) {
            "with GPU metrics, dcgm), and it serves one at a time: end that one first";
   case cupti::kErrorNotSupported:
   case cupti::kErrorNotCompatible:
-    return "another tool that is active in this process does not go with it: end that one first";
+    return "another active tool of this process is incompatible with it: end that tool first";
   default:
     return nullptr;
   }
