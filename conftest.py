@@ -20,10 +20,14 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-# A shell starts what it runs in the background with SIGINT ignored, and programs inherit that;
-# those that tests start are to be interrupted all the same.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts background jobs with SIGINT ignored, and nohup ignores SIGHUP. The programs that
+# tests start would inherit that.
+for _number, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = frozenset(filter(None, os.environ.get("PROTON_BENCH_REQUIRE", "").split(",")))

@@ -18,7 +18,7 @@ from proton_bench.recording.session.recording import live_sessions
 
 @dataclass
 class FakeCollector:
-    """Notes what is asked of it; ``fail_on`` names the call that raises."""
+    """Notes its calls; ``fail_on`` names the call that raises."""
 
     name: str
     calls: list[str]
@@ -41,7 +41,7 @@ class FakeCollector:
 
 @dataclass
 class FakeBackends:
-    """Backends that exist for one test, and one list of what happened to their collectors."""
+    """Backends of one test, and one list of the calls to their collectors."""
 
     calls: list[str] = field(default_factory=list)
     fail_on: dict[str, str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class FakeBackends:
 
 @pytest.fixture(autouse=True)
 def no_session_left() -> Iterator[None]:
-    """Discard what a test left behind, so that the next one starts from nothing."""
+    """Discard what a test left behind."""
     yield
     flags.command_line = False
     for session in live_sessions():
@@ -78,7 +78,7 @@ def no_session_left() -> Iterator[None]:
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> FakeBackends:
-    """Let every backend name stand for a collector that only takes notes."""
+    """Give every backend a collector that only notes its calls."""
     backends = FakeBackends()
     monkeypatch.setattr("proton_bench.plugin.manager.resolve_backend", backends.resolve)
     return backends

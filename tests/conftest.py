@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # On a busy machine generated examples take longer than hypothesis allows by default. They are the
-# same in every run, so that a run says what changed and not what was drawn.
+# same in every run, so that a failure is due to a change.
 settings.register_profile(
     "patient",
     deadline=None,
@@ -17,15 +17,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     max_examples=50,
 )
-# With `--hypothesis-profile=thorough`, before a release or after a change of what is generated:
-# other examples in every run.
+# `--hypothesis-profile=thorough` draws other examples in every run: use it before a release.
 settings.register_profile(
     "thorough", settings.get_profile("patient"), derandomize=False, max_examples=500
 )
 settings.load_profile("patient")
 
-# What this package and the programs that tests start read of the environment. What leads to
-# devices, compilers and packages stays.
+# Variables that this package and the programs of tests read. Paths of devices, compilers and
+# packages stay.
 _PREFIXES = (
     *("PROTON_", "TRITON_PROTON_", "GITHUB_", "GIT_", "LC_", "CLICOLOR", "TTY_", "RICH_", "TYPER_"),
     *("OMPI_COMM_", "MV2_COMM_", "PALS_", "JSM_", "PMI_", "PMIX_", "SLURM_", "TORCHELASTIC_"),
@@ -60,7 +59,7 @@ def _clean(patch: pytest.MonkeyPatch) -> None:
     patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     patch.setenv("PROTON_BENCH_CHECK", "1")  # no file that any test reads may contradict itself
     patch.setenv("PYTEST_ADDOPTS", _CHILD_OPTIONS)
-    # The choice that every release made so far; Triton 3.9 warns where it is left open.
+    # The default of every release so far; Triton 3.9 warns if it is not set.
     patch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
 
 
@@ -69,12 +68,12 @@ def clean_environment_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> It
     """Unset what could change a result, before fixtures of many tests start programs."""
     with pytest.MonkeyPatch.context() as patch:
         _clean(patch)
-        # Measurements take turns by a file there, and tests of other runs are none of ours.
+        # Measurements take turns by a file there, which other runs of the tests must not hold.
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unset it again for each test, whatever the one before left."""
+    """Unset it again for each test."""
     _clean(monkeypatch)

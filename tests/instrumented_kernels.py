@@ -1,4 +1,4 @@
-"""Kernels with scopes, and what a session made of them: for tests of the instrumentation."""
+"""Kernels with scopes, and their recordings, for tests of the instrumentation."""
 # ruff: noqa: N803 - Triton writes compile-time parameters in capitals
 
 from __future__ import annotations

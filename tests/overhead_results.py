@@ -8,7 +8,7 @@ from benchmarks.overhead.results import Results
 
 
 def measured(bare: float, added: float) -> dict[str, Any]:
-    """Return what a process measured: three blocks of each kind around these seconds."""
+    """Return the measurement of a process: three blocks of each kind around these seconds."""
     return {
         "bare": [bare, bare * 1.001, bare * 0.999],
         "profiled": [bare + added] * 3,
@@ -21,7 +21,7 @@ def measured(bare: float, added: float) -> dict[str, Any]:
 
 
 def results(added: dict[str, float], workload: str = "tiny", rounds: int = 10) -> Results:
-    """Return rounds in which each arm adds so many seconds to a microsecond, give or take."""
+    """Return rounds in which each arm adds about the given seconds to a microsecond."""
     made = Results(machine={"python": "3"}, settings={"seed": 0})
     for number in range(rounds):
         bare = 1e-6 * (1 + number / 50)  # the machine gets slower

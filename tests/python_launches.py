@@ -16,7 +16,7 @@ from typing import Any
 from proton_bench import _native as native
 
 INCLUDE = Path(__file__).parents[1] / "native" / "include"
-# Files whose frames paths leave out, those that may stand above a test.
+# Files whose frames paths leave out, also above a test.
 HIDDEN = ("<frozen runpy>", "/_pytest/", "/pluggy/", "/proton_bench/pytest_plugin.py")
 # Paths start below the function of pytest that calls a test: its file and name.
 CALLS_TEST = ("python.py", "pytest_pyfunc_call")
@@ -74,7 +74,7 @@ def connect(library: ctypes.CDLL) -> None:
 
 
 def frames_of(frame: FrameType | None) -> tuple[str, ...]:
-    """Return what a path shall say of a frame and its callers, outermost first."""
+    """Return the path of a frame, outermost first."""
     found: list[str] = []
     while frame is not None:
         code = frame.f_code
@@ -104,7 +104,7 @@ class PythonSession:
         return name
 
     def complete(self, correlation_id: int, name: str) -> None:
-        """Tell that the kernel of a launch ran."""
+        """Emit the kernel of a launch."""
         native.emit_kernel(correlation_id, name, 0, 1, "CUDA", 0, 0)
 
     def paths(self) -> dict[str, tuple[str, ...]]:

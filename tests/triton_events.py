@@ -92,7 +92,7 @@ def handed_over(vectors: Vectors) -> Any:
 
 @gluon.jit
 def claiming(out, x, SIZE: gl.constexpr, LAYOUT: gl.constexpr):
-    """Copy the block of this program, then those of programs that it keeps from being started."""
+    """Copy the block of this program, then blocks of programs that it prevents from starting."""
     response = gl.allocate_shared_memory(gl.int64, [2], SHARED)
     answered = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
     mbarrier.init(answered, count=1)

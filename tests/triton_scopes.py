@@ -54,7 +54,7 @@ def specialized(a, b, c, tiles, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE
 
 
 def warp_specialized_product() -> tuple[Any, Any]:
-    """Return a product and what torch makes of it."""
+    """Return a product and torch's result."""
     a, b = (torch.randn(512, 512).half().cuda() for _ in range(2))
     c = torch.empty_like(a)
     specialized[(512 // TILE, 512 // TILE)](

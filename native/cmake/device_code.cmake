@@ -1,4 +1,4 @@
-# The kernels' PTX as a source file, so that the module needs no file beside it.
+# The kernels' PTX as a source file, so that the module needs no other file.
 function(proton_bench_device_code sources)
   set(device "${CMAKE_CURRENT_SOURCE_DIR}/src/collector/instrumentation/device")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${device}/reduce_records.ptx")

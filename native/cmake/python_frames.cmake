@@ -1,4 +1,4 @@
-# Chooses how Python frames are read. The raw walk is compiled on trial: where the interpreter's
+# Chooses how Python frames are read: a trial compiles the raw walk. Where the interpreter's
 # headers are missing, of an unknown version or of a build without a GIL, the public API is used.
 function(proton_bench_python_frames target)
   set(PROTON_BENCH_RAW_FRAMES 0)

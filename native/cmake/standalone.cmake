@@ -5,7 +5,7 @@ function(proton_bench_standalone name)
   if(TARGET Python::Python)
     target_link_libraries(${name} PRIVATE Python::Python)
   else()
-    # No libpython here: what does not run Python code still links and runs.
+    # Without libpython, code that runs no Python still links and runs.
     target_link_options(${name} PRIVATE LINKER:--unresolved-symbols=ignore-all)
   endif()
   proton_bench_warnings(${name})

@@ -1,4 +1,4 @@
-"""Which files the architecture tests look at."""
+"""The files that architecture tests read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files(*suffixes: str) -> Iterator[Path]:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield (path below the top folder, content) of every text that we write by hand."""
+    """Yield (path below the top folder, content) of every text written by hand."""
     for path in files(*_TEXT):
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith("tests/data/"):

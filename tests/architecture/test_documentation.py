@@ -1,4 +1,4 @@
-"""Commands, options, hooks, variables, rooms and names of the API stand in the documents."""
+"""The documents name commands, options, hooks, variables, rooms and names of the API."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_native_rooms_stand_in_architecture_in_their_order() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_path_that_is_named_exists(document: Path) -> None:
-    # The changelog tells of what there was.
+    # The changelog names things of the past.
     named = [] if document.name == "CHANGELOG.md" else PATH.findall(document.read_text("utf-8"))
 
     assert named or document not in MAPS
@@ -234,7 +234,7 @@ def hooks() -> dict[str, str]:
 
 
 def test_there_are_at_most_eleven_hooks() -> None:
-    # Ten, and modes of the instrumentation backend: a mode is no backend of its own, because it
+    # Ten, and modes of the instrumentation backend: a mode is not a backend, because it
     # shares the compiler and the buffers of that one.
     assert 0 < len(hooks()) <= 11
 

@@ -78,7 +78,7 @@ def test_workflows_ask_for_little(name: str) -> None:
     assert "pull_request_target" not in str(workflow[True])
     assert writes == ({"pull-requests"} if name == "perf-comment" else set())
     assert all(0 < job["timeout-minutes"] <= 60 for job in workflow["jobs"].values())
-    # What may write checks nothing out and runs nothing.
+    # A job that may write checks nothing out and runs nothing.
     uses = [step.get("uses", "") for job in workflow["jobs"].values() for step in job["steps"]]
     assert not writes or not any("checkout" in each or not each for each in uses)
 
@@ -118,7 +118,7 @@ def test_the_comment_is_found_by_its_mark() -> None:
 
 
 def recorded(tmp_path: Path, script: str, **codes: int) -> tuple[int, list[str]]:
-    """Run a script with a proton that writes down how it was called and exits as it is told."""
+    """Run a script with a proton that notes its arguments and exits with the given codes."""
     (tmp_path / "bin").mkdir()
     log = tmp_path / "calls"
     cases = "".join(f"{word}) exit {code};; " for word, code in codes.items())

@@ -1,7 +1,7 @@
 """Rooms of the native core are small, say what they are, and include in one direction only.
 
 `native/src/rooms.md` lists them: a room may include itself and those above it. Collectors see less:
-records, drivers and a few small faces of the context, so that none can touch a tree or a session.
+records, drivers and a few headers of the context, so that they cannot touch a tree or a session.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COLLECTOR_SEES_FILES = (
     "context/thread/host_range.h",
     "context/python/python_lock.h",
 )
-# Folders of the collector room that others of it may include: what collectors of GPUs share.
+# Folders that other collectors may include: what collectors of GPUs share.
 COLLECTORS_SHARE = {
     "gpu": ("cupti", "hip", "rocprofiler", "roctracer"),
     "hip": ("rocprofiler", "roctracer"),

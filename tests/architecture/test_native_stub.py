@@ -1,4 +1,4 @@
-"""The stub of the native module says what the binary has, no more and no less."""
+"""The stub of the native module names exactly what the binary has."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "gate.yml").read_tex
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
-def test_the_target_runs_a_module_that_exists_and_is_no_part_of_the_tests() -> None:
+def test_the_target_runs_a_module_that_exists_and_is_not_part_of_the_tests() -> None:
     (line,) = re.findall(r"^gate: .*\n\t(.+)$", MAKEFILE, re.MULTILINE)
 
     module = line.split()[2]
@@ -47,7 +47,7 @@ def test_what_a_pull_request_names_reaches_no_shell() -> None:
     assert not re.search(r"run:.*\$\{\{", text)
 
 
-def test_a_shared_machine_passes_what_it_cannot_tell() -> None:
+def test_a_shared_machine_passes_what_it_cannot_decide() -> None:
     policy = read_policy(ROOT / "benchmarks" / "hot_paths" / "policy.toml")
 
     assert policy.inconclusive_passes

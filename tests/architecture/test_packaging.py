@@ -33,9 +33,9 @@ HASHED = [
     .splitlines()
     if line and not line.startswith("#")
 ]
-# Each index has builds of its own of these.
+# Each index has its own builds of these packages.
 BUILD_OF_TORCH = re.compile(r"torch|cuda-.*|nvidia-(?!ml-py$).*")
-# What other platforms and interpreters ask for.
+# Requirements of other platforms and interpreters only.
 ELSEWHERE = {"appnope", "cffi", "colorama", "pycparser"}
 
 

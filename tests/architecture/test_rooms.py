@@ -29,12 +29,17 @@ ROOMS = sorted(
     for name, file in MODULES.items()
     if file.name == "__init__.py" and name not in PACKAGES and name.startswith("proton_bench.")
 )
+PLUGINS = sorted(
+    name
+    for name, file in MODULES.items()
+    if file.name == "__init__.py" and name.startswith("proton_bench_plugins")
+)
 # Has hooks or functions of its own instead of a head.
 WITH_CODE = {"proton_bench.cli", "proton_bench.plugin", "proton_bench.pytest_plugin"}
 
 
 def imported(file: Path) -> set[str]:
-    """Return which of our modules a file imports, anywhere: in functions and for types as well."""
+    """Return which of our modules a file imports, also in functions and for types."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
@@ -57,7 +62,7 @@ def test_no_import_closes_a_circle() -> None:
     assert len(order) == len(MODULES)
 
 
-@pytest.mark.parametrize("room", ["proton_bench", *ROOMS])
+@pytest.mark.parametrize("room", ["proton_bench", *ROOMS, *PLUGINS])
 def test_a_room_shows_at_most_fifteen_files(room: str) -> None:
     files = sorted(file.stem for file in MODULES[room].parent.glob("*.py"))
 

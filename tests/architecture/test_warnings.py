@@ -1,4 +1,4 @@
-"""Warnings of our own code fail a test; those of other packages change with their versions."""
+"""Warnings of our own code fail a test; warnings of other packages do not."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def test_warnings_that_are_attributed_to_our_modules_are_errors(name: str, below
 
 
 @pytest.mark.parametrize("name", ["torch.jit._script", "pandas", "proton_benchmarks", "__main__"])
-def test_warnings_that_are_attributed_to_other_modules_are_told(name: str) -> None:
-    with warnings.catch_warnings(record=True) as told:
+def test_warnings_that_are_attributed_to_other_modules_are_reported(name: str) -> None:
+    with warnings.catch_warnings(record=True) as seen:
         warnings.warn_explicit("x", DeprecationWarning, "x.py", 1, module=name)
 
-    assert [each.category for each in told] == [DeprecationWarning]
+    assert [each.category for each in seen] == [DeprecationWarning]
 
 
 def test_only_what_our_own_code_brings_about_fails_a_test(

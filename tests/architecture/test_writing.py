@@ -1,4 +1,4 @@
-"""Files are written in one way, outside of a recording: that of `proton_bench/support/files.py`."""
+"""Outside of a recording, all files are written by `proton_bench/support/files.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WRITES = re.compile(
     r"os\.(replace|rename)\(|mkstemp\(|NamedTemporaryFile\(|\.write_(text|bytes)\("
     r"|\bopen\([^)\n]*['\"][wxa]b?\+?['\"]"
 )
-# Those that write for no other reader, or may not replace.
+# These write for no other reader, or may not replace a file.
 OTHERS = {
     "proton_bench/support/files.py",
     "proton_bench/cli/boundary.py",  # /dev/null

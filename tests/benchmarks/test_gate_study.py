@@ -51,9 +51,9 @@ def study(processes: int, *, seed: int = 5) -> list[Run]:
 @pytest.mark.parametrize("backend", ["cpu", "cupti"])
 def test_dry_processes_write_profiles_with_every_path(tmp_path: Path, backend: str) -> None:
     pytest.importorskip("triton" if backend == "cupti" else "torch")
-    told = ["measure", "--dry", "--backend", backend, "--processes", "1", "--out", str(tmp_path)]
+    words = ["measure", "--dry", "--backend", backend, "--processes", "1", "--out", str(tmp_path)]
 
-    assert main(told) == 0
+    assert main(words) == 0
 
     (run,) = Archive.load(tmp_path).profiles()
     assert len(works_of([run])) == 8

@@ -67,7 +67,7 @@ def test_a_process_writes_every_path_with_its_rounds(
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Let both sides be ready, and have measured what a test says."""
-    told: dict[str, Any] = {"trees": []}
+    scripted: dict[str, Any] = {"trees": []}
 
     @contextmanager
     def tree(revision: Any, folder: Path) -> Iterator[Path]:
@@ -75,13 +75,13 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     @contextmanager
     def own(folder: Path, place: Path, setup: str) -> Iterator[OwnEnvironment]:
-        told["trees"].append((place.name, setup))
+        scripted["trees"].append((place.name, setup))
         yield OwnEnvironment("python", str(folder), {})
 
     def record(sides: Any, pairs: int, folder: Path) -> None:
-        told["pairs"] = pairs
+        scripted["pairs"] = pairs
         kernels = [Kernel(f"hot paths/k{each}", 400.0) for each in range(4)]
-        base, new = session([*kernels, Kernel("hot paths/scope", 300.0, slower=told["slower"])])
+        base, new = session([*kernels, Kernel("hot paths/scope", 300.0, slower=scripted["slower"])])
         put(folder / "base", *base)
         put(folder / "new", *new)
 
@@ -89,7 +89,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(hot_paths, "own_environment", own)
     monkeypatch.setattr(hot_paths, "record", record)
     monkeypatch.setattr(hot_paths, "find_revision", lambda ref, folder: ref)
-    return told
+    return scripted
 
 
 @pytest.mark.parametrize(("slower", "code"), [(0.0, 0), (0.3, 1)])

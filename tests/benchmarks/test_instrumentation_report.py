@@ -93,7 +93,7 @@ def test_a_chain_is_judged_by_its_error(deducted: float, verdict: str) -> None:
         ({"lost": None, "instances": {"load": 1}}, "records were lost"),
     ],
 )
-def test_what_is_wrong_is_told_and_fails(
+def test_what_is_wrong_is_reported_and_fails(
     changes: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = print_report(results("ours_tree", "matmul", launched(100.0, 101.0)))
@@ -105,7 +105,9 @@ def test_what_is_wrong_is_told_and_fails(
     ).replace("the result is ", "")
 
 
-def test_what_upstream_lost_is_told_but_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_upstream_lost_is_reported_but_is_not_a_failure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     pair = launched(100.0, 900.0, lost=None, instances={"load": 640, "dot": 0})
 
     assert print_report(results("upstream_trace", "matmul", pair))

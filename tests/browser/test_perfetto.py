@@ -1,4 +1,4 @@
-"""Timelines of ours in Perfetto's engine: it reads what the tree of the same run says."""
+"""Perfetto's engine reads in our timelines what the tree of the same run says."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from browser.trace_engine import TraceEngine
 from fakes.doubles import Doubles
 from fakes.fixtures import cupti_doubles
 from reference.chrome_timeline import WORK, same_host_time, walls_of, work_of
-from traced_runs import TracedRun, trace_program
+from timeline_runs import TimelineRun, record_program
 
 __all__ = ["cupti_doubles"]
 
 pytestmark = pytest.mark.browser
 
-Trace = Callable[..., TracedRun]
-Format = Callable[[TracedRun], Path]
+Trace = Callable[..., TimelineRun]
+Format = Callable[[TimelineRun], Path]
 HOST = ("scope", "metric", "cpu_op", "cuda_runtime")
 FORMATS = pytest.mark.parametrize(
     "file", [lambda run: run.chrome, lambda run: run.perfetto], ids=["chrome", "perfetto"]
@@ -31,10 +31,10 @@ FORMATS = pytest.mark.parametrize(
 
 @pytest.fixture
 def trace(cupti_doubles: Doubles, tmp_path: Path) -> Trace:
-    def traced(what: str, **variables: str) -> TracedRun:
+    def traced(what: str, **variables: str) -> TimelineRun:
         folder = tmp_path / what
         folder.mkdir()
-        return trace_program(what, cupti_doubles, folder, **variables)
+        return record_program(what, cupti_doubles, folder, **variables)
 
     return traced
 
@@ -43,7 +43,7 @@ def instances(timeline: EngineTimeline) -> Counter[tuple[str, ...]]:
     return Counter(each.path for each in timeline.of("scope", "metric"))
 
 
-def assert_like_the_tree(timeline: EngineTimeline, run: TracedRun) -> None:
+def assert_like_the_tree(timeline: EngineTimeline, run: TimelineRun) -> None:
     tree = run.tree
     assert_every_nanosecond_is_read(timeline, run)
     assert timeline.sums("kernel", "copy") == work_of(tree)
@@ -54,7 +54,7 @@ def assert_like_the_tree(timeline: EngineTimeline, run: TracedRun) -> None:
         assert same_host_time(shown_ns, wall_ns, count), (path, shown_ns, wall_ns)
 
 
-def assert_every_nanosecond_is_read(timeline: EngineTimeline, run: TracedRun) -> None:
+def assert_every_nanosecond_is_read(timeline: EngineTimeline, run: TimelineRun) -> None:
     """Compare with the file in Chrome's format, read without the engine."""
     assert timeline.complaints == []
     plain = run.timeline
@@ -153,7 +153,7 @@ proton.enter_scope("left open within")
 """
 
 
-def run_script(folder: Path, script: str, *options: str, **variables: str) -> TracedRun:
+def run_script(folder: Path, script: str, *options: str, **variables: str) -> TimelineRun:
     (folder / "program.py").write_text(script)
     command = [sys.executable, "-m", "proton_bench", "run", "-d", "trace", "-b", "cpu"]
     done = subprocess.run(
@@ -164,7 +164,7 @@ def run_script(folder: Path, script: str, *options: str, **variables: str) -> Tr
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return TracedRun(folder / "traced")
+    return TimelineRun(folder / "traced")
 
 
 @FORMATS

@@ -1,4 +1,4 @@
-"""Names and texts that try to be markup, script or anything else than text, in a browser."""
+"""Names and texts that try to be markup or script, in a browser."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_policy_forbids_other_scripts_and_the_network(open_page: Any) -> None:
     )
 
     assert reached == [False, False]
-    # What this test provokes is no fault of the page.
+    # The test provokes these; they are not errors of the page.
     opened.allowed = [
         ("connect-src", NOWHERE, "enforce"),
         ("script-src-attr", "inline", "enforce"),

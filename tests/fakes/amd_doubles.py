@@ -1,8 +1,8 @@
 """Build and drive the doubles of AMD's libraries.
 
 ``amd_doubles(folder)`` compiles them once; run a process with ``environment(...)`` of them and
-every profiler that opens these names gets the doubles. ``Amd`` is the control of
-fake_amd/control.h for that process; its functions have the names of those of ``doubles.Cupti``, so
+every profiler that opens these libraries gets the doubles. ``Amd`` is the control of
+fake_amd/control.h for that process; its functions have the names of ``doubles.Cupti``'s, so
 that one program drives either.
 """
 

@@ -1,4 +1,4 @@
-"""A program with scopes in what torch.compile compiles; prints what each of its cases came to.
+"""A program with scopes in what torch.compile compiles; prints the result of each of its cases.
 
 ``python compiled_program.py <profile> <recording|idle> <case>...``
 """
@@ -221,7 +221,7 @@ def raised() -> str:
 
 
 def moved() -> bool:
-    """Run two layers whose kernels a pass has moved to where they are read, behind their scopes."""
+    """Run two layers whose kernels a pass has moved behind their scopes."""
     from torch._inductor import config
     from torch._inductor.custom_graph_pass import CustomGraphPass
 

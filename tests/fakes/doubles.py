@@ -56,7 +56,7 @@ class Doubles:
 
 
 def compile_library(sources: Sequence[Path], target: Path, options: Sequence[str]) -> None:
-    """Compile a double; nobody sees half of it.
+    """Compile a double, which appears complete.
 
     Raises:
         NoCompilerError: There is no compiler.
@@ -212,7 +212,7 @@ class Cupti(Controls):
         """Replay a recorded stream.
 
         Raises:
-            ValueError: ``path`` is no recorded stream.
+            ValueError: ``path`` is not a recorded stream.
         """
 
         def marked(text: bytes | None) -> None:

@@ -12,7 +12,7 @@ namespace emulated {
 
 namespace device = proton::device;
 
-/// `shared_bytes` as for the launch: what is beyond it is not there.
+/// `shared_bytes` as for the launch: there is no memory beyond.
 inline void reduce_block(const device::ReduceTask &task, uint32_t block, uint32_t blocks,
                          uint32_t threads, uint32_t shared_bytes) {
   std::vector<uint64_t> shared((shared_bytes + 7) / 8, 0xa5a5a5a5a5a5a5a5);

@@ -1,5 +1,5 @@
-// The double of libcuda (libcuda.so.1): devices, contexts and the little else that a profiler or
-// Triton asks of the driver. Environment:
+// The double of libcuda (libcuda.so.1): devices, contexts and the other calls of profilers and
+// Triton. Environment:
 //   FAKE_CUDA_DEVICES  number of devices (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
 //   FAKE_CUDA_LAUNCHES "1": cuLaunchKernel is seen by the double of libcupti in FAKE_CUPTI_LIB
 //   FAKE_CUDA_FAIL     "cuCtxSynchronize=700": entry points that return a code
@@ -128,7 +128,7 @@ template <typename... Arguments> void control(const char *name, Arguments... arg
   dlclose(library);
 }
 
-/// What waiting for a context does in the double of libcupti. Returns the driver's answer.
+/// Waits for a context in the double of libcupti. Returns the driver's answer.
 int wait_for(uint32_t context) {
   int were_open = 0;
   control("fake_cupti_break_captures", &were_open);
@@ -149,7 +149,7 @@ void wait_for_streams(const void *only);
 
 thread_local int capture_mode = 0; ///< of the calling thread
 
-/// Whether the driver refuses a potentially unsafe call, which ends captures then.
+/// Whether the driver refuses a potentially unsafe call, and ends captures.
 bool is_refused() {
   int is_refused = 0;
   control("fake_cupti_unsafe_call", capture_mode, &is_refused);
@@ -162,7 +162,7 @@ bool is_refused() {
   if (const int code = fault(#name); code != 0)                                                    \
   return code
 
-/// At the head of calls that CUDA names potentially unsafe while graphs are captured.
+/// Begins calls that CUDA names potentially unsafe while graphs are captured.
 #define UNSAFE(name)                                                                               \
   FAULT(name);                                                                                     \
   if (is_refused())                                                                                \
@@ -178,7 +178,7 @@ EXPORT void fake_cuda_plan_fault(const char *name, int code, uint64_t skip) {
   std::lock_guard lock(calls_mutex);
   plan() = {name == nullptr ? "" : name, code, skip};
 }
-/// Whether the planned fault has not come.
+/// Whether the planned fault is still pending.
 EXPORT bool fake_cuda_fault_waits() {
   std::lock_guard lock(calls_mutex);
   return plan().code != 0;

@@ -1,4 +1,4 @@
-// What runs on the devices of libcuda's double, and the memory it runs in. Included by
+// Work on the devices of libcuda's double, and their memory. Included by
 // fake_cuda_work.h.
 #pragma once
 
@@ -42,7 +42,7 @@ bool break_unsafe_captures(int mode) {
   return is_unsafe;
 }
 
-/// Runs the work when what is before it on the stream is over, or keeps it for the graph.
+/// Runs the work after earlier work of the stream, or keeps it for the graph.
 void run_on(void *stream, std::function<void()> work) {
   std::lock_guard lock(work_mutex);
   if (is_captured(stream))
@@ -51,7 +51,7 @@ void run_on(void *stream, std::function<void()> work) {
     enqueue(stream, {nullptr, 0, std::move(work)});
 }
 
-// Memory of the device, so that a test finds what is not given back.
+// Memory of the device, so that a test finds leaks.
 std::map<void *, size_t> &allocations() {
   static auto *instance = new std::map<void *, size_t>;
   return *instance;
@@ -61,7 +61,7 @@ int allocate(void **memory, size_t bytes) {
   *memory = std::malloc(bytes);
   if (*memory == nullptr)
     return cuda::kErrorOutOfMemory;
-  std::memset(*memory, 0xa5, bytes); // nobody clears it
+  std::memset(*memory, 0xa5, bytes); // not zeroed
   std::lock_guard lock(work_mutex);
   allocations()[*memory] = bytes;
   return cuda::kSuccess;
@@ -103,7 +103,7 @@ struct FakeLaunch {
   void *stream;
 };
 
-/// Whether it is a kernel of ours, which then ran.
+/// Runs a kernel of ours; false for another one.
 bool run_own(void *function, const FakeLaunch &launch, void **parameters) {
   namespace device = proton::device;
   if (function == kOwnKernels[0]) {
@@ -137,7 +137,7 @@ EXPORT uint64_t fake_cuda_anchor_calls() {
   std::lock_guard lock(work_mutex);
   return anchor_calls;
 }
-/// From now on the timer goes on from `timer_ns` so much faster than the host's clock.
+/// From now on the timer runs from `timer_ns`, faster than the host's clock by this part.
 EXPORT void fake_cuda_set_timer(uint64_t timer_ns, double faster) {
   std::lock_guard lock(work_mutex);
   timer = {true, timer_ns, proton::monotonic_ns(), 1 + faster, false};
@@ -146,7 +146,7 @@ EXPORT void fake_cuda_silence_timer(bool is_silent) {
   std::lock_guard lock(work_mutex);
   timer.is_silent = is_silent;
 }
-/// What the timer says at a time of the host's clock, once it was set.
+/// The timer at a time of the host's clock, once it was set.
 EXPORT uint64_t fake_cuda_timer_at(int64_t monotonic_ns) {
   std::lock_guard lock(work_mutex);
   auto since_ns = static_cast<double>(monotonic_ns - timer.monotonic_ns);
@@ -160,7 +160,7 @@ EXPORT unsigned long long fake_cuda_begin_capture(void *stream) {
   capture().is_broken = false;
   return capture().id = ++capture().newest_id;
 }
-/// False where somebody broke the capture.
+/// False if the capture was broken.
 EXPORT bool fake_cuda_end_capture() {
   std::lock_guard lock(work_mutex);
   capture().id = 0;

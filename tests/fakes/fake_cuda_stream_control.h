@@ -1,7 +1,7 @@
 // How tests hold streams of libcuda's double and look at them. Included by fake_cuda_streams.h.
 #pragma once
 
-/// What the stream is given from now on waits until it is let go, or somebody waits for a stream.
+/// Later work of the stream waits until it is let go, or a thread waits for a stream.
 EXPORT void fake_cuda_hold(void *stream) {
   std::lock_guard lock(work_mutex);
   streams()[stream].is_held = true;

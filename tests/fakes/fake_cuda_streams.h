@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kErrorInvalidHandle = 400;
 
-/// Which of an event's records came last, and which the device got to.
+/// The newest record of an event, and the one that the device has reached.
 struct FakeEvent {
   uint64_t recorded = 0;
   uint64_t reached = 0;
@@ -85,8 +85,8 @@ void enqueue(void *stream, FakeWork work) {
   run_streams();
 }
 
-/// Has the streams do what is left to do: one, or all (null). What would wait for ever otherwise
-/// lets every stream go.
+/// Runs the remaining work of one stream, or of all (null). A wait that would last for ever lets
+/// every stream go.
 void wait_for_streams(const void *only) {
   std::lock_guard lock(work_mutex);
   bool is_done = true;
@@ -99,7 +99,7 @@ void wait_for_streams(const void *only) {
   run_streams();
 }
 
-/// Null: there is no such event.
+/// Null if there is no such event.
 std::shared_ptr<FakeEvent> find_event(void *handle) {
   auto found = events().find(handle);
   return found == events().end() ? nullptr : found->second;

@@ -1,5 +1,5 @@
 // A tool that receives NVTX calls: writes "push NAME" and "pop" to the file in FAKE_NVTX_LOG.
-// FAKE_NVTX_REFUSES=1: it wants nothing.
+// With FAKE_NVTX_REFUSES=1 it wants nothing.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

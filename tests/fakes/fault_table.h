@@ -1,4 +1,4 @@
-// Which calls of a double shall fail: "hsa_init=4104,hipSetDevice@3=101" has every call of the
+// Calls of a double that fail: "hsa_init=4104,hipSetDevice@3=101" has every call of the
 // first and the third call of the second return a code; "*@7=1" has the seventh call of all fail.
 #pragma once
 
@@ -25,7 +25,7 @@ public:
     is_any_ = !text_.empty();
   }
 
-  /// Counts a call of an entry point; returns the code that it shall fail with, or 0.
+  /// Counts a call of an entry point; returns the code of its failure, or 0.
   int called(const char *name, std::atomic<uint64_t> &calls) {
     const uint64_t call = calls.fetch_add(1, std::memory_order_relaxed) + 1;
     const uint64_t overall = counts_all_ ? overall_.fetch_add(1, std::memory_order_relaxed) + 1 : 0;

@@ -47,7 +47,7 @@ class Kernel:
 def process(
     kernels: Sequence[Kernel], rng: np.random.Generator, *, new: bool, at: int, **facts: Any
 ) -> Run:
-    """Return one run that began ``at`` so many seconds and lasted half a second."""
+    """Return one run that began at second ``at`` and lasted half a second."""
     times, codes = {}, {}
     common = rng.normal(0.0, 0.001)
     for each in kernels:

@@ -2,9 +2,9 @@
 
     python inductor_program.py FOLDER TRACE
 
-runs what the generated code does about the profiler, twice, with ours under upstream's name, then
-compiles the generated kernel for a GPU, has torch process a trace of scopes inside kernels, and
-prints what came of it all as one JSON object.
+runs the profiler's part of the generated code twice, with ours under upstream's name, then compiles
+the generated kernel for a GPU, has torch process a trace of scopes inside kernels, and prints the
+results as one JSON object.
 """
 
 from __future__ import annotations

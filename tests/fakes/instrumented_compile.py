@@ -1,4 +1,4 @@
-"""Compiles kernels with records, without a GPU, and tells what came of it.
+"""Compiles kernels with records, without a GPU, and prints the results.
 
     python instrumented_compile.py JSON
 

@@ -1,4 +1,4 @@
-"""Launches kernels on a driver that pretends, with and without the collector of instrumentation.
+"""Launches kernels on a simulated driver, with and without the collector of instrumentation.
 
     python instrumented_session.py
 
@@ -34,7 +34,7 @@ class Memory:
 
 
 class Runtime:
-    """Notes what the collector tells the native runtime."""
+    """Notes the collector's calls of the native runtime."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -73,7 +73,7 @@ class Runtime:
 
 
 def state() -> list[Any]:
-    """Everything that a session changes and must put back."""
+    """Return everything that a session changes and must restore."""
     compilers = [each.compiler for each in triton.backends.backends.values()]
     register = sys.modules.get("triton._instrumentation")
     return [
@@ -112,7 +112,7 @@ def session(mode: str, *, count: int = 1) -> dict[str, Any]:
 
 
 def host_buffer() -> list[Any]:
-    """What a program finds that wants the buffer of a launch, and what it costs who does not."""
+    """Return what a program that wants the buffer of a launch finds, and the cost for others."""
     runtime = Runtime()
     collector = InstrumentationCollector(read_settings(parse_mode("default")), runtime)
     collector.start()
@@ -131,7 +131,7 @@ def host_buffer() -> list[Any]:
 
 
 def refusals() -> dict[str, str]:
-    """What a session says where it cannot start, or a kernel cannot be compiled."""
+    """Return the errors of sessions that cannot start and kernels that cannot be compiled."""
     said: dict[str, str] = {}
 
     def attempt(name: str, run: Any) -> None:
@@ -153,7 +153,7 @@ def refusals() -> dict[str, str]:
 
 
 def occupy() -> Any:
-    """Stand where upstream's hook stands while it is active."""
+    """Take the place of upstream's active hook."""
     try:
         from triton import _instrumentation
     except ImportError:

@@ -2,7 +2,7 @@
 
     python interpreted_passes.py FOLDER
 
-prints one JSON object with what was computed and what was left behind.
+prints one JSON object with the results and with what was left behind.
 """
 
 from __future__ import annotations

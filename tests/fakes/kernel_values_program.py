@@ -2,7 +2,7 @@
 
     python kernel_values_program.py
 
-prints one JSON object: by kernel and target what came of it.
+prints one JSON object: the result by kernel and target.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def kernel(correlation: int, ts: float, dur: float, name: str = "gemm", **more: 
 
 
 def head(gpus: Iterable[Event] = (GPU,)) -> str:
-    """Return what stands before the events."""
+    """Return the part before the events."""
     properties = ",\n".join(json.dumps(gpu, indent=4) for gpu in gpus)
     return (
         f'{{\n    "schemaVersion": 1,\n    "deviceProperties": [\n{properties}\n    ],\n'
@@ -82,7 +82,7 @@ def trace(events: Iterable[Event], gpus: Iterable[Event] = (GPU,)) -> bytes:
 
 
 def write_large(path: Path, size: int) -> int:
-    """Write a trace of about so many bytes, step by step, and return the number of its kernels."""
+    """Write a trace of about ``size`` bytes, step by step; return the number of its kernels."""
     kernels, now = 0, 4_426_918_678_000.25
     with path.open("w") as stream:
         stream.write(head())

@@ -1,4 +1,4 @@
-"""Launches of instrumented kernels that a program plays, on the double of libcuda.
+"""Launches of instrumented kernels, simulated on the double of libcuda.
 
     python native_launches.py NAME
 
@@ -40,7 +40,7 @@ class Metadata:
 
 
 def play(address: int, programs: int, cycles: int) -> None:
-    """Write what a launch writes: ``inner`` of so many cycles within ``outer``, in each warp."""
+    """Write what a launch writes: ``inner`` of ``cycles`` within ``outer``, in each warp."""
     for program in range(programs):
         records = b"".join(
             struct.pack("<II", end << 31 | scope << 23, clock)
@@ -99,7 +99,7 @@ def tree() -> Any:
 
 
 def open_records() -> Any:
-    """Return what the buffer of a launch holds before the launch ends, and when none is open."""
+    """Return the content of a launch's buffer before the launch ends, and with none open."""
     session()
     runtime = opened()
     play(runtime.allocator(4 * SCRATCH, 128, STREAM).data_ptr(), 4, 100)
@@ -126,7 +126,7 @@ def facts() -> Any:
 
 
 def errors() -> Any:
-    """Return the messages of what is refused."""
+    """Return the messages of refusals."""
     session()
     runtime = opened(byte_limit=1024, addressable_bytes=512)
     bad = {**LAYOUT, "scratch_bytes": 8}
@@ -153,8 +153,8 @@ def private() -> Any:
     return {"taken": taken, "tree": json.loads(_native.encode_phase(number, 0, "hatchet"))}
 
 
-def outliving() -> Any:
-    """Use the functions that Triton holds after the runtime is gone."""
+def after_the_runtime() -> Any:
+    """Call the functions that Triton holds after the runtime is gone."""
     runtime = opened()
     allocator, launch_exit = runtime.allocator, runtime.launch_exit
     same = allocator is runtime.allocator

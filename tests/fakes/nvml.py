@@ -46,7 +46,7 @@ class FakeNvml:
         }
 
     def answer(self, **answers: Any) -> None:
-        """From now on answer so."""
+        """Change the answers."""
         self._answers.update(answers)
 
     def nvmlInit(self) -> None:  # noqa: N802 - the name of pynvml

@@ -1,4 +1,4 @@
-"""Outcomes of gates to show: rows, structural changes and notes, hostile names among them."""
+"""Outcomes of gates: rows, structural changes and notes, with hostile names among them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python pass_machine_program.py PASSES '[["matmul", "cuda:90"]]'
 
-prints a list of what ``instrumented_compile.describe`` tells of each.
+prints the list of their ``instrumented_compile.describe``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Launches kernels in sessions with passes, on a driver that pretends.
+"""Launches kernels in sessions with passes, on a simulated driver.
 
     python pass_session.py
 
-prints one JSON object with what reached the runtime and what the user was told.
+prints one JSON object with the calls of the runtime and the messages to the user.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from proton_bench_plugins.instrumentation.settings import read_settings
 
 
 def launch_unrolled() -> Any:
-    """Launch a kernel with more loads than scopes can tell apart."""
+    """Launch a kernel with more loads than there are scope ids."""
     return unrolled[(1,)](torch.zeros(64), torch.zeros(64), 3, BLOCK=128)
 
 

@@ -52,12 +52,12 @@ class SessionTrace:
         self._head(start_ns)
         label = "" if rank is None else f"rank {rank} "
         self.process = self.track(f"{label}host {host}: python", process=process_id)
-        told: dict[str, object] = {"process_id": process_id, "host": host}
+        facts: dict[str, object] = {"process_id": process_id, "host": host}
         if rank is not None:
-            told |= {"rank": rank, "local_rank": rank}
+            facts |= {"rank": rank, "local_rank": rank}
         if world_size is not None:
-            told["world_size"] = world_size
-        self.event(INSTANT, self.process, 0, name="proton_bench: start of session", values=told)
+            facts["world_size"] = world_size
+        self.event(INSTANT, self.process, 0, name="proton_bench: start of session", values=facts)
 
     def _head(self, start_ns: int) -> None:
         snapshot = Message()
@@ -109,11 +109,11 @@ class SessionTrace:
             found.number(10, self._interned(2, name))
         if path:
             stack = json.dumps(["ROOT", *path])
-            told = Message().number(1, self._interned(3, "call_stack"))
-            found.message(4, told.number(17, self._interned(29, stack)))
+            item = Message().number(1, self._interned(3, "call_stack"))
+            found.message(4, item.number(17, self._interned(29, stack)))
         for key, value in (values or {}).items():
-            told = Message().text(10, key)
-            found.message(4, told.text(6, value) if isinstance(value, str) else _uint(told, value))
+            item = Message().text(10, key)
+            found.message(4, item.text(6, value) if isinstance(value, str) else _uint(item, value))
         packet = Message().number(8, at_ns - self._now_ns).number(10, self.sequence)
         content = bytes(found) + (fixed64(47, flow) if flow else b"")
         self._now_ns = at_ns
@@ -144,18 +144,18 @@ class SessionTrace:
             inner = Message().number(1, len(profile) - at - len(content)).packed(2, content)
             self.packets.append(Message().number(10, self.sequence).message(1984, inner))
 
-    def finish(self, *, is_partial: bool = False, told: dict[str, object] | None = None) -> bytes:
+    def finish(self, *, is_partial: bool = False, facts: dict[str, object] | None = None) -> bytes:
         self.event(
             INSTANT,
             self.process,
             self._now_ns,
             name="proton_bench: end of session",
-            values={"is_partial": int(is_partial), **(told or {})},
+            values={"is_partial": int(is_partial), **(facts or {})},
         )
         return self.unfinished()
 
     def unfinished(self, members: int = 3) -> bytes:
-        """Return what there is so far, in gzip members."""
+        """Return the file so far, in gzip members."""
         size = max(1, len(self.packets) // members)
         return b"".join(
             member(self.packets[first : first + size])
@@ -173,7 +173,7 @@ class SessionTrace:
 
 
 def _uint(message: Message, value: object) -> Message:
-    # A 0 is told as well, which `number` leaves out.
+    # Writes a 0 too, which `number` leaves out.
     return message.packed(6, b"") if value is None else _raw(message, int(str(value)))
 
 

@@ -79,7 +79,7 @@ def observed(stream: stream_file.Stream) -> dict[str, int]:
 
 
 def complaints(stream: stream_file.Stream) -> list[str]:
-    """Return what is wrong with a stream: its own promises and those of its workload."""
+    """Return what a stream lacks of its own promises and those of its workload."""
     counts = observed(stream)
     found = [f"{key} failed: {value}" for key, value in stream.facts if key == "failed"]
     expected = json.loads(stream.fact("expected") or "{}")
@@ -124,7 +124,7 @@ def record(name: str, recorder: Path, cupti: Path, folder: Path, limit_s: float)
 
 
 def main() -> int:
-    """Record what the command line asks for. Returns 1 if a stream is not as it should be."""
+    """Record what the command line names. Returns 1 if a stream is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path, help="where the streams are written")
     parser.add_argument("--cupti", type=Path, help="libcupti to record (default: Triton's)")

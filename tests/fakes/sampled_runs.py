@@ -37,7 +37,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def run(tmp_path: Path, cupti_doubles: Doubles) -> Run:
-    """Return ``run(program, mode, *options, **variables)``: proton, with cupti unless told."""
+    """Return ``run(program, mode, *options, **variables)``: proton, with cupti by default."""
 
     def run_program(
         program: str, mode: str, *options: str, **variables: str

@@ -17,7 +17,7 @@ REASONS = (
     "tex_throttle", "barrier", "membar", "imc_miss", "mio_throttle", "math_pipe_throttle", "drain",
     "lg_throttle", "not_selected", "misc", "dispatch_stall", "sleeping", "selected",
 )  # fmt: skip
-# What the backend says of a run: one sample per 1024 cycles, 1490 of 1538.
+# The backend's facts of a run: one sample per 1024 cycles, 1490 of 1538.
 FACTS = {
     "cupti": {
         "pc_sampling": {
@@ -44,7 +44,7 @@ class Line:
     Attributes:
         place: ``dir/file:line@function``.
         reasons: Samples by reason.
-        not_issued: Those of them in which its scheduler issued nothing.
+        not_issued: The part in which its scheduler issued nothing.
     """
 
     place: str
@@ -52,7 +52,7 @@ class Line:
     not_issued: int = 0
 
     def metrics(self) -> dict[str, int]:
-        """Return what a row of it has of its own."""
+        """Return the values of its row."""
         return samples(self.reasons, self.not_issued)
 
 

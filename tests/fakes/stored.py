@@ -15,7 +15,7 @@ from proton_bench.model.profile import Profile
 
 
 def stored_profile(time_ns: float = 100.0, device: Device = H200, **facts: Any) -> Profile:
-    """Return a profile of one kernel that took so long in each of three launches."""
+    """Return a profile of one kernel that took ``time_ns`` in each of three launches."""
     return profile_of_times(
         {"step/kernel": [time_ns, time_ns + 1.0, time_ns + 2.0]}, provenance=facts, device=device
     )
@@ -40,7 +40,7 @@ def put(folder: Path, *runs: Run) -> Path:
 
 
 def check_whole(store: BaselineStore) -> None:
-    """Check that nothing in a store is half there: entries, files, and what names mean."""
+    """Check that a store is complete: entries, files, and what names mean."""
     assert store.catalogue.unreadable() == {}
     for entry in store.catalogue.entries():
         assert len(store.catalogue.load(entry)) == len(entry.runs)

@@ -106,7 +106,7 @@ def read_stream(path: Path) -> Stream:
     """Read the stream at ``path``, gzipped or not.
 
     Raises:
-        ValueError: The file is no recorded stream, or it is cut.
+        ValueError: The file is not a recorded stream, or is cut short.
     """
     data = path.read_bytes()
     if data[:2] == b"\x1f\x8b":

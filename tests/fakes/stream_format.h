@@ -25,7 +25,7 @@ struct ChunkHead {
   uint32_t bytes;
 };
 
-/// Numbers of strings are -1 where there is none; ids are 0.
+/// Missing strings have the number -1, missing ids are 0.
 struct Call {
   uint8_t domain = 0;
   uint8_t site = 0;
@@ -58,7 +58,7 @@ static_assert(sizeof(Call) == 128);
 struct Buffer {
   uint32_t context = 0; ///< always 0 in buffers that are not per stream
   uint32_t stream = 0;
-  uint64_t dropped = 0; ///< records, as told for this buffer
+  uint64_t dropped = 0; ///< records, as reported for this buffer
   int64_t time_ns = 0;
   uint32_t record_count = 0;
   uint32_t bytes = 0; ///< of all records

@@ -1,4 +1,4 @@
-"""Profiles of test runs whose benchmarks were calibrated to so many rounds and calls."""
+"""Profiles of test runs whose benchmarks were calibrated to given rounds and calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def suite(
     launch_ns: dict[str, int] | None = None,
     launches: int = 2,
 ) -> Profile:
-    """Return a run of tests that were set up alike and calibrated to so many rounds and calls."""
+    """Return a run of tests with one setup, calibrated to given rounds and calls."""
     builder = ProfileBuilder()
     for metric in ("wall (ns)", "calls"):
         builder.declare(metric, Aggregation.EXCLUSIVE)

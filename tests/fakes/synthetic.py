@@ -23,10 +23,10 @@ def record_times(
     between: float = 0.004,
     configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Have the session of this process write these times, with noise, in place of what it saw.
+    """Have the session of this process write these times, with noise, instead of its own.
 
-    The noise follows from the name of the output, so that it is the same in every test run and
-    another one in each run of an experiment.
+    The noise follows from the name of the output: it is the same in every test run, and differs
+    between the runs of an experiment.
 
     Args:
         kernels: Typical time of a launch in ns by path.

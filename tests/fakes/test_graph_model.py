@@ -1,4 +1,4 @@
-"""The double tells of graphs as libcupti did: its callbacks against those of a recorded stream."""
+"""The double reports graphs as libcupti did: its callbacks match a recorded stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["cupti_doubles"]
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parent / "data" / "cupti" / "graph_changes.cupti.gz"
-MODULE_PROFILED, EDGE_CREATED = 8, 15  # which nobody asks for
+MODULE_PROFILED, EDGE_CREATED = 8, 15  # not enabled
 IDS = ("cbid", "graph", "original_graph", "graph_exec", "node", "original_node")
 
 # The workload `graph_changes` of cupti_recorder/workloads.py.
@@ -63,13 +63,13 @@ with recording() as mark:
 recording.write(sys.argv[3])
 """
 
-Told = tuple[int, ...]
+Report = tuple[int, ...]
 
 
-def told(stream: stream_file.Stream) -> dict[str, list[Told]]:
-    """Return what was told of graphs, by the part of the workload."""
-    parts: dict[str, list[Told]] = {}
-    part: list[Told] = []
+def graph_reports(stream: stream_file.Stream) -> dict[str, list[Report]]:
+    """Return the reports on graphs, by the part of the workload."""
+    parts: dict[str, list[Report]] = {}
+    part: list[Report] = []
     for call in stream.calls():
         if call.fields["domain"] == stream_file.MARK:
             part = parts.setdefault(str(call.text), [])
@@ -104,13 +104,13 @@ Both = tuple[stream_file.Stream, stream_file.Stream]
 
 @pytest.mark.parametrize("part", ["capture", "update", "clone", "child"])
 def test_graphs_are_made_as_they_were_recorded(both: Both, part: str) -> None:
-    double, real = told(both[0]), told(both[1])
+    double, real = graph_reports(both[0]), graph_reports(both[1])
 
     assert double[part] == real[part]
 
 
 def test_the_same_graphs_and_nodes_are_destroyed(both: Both) -> None:
-    double, real = told(both[0])["destruction"], told(both[1])["destruction"]
+    double, real = graph_reports(both[0])["destruction"], graph_reports(both[1])["destruction"]
 
     assert sorted(double) == sorted(real)
 

@@ -1,4 +1,4 @@
-"""The recorder of real streams works on the double, and its streams replay as they were."""
+"""The recorder of real streams works on the double, and its streams can be replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles of kernels with given times; without the gate, so that what records them starts fast."""
+"""Profiles of kernels with given times; without the gate, so that programs start fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A driver for Triton without a device: kernels are compiled and loaded, and launches are told."""
+"""A driver for Triton without a device: kernels are compiled and loaded, and launches noted."""
 
 from __future__ import annotations
 

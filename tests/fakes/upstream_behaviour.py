@@ -2,8 +2,8 @@
 
     python tests/fakes/upstream_behaviour.py theirs|ours
 
-prints one JSON object: by the name of each function below what it returned, or the classes and the
-text of its error. Upstream records with a driver that pretends; ours on the CPU.
+prints one JSON object: for each function below its result, or the classes and the text of its
+error. Upstream records with a simulated driver; ours on the CPU.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def _without_a_gpu() -> None:
 
 
 def outcome(function: Callable[[], Any]) -> Any:
-    """Return what a call came to, and leave no session behind."""
+    """Return the result of a call, and leave no session behind."""
     try:
         return {"returned": json.loads(json.dumps(function()))}
     except Exception as error:  # noqa: BLE001 - that is what is asked for

@@ -110,7 +110,7 @@ def _own_names(name: str) -> list[str]:
     module = importlib.import_module(name)
     foreign: set[str] = set()
     for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, (ast.For, ast.AsyncFor)):  # what a loop leaves is nobody's
+        if isinstance(node, (ast.For, ast.AsyncFor)):  # a variable of a loop
             foreign |= {each.id for each in ast.walk(node) if _is_assigned(each)}
         elif isinstance(node, ast.Import):
             foreign |= {(each.asname or each.name).partition(".")[0] for each in node.names}
@@ -182,7 +182,7 @@ def _described_member(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """Return the value where JSON holds it, and nothing where it is an object."""
+    """Return the value if JSON can hold it, else nothing."""
     try:
         return {"value": json.loads(json.dumps(value, default=_enum_text))}
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Runs that are recorded for a gate on a GPU tell its clock, and stand apart from the program."""
+"""Runs for a gate on a GPU record its clock, apart from the program."""
 
 from __future__ import annotations
 

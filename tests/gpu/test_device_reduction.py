@@ -1,4 +1,4 @@
-"""The reduction on the device comes to what the host decoder comes to, for every option."""
+"""The reduction on the device gives the host decoder's results, for every option."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def make_case(source: random.Random) -> tuple[dict[str, Any], bytes]:
 
 
 def reduce_on_device(runtime: Any, case: dict[str, Any], buffer: bytes) -> Any:
-    """Have the device reduce the buffer as that of a launch."""
+    """Have the device reduce the buffer of a launch."""
     stream = torch.cuda.current_stream().cuda_stream
     layout = {
         "name": "case",

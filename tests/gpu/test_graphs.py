@@ -160,7 +160,7 @@ def test_a_replay_during_a_pause_is_in_no_tree(tmp_path: Path) -> None:
     assert not any("unseen" in path for path in tree)
 
 
-def test_graphs_of_before_are_told_of_once(
+def test_earlier_graphs_are_reported_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     graph = captured()

@@ -1,4 +1,4 @@
-"""Passes of ``--instrument`` on a GPU, on programs that nobody changed."""
+"""Passes of ``--instrument`` on a GPU, on unchanged programs."""
 
 from __future__ import annotations
 

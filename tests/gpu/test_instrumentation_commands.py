@@ -90,7 +90,7 @@ def test_unknown_pass_is_named(tmp_path: Path) -> None:
     assert "loads" in done.stderr, said(done)
 
 
-def test_kernels_without_such_operations_are_told_of(tmp_path: Path) -> None:
+def test_kernels_without_such_operations_are_reported(tmp_path: Path) -> None:
     done = proton(tmp_path, "--instrument=dots", EXAMPLES / "softmax.py")
 
     assert done.returncode == 0, said(done)

@@ -1,4 +1,4 @@
-"""That what an instrumented kernel reports is so: against other readings of the same thing."""
+"""Reports of an instrumented kernel agree with other readings of the same thing."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_sums_of_the_gpu_are_those_of_the_host(
 
 def multiplied(size: int = 2048, *, stages: int = 1) -> Any:
     """Multiply two matrices in 256 programs and check the result."""
-    # Not torch's own generator: a capture that another test gave up may still hold that.
+    # Not torch's own generator: an abandoned capture of another test may hold it.
     numbers = torch.Generator(device="cuda").manual_seed(0)
     shape = {"device": "cuda", "dtype": torch.float16, "generator": numbers}
     a, b = (torch.randn(size, size, **shape) for _ in range(2))

@@ -73,7 +73,7 @@ def said(done: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in done.stderr.splitlines() if line.startswith("proton: warning")]
 
 
-def test_torch_profiler_gets_its_kernels_and_ours_are_told_to_be_missing(
+def test_torch_profiler_gets_its_kernels_and_ours_are_reported_missing(
     run: Run, tmp_path: Path
 ) -> None:
     program = """
@@ -138,7 +138,7 @@ print(kernels(profiler))
     assert count == "20"
 
 
-def test_a_session_after_torch_profiler_works_or_says_who_has_cupti(
+def test_a_session_after_torch_profiler_works_or_names_the_holder_of_cupti(
     run: Run, tmp_path: Path
 ) -> None:
     program = """

@@ -1,4 +1,4 @@
-"""What a scope inside a kernel measures is what its instructions take."""
+"""A scope inside a kernel measures the cycles of its instructions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find(node: dict[str, Any], name: str) -> dict[str, Any] | None:
 
 
 def measure(folder: Path, **options: Any) -> float:
-    """Return the mean cycles of the chain, without those of launches that fetch the code."""
+    """Return the mean cycles of the chain, without launches that fetch the code."""
     values = torch.zeros(32, device="cuda")
     pl.enable_semantic("triton")
     session = proton_bench.start(

@@ -54,7 +54,7 @@ def pause(case: Case) -> None:
 
 
 def start(case: Case) -> None:
-    """Also what a session does that never saw the capture begin."""
+    """Start a session that did not see the capture begin."""
     case.session = case.start()
 
 

@@ -1,4 +1,4 @@
-"""Names of upstream's that say something on a GPU alone."""
+"""Names of upstream's API that need a GPU."""
 
 from __future__ import annotations
 

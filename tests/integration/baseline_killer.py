@@ -1,7 +1,7 @@
 """Kills writers of a store of baselines at many points, and looks at the store after each.
 
 ``python baseline_killer.py STORE KILLS SEED``. Half of the kills come at a chosen line of our code
-in a writer that is alone, half from outside at whatever moment while this process writes too.
+in a single writer, half from outside at any moment while this process writes too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write(store: BaselineStore) -> None:
 
 
 def kill_at(line: int) -> None:
-    """Kill this process when it is about to execute so many lines of what writes a store."""
+    """Kill this process before it executes the n-th line of the code that writes a store."""
     left = itertools.count(line, -1)
 
     def look(frame: FrameType, event: str, argument: Any) -> Any:
@@ -58,7 +58,7 @@ def die_alone(store: BaselineStore, line: int) -> None:
 
 
 def die_in_company(store: BaselineStore) -> None:
-    """Write until somebody else kills this process."""
+    """Write until another process kills this one."""
     while True:
         write(store)
 
@@ -89,7 +89,7 @@ def killings(store: BaselineStore, kills: int, seed: int) -> Iterator[int]:
 
 
 def main(folder: str, kills: str, seed: str) -> None:
-    """Kill so many writers; what is left must be whole each time, and a name mean something."""
+    """Kill this many writers; each time the store must be complete and its names valid."""
     store = BaselineStore(Path(folder))
     store.promote(NAME, store.save(NAME, [stored_run()]).id)
     for status in killings(store, int(kills), int(seed)):

@@ -67,13 +67,13 @@ def pause(case: Case) -> None:
 
 
 def pause_flushing(case: Case) -> None:
-    """A pause that has everything recorded before."""
+    """A pause that records everything first."""
     proton.deactivate(case.session, flushing=True)
     proton.activate(case.session)
 
 
 def deactivate(case: Case) -> None:
-    """A pause that outlives the capture."""
+    """A pause that ends after the capture."""
     proton.deactivate(case.session)
 
 

@@ -293,7 +293,7 @@ def graph_child(face: Face, device: Device) -> None:
 
 
 def graph_late(face: Face, device: Device) -> None:
-    """A graph of before the session; `main` made it."""
+    """A graph that `main` made before the session."""
     with face.scope("replay"):
         for _ in range(2):
             device.graph_launch(LATE[0], 7)
@@ -322,7 +322,7 @@ LATE: list[int] = []  # executable graphs that were made before the session bega
 
 
 def make_late(device: Device) -> None:
-    """Make a graph that no session sees being made."""
+    """Make a graph while no session is active."""
     device.capture_begin(7)
     device.launch("first", 7)
     device.launch("second", 7)

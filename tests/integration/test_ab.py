@@ -1,4 +1,4 @@
-"""`proton ab` finds what changed, says what it does not know, and is not fooled by imports."""
+"""`proton ab` finds changes, says what it does not know, and is not fooled by imports."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def ab(
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let no process run: what each would have recorded is written at once."""
+    """Write what each process would have recorded, without running it."""
 
     def use(slower: float, between: float) -> None:
         def write(launch: Launch) -> Ended:
@@ -103,7 +103,7 @@ def document(repository: Path) -> Any:
 
 
 def assert_tidy(repository: Path) -> None:
-    """Nothing of the base's tree is left, and git knows of none."""
+    """Check that nothing of the base's tree is left, also in git."""
     listed = subprocess.run(
         ["git", "worktree", "list"], cwd=repository, check=True, capture_output=True, text=True
     )
@@ -223,7 +223,7 @@ def test_an_installed_package_on_both_sides_is_incomparable(
     assert len(KeptRuns.open(folder)) == 2
 
 
-def test_a_change_of_the_script_itself_is_no_change_of_what_it_measures(
+def test_a_change_of_the_script_itself_is_not_a_change_of_what_it_measures(
     ab: Ab, repository: Path
 ) -> None:
     with (repository / "bench.py").open("a") as script:

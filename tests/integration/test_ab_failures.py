@@ -1,4 +1,4 @@
-"""What goes wrong while `proton ab` runs is said with its side, and nothing measured is lost."""
+"""`proton ab` reports an error with its side, and loses no measurement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ kernels.work()
 record_times({{"k1": 1e5, "k2": 2e5}})
 """
 WORK = "def work():\n    print('hello')\n"
-# Says who it is through one pipe and waits for another, the first time.
+# Writes its process id to one pipe and waits for another, the first time.
 HANGS = """
 import os
 
@@ -167,7 +167,7 @@ def test_a_killed_experiment_is_gone_on_with(repository: Path, words: list[str])
         running.kill()
         ended(running)
     assert (experiment(repository) / "base-tree").exists()
-    (repository / "go").write_text("")  # the run that nobody waits for ends by itself
+    (repository / "go").write_text("")  # the abandoned run can end
 
     again = ab(repository, "--resume", str(experiment(repository)))
 
@@ -263,7 +263,7 @@ def test_a_full_disk_before_the_first_run_leaves_nothing_behind(repository: Path
     ],
 )
 @pytest.mark.usefixtures("repository")
-def test_wrong_usage_is_told_before_anything_runs(
+def test_wrong_usage_is_reported_before_anything_runs(
     proton_here: Proton, given: tuple[str, ...], said: str
 ) -> None:
     done = proton_here("ab", "-b", "cpu", *given)

@@ -1,4 +1,4 @@
-"""Every entry point of AMD's libraries fails, all the time: a clear error, or a loss that is told.
+"""Every entry point of AMD's libraries fails at every call: a clear error or a reported loss.
 
 The program records a graph of two streams; on the doubles, whose exports are the entry points.
 """
@@ -62,7 +62,7 @@ def record(
 
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("backend", LIBRARIES)
-def test_a_failing_entry_point_ends_in_an_error_or_in_a_loss_that_is_told(
+def test_a_failing_entry_point_ends_in_an_error_or_a_reported_loss(
     backend: str, part: int, rocm_doubles: AmdDoubles, tmp_path: Path
 ) -> None:
     if importlib.util.find_spec(f"proton_bench_plugins.{backend}") is None:
@@ -75,11 +75,11 @@ def test_a_failing_entry_point_ends_in_an_error_or_in_a_loss_that_is_told(
 
     for name in names[part::4]:
         done, kernels = record(rocm_doubles, backend, name, tmp_path / name)
-        told = done.stderr.strip().splitlines()
+        printed = done.stderr.strip().splitlines()
         assert done.returncode != 0 or name not in NEEDED, name
         if done.returncode == 0:
             assert kernels == KERNELS or LOSS.search(done.stderr), (name, kernels, done.stderr)
         else:
             assert done.returncode == 1, (name, done.returncode, done.stderr)
-            assert told[-1].startswith("proton_bench.errors."), (name, done.stderr)
-            assert name in told[-1], (name, told[-1])
+            assert printed[-1].startswith("proton_bench.errors."), (name, done.stderr)
+            assert name in printed[-1], (name, printed[-1])

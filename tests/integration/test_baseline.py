@@ -66,7 +66,7 @@ def test_a_process_of_its_own_saves_promotes_and_lists(baseline: Baseline, tmp_p
     assert call("list").startswith(f"{reference}  baseline   2 runs, ")
 
 
-def test_list_tells_baselines_from_candidates(baseline: Baseline) -> None:
+def test_list_distinguishes_baselines_and_candidates(baseline: Baseline) -> None:
     first = saved(baseline)
     baseline("promote", "main")
     second = saved(baseline)
@@ -116,7 +116,9 @@ def test_a_store_that_is_a_link_is_refused(baseline: Baseline, tmp_path: Path) -
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_list_tells_a_corrupt_name_and_lists_the_others(baseline: Baseline, tmp_path: Path) -> None:
+def test_list_reports_a_corrupt_name_and_lists_the_others(
+    baseline: Baseline, tmp_path: Path
+) -> None:
     reference = saved(baseline)
     baseline("promote", "main")
     (pointer,) = (tmp_path / ".proton" / "names" / "main").iterdir()

@@ -1,4 +1,4 @@
-"""The gate of a test run: what fails, what is shown, and what pytest exits with."""
+"""The gate of a test run: failures, output, and the exit code of pytest."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_the_failed_test_is_the_last_failed_one(
         (("--proton-compare=empty",), 5, "NO-BASELINE: there is no run in 'empty'"),
     ],
 )
-def test_what_is_no_verdict_has_an_exit_code_of_its_own(
+def test_what_is_not_a_verdict_has_an_exit_code_of_its_own(
     pytester: pytest.Pytester,
     run_pytest: RunPytest,
     words: tuple[str, ...],
@@ -203,7 +203,9 @@ def test_a_wrong_threshold_is_an_error_of_usage_before_any_test(
     result.stdout.no_fnmatch_line("*collected*")
 
 
-def test_no_benchmark_is_no_baseline(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
+def test_a_run_without_benchmarks_is_not_a_baseline(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
     make(pytester, test_x="def test_plain(): pass")
 
     result = run_pytest(*TIMED, "--proton-compare=main")

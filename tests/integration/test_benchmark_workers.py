@@ -94,7 +94,7 @@ def test_more_workers_than_gpus_cannot_measure(
     result.stderr.fnmatch_lines(["ERROR: proton: 2 workers of pytest-xdist cannot measure*-n 1*"])
 
 
-def test_workers_that_nobody_asked_for_times_call_benchmarks_once(
+def test_workers_without_a_request_for_times_call_benchmarks_once(
     pytester: pytest.Pytester, run_pytest: RunPytest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(pytester, test_x=TESTS)
@@ -106,7 +106,7 @@ def test_workers_that_nobody_asked_for_times_call_benchmarks_once(
     result.stdout.no_fnmatch_line("*proton: benchmarks*")
 
 
-def test_wrong_markers_are_told_from_workers_too(
+def test_wrong_markers_are_reported_from_workers_too(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     make(

@@ -1,4 +1,4 @@
-"""Upstream's API tests as tests of ours: the same calls, through to the files they write."""
+"""Upstream's API tests on our package: the same calls, down to the files they write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that a recorded program starts: which are followed, and how programs are run."""
+"""Processes that a recorded program starts, and how programs are run."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def test_the_next_sitecustomize_is_imported_too(tmp_path: Path, proton: Run) -> 
     assert (done.returncode, done.stdout) == (0, f"True ['{tmp_path / 'site'}']\n"), done.stderr
 
 
-def test_a_python_without_proton_bench_is_told_and_goes_on(tmp_path: Path, proton: Run) -> None:
+def test_a_python_without_proton_bench_is_reported_and_goes_on(tmp_path: Path, proton: Run) -> None:
     (tmp_path / "torch.py").write_text("found = 'a torch of its own'")
     code = "import sys; sys.path.insert(0, ''); sys.modules['proton_bench.recording'] = None; " + (
         "import torch; print(torch.found)"
@@ -311,7 +311,7 @@ def test_a_python_without_proton_bench_is_told_and_goes_on(tmp_path: Path, proto
     assert "is not recorded: proton_bench is not installed for" in done.stderr
 
 
-def test_ranks_are_told_apart_and_their_children_too(tmp_path: Path, proton: Run) -> None:
+def test_ranks_are_distinguished_and_their_children_too(tmp_path: Path, proton: Run) -> None:
     write_script(
         tmp_path,
         WORK,

@@ -306,7 +306,7 @@ def test_the_module_path_is_as_without_the_profiler(
     assert done.stdout == plain.stdout, done.stderr
 
 
-def test_the_outcome_is_told_where_the_target_closed_stderr(
+def test_the_outcome_is_reported_where_the_target_closed_stderr(
     proton: Run, script: Callable[[str], str], tmp_path: Path
 ) -> None:
     done = proton("-n", "x", script("import io, sys; sys.stderr = io.StringIO()"))

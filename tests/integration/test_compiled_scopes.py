@@ -1,4 +1,4 @@
-"""Scopes and states in what torch.compile compiles, while something is recorded and while not."""
+"""Scopes and states in code of torch.compile, with and without a recording."""
 
 from __future__ import annotations
 

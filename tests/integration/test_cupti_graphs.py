@@ -22,7 +22,7 @@ Values = dict[tuple[str, ...], float | tuple[float, ...] | None]
 
 
 class Recorded:
-    """Where a program's profiles are, and what it wrote on stderr."""
+    """A program's profiles, and what it wrote on stderr."""
 
     def __init__(self, path: Path, errors: str) -> None:
         self.path = path
@@ -135,7 +135,7 @@ def test_scopes_without_a_kernel_are_not_in_a_replay(record: Record) -> None:
     assert not any("idle" in path and AT in path for path in found.paths())
 
 
-def test_graphs_outlive_the_phase_of_their_capture(record: Record) -> None:
+def test_graphs_survive_the_phase_of_their_capture(record: Record) -> None:
     found = record("phases")
 
     for number in range(1, 5):
@@ -147,7 +147,7 @@ def test_graphs_outlive_the_phase_of_their_capture(record: Record) -> None:
         }
 
 
-def test_graphs_outlive_pauses(record: Record) -> None:
+def test_graphs_survive_pauses(record: Record) -> None:
     found = record("pauses")
 
     assert found.values("count") == {("replay", AT, "captured", "kernel"): 3}

@@ -1,4 +1,4 @@
-"""What was recorded of graphs and NVTX on an H200 gives these trees: tests/data/cupti/README.md."""
+"""Streams with graphs and NVTX from an H200 give these trees: tests/data/cupti/README.md."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_updates_clones_and_child_graphs(cupti_doubles: Doubles, tmp_path: Path)
     }
 
 
-def test_a_graph_of_before_is_told_of_once(cupti_doubles: Doubles, tmp_path: Path) -> None:
+def test_an_earlier_graph_is_reported_once(cupti_doubles: Doubles, tmp_path: Path) -> None:
     tree, stderr = replay("graph_late", cupti_doubles, tmp_path)
 
     assert tree == {
@@ -111,7 +111,7 @@ def test_nvtx_ranges_are_scopes(cupti_doubles: Doubles, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["PROTON_BENCH_NVTX", "TRITON_ENABLE_NVTX"])
-def test_nvtx_ranges_are_no_scopes_where_a_variable_says_so(
+def test_nvtx_ranges_are_not_scopes_where_a_variable_says_so(
     variable: str, cupti_doubles: Doubles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "0")

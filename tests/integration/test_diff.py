@@ -1,4 +1,4 @@
-"""``proton diff`` from files to what it prints, and what it refuses."""
+"""``proton diff`` from files to its output, and its errors."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def test_filters_hide_rows_and_leave_the_total(diff: Diff) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reason"),
     [
         (["-i", "a", "-e", "b"], "Cannot specify both include and exclude"),
         (["-i", "("], "is no regular expression"),
         (["-i", "nothing"], "no row is left after -i nothing"),
     ],
 )
-def test_filters_that_say_nothing_are_refused(refused: Diff, words: list[str], told: str) -> None:
-    assert told in refused("base.proton", "new.proton", *words)
+def test_filters_that_say_nothing_are_refused(refused: Diff, words: list[str], reason: str) -> None:
+    assert reason in refused("base.proton", "new.proton", *words)
 
 
 def test_a_process_of_its_own_says_what_changed(files: Path) -> None:
@@ -149,11 +149,11 @@ def test_frames_are_shortened(diff: Diff) -> None:
     assert "m.py@f" in diff("base.proton", "new.proton", "-t", "0", "-f", "file_function")
 
 
-def test_raw_names_tell_lines_apart(diff: Diff) -> None:
+def test_raw_names_distinguish_lines(diff: Diff) -> None:
     document = json.loads(diff("base.proton", "new.proton", "--json", "--raw-names"))
 
-    fates = {row["name"]: row["fate"] for row in document["rows"]}
-    assert (fates["m.py:3@f"], fates["m.py:5@f"]) == ("removed", "new")
+    states = {row["name"]: row["fate"] for row in document["rows"]}
+    assert (states["m.py:3@f"], states["m.py:5@f"]) == ("removed", "new")
 
 
 def test_trials_are_compared_on_request(diff: Diff, files: Path) -> None:
@@ -271,8 +271,8 @@ def test_different_devices_are_compared_on_request(diff: Diff, files: Path) -> N
 
     document = json.loads(diff("base.proton", "hip.proton", "--ignore-devices", "--json"))
 
-    fates = {row["name"]: row["fate"] for row in document["rows"]}
-    assert fates["a"] == "matched"
+    states = {row["name"]: row["fate"] for row in document["rows"]}
+    assert states["a"] == "matched"
 
 
 def test_hostile_names_stay_text_everywhere(diff: Diff, files: Path) -> None:

@@ -21,7 +21,7 @@ def test_json_is_the_only_thing_on_stdout(proton: Run) -> None:
     assert document["required"] == {"cpu": True, "native": True}
 
 
-def test_text_tells_versions_settings_and_backends(proton: Run) -> None:
+def test_text_shows_versions_settings_and_backends(proton: Run) -> None:
     done = proton("doctor", TRITON_INTERPRET="1", PROTON_BENCH_NATVE="1")
 
     lines = [line.split()[:2] for line in done.stdout.splitlines() if line.strip()]
@@ -61,7 +61,7 @@ def test_numbers_that_contradict_each_other_exit_with_2(proton: Run) -> None:
     assert [finding["name"] for finding in section["findings"]] == ["row 5"]
 
 
-def test_a_file_that_is_no_profile_exits_with_2(proton: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_profile_exits_with_2(proton: Run, tmp_path: Path) -> None:
     (tmp_path / "x.proton").write_text("nothing")
 
     done = proton("doctor", tmp_path / "x.proton")

@@ -68,7 +68,9 @@ def test_the_suffix_alone_is_enough_from_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SUFFIXES)
-def test_what_was_exported_is_no_profile(training: Path, capsysbinary: Capture, name: str) -> None:
+def test_what_was_exported_is_not_a_profile(
+    training: Path, capsysbinary: Capture, name: str
+) -> None:
     (training / f"y{SUFFIXES[name]}").write_bytes(b"row,parent\n0,1\n")
 
     assert main(["view", f"y{SUFFIXES[name]}"]) == 2

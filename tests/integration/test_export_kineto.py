@@ -16,7 +16,7 @@ import pytest
 from fakes.doubles import Doubles
 from fakes.fixtures import cupti_doubles
 from reference.chrome_timeline import WORK, work_of
-from traced_runs import TracedRun, trace_program
+from timeline_runs import TimelineRun, record_program
 
 from proton_bench.formats.registry import read_profile
 
@@ -29,15 +29,15 @@ CATEGORIES = {"cuda_runtime", "user_annotation", "cpu_op", *WORK}
 
 
 @pytest.fixture
-def trace(cupti_doubles: Doubles, tmp_path: Path) -> Callable[..., TracedRun]:
-    def traced(what: str, folder: str = "run", **variables: str) -> TracedRun:
+def trace(cupti_doubles: Doubles, tmp_path: Path) -> Callable[..., TimelineRun]:
+    def traced(what: str, folder: str = "run", **variables: str) -> TimelineRun:
         (tmp_path / folder).mkdir()
-        return trace_program(what, cupti_doubles, tmp_path / folder, **variables)
+        return record_program(what, cupti_doubles, tmp_path / folder, **variables)
 
     return traced
 
 
-def ranks(trace: Callable[..., TracedRun], count: int) -> list[TracedRun]:
+def ranks(trace: Callable[..., TimelineRun], count: int) -> list[TimelineRun]:
     world = {"WORLD_SIZE": str(count)}
     return [
         trace("launches", f"{n}", RANK=str(n), LOCAL_RANK=str(n), **world) for n in range(count)
@@ -59,7 +59,7 @@ def unix_ns(document: dict[str, Any], event: Event) -> int:
 @FORMATS
 @pytest.mark.parametrize("what", ["launches", "threads", "many", "copies.cupti"])
 def test_work_has_the_times_of_the_run(
-    what: str, suffix: str, trace: Callable[..., TracedRun], proton_here: Run
+    what: str, suffix: str, trace: Callable[..., TimelineRun], proton_here: Run
 ) -> None:
     run = trace(what, DEVICE_PROGRAM_MODE="copies=on")
 
@@ -79,7 +79,7 @@ def test_work_has_the_times_of_the_run(
 
 @FORMATS
 def test_events_have_the_form_of_kineto(
-    suffix: str, trace: Callable[..., TracedRun], proton_here: Run
+    suffix: str, trace: Callable[..., TimelineRun], proton_here: Run
 ) -> None:
     run = trace("copies", DEVICE_PROGRAM_MODE="copies=on")
 
@@ -112,7 +112,7 @@ def test_events_have_the_form_of_kineto(
 @FORMATS
 @pytest.mark.parametrize("what", ["launches", "graph"])
 def test_a_launch_and_its_work_are_joined(
-    what: str, suffix: str, trace: Callable[..., TracedRun], proton_here: Run
+    what: str, suffix: str, trace: Callable[..., TimelineRun], proton_here: Run
 ) -> None:
     run = trace(what)
 
@@ -134,7 +134,7 @@ def test_a_launch_and_its_work_are_joined(
 
 @FORMATS
 def test_what_is_exported_is_read_as_the_same_profile(
-    suffix: str, trace: Callable[..., TracedRun], proton_here: Run
+    suffix: str, trace: Callable[..., TimelineRun], proton_here: Run
 ) -> None:
     run = trace("launches")
 
@@ -146,7 +146,7 @@ def test_what_is_exported_is_read_as_the_same_profile(
 @FORMATS
 @pytest.mark.parametrize("is_merged", [False, True], ids=["files", "merged"])
 def test_each_rank_has_a_file_on_one_time_base(
-    suffix: str, trace: Callable[..., TracedRun], proton_here: Run, *, is_merged: bool
+    suffix: str, trace: Callable[..., TimelineRun], proton_here: Run, *, is_merged: bool
 ) -> None:
     runs = ranks(trace, 3)
     files = [run.name.with_suffix(suffix) for run in runs]
@@ -173,7 +173,7 @@ def test_each_rank_has_a_file_on_one_time_base(
     assert len(bases) == 1
 
 
-def test_one_rank_alone_is_written(trace: Callable[..., TracedRun], proton_here: Run) -> None:
+def test_one_rank_alone_is_written(trace: Callable[..., TimelineRun], proton_here: Run) -> None:
     files = [run.perfetto for run in ranks(trace, 2)]
 
     done = proton_here("export", *files, "--to", "kineto", "--rank", "1", "-o", "one.json")
@@ -187,7 +187,7 @@ def test_one_rank_alone_is_written(trace: Callable[..., TracedRun], proton_here:
 
 
 def test_a_run_is_exported_from_beside_its_tree(
-    trace: Callable[..., TracedRun], proton_here: Run
+    trace: Callable[..., TimelineRun], proton_here: Run
 ) -> None:
     run = trace("launches")
 
@@ -213,7 +213,7 @@ def test_a_run_is_exported_from_beside_its_tree(
     ],
 )
 def test_what_cannot_be_exported_is_one_line(
-    words: tuple[str, ...], message: str, trace: Callable[..., TracedRun], proton_here: Run
+    words: tuple[str, ...], message: str, trace: Callable[..., TimelineRun], proton_here: Run
 ) -> None:
     run = trace("launches")
     shutil.copy(run.perfetto, "run.pftrace")
@@ -235,7 +235,7 @@ def test_what_cannot_be_exported_is_one_line(
 
 
 def test_several_ranks_do_not_go_into_one_file(
-    trace: Callable[..., TracedRun], proton_here: Run
+    trace: Callable[..., TimelineRun], proton_here: Run
 ) -> None:
     files = [run.chrome for run in ranks(trace, 2)]
 

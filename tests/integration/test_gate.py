@@ -341,7 +341,7 @@ def test_a_dash_is_standard_output(gate: Gate, option: str) -> None:
     assert out.startswith(("<!-- proton gate -->\n### PASS", "<?xml"))
 
 
-def test_what_is_wrong_is_told_in_every_output(
+def test_what_is_wrong_is_reported_in_every_output(
     gate: Gate, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))

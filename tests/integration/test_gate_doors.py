@@ -238,7 +238,7 @@ TESTS = """
 
 
 def with_noise(folder: Path) -> Path:
-    """Keep what a quiet machine does that is the one that recorded a file."""
+    """Keep the noise of a quiet machine, the one that recorded a file."""
     profile = read_profile(folder / "base.proton")
     facts = {key: profile.provenance[key] for key in ("host", "backend")}
     runs = runs_of(BASE, runs=10, seed=1, **facts)

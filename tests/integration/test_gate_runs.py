@@ -1,4 +1,4 @@
-"""``proton gate --runs R BASE -- CMD``: the new side is made, and then judged."""
+"""``proton gate --runs R BASE -- CMD`` records the new side and then judges it."""
 
 from __future__ import annotations
 

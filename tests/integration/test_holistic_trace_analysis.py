@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from fakes.doubles import Doubles
 from fakes.fixtures import cupti_doubles
-from traced_runs import TracedRun, trace_program
+from timeline_runs import TimelineRun, record_program
 
 __all__ = ["cupti_doubles"]
 
@@ -48,25 +48,25 @@ print(json.dumps({
 
 
 @pytest.fixture
-def runs(cupti_doubles: Doubles, tmp_path: Path) -> list[TracedRun]:
+def runs(cupti_doubles: Doubles, tmp_path: Path) -> list[TimelineRun]:
     """Two ranks, each with a folder of its own."""
     found = []
     for rank in range(2):
         folder = tmp_path / str(rank)
         folder.mkdir()
         numbers = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
-        found.append(trace_program("launches", cupti_doubles, folder, **numbers))
+        found.append(record_program("launches", cupti_doubles, folder, **numbers))
     return found
 
 
-def packed(runs: list[TracedRun], folder: Path) -> None:
+def packed(runs: list[TimelineRun], folder: Path) -> None:
     """Compress the timelines as they are."""
     folder.mkdir()
     for rank, run in enumerate(runs):
         (folder / f"rank{rank}.json.gz").write_bytes(gzip.compress(run.chrome.read_bytes()))
 
 
-def exported(runs: list[TracedRun], folder: Path) -> None:
+def exported(runs: list[TimelineRun], folder: Path) -> None:
     """Export the timelines in Perfetto's format."""
     files = [str(run.perfetto) for run in runs]
     command = [sys.executable, "-m", "proton_bench", "export", *files, "--to", "kineto"]
@@ -75,7 +75,7 @@ def exported(runs: list[TracedRun], folder: Path) -> None:
 
 @pytest.mark.parametrize("prepare", [packed, exported])
 def test_both_ranks_are_read_and_analysed(
-    prepare: Callable[[list[TracedRun], Path], None], runs: list[TracedRun], tmp_path: Path
+    prepare: Callable[[list[TimelineRun], Path], None], runs: list[TimelineRun], tmp_path: Path
 ) -> None:
     folder = tmp_path / "both"
     prepare(runs, folder)
@@ -95,7 +95,7 @@ def test_both_ranks_are_read_and_analysed(
         times: Counter[str] = Counter()
         for each in kernels:
             times[each.name] += each.duration_ns
-        told = {name: float(us) for at, name, us in found["kernels"] if at == str(rank)}
-        assert told.keys() == times.keys()
-        for name, us in told.items():
+        durations = {name: float(us) for at, name, us in found["kernels"] if at == str(rank)}
+        assert durations.keys() == times.keys()
+        for name, us in durations.items():
             assert us == pytest.approx(times[name] / 1000)

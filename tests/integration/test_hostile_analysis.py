@@ -162,7 +162,7 @@ def test_five_thousand_levels_are_compared_and_queried(answer: Answer, tmp_path:
 
 
 @pytest.mark.parametrize("values", [(math.nan, 5.0), (math.inf, 5.0), (-math.inf, 5.0)])
-def test_what_is_no_number_counts_as_nothing(
+def test_what_is_not_a_number_counts_as_nothing(
     answer: Answer, tmp_path: Path, values: tuple[float, ...]
 ) -> None:
     write(tmp_path / "a.proton", values=values)

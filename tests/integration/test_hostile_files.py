@@ -1,7 +1,6 @@
-"""Small files that would decode to a lot: every command refuses or reads them, soon and small.
+"""Small files that would decode to a lot: every command refuses or reads them fast.
 
-Each command runs in a child of its own, which the system ends beyond some seconds of processor time
-and some memory.
+Each command runs in its own child, with limits on processor time and memory.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ CASES = [
     *(("view", name) for name, kind in KINDS.items() if kind.about == EARLIER),
     *((command, name) for command in ("merge", "gate", "report", "diff") for name in READABLE),
 ]
-# Two or three of each other class, the quickest.
+# Of each other class the two or three quickest.
 QUICK = [name for name, kind in KINDS.items() if kind.is_quick]
 
 

@@ -1,4 +1,4 @@
-"""Files of one command, and pipes: what they may take together, and how long they may wait."""
+"""Limits on all files of a command together, and on waits for pipes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_pipes_that_stall_are_refused(
     pipes = [tmp_path / word for word in words if word[:2] in ("a.", "b.")]
     for pipe in pipes:
         os.mkfifo(pipe)
-    # A writer that is there, and writes no more.
+    # A writer that stays and writes no more.
     writers = [os.open(pipe, os.O_RDWR) for pipe in pipes]
     for writer in writers:
         os.write(writer, FIRST)

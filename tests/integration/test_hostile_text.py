@@ -1,6 +1,6 @@
-"""No command lets text of files, names, variables or errors command a terminal or a CI runner.
+"""Text of files, names, variables and errors never commands a terminal or a CI runner.
 
-Every command and option of the application is walked, so that new ones are covered by themselves.
+The tests walk every command and option of the application, so that new ones are covered too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
@@ -34,7 +34,7 @@ HOSTILE += (
 )
 HOSTILE += "\r\n\xa0::add-mask::z\n\ufeff::stop-commands::z"
 HOSTILE_FILE = HOSTILE.replace("/", "")
-# Left alone: one changes the environment of the tests, with the others Python itself speaks.
+# The first changes the environment of the tests; with the others Python itself prints.
 SKIPPED = {("doctor", "--fix-scripts"), *((each, "--module") for each in ("run", "dump-ir"))}
 MEANT = re.compile(rb"^::(error|warning|stop-commands|[0-9a-f]{32})(?= |::)", re.MULTILINE)
 CONTROL = re.compile(
@@ -56,13 +56,16 @@ def hostile_profile(path: Path, value: int = 100) -> Path:
     return path
 
 
-def assert_harmless(what: str, content: bytes) -> None:
-    text = content.decode("utf-8")
-    found = CONTROL.search(text)
-    assert found is None, (what, text[max(found.start() - 60, 0) : found.end() + 20])
-    assert "##[" not in text, (what, text)
-    started = [line for line in text.split("\n") if line.lstrip().startswith("::")]
-    assert not started, (what, started)
+def harm(written: Iterable[tuple[str, bytes]]) -> list[tuple[str, str]]:
+    """Return what a terminal or a CI runner would obey, with the name of what was written."""
+    found = []
+    for what, content in written:
+        text = content.decode("utf-8")
+        if control := CONTROL.search(text):
+            found.append((what, text[max(control.start() - 60, 0) : control.end() + 20]))
+        commands = [line for line in text.split("\n") if line.lstrip().startswith("::")]
+        found += [(what, line) for line in [*commands, *re.findall(r".*##\[.*", text)]]
+    return found
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -87,7 +90,7 @@ def option_words(path: tuple[str, ...]) -> Iterator[list[str]]:
         yield [name] if parameter.is_flag else [name, HOSTILE]
 
 
-Walk = Callable[..., None]
+Walk = Callable[..., list[tuple[str, bytes]]]
 
 
 @pytest.fixture
@@ -100,14 +103,15 @@ def walk(
     monkeypatch.setattr(webbrowser, "open", lambda _: False)
     monkeypatch.setattr(os, "execv", lambda *_: sys.exit(0))
 
-    def run(*words: str, own_commands: bool = False) -> None:
+    def run(*words: str, own_commands: bool = False) -> list[tuple[str, bytes]]:
+        """Run a command; return what it wrote, without our own annotations if it has some."""
         with contextlib.suppress(SystemExit):
             main(words)
         said = capfdbinary.readouterr()
-        for stream, content in (("stdout", said.out), ("stderr", said.err)):
-            # Annotations that are meant; the lines of all others stay.
-            foreign = MEANT.sub(b"own", content) if own_commands else content
-            assert_harmless(f"{stream} of {words}", foreign)
+        return [
+            (f"{stream} of {words}", MEANT.sub(b"own", content) if own_commands else content)
+            for stream, content in (("stdout", said.out), ("stderr", said.err))
+        ]
 
     return run
 
@@ -119,17 +123,23 @@ def test_nothing_that_a_command_prints_is_obeyed(path: tuple[str, ...], walk: Wa
     Path("damaged.proton").write_bytes(HOSTILE.encode())
     own = "--github" in [word for words in option_words(path) for word in words]
     inputs = [[], [f"--{HOSTILE}"], ["missing" + HOSTILE]]
-    if path[0] not in {"run", "ab", "noise", "dump-ir"}:  # words of those are programs
+    if path[0] not in {"run", "ab", "noise", "dump-ir"}:  # their words are programs
         inputs += [["damaged.proton"], [one], [one, other]]
-    for words in inputs:
-        walk(*path, *words)
+
+    written = [each for words in inputs for each in walk(*path, *words)]
     for option in option_words(path):
-        walk(*path, *option, *inputs[-1], own_commands=own)
+        written += walk(*path, *option, *inputs[-1], own_commands=own)
+
+    assert harm(written) == []
 
 
 @pytest.mark.parametrize("form", ["folded", "json", "csv", "speedscope", "hatchet"])
 def test_exports_to_the_standard_output_are_harmless(form: str, walk: Walk) -> None:
-    walk("export", str(hostile_profile(Path("a.proton"))), "--to", form, "-o", "-")
+    profile = str(hostile_profile(Path("a.proton")))
+
+    written = walk("export", profile, "--to", form, "-o", "-")
+
+    assert harm(written) == []
 
 
 @pytest.mark.parametrize(
@@ -156,7 +166,9 @@ def test_forms_for_machines_are_harmless_in_a_log(words: list[str], walk: Walk) 
     for count, name in enumerate("ab", 1):
         hostile_profile(Path(f"{name}.proton"), 100 * count)
 
-    walk(*words, own_commands="--github" in words)
+    written = walk(*words, own_commands="--github" in words)
+
+    assert harm(written) == []
 
 
 def test_files_of_a_gate_are_harmless_when_they_are_shown(walk: Walk, tmp_path: Path) -> None:
@@ -164,10 +176,10 @@ def test_files_of_a_gate_are_harmless_when_they_are_shown(walk: Walk, tmp_path: 
         hostile_profile(Path(f"{name}.proton"), 100 * count)
 
     words = ["--markdown", "gate.md", "--junit", "gate.xml", "--github"]
-    walk("gate", "a.proton", "b.proton", *words, own_commands=True)
+    written = walk("gate", "a.proton", "b.proton", *words, own_commands=True)
 
-    for name in ("gate.md", "gate.xml", "summary"):
-        assert_harmless(name, (tmp_path / name).read_bytes())
+    files = [(name, (tmp_path / name).read_bytes()) for name in ("gate.md", "gate.xml", "summary")]
+    assert harm(written + files) == []
     Xml.parse(tmp_path / "gate.xml")
 
 
@@ -176,7 +188,7 @@ def test_error_of_a_run_is_one_harmless_line(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
 
     assert done.returncode != 0
-    assert_harmless("stderr", done.stderr)
+    assert harm([("stderr", done.stderr)]) == []
     assert done.stdout == b""
 
 
@@ -222,7 +234,7 @@ def test_a_terminal_gets_no_bytes_of_a_profile(words: list[str], tmp_path: Path)
     shown = on_a_terminal(words, tmp_path)
 
     assert shown
-    assert_harmless("the terminal", shown)
+    assert harm([("the terminal", shown)]) == []
 
 
 @pytest.mark.parametrize("form", [[], ["-d", "trace"]], ids=["tree", "trace"])
@@ -236,7 +248,7 @@ def test_a_terminal_gets_no_bytes_at_an_early_end(
 
     shown = on_a_terminal(["run", "-b", "cpu", *form, "-n", "-", "x.py"], tmp_path, code)
 
-    assert_harmless("the terminal", shown)
+    assert harm([("the terminal", shown)]) == []
 
 
 def test_a_pipe_gets_a_profile_that_means_the_same(tmp_path: Path) -> None:
@@ -244,6 +256,6 @@ def test_a_pipe_gets_a_profile_that_means_the_same(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "proton_bench", "run", "-b", "cpu", "-n", "-", "x.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
 
-    assert_harmless("stdout", done.stdout)
+    assert harm([("stdout", done.stdout)]) == []
     tree = json.loads(done.stdout)
     assert tree[0]["children"][0]["frame"]["name"] == "a\x9b31m\u202e##[error]b"

@@ -1,4 +1,4 @@
-"""torch's own switch for Proton, TORCHINDUCTOR_TRITON_PROTON_PROFILING, with ours underneath."""
+"""torch's own switch for Proton, TORCHINDUCTOR_TRITON_PROTON_PROFILING, on our package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while a recording ends: everything is written, and the exit code tells of it."""
+"""Ctrl-C while a recording ends: everything is written, and the exit code shows it."""
 
 from __future__ import annotations
 

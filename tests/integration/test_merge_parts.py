@@ -1,4 +1,4 @@
-"""Parts that periodic flushing wrote, merged: what one file of the same run would hold."""
+"""Merged parts of periodic flushing hold what one file of the same run would hold."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STEPS = """
 
 
 def values(profile: Profile, metric: str) -> dict[Path_, float]:
-    """Return what a metric comes to by path."""
+    """Return the value of a metric by path."""
     column = profile.columns.get(metric)
     found: Counter[Path_] = Counter()
     for row in range(1, len(profile)) if column is not None else ():

@@ -1,4 +1,4 @@
-"""`proton noise` keeps what a machine does on its own, and ab takes it for what to expect."""
+"""`proton noise` records the noise of a machine, and `proton ab` uses it."""
 
 from __future__ import annotations
 

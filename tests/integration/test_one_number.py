@@ -1,4 +1,4 @@
-"""Every command says the same of the same samples, and nothing where a file does not tell."""
+"""Every command shows the same values of the same samples, or none if a file has none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECOND_NS = 10**9
 
 
 def mixed(generator: np.random.Generator, slower: float = 1.0) -> list[float]:
-    """Return what a product of large matrices takes, and then 1500 of small ones."""
+    """Return the times of a product of large matrices, and then of 1500 small ones."""
     return [3e8, *(slower * 25_000.0 * np.exp(generator.normal(0.0, 0.02, 1500)))]
 
 
@@ -55,7 +55,7 @@ def open_below(profile: Profile) -> Profile:
 
 
 def medians(proton_here: Command, file: Path) -> dict[str, float | None]:
-    """Return the median of the kernel in ns as each command tells it."""
+    """Return the median of the kernel in ns as each command shows it."""
     view = json.loads(proton_here("view", "--json", "-m", "median_time/ns", file).stdout)
     query = json.loads(
         proton_here("query", "--json", file, "SELECT median FROM distributions").stdout
@@ -72,19 +72,19 @@ def test_the_median_of_a_large_and_many_small_products_is_that_of_the_small_ones
     write_runs(tmp_path / "again", [mixed(generator) for _ in range(4)])
     write_runs(tmp_path / "doubled", [mixed(generator, 2.0) for _ in range(4)])
 
-    told = medians(proton_here, base[0])
+    shown = medians(proton_here, base[0])
     same = proton_here("gate", "--json", tmp_path / "base", tmp_path / "again")
     slower = proton_here("gate", "--json", tmp_path / "base", tmp_path / "doubled")
     assert (same.returncode, slower.returncode) == (0, 1)
     (row,) = json.loads(slower.stdout)["rows"]
-    told["gate"] = row["base"]
+    shown["gate"] = row["base"]
     expected = {"gate": np.exp(np.mean([np.log(np.median(each)) for each in times]))}
-    for name, value in told.items():
+    for name, value in shown.items():
         assert value == pytest.approx(expected.get(name, np.median(times[0])), rel=0.002), name
     assert row["change"] == pytest.approx(1.0, abs=0.01)
 
 
-def test_a_median_that_the_file_does_not_tell_is_unknown_to_every_command(
+def test_a_median_that_the_file_lacks_is_unknown_to_every_command(
     tmp_path: Path, proton_here: Command
 ) -> None:
     generator = np.random.default_rng(2)

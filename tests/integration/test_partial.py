@@ -1,4 +1,4 @@
-"""What is left of a run that was killed, and that nothing is left of one that was not."""
+"""A killed run leaves its partial files; another run leaves none."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_zero_seconds_switch_it_off(tmp_path: Path, proton: Run) -> None:
 
 
 @pytest.mark.parametrize("interval", ["soon", "-1", "nan"])
-def test_an_interval_that_is_no_number_of_seconds_is_refused(
+def test_an_interval_that_is_not_a_number_of_seconds_is_refused(
     tmp_path: Path, proton: Run, interval: str
 ) -> None:
     write_script(tmp_path)

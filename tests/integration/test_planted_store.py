@@ -1,7 +1,7 @@
-"""Whatever a repository planted in place of a part of ``.proton``: nothing outside of it changes.
+"""Nothing outside of ``.proton`` changes, whatever a repository put in place of its parts.
 
 Each part of a store that all commands have used is replaced in turn, and then every command that
-touches the store runs. None of them may wait for a pipe either.
+touches the store runs. No command may wait for a pipe either.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from proton_bench.support.files import write_file
 
 PATIENCE_S = 60  # only a hang meets it
 ENTRY, POINTER, EXPERIMENT = "20260101T000000-00000000", "0123456789abcdef.json", "experiment"
-# Parts of a store; names that are made up by it have stand-ins.
+# Parts of a store; generated names have stand-ins.
 PLACES = (
     "",
     "lock",
@@ -101,7 +101,7 @@ def quicken(patch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """Raise where a command waits for what never comes."""
+    """Raise if a command waits for ever."""
 
     def give_up(*_: object) -> None:
         raise AssertionError("a command hangs")
@@ -145,7 +145,7 @@ def project(used: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.fixture
 def outside(tmp_path: Path, used: Path) -> Path:
-    """Folders and files that look like those of a store, and a file of somebody."""
+    """Folders and files that look like a store's, and another file."""
     folder = tmp_path / "outside"
     shutil.copytree(used / ".proton", folder / "folder")
     (folder / "folder" / "mine").write_bytes(b"x")

@@ -1,4 +1,4 @@
-"""Asynchronous tests: scopes of one task, of interleaved tasks, of loops that outlive a test."""
+"""Asynchronous tests: scopes of one task, of interleaved tasks, of loops that run on."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_interleaved_tasks_leave_the_other_tests_alone(
     assert ("test_next", "call", "next") in found
 
 
-def test_a_task_that_outlives_its_test_does_not_shift_the_next_ones(
+def test_a_task_that_runs_longer_than_its_test_does_not_shift_the_next_ones(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     pytester.makepyfile(LEFT_RUNNING)

@@ -1,4 +1,4 @@
-"""Runs of pytest inside of a recorded run or script: one session, nodes below the caller."""
+"""Runs of pytest inside of a recorded run or script share its session, below the caller."""
 
 from __future__ import annotations
 

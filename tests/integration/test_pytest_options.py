@@ -224,7 +224,7 @@ def test_fixtures_stand_below_the_test_that_sets_them_up_and_the_one_that_tears_
     }
 
 
-def test_fixtures_that_outlive_a_run_that_stops_stand_below_the_session(
+def test_fixtures_that_end_after_a_stopped_run_stand_below_the_session(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     pytester.makepyfile(

@@ -1,4 +1,4 @@
-"""What stands where a recording writes: links, pipes, folders, full disks and other recordings."""
+"""Recordings meet links, pipes, folders, full disks and other recordings at their paths."""
 
 from __future__ import annotations
 
@@ -414,13 +414,13 @@ def test_the_end_of_a_recording_leaves_the_partial_files_of_another(
     left = frames_of(tmp_path / "x.partial.proton")
     assert "first" in left
     assert "second" not in left
-    # Nobody holds them any more: the next recording takes the names.
+    # No process holds them any more, so the next recording takes the names.
     done = proton(*TRACE, script(source(WORK, 'with proton.scope("third"): pass')), **OFTEN)
     assert done.returncode == 0, done.stderr
     assert written(tmp_path) == WHOLE
 
 
-def test_a_forked_child_that_outlives_its_parent_holds_no_partial_file(
+def test_a_forked_child_that_lives_longer_than_its_parent_holds_no_partial_file(
     tmp_path: Path, proton: Run, script: Callable[[str], str]
 ) -> None:
     forking = """

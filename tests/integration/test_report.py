@@ -1,4 +1,4 @@
-"""``proton report`` from files to the page that it writes, and what it refuses."""
+"""``proton report`` from files to its page, and its errors."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("target", ["no/such/folder/x.html", "run.proton/x.html", "."])
-def test_place_that_cannot_be_written_is_told(refused: Report, target: str) -> None:
+def test_place_that_cannot_be_written_is_reported(refused: Report, target: str) -> None:
     assert "choose another place" in refused("run.proton", "-o", target, code=74)
 
 

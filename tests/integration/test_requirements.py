@@ -20,7 +20,7 @@ NEEDY = "tests/browser/test_look.py::test_controls_have_names"
         ("go,browser", 1, "PROTON_BENCH_REQUIRE names 'browser', but chromium is not installed"),
     ],
 )
-def test_missing_browser_is_told(tmp_path: Path, required: str, code: int, said: str) -> None:
+def test_missing_browser_is_reported(tmp_path: Path, required: str, code: int, said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rsE", NEEDY],
         cwd=ROOT,

@@ -1,7 +1,7 @@
 """Each attack of the siege, for a few attempts: `make siege` makes more.
 
-Those on native readers are tests of their own: fuzz_read_* of ctest. Atheris takes longer to get
-ready than all others together.
+Attacks on native readers are separate tests: fuzz_read_* of ctest. Atheris is left out, because its
+start takes longer than all other attacks together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEW = 2
 def test_attack_finds_nothing(name: str, tmp_path: Path) -> None:
     if name == "disks" and not can_mount():
         pytest.skip("no process may mount a file system here")
-    # A machine may be busy with other tests: that the bar is kept is for `make siege` to say.
+    # The machine may be busy with other tests: `make siege` checks the time limit.
     words = ["--attack", name, "--seed", str(SEED), "--patience", "5"]
     words += ["--attempts", str(ATTEMPTS.get(name, FEW))]
 

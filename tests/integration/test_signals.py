@@ -335,7 +335,7 @@ def test_an_interrupt_is_pythons_keyboard_interrupt(tmp_path: Path) -> None:
     assert written(tmp_path) == BOTH_FILES
 
 
-# Blocks its thread for good, whatever interrupts the calls in it. The other thread gets Python's
+# Blocks its thread for ever, despite signals. The other thread gets Python's
 # lock, and so says "ready", only once the main thread has given it away for the call in C.
 DEAF = """
     import threading

@@ -1,4 +1,4 @@
-"""Programs in odd environments say and return the same with the profiler as without it."""
+"""Programs in odd environments print and return the same with and without the profiler."""
 
 from __future__ import annotations
 

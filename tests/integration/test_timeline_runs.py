@@ -96,7 +96,7 @@ def test_a_run_writes_the_files_that_it_is_asked_for(
 def test_counters_have_a_reading_at_the_end_of_a_run(
     tmp_path: Path, proton: Run, script: Callable[[str], str]
 ) -> None:
-    # Once at the beginning, and not again in the time that this takes but at the end.
+    # Once at the beginning, and then only at the end.
     done = proton(
         "-b", "cpu", "-d", "trace", "-n", "x", script(SCOPED), PROTON_BENCH_COUNTERS="0.001"
     )

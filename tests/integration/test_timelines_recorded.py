@@ -10,7 +10,7 @@ import pytest
 from fakes.doubles import Doubles
 from fakes.fixtures import cupti_doubles
 from reference.chrome_timeline import WORK, work_of
-from traced_runs import trace_program
+from timeline_runs import record_program
 
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
@@ -28,10 +28,10 @@ STREAMS += ["graph_traced", "nvtx", "threads", "triton"]
 
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("mode", ["", "copies=on"])
-def test_timeline_and_tree_tell_the_same(
+def test_timeline_and_tree_agree(
     stream: str, mode: str, cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
-    run = trace_program(f"{stream}.cupti", cupti_doubles, tmp_path, DEVICE_PROGRAM_MODE=mode)
+    run = record_program(f"{stream}.cupti", cupti_doubles, tmp_path, DEVICE_PROGRAM_MODE=mode)
 
     timeline = run.timeline
     expected = work_of(run.tree)
@@ -54,7 +54,7 @@ def moved_by(profile: Profile) -> dict[tuple[str, ...], int]:
 def test_every_launch_finds_its_kernel_when_a_timeline_is_read(
     cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
-    run = trace_program("many", cupti_doubles, tmp_path)
+    run = record_program("many", cupti_doubles, tmp_path)
 
     expected = run.tree.inclusive("launch_latency_count")[0]
     assert expected == 12_000
@@ -66,7 +66,7 @@ def test_every_launch_finds_its_kernel_when_a_timeline_is_read(
 
 
 def test_copies_keep_what_they_moved(cupti_doubles: Doubles, tmp_path: Path) -> None:
-    run = trace_program("copies.cupti", cupti_doubles, tmp_path, DEVICE_PROGRAM_MODE="copies=on")
+    run = record_program("copies.cupti", cupti_doubles, tmp_path, DEVICE_PROGRAM_MODE="copies=on")
 
     moved = run.tree.inclusive("bytes")[0]
     assert moved > 0
@@ -75,7 +75,7 @@ def test_copies_keep_what_they_moved(cupti_doubles: Doubles, tmp_path: Path) -> 
 
 
 def test_work_keeps_its_times_and_streams(cupti_doubles: Doubles, tmp_path: Path) -> None:
-    run = trace_program("triton.cupti", cupti_doubles, tmp_path)
+    run = record_program("triton.cupti", cupti_doubles, tmp_path)
 
     work = run.timeline.of("kernel")
     by_stream = Counter(each.arguments["stream"] for each in work)
@@ -90,7 +90,7 @@ def test_work_keeps_its_times_and_streams(cupti_doubles: Doubles, tmp_path: Path
 def test_arrows_join_what_a_launch_and_its_work_have_in_common(
     cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
-    timeline = trace_program("threads.cupti", cupti_doubles, tmp_path).timeline
+    timeline = record_program("threads.cupti", cupti_doubles, tmp_path).timeline
 
     assert len(timeline.flows) == len(timeline.of("kernel"))
     for call, work in timeline.flows:

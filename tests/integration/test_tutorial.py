@@ -1,4 +1,4 @@
-"""The tutorial does what it says: its files and its commands, in their order, on this machine."""
+"""The files and commands of the tutorial work in their order on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "first_gate.md"
 BLOCK = re.compile(r"(?:`([\w.]+)`:\n\n)?```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMANDS = ("git ", "mkdir ", "printf ", "proton ")
 FAILS = "  # exits with 1"
-# The gate about times takes minutes, and what it says depends on the machine.
+# The gate about times takes minutes, and its result depends on the machine.
 TIMES = "proton ab -- speed.py"
 
 

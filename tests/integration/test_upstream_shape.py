@@ -1,7 +1,7 @@
 """Under PROTON_BENCH_UPSTREAM_TREE our tree is upstream's, node by node, on libcupti's double.
 
 Upstream is the native module of Triton's wheel in a process of its own. `BETTER` names the
-programs of which it loses something: there ours is held against what it would show.
+programs of which it loses something: there our tree is compared with the complete one.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ proton.finalize()
         ("installed", None, False),
     ],
 )
-def test_who_imports_triton_profiler_is_shown_upstreams_tree(
+def test_programs_that_import_triton_profiler_see_upstreams_tree(
     names: str, variable: str | None, is_theirs: bool, cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
     asked = {} if variable is None else {"PROTON_BENCH_UPSTREAM_TREE": variable}

@@ -1,9 +1,9 @@
-"""Every public name of ``triton.profiler`` is there, takes the same arguments and does the same.
+"""Every public name of ``triton.profiler`` exists, takes the same arguments and does the same.
 
 What three versions of upstream show is recorded, and what calls of the newest come to
 (``tests/fakes/upstream_surface.py`` makes it anew); the installed Triton and those of
-``PROTON_BENCH_TRITONS`` are held against it too. Everything that differs is named here, and
-``docs/reference/compatibility.md`` says why.
+``PROTON_BENCH_TRITONS`` are compared too. All differences are listed here, and
+``docs/reference/compatibility.md`` explains them.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def version_of(folder: str) -> str:
 
 
 def differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    """Return what a script could notice of ours in the place of theirs."""
+    """Return the differences that a script could notice."""
     if is_named(place) or (theirs["kind"], ours["kind"]) in TYPES:
         return []
     if theirs["kind"] != ours["kind"]:
@@ -159,7 +159,7 @@ def is_named(place: str) -> bool:
 
 
 def accepts(theirs: list[Any] | None, ours: list[Any] | None, place: str) -> bool:
-    """Tell whether every call that theirs takes, ours takes too, with the same defaults."""
+    """Return whether ours takes every call that theirs takes, with the same defaults."""
     if theirs is None:
         return True
     if place.rpartition(".")[2].startswith("__"):

@@ -1,4 +1,4 @@
-"""Looking at profiles from the command line, in processes of their own, on upstream's files too."""
+"""``proton view`` and ``proton-viewer`` in processes of their own, also on upstream's files."""
 
 from __future__ import annotations
 

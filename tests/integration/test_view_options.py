@@ -1,4 +1,4 @@
-"""What ``proton view`` shows of one run in other ways, from the command line."""
+"""Options of ``proton view`` that show one run in other ways."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def ranges(torch: object) -> None:
         other.join()
         torch.zeros(2)
     handles = []
-    first = threading.Thread(target=lambda: handles.append(begin("outlives its thread")))
+    first = threading.Thread(target=lambda: handles.append(begin("ends after its thread")))
     first.start()
     first.join()
     end(handles.pop())

@@ -1,4 +1,4 @@
-"""Every built-in backend keeps the contract that third parties test theirs against."""
+"""Every built-in backend passes the contract test that third parties use."""
 
 from __future__ import annotations
 

@@ -47,7 +47,9 @@ def test_a_device_node_with_a_loadable_driver_is_a_gpu(
 
 
 @pytest.mark.usefixtures("loadable_drivers")
-def test_hidden_devices_are_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_devices_do_not_count_as_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "nvidia0").touch()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
@@ -55,7 +57,7 @@ def test_hidden_devices_are_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("loadable_drivers")
-def test_a_driver_without_a_device_is_no_gpu(tmp_path: Path) -> None:
+def test_a_driver_without_a_device_does_not_count_as_a_gpu(tmp_path: Path) -> None:
     assert gpu_driver.find_gpu_driver(tmp_path) is None
 
 
@@ -97,7 +99,7 @@ def test_prepare_leaves_the_interpreter_off_with_a_gpu(monkeypatch: pytest.Monke
 
 # -- depth ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("text", ["", "-1", "two", "1.5", "\u0663", "1" * 10])
-def test_a_depth_that_is_no_number_is_refused(text: str) -> None:
+def test_a_depth_that_is_not_a_number_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"mode cpu:depth={text!r}")):
         cpu.BACKEND.open(Mode("cpu", {"depth": text}, f"cpu:depth={text}"))
 

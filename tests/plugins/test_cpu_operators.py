@@ -91,7 +91,7 @@ def test_this_torch_is_observed_natively_and_its_verdict_kept(
     assert native.errors == ""
 
 
-def test_a_fallback_is_told_in_one_line(fallback: Recorded) -> None:
+def test_a_fallback_is_reported_in_one_line(fallback: Recorded) -> None:
     notes = [line for line in fallback.errors.splitlines() if line.startswith("proton:")]
 
     assert len(notes) == 1
@@ -138,7 +138,7 @@ def test_a_range_that_ends_on_another_thread_is_neither_lost_nor_misplaced(
 ) -> None:
     assert native.counts["ranges", "handed over"] == 1
     assert native.counts["ranges", "aten::zeros"] == 1  # after its end
-    assert native.counts["outlives its thread",] == 1
+    assert native.counts["ends after its thread",] == 1
 
 
 def test_operators_of_several_threads_stand_in_the_scopes_of_their_threads(

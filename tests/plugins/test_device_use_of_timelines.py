@@ -1,4 +1,4 @@
-"""A timeline says of devices what a recorded session of the same events says."""
+"""A timeline and a recorded session of the same events agree on the use of devices."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LAUNCHES = st.lists(
 
 
 def recorded(launches: list[Launched]) -> tuple[DeviceUse, ...]:
-    """Return what a session says that these are fed to."""
+    """Return the use of devices of a session with these launches."""
     events: list[dict[str, object]] = []
     for number, each in enumerate(launches, 1):
         called = number * _APART_NS
@@ -85,7 +85,7 @@ def recorded(launches: list[Launched]) -> tuple[DeviceUse, ...]:
 
 
 def imported(launches: list[Launched]) -> tuple[DeviceUse, ...]:
-    """Return what a trace of torch.profiler with the same events says."""
+    """Return the use of devices of a torch.profiler trace with the same events."""
     events = []
     for number, each in enumerate(launches, 1):
         called = number * _APART_NS

@@ -37,7 +37,7 @@ proton.finalize(second)
 
 
 def run(tool: Path | str, tmp_path: Path, **variables: str) -> tuple[list[str], str]:
-    """Return what the tool heard and what the program said."""
+    """Return what the tool received and what the program printed."""
     import os
 
     log = tmp_path / "log"
@@ -87,7 +87,7 @@ def test_without_a_receiver_it_is_said(tool: str, cupti_doubles: Doubles, tmp_pa
     assert f"(now {path or 'not set'})" in said
 
 
-def test_a_tool_that_wants_nothing_is_none(cupti_doubles: Doubles, tmp_path: Path) -> None:
+def test_a_tool_that_wants_nothing_is_ignored(cupti_doubles: Doubles, tmp_path: Path) -> None:
     heard, said = run(cupti_doubles.nvtx_tool, tmp_path, FAKE_NVTX_REFUSES="1")
 
     assert heard == []

@@ -88,7 +88,7 @@ def test_the_mode_of_the_backend_is_declared(recording: Path) -> None:
     assert mode.options == {"file": str(recording)}
 
 
-def test_a_mode_option_that_nobody_knows_is_named(recording: Path) -> None:
+def test_an_unknown_mode_option_is_named(recording: Path) -> None:
     with pytest.raises(UsageError, match="no option 'speed'; its options: file, pace"):
         assign_modes([replay.BACKEND], f"replay:file={recording}:speed=2")
 

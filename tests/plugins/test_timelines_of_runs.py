@@ -1,4 +1,4 @@
-"""Timelines of made-up runs, read back, tell what the trees of the same runs tell."""
+"""Timelines of made-up runs, read back, agree with the trees of the same runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from proton_bench.recording.session.session import Session, SessionOptions, open
 
 native = pytest.importorskip("proton_bench._native")
 
-# What our own events tell goes by some of these names as well.
+# Fields of our own events have some of these names as well.
 METRICS = ["bytes", "stream", "open", "correlation", "flops", "m (exc)"]
 VALUES = st.integers(-(2**40), 2**40)
 RATIOS = st.floats(0, 1e30, allow_subnormal=False)  # sums of negative ones too depend on the order
@@ -40,7 +40,7 @@ class Step:
         device: Where the kernel runs, -1 for scopes.
         stream: On which stream.
         duration_ns: How long.
-        metrics: What the program tells of it.
+        metrics: Metrics that the program adds.
     """
 
     thread: int
@@ -71,7 +71,7 @@ STEPS = st.builds(
 
 
 class Program:
-    """Two threads that do what they are told, one after the other."""
+    """Two threads that take their steps in turn."""
 
     def __init__(self) -> None:
         self._threads = [ThreadPoolExecutor(1), ThreadPoolExecutor(1)]
@@ -103,7 +103,7 @@ class Program:
 
 
 def launch(step: Step) -> None:
-    """Launch as a hook does that names the kernel and tells its metadata; it runs at once."""
+    """Launch as a hook does that names the kernel and gives its metadata; it runs at once."""
     native.enter_op(step.name)
     add_scope_metrics(dict(step.metrics))
     number = native.emit_launch()
@@ -114,7 +114,7 @@ def launch(step: Step) -> None:
     )
 
 
-def traced(folder: Path) -> Session:
+def recorded_session(folder: Path) -> Session:
     recording = folder / "none.pbrecord"
     native.write_recording(str(recording), [])
     return open_session(
@@ -131,7 +131,7 @@ def traced(folder: Path) -> Session:
 def told_by(profile: Profile) -> dict[tuple[object, ...], Any]:
     """Return every value that is not 0 and not of the host's clock, by path, device and metric.
 
-    What a program tells of a kernel is told of all its devices here: a tree has it on one of them.
+    Metrics that a program adds to a kernel count on all its devices: a tree has them on one.
     """
     found: dict[tuple[object, ...], list[float]] = {}
     for metric, column in profile.columns.items():
@@ -153,10 +153,10 @@ def rounded(value: float) -> float:
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(STEPS, max_size=30))
-def test_timelines_tell_every_number_of_the_tree(steps: list[Step]) -> None:
+def test_timelines_hold_every_number_of_the_tree(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as name, ExitStack() as at_end:
         folder = Path(name)
-        session = traced(folder)
+        session = recorded_session(folder)
         at_end.callback(session.finalize, ())
         Program().run(steps)
         session.finalize(("proton", "chrome_trace", "perfetto"))

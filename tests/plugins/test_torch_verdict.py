@@ -211,5 +211,5 @@ def test_a_kind_that_was_not_seen_is_named(missing: int) -> None:
     assert repr(KINDS[missing][1]) in reason_against(seen)
 
 
-def test_an_operator_without_an_end_is_told() -> None:
+def test_an_operator_without_an_end_is_reported() -> None:
     assert "the end" in reason_against([*COMPLETE, ("operator", "aten::mul", True, False)])

@@ -72,7 +72,7 @@ def test_launches_without_metadata_are_named_too(tree: Any) -> None:
     assert child(tree(), "softmax")["metrics"]["count"] == 2
 
 
-def test_what_is_no_number_is_left_out(tree: Any) -> None:
+def test_what_is_not_a_number_is_left_out(tree: Any) -> None:
     launch("k", lambda: {"note": "text", "shape": None, "kind": int, "n": 1, "v": [1]})
 
     metrics = child(tree(), "k")["metrics"]
@@ -139,7 +139,7 @@ def test_an_interrupt_in_metadata_reaches_the_program_and_the_hook_lives_on(tree
     assert child(tree(), "mm")["metrics"]["n"] == 1
 
 
-def test_metadata_that_is_no_mapping_is_reported(
+def test_metadata_that_is_not_a_mapping_is_reported(
     tree: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     metadata = Metadata("mm")

@@ -1,4 +1,4 @@
-"""What is attached to Triton and Inductor while a session lives: trials, and codes of kernels."""
+"""Observers of Triton and Inductor during a session: trials, and codes of kernels."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_trial_that_fails_leaves_its_state(triton_autotuner: Any) -> None:
     assert trials.config_of_trial() == ""
 
 
-def test_trials_of_inductor_are_told_apart_and_its_launchers_noted(
+def test_trials_of_inductor_are_distinguished_and_its_launchers_noted(
     tmp_path: Path, fakes: FakeBackends, noted: Noted
 ) -> None:
     class CachingAutotuner:
@@ -173,7 +173,7 @@ def test_a_function_that_is_another_kernels_now_is_noted_again(noted: Noted) -> 
     assert [code for _, code, _ in noted] == [1, 2]
 
 
-def test_a_hash_that_is_no_number_still_tells_codes_apart(noted: Noted) -> None:
+def test_a_hash_that_is_not_a_number_still_distinguishes_codes(noted: Noted) -> None:
     codes.note_function(1, "not hexadecimal")
     codes.note_function(2, "not hexadecimal either")
 
@@ -280,7 +280,7 @@ def test_inductors_static_launcher_takes_kernels_of_an_unhooked_session(
 
 
 def _refusal(launcher: Any) -> str:
-    """Return why a launcher for a kernel that has next to nothing cannot be made."""
+    """Return why a launcher for a kernel without attributes cannot be made."""
     plain = SimpleNamespace(arg_names=[], constexprs=[], params=[], __name__="k")
     source = SimpleNamespace(fn=plain, signature={}, constants={}, attrs={})
     kernel = SimpleNamespace(

@@ -21,7 +21,7 @@ __all__ = ["fakes", "no_session_left"]
 
 
 class Stream:
-    """Work in order; it is done when somebody waits for it, or when the test says so."""
+    """Work in order; it is done by a wait for it, or when the test says so."""
 
     def __init__(self) -> None:
         self.work: list[Callable[[], None]] = []

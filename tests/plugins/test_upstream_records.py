@@ -58,11 +58,11 @@ def trace(content: bytes) -> list[dict[str, Any]]:
 
 
 def shown(event: dict[str, Any]) -> tuple[Any, ...]:
-    """What upstream tells of an event; 3.6.0 does not tell two of the three times."""
-    told = event["args"]
+    """Return upstream's values of an event; 3.6.0 lacks two of the three times."""
+    arguments = event["args"]
     facts = [event[key] for key in ("name", "cat", "cname", "ph", "pid", "tid", "ts", "dur")]
-    times = [told["Finalization Time (ns)"], told["Frequency (MHz)"]]
-    return (*facts, *times, tuple(told["call_stack"]))
+    times = [arguments["Finalization Time (ns)"], arguments["Frequency (MHz)"]]
+    return (*facts, *times, tuple(arguments["call_stack"]))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,7 +86,7 @@ def test_the_text_is_upstreams_but_for_kind_and_facts_of_the_device(
     ours = encoded(session, "hatchet").decode().replace(': "CUDA"', ': "1"')
 
     theirs = (DATA / f"intra-{name}-tree.hatchet").read_text()
-    facts = '"CUDA": {'  # this machine has no GPU to tell them of
+    facts = '"CUDA": {'  # this machine has no GPU
     assert ours.partition(facts)[0] == theirs.partition(facts)[0]
 
 

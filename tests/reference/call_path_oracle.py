@@ -1,4 +1,4 @@
-"""The call-path tree as plain dictionaries: slow, obvious, and what the package is held against."""
+"""The call-path tree as plain dictionaries: slow and obvious, to compare the package with."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ Sums = dict[Path_, tuple[int, int]]
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 # A tree measures time on the host by the processor's counter, at a rate that was found when the
 # session started; a timeline shows it by the clock of the host. The two are apart by this part of a
-# time at most: a greater one is no drift (aggregate/times/tick_anchors.cpp).
+# time at most: a greater difference is not a drift (aggregate/times/tick_anchors.cpp).
 _RATE_SHARE = 1000
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Something that took time; times in ns since the file's base time."""
+    """A slice; times in ns since the file's base time."""
 
     name: str
     category: str
@@ -54,7 +54,7 @@ class ChromeTimeline:
 
     Attributes:
         facts: What stands beside the events.
-        slices: By start; of those that start at once the longer first.
+        slices: By start; the longer first if they start together.
         flows: Pairs of slices that an arrow joins.
         counters: Readings by name: time in ns, and values by key.
     """

@@ -1,4 +1,4 @@
-"""Oracle: what the records in the buffer of one launch come to, read one by one in Python."""
+"""Oracle: the totals of the records in the buffer of one launch, read one by one in Python."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Found:
         durations: Cycles of each instance, by id of the scope.
         lost: Records that newer ones replaced.
         kept: Records that were read.
-        unpaired: Of these, those without a partner.
+        unpaired: Kept records without a partner.
         words: Words that each warp of each program wrote.
     """
 

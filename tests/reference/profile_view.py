@@ -1,4 +1,4 @@
-"""A profile as plain values, for comparing two of them, and strategies that draw profiles."""
+"""A profile as plain values, to compare two of them, and strategies that draw profiles."""
 
 from __future__ import annotations
 

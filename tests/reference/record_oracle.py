@@ -28,7 +28,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a kernel's metadata tells of its buffer."""
+    """The buffer's layout, as a kernel's metadata gives it."""
 
     warps: int
     scopes: int
@@ -82,7 +82,7 @@ class Program:
 
 @dataclass
 class RecordOracle:
-    """What programs amount to: instances, and how many records came to what."""
+    """Totals of programs: instances, and numbers of records of each kind."""
 
     layout: Layout
     instances: list[ROW] = field(default_factory=list)

@@ -18,7 +18,7 @@ class HostBuffer:
 
     Attributes:
         payload: Blocks of all programs.
-        layout: What ``decode_records`` wants to know of it.
+        layout: The layout for ``decode_records``.
         programs: Number of blocks.
     """
 

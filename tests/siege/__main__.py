@@ -1,7 +1,7 @@
 """Attacks every reader and writer for a given time: ``python -m tests.siege --seconds 600``.
 
 Seeded: the attempt N of an attack is the same with the same seed. Prints a row for each attack.
-Returns 1 where one found something; what it needs to happen again is kept below ``build/siege``.
+Returns 1 if one found something; the inputs that reproduce it are kept below ``build/siege``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from random import Random
 
 
 class BreachError(Exception):
-    """Something is not as it should be: what, in a line."""
+    """A defect, described in a line."""
 
 
 @dataclass
@@ -18,9 +18,9 @@ class Trial:
 
     Args:
         dice: Seeded by the campaign's seed, the attack and the number of the attempt.
-        folder: An empty folder. It is kept where the attempt finds something.
-        seconds: How long an attempt may go on that could go on for ever.
-        patience: How many times as long as it should take a command may run.
+        folder: An empty folder. It is kept if the attempt finds something.
+        seconds: The limit of an attempt that has no end of its own.
+        patience: The limit of a command, as a multiple of its usual time.
         count: How often something was tried.
     """
 
@@ -37,8 +37,8 @@ class Attack(ABC):
     Attributes:
         name: Its name on the command line and in the table.
         about: What is tried, in a line.
-        share: Its part of the time, beside the shares of the others.
-        lanes: How many processes at most make attempts of it at a time.
+        share: Its weight when the time is shared out.
+        lanes: The most processes that make attempts at a time.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Attack(ABC):
         """Try it once or more often.
 
         Raises:
-            BreachError: Something is not as it should be.
+            BreachError: A defect was found.
         """
 
     def close(self) -> None:  # noqa: B027 - same

@@ -1,7 +1,7 @@
 """Tries every kind with every command: ``python -m tests.siege.bomb_table``.
 
-Prints what takes more than it may as it finds it, then a row for each class. Returns 1 where
-something did.
+Prints each command that exceeds its limits when it is found, then a row for each class. Returns 1
+if there was one.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from siege.bombs import CLASSES, KINDS  # noqa: E402 - same
 from siege.bombs.commands import GOOD, SECOND, commands_of  # noqa: E402 - same
 from siege.bounded import bounded  # noqa: E402 - same
 
-# What takes too long goes on for so much longer, so that the table tells how long it takes.
+# The limit is raised this much, so that the table shows how long slow commands take.
 PATIENCE = 5
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of one command.
+    """The result of one command.
 
     Attributes:
         kind: The kind that it read.

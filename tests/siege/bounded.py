@@ -1,4 +1,4 @@
-"""Runs one command line in a forked child that the system ends when it takes too much."""
+"""Runs one command line in a forked child with limits on time and memory."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Ended:
 
 
 def bounded(folder: Path, words: Sequence[object], seconds: int) -> Ended:
-    """Run a command in a folder, with so much processor time, and memory that ends some time.
+    """Run a command in a folder, with limits on processor time and memory.
 
-    What it may reserve is twice `MEMORY` bytes more than now, because libraries that start threads
-    reserve more than they take; `Ended.megabytes` says what it had.
+    It may reserve twice `MEMORY` bytes more than now, because libraries that start threads reserve
+    more than they use; `Ended.megabytes` is what it used.
     """
     errors = folder / "stderr"
     process = os.fork()
@@ -63,7 +63,7 @@ def bounded(folder: Path, words: Sequence[object], seconds: int) -> Ended:
 
 @functools.cache
 def _at_first() -> int:
-    """Return the KiB that a child has that does nothing."""
+    """Return the KiB of a child that does nothing."""
     process = os.fork()
     if not process:
         os._exit(0)
@@ -79,10 +79,10 @@ def _limit(seconds: int) -> None:
 
 @contextmanager
 def _ending() -> Iterator[None]:
-    """End this process with 99 where something escapes; nothing of the parent's may run in it."""
+    """End this process with 99 if an exception escapes: no code of the parent may run in it."""
     try:
         yield
-    except BaseException:  # noqa: BLE001 - it is told by the code and the text
+    except BaseException:  # noqa: BLE001 - the code and the text report it
         traceback.print_exc()
     finally:
         os._exit(99)

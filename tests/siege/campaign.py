@@ -1,4 +1,4 @@
-"""Shares the time out among the attacks, and prints what came of them."""
+"""Shares the time out among the attacks, and prints the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from siege.attacks import ATTACKS
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build" / "siege"
-# Of one attack: what comes after these is counted and not kept.
+# Of one attack; more findings are counted but not kept.
 MOST_KEPT = 20
 
 
@@ -29,7 +29,7 @@ MOST_KEPT = 20
 class Task:
     """Attempts of one attack that one process makes: each `step`-th from number `first`.
 
-    It ends after some seconds, or after so many attempts.
+    It ends after some seconds, or after a number of attempts.
     """
 
     attack: str
@@ -51,7 +51,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What came of an attack."""
+    """The results of an attack."""
 
     attack: str
     attempts: int = 0
@@ -59,7 +59,7 @@ class Outcome:
     failures: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, other: Outcome) -> None:
-        """Add what another process did of the same attack."""
+        """Add another process's results of the same attack."""
         self.attempts += other.attempts
         self.seconds += other.seconds
         self.failures += other.failures

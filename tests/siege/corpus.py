@@ -70,10 +70,10 @@ def record(file: Path, data: str) -> Path:
 
 
 def profiles(folder: Path) -> dict[str, bytes]:
-    """Return files that tell profiles, by their names.
+    """Return files that hold profiles, by their names.
 
     Args:
-        folder: Where those are made that no file of the tests is.
+        folder: Where files are made that the tests do not have.
     """
     files = [file for pattern in PROFILES for file in sorted(DATA.glob(pattern))]
     found = {

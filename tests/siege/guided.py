@@ -1,7 +1,7 @@
 """Reads changed profiles under Atheris: ``python -m siege.guided SUFFIX [options of libFuzzer]``.
 
-Inputs that reach new lines of the readers are changed further, by what they are made of. Whatever a
-reader raises but the one error that is allowed ends the process, and the input is kept.
+Inputs that reach new lines of the readers are changed further, by their structure. Any exception
+but the allowed one ends the process, and the input is kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes files by what they are made of: values of a tree, fields of a message, bytes, rows."""
+"""Changes files by their structure: values of a tree, fields of a message, bytes, rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_BYTES = 2 << 20
 
 
 def changed(dice: Random, name: str, content: bytes) -> bytes:
-    """Return the content of a file with changes that its reader may be able to follow."""
+    """Return the content of a file with changes that its reader may accept."""
     if dice.random() < 0.15:
         return damaged(dice, content)
     if content[:2] == b"\x1f\x8b":
@@ -77,7 +77,7 @@ def damaged(dice: Random, content: bytes) -> bytes:
 
 # -- trees of values -------------------------------------------------------------------------------
 def odd(dice: Random) -> Any:
-    """Return a value that somebody may not have thought of."""
+    """Return an unusual value."""
     if dice.random() < 0.1:
         deep: Any = 1
         for level in range(dice.choice((10, 100, 900))):
@@ -153,13 +153,13 @@ def _change_dict(dice: Random, values: dict[Any, Any], document: Any) -> None:
 
 
 def odd_key(dice: Random) -> str:
-    """Return a key that may mean something there."""
+    """Return a key that may have a meaning there."""
     known = ("frame", "name", "metrics", "children", "type", "ph", "ts", "dur", "pid", "tid", "cat")
     return dice.choice((*known, "", HOSTILE, "device_id", "x" * 300, "time (ns)", "__proto__"))
 
 
 def _foreign(dice: Random, document: Any) -> Any:
-    """Return a value of somewhere else in the tree, by its text so that nothing is shared."""
+    """Return a copy of a value from elsewhere in the tree."""
     found = _holder(dice, document)
     if found is None or dice.random() < 0.5:
         return odd(dice)
@@ -174,7 +174,7 @@ def _copied(value: Any) -> Any:
 
 
 def _near(dice: Random, value: Any) -> Any:
-    """Return a value of the same type, or one that is odd."""
+    """Return a value of the same type, or an unusual one."""
     if dice.random() < 0.4:
         return odd(dice)
     if isinstance(value, bytes):
@@ -215,7 +215,7 @@ def changed_msgpack(dice: Random, content: bytes) -> bytes:
 
 # -- messages of Protocol Buffers ------------------------------------------------------------------
 def fields_of(content: bytes) -> list[tuple[int, Any]] | None:
-    """Return the fields of a message as pairs of tag and value; None where it is none."""
+    """Return the fields of a message as pairs of tag and value; None if it is not a message."""
     fields: list[tuple[int, Any]] = []
     at = 0
     while at < len(content):

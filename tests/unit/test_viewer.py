@@ -78,7 +78,7 @@ def derived(literal: Any, *metrics: str) -> tuple[Any, list[str]]:
     return found[0], columns
 
 
-def test_raw_metrics_tell_inclusive_from_exclusive() -> None:
+def test_raw_metrics_distinguish_inclusive_and_exclusive() -> None:
     _, inclusive, exclusive, devices = viewer.get_raw_metrics(cuda_literal())
 
     assert sorted(inclusive) == ["bytes", "count", "flops8", "time (ns)"]
@@ -299,7 +299,7 @@ def test_read_refuses_a_profile_without_metrics(tmp_path: Path) -> None:
         viewer.read(path)
 
 
-def test_data_that_is_no_profile_is_refused() -> None:
+def test_data_that_is_not_a_profile_is_refused() -> None:
     with pytest.raises(ProfileFormatError):
         viewer.get_raw_metrics({"not": "a profile"})
     with pytest.raises(ProfileFormatError):

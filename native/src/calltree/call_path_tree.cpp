@@ -66,7 +66,7 @@ NodeIndex CallPathTree::append(NodeIndex parent, const Name &name, FrameKind kin
 
 NodeIndex CallPathTree::child(NodeIndex parent, const Name &name, FrameKind kind, int32_t device,
                               int32_t variant) {
-  // 8 bits of kind, 24 of device (a tree of 16 million devices is none), 32 of variant.
+  // 8 bits of kind, 24 of device, 32 of variant.
   uint64_t rest = static_cast<uint64_t>(kind) |
                   (uint64_t{static_cast<uint32_t>(device) & 0xffffff} << 8) |
                   (uint64_t{static_cast<uint32_t>(variant)} << 32);
@@ -81,7 +81,7 @@ NodeIndex CallPathTree::child(NodeIndex parent, const Name &name, FrameKind kind
     if (*first != kNoNode && is_any)
       return *first;
     if (*first != kNoNode && nodes_[*first].device == kNone && nodes_[*first].variant == kNone) {
-      // The leaf so far holds only metrics of the launch: this record says what it ran on.
+      // So far the leaf holds only metrics of the launch; this record names the device.
       nodes_[*first].device = device;
       nodes_[*first].variant = variant;
       children_.emplace(key, *first);

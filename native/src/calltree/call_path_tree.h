@@ -50,16 +50,16 @@ class CallPathTree {
 public:
   CallPathTree();
 
-  /// The child, made when it is new. A kernel asked for without device and variant (its metrics
-  /// come at launch, its device with the record) is the first leaf of that name, whichever it is.
+  /// Returns the child, which is made if it is new. Without device and variant, a kernel is the
+  /// first leaf of that name: metrics of a launch come before the record that names its device.
   NodeIndex child(NodeIndex parent, const Name &name, FrameKind kind, int32_t device = kNone,
                   int32_t variant = kNone);
   /// Sets the device of a node that is not a kernel leaf.
   void set_device(NodeIndex node, int32_t device) { nodes_[node].device = device; }
-  /// Position of the variant for a leaf called `name` below `parent`; caps variants per path.
+  /// Position of the variant for a leaf called `name` below `parent`. Limits the variants per path.
   int32_t variant(NodeIndex parent, const Name &name, const VariantRecord &record);
 
-  /// What the writers read, without the tables that only growing needs.
+  /// A copy with what writers read, without the tables that only insertion needs.
   CallPathTree copy_for_writing() const;
 
   const std::vector<TreeNode> &nodes() const { return nodes_; }
@@ -67,7 +67,7 @@ public:
   MetricColumns &metrics() { return metrics_; }
   const MetricColumns &metrics() const { return metrics_; }
   void set_device_use(std::vector<DeviceUse> uses) { device_use_ = std::move(uses); }
-  /// Of the whole tree and of top-level scopes, by device; empty: nothing is known.
+  /// Use of devices by the whole tree and by each top-level scope; empty if it is not known.
   const std::vector<DeviceUse> &device_use() const { return device_use_; }
 
   /// Pre-order walk without recursion; children in order of insertion.

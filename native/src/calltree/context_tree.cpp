@@ -21,8 +21,8 @@ uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t
   return hash;
 }
 
-/// Makes the number odd first, and only then the stacks are read: a thread that notes an id too
-/// late to be seen finds another number.
+/// Makes the number odd before the stacks are read, so that a thread that notes an id too late to
+/// be seen finds another number.
 class Collecting {
 public:
   explicit Collecting(std::atomic<uint32_t> &number) : number_(number) { number_.fetch_add(1); }
@@ -80,7 +80,7 @@ ContextId ContextTree::child_since(uint32_t collection, ContextId parent, std::s
 }
 
 bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) {
-  // Noted already, unless the node with this id was freed and is another one's by now.
+  // It is noted already, unless the node was freed and another one has its id by now.
   const ContextNode &node = slot(id);
   if (node.last_used.load(std::memory_order_seq_cst) >= epoch &&
       node.first_used.load(std::memory_order_seq_cst) <= epoch)
@@ -161,8 +161,8 @@ ContextTree::Lock ContextTree::wait_for_lock() const {
 }
 
 void ContextTree::let_others_pass() const {
-  // A thread may take longer to wake than this one sleeps, and would find the next slice at work
-  // each time.
+  // A waiting thread may take longer to wake than this one sleeps, and would find the next slice
+  // running each time.
   int pauses = 0;
   do
     nanosleep(&kBetweenSlices, nullptr);

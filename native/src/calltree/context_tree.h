@@ -26,17 +26,17 @@ struct ContextNode {
   bool live = false;
   Name name;
   uint64_t key = 0; ///< position in the lookup table
-  // Records of no other epochs than these, and those between, may name this node.
+  // Only records of these epochs, and of those between, may name this node.
   std::atomic<EpochId> first_used{0};
   std::atomic<EpochId> last_used{0};
 };
 
 /// Interns paths. Nodes are freed by `collect` when no live phase, stack or child needs them.
 ///
-/// Who finds an id without a lock, in a cache or on the stack of another thread, reads an even
-/// `collections()` first, then notes the id where `collect` looks (a stack, or the stamp of
-/// `touch`), then compares the number again. An unchanged number says that no collection began in
-/// between and that the next one will see the note; otherwise the search starts over.
+/// An id that is found without a lock, in a cache or on the stack of another thread, may be freed
+/// meanwhile. The reader therefore reads an even `collections()`, notes the id where `collect`
+/// looks (a stack, or the stamp of `touch`), then compares the number again. If it is unchanged, no
+/// collection began in between and the next one sees the note; otherwise the search starts over.
 ///
 /// Lock order: inside the aggregator's mutex, outside those of the thread list and of names.
 class ContextTree {
@@ -45,18 +45,18 @@ public:
 
   static constexpr ContextId kStale = 0xffffffffu; ///< names no node
 
-  /// The child of `parent`, made when it is new. The caller keeps `parent` alive. [any thread]
-  /// locks
+  /// Returns the child of `parent`, which is made if it is new. The caller keeps `parent` alive.
+  /// [any thread] locks
   ContextId child(ContextId parent, std::string_view name, FrameKind kind, uint32_t birth,
                   EpochId epoch);
-  /// Same for a parent that nobody keeps alive: kStale when `collections()` is not `collection`
-  /// any more, because the parent may be gone. [any thread] locks
+  /// Same for a parent that the caller does not keep alive: kStale if `collections()` is no longer
+  /// `collection`, because the parent may be gone. [any thread] locks
   ContextId child_since(uint32_t collection, ContextId parent, std::string_view name,
                         FrameKind kind, uint32_t birth, EpochId epoch);
   /// The node; valid while the caller keeps it alive (on a stack or by an uncollected epoch).
   const ContextNode &node(ContextId id) const { return slot(id); }
-  /// Notes that a record of `epoch` may name the node; true when the newest note was of another
-  /// epoch. A thread that still works in an older epoch takes nothing back. [any thread]
+  /// Notes that a record of `epoch` may name the node. True if the newest note was of another
+  /// epoch. A thread that still works in an older epoch does not undo a newer note. [any thread]
   bool touch(ContextId id, EpochId epoch) {
     ContextNode &node = slot(id);
     EpochId seen = node.last_used.load(std::memory_order_seq_cst);
@@ -70,28 +70,28 @@ public:
     }
     return true;
   }
-  /// As `touch` for an id that nobody keeps alive: false when `collections()` is not `collection`
-  /// any more. Locks at the first use in an epoch only. [any thread]
+  /// As `touch`, for an id that the caller does not keep alive: false if `collections()` is no
+  /// longer `collection`. Locks at the first use in an epoch only. [any thread]
   bool touch_since(uint32_t collection, ContextId id, EpochId epoch);
-  /// Has the processor fetch what `touch` reads; any number is fine.
+  /// Prefetches what `touch` reads. Accepts any number.
   void prefetch(ContextId id) const {
     const ContextNode *chunk =
         chunks_[id / kChunkNodes % kMaxChunks].load(std::memory_order_relaxed);
     if (chunk)
       __builtin_prefetch(&chunk[id % kChunkNodes].last_used);
   }
-  /// Number of beginnings and ends of collections: odd while one is at work. A thread's cache is
-  /// valid only for the number it saw.
+  /// Number of beginnings and ends of collections: odd while one runs. A thread's cache is valid
+  /// only for the number that it saw.
   uint32_t collections() const { return collections_.load(std::memory_order_seq_cst); }
-  /// Same, always even: waits for the end of a collection that is at work. [any thread]
+  /// Same, but waits until no collection runs: always even. [any thread]
   uint32_t settled_collections() const;
-  /// Frees nodes that no record of a live epoch may name and that are neither roots nor above one.
-  /// `live_epochs` ascend, and none begins meanwhile. In slices, each a collection of its own:
-  /// threads that enter scopes wait for no more than one.
+  /// Frees the nodes that no record of a live epoch may name and that are neither roots nor above
+  /// one. `live_epochs` ascend, and no epoch begins meanwhile. Works in slices, each a collection
+  /// of its own, so that threads that enter scopes wait for one slice at most.
   void collect(const std::vector<EpochId> &live_epochs,
                const std::function<void(std::vector<ContextId> &)> &roots);
   size_t live_count() const;
-  /// The threads that waited do not exist here. [child]
+  /// Called in a forked child, where the waiting threads do not exist.
   void reset_after_fork() noexcept { waiting_.store(0, std::memory_order_relaxed); }
 
 private:
@@ -114,7 +114,7 @@ private:
     return lookups_[key % kLookups];
   }
   Lock wait_for_lock() const;
-  /// Between two slices: until the threads that wait for the lock had it.
+  /// Waits between two slices until the threads that wait for the lock have had it.
   void let_others_pass() const;
   /// Returns where the next slice begins, 0 after the last.
   uint32_t collect_slice(uint32_t start, const std::vector<EpochId> &live_epochs,
@@ -123,7 +123,7 @@ private:
   mutable std::mutex mutex_;
   mutable std::atomic<uint32_t> waiting_{0}; ///< threads that wait for the lock
   std::atomic<uint32_t> collections_{0};
-  /// Many small tables, because one that grows stops who adds to it: the longer, the more it holds.
+  /// Many small tables: the more one holds, the longer its growth blocks threads that add to it.
   std::array<std::unordered_multimap<uint64_t, ContextId>, kLookups> lookups_;
   std::vector<ContextId> free_;
   uint32_t used_ = 0; ///< slots ever handed out

@@ -15,7 +15,8 @@ struct LaunchLatency {
 
   void add(int64_t latency_ns);
   void merge(const LaunchLatency &other);
-  /// Below 8 its own; above, the leading one and the three bits behind it.
+  /// Below 8 each value has a bucket; above, the leading bit and the three bits behind it choose
+  /// one.
   static uint32_t bucket(int64_t latency_ns) {
     auto value = static_cast<uint64_t>(latency_ns);
     if (value < 8)
@@ -27,12 +28,13 @@ struct LaunchLatency {
 
 /// One device's time, as seen by the whole profile or one top-level scope.
 struct DeviceUse {
-  uint32_t node = 0;        ///< the top-level scope; the root: the whole profile
-  int32_t device = -1;      ///< index into the DeviceTable
-  int64_t busy_ns = 0;      ///< something ran
-  int64_t idle_ns = 0;      ///< nothing ran, and the next thing to run was this scope's
-  int64_t waiting_ns = 0;   ///< part of busy_ns: nothing ran but kernels that wait for others
-  int64_t uncertain_ns = 0; ///< up to so much more was busy: records came too late to be placed
+  uint32_t node = 0;      ///< the top-level scope; the root: the whole profile
+  int32_t device = -1;    ///< index into the DeviceTable
+  int64_t busy_ns = 0;    ///< something ran
+  int64_t idle_ns = 0;    ///< nothing ran, and the next thing to run was this scope's
+  int64_t waiting_ns = 0; ///< part of busy_ns: nothing ran but kernels that wait for others
+  int64_t uncertain_ns =
+      0; ///< upper bound of more busy time: these records came too late to be placed
   LaunchLatency latency;
 };
 

@@ -18,7 +18,7 @@ inline constexpr size_t kMaxSketchBytes = 4000;
 /// Counts of values by their logarithm. Bucket i covers (g^(i-1), g^i], where g is `gamma` squared
 /// once for each of `collapses`. Buckets are sparse: a value far from the others costs one page.
 /// Where they would take more than kMaxSketchBytes, all of them merge in pairs, so that the middle
-/// of a bucket is never further than (g-1)/(g+1) from its values, at whatever end they lie.
+/// of every bucket stays within (g-1)/(g+1) of its values.
 /// After "UDDSketch: Accurate Tracking of Quantiles in Data Streams", Epicoco et al. 2020,
 /// arXiv:2004.08604.
 class Sketch {
@@ -29,12 +29,12 @@ public:
   };
 
   explicit Sketch(double bucket_ratio = kSketchGamma);
-  /// Adds a value by its natural logarithm, so many times. Returns by how many bytes it grew.
+  /// Adds a value, given by its natural logarithm, `count` times. Returns the growth in bytes.
   size_t add(double ln, uint64_t count = 1);
 
   double gamma() const { return gamma_; }
   uint8_t collapses() const { return collapses_; }
-  std::vector<Bucket> buckets() const; ///< those that hold something, by rising index
+  std::vector<Bucket> buckets() const; ///< that are not empty, by rising index
   size_t bytes() const;                ///< allocated for buckets
 
 private:
@@ -44,7 +44,7 @@ private:
     int32_t number = 0; ///< index of its first bucket / 8
     uint16_t counts[1 << kPageBits] = {};
   };
-  /// How often the count of a bucket went round.
+  /// How often the count of a bucket overflowed.
   struct Carry {
     int32_t index = 0;
     uint32_t times = 0;
@@ -79,7 +79,7 @@ struct CountedSamples {
   double sum = 0, min = 0, max = 0;
   std::span<const Bin> bins;
   double value_error = 0;      ///< how far a bin's value may be from a real one, relative to it
-  double gamma = kSketchGamma; ///< of the sketch, should there be none yet
+  double gamma = kSketchGamma; ///< of the sketch, also before there is one
 };
 
 class Distribution {
@@ -91,10 +91,10 @@ public:
   Distribution &operator=(Distribution &&) noexcept = default;
   ~Distribution() = default;
 
-  /// Adds one sample. Values <= 0 count in `zero_count` and not in the logarithmic sums.
-  /// Returns by how many bytes the distribution grew; fewer than none where it shrank.
+  /// Adds one sample. Values <= 0 count in `zero_count` and not in the logarithmic sums. Returns
+  /// the growth in bytes, which is negative where the distribution shrank.
   std::ptrdiff_t add(double value, bool keep_samples);
-  /// Same for counted ones: the logarithmic sums are as near as their bins.
+  /// Same for counted samples. Their logarithmic sums are as exact as their bins.
   std::ptrdiff_t add(const CountedSamples &counted, bool keep_samples);
 
   uint64_t n = 0;
@@ -102,7 +102,7 @@ public:
   double sum = 0, min = 0, max = 0;
   double sum_ln = 0, sum_ln2 = 0;
   double value_error = 0;         ///< the largest of the counted samples
-  std::vector<float> samples;     ///< all of them, as long as there is no sketch
+  std::vector<float> samples;     ///< all samples while there is no sketch
   std::unique_ptr<Sketch> sketch; ///< covers all samples; set from sample kMaxRawSamples + 1 on
   bool moments_only = false;      ///< the session's budget was spent: neither samples nor sketch
 

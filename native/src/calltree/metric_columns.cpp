@@ -140,7 +140,7 @@ size_t MetricColumns::builtin(const char *name, Aggregation aggregation) {
   for (const auto &[known, position] : builtins_)
     if (known == name)
       return position;
-  // A column of the program that has taken the name gives it back.
+  // If a metric of the program has taken the name, it gives it back.
   MetricColumn *shown = find_shown(name);
   if (shown && shown->aggregation != aggregation)
     shown->name = free_name(qualified(name, shown->aggregation), shown->aggregation);

@@ -35,7 +35,7 @@ struct MetricColumn {
   Held holds(NodeIndex node) const { return node < held.size() ? held[node] : Held::kNone; }
   /// The value of a node that has one.
   MetricValue value(NodeIndex node) const;
-  /// The narrowest type that holds every value; kInt without any.
+  /// The narrowest type that holds every value; kInt if there are none.
   MetricType type() const;
   bool is_empty() const;
 };
@@ -53,17 +53,17 @@ public:
   }
   /// Same for the built-in int64 metrics, by column position from `builtin`.
   void add_int(size_t column, NodeIndex node, int64_t value);
-  /// Sets a built-in int64 metric that only `.proton` files show. `name` is one of few constants.
+  /// Sets a built-in int64 metric that only `.proton` files show. `name` is one of a few constants.
   void set_own(const char *name, Aggregation aggregation, NodeIndex node, int64_t value);
-  /// Adds to one: summed where the aggregation is no property.
+  /// Adds to such a metric: sums, unless the aggregation is a property.
   void add_own(const char *name, Aggregation aggregation, NodeIndex node, int64_t value);
   /// Adds one sample to the node's distribution of a built-in metric.
   void add_sample(size_t column, NodeIndex node, double value);
-  /// The node's distribution of a built-in metric, made when it is new; its address stays.
+  /// The node's distribution of a built-in metric, made if it is new. Its address does not change.
   Distribution &distribution(size_t column, NodeIndex node);
   void add_sample(Distribution &distribution, double value);
   void add_samples(Distribution &distribution, const CountedSamples &counted);
-  /// Position of a built-in int64 column, made on first use. `name` is one of few constants.
+  /// Position of a built-in int64 column, made on first use. `name` is one of a few constants.
   size_t builtin(const char *name, Aggregation aggregation);
 
   const std::vector<MetricColumn> &columns() const { return columns_; }

@@ -1,4 +1,4 @@
-// What the program calls its metrics.
+// Names of the program's metrics.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,15 @@
 
 namespace proton {
 
-/// A metric and how its values are summed, each pair once in the process and for its whole life.
+/// The name of a metric and how its values are summed. Each pair exists once, for the whole
+/// process.
 class MetricName {
 public:
   std::string text; ///< with unit, e.g. "time (ns)"
   Aggregation aggregation = Aggregation::kInclusive;
   uint32_t number = 0;
-  /// Whether a list of numbers was ever given. Only sums of lists can meet what does not fit.
+  /// Whether a list of numbers was ever given: only sums of lists can meet a value that does not
+  /// fit.
   mutable std::atomic<bool> has_lists{false};
   Name shown; ///< as the program gave it, without what it need not say: "m", "m (exc)"
 

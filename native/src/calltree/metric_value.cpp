@@ -46,7 +46,7 @@ void refuse(const MetricValue &sum, const MetricValue &value, const std::string 
                                         "; give the metric one length on each call path");
 }
 
-/// Adds integers while each sum fits; false, and nothing is changed, otherwise.
+/// Adds integers if every sum fits; otherwise returns false and changes nothing.
 bool add_ints(std::vector<int64_t> &sums, const std::vector<int64_t> &values) {
   std::vector<int64_t> added = sums;
   for (size_t i = 0; i < added.size(); ++i)
@@ -56,7 +56,7 @@ bool add_ints(std::vector<int64_t> &sums, const std::vector<int64_t> &values) {
   return true;
 }
 
-/// The text if it stands for this very number, else as many digits as that takes.
+/// Returns the text if it reads back as this number, else as many digits as that takes.
 std::string exact_text(double value, std::string text) {
   if (std::strtod(text.c_str(), nullptr) == value || !std::isfinite(value))
     return text;

@@ -1,4 +1,4 @@
-// One value of a metric, and what becomes of it when another is added.
+// A value of a metric, and how another value is added to it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ MetricType widened(MetricType left, MetricType right);
 /// "inc", "exc" or "pty".
 const char *aggregation_text(Aggregation aggregation);
 
-/// The sum; false, and nothing is changed, when it takes more than 64 bits. [hot]
+/// Adds; returns false and changes nothing if the sum takes more than 64 bits. [hot]
 inline bool add_exactly(int64_t &sum, int64_t value) {
   int64_t added = 0;
   if (__builtin_add_overflow(sum, value, &added))
@@ -40,13 +40,13 @@ inline bool add_exactly(int64_t &sum, int64_t value) {
   return true;
 }
 
-/// Adds to a value of the metric called `name`. Sums are of the wider type, and doubles where
+/// Adds to a value of the metric called `name`. Sums have the wider type, and are doubles where
 /// integers need more than 64 bits; a property and a text are replaced. Throws Error(kMetric), and
-/// changes nothing, where a vector meets a number or one of another length.
+/// changes nothing, if a vector meets a number or a vector of another length.
 void add_value(MetricValue &sum, Aggregation aggregation, const MetricValue &value,
                const std::string &name);
 
-/// Same for nodes that are shown as one, and nothing is refused: the shorter of two vectors, or a
+/// Same for nodes that are shown as one, but refuses nothing: the shorter of two vectors, or a
 /// number beside one, counts as padded with zeros.
 void merge_value(MetricValue &total, Aggregation aggregation, MetricValue value);
 
@@ -54,8 +54,8 @@ void merge_value(MetricValue &total, Aggregation aggregation, MetricValue value)
 double as_double(const MetricValue &value);
 std::vector<int64_t> as_ints(const MetricValue &value);
 std::vector<double> as_doubles(const MetricValue &value);
-/// As upstream writes values: six digits after the point, lists as `[1,2]`. A number that this
-/// would change has as many digits as it takes.
+/// The text that upstream writes: six digits after the point, lists as `[1,2]`. A number that this
+/// would change has as many digits as it needs.
 std::string metric_text(const MetricValue &value);
 
 } // namespace proton

@@ -23,7 +23,7 @@ bool is_whole(const TimelineRecord &record) {
   return has_ranges && has_names;
 }
 
-// What clocks that were compared may be apart and still mean the same moment.
+// How far apart clocks that were compared may be and still mean the same moment.
 constexpr int64_t kFarNs = 1'000'000;
 constexpr int64_t kLongNs = 24LL * 3600 * 1'000'000'000; // no kernel runs so long
 
@@ -41,7 +41,7 @@ void TimelineLaunch::put_into_kernel(int64_t start_ns, int64_t end_ns) {
     return;
   int64_t spare_ns = end_ns - start_ns - static_cast<int64_t>(last - first);
   uint64_t least = static_cast<uint64_t>(start_ns) - first;
-  // How far behind the kernel's beginning the first program is to begin.
+  // How far behind the kernel's start the first program is to start.
   int64_t behind_ns = spare_ns / 2;
   if (timer.is_known()) {
     auto measured_ns = static_cast<int64_t>(static_cast<uint64_t>(timer.offset_ns) - least);

@@ -20,14 +20,14 @@ struct TimelineLaunch {
   std::shared_ptr<const std::vector<Name>> scope_names; ///< by id
   std::vector<TimelineProgram> programs;
   std::vector<TimelineScope> instances;
-  /// Of CLOCK_MONOTONIC, when another collector says that the kernel ran: nothing of it is shown
-  /// outside. The end is 0 where nobody said.
+  /// When the kernel ran by CLOCK_MONOTONIC, from another collector: nothing of the launch is shown
+  /// outside. The end is 0 if this is not known.
   int64_t kernel_start_ns = 0;
   int64_t kernel_end_ns = 0;
 
-  /// Moves the launch by the least that puts its programs between these times: what the timer's
-  /// offset leaves is an error that they share. One that is too long has its middle there. A
-  /// distance that no such error explains is another kernel's, and nothing is moved.
+  /// Moves the launch by the smallest distance that puts its programs between these times; they
+  /// share the error of the timer's offset. A launch that is too long is centred. A distance that
+  /// no such error explains belongs to another kernel, and nothing is moved.
   void put_into_kernel(int64_t start_ns, int64_t end_ns);
 };
 
@@ -37,10 +37,10 @@ public:
   static constexpr size_t kMaxBytes = size_t{64} << 20;
 
   explicit ScopeTimeline(size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
-  /// False: the launch found no room. What came before stays and nothing comes behind, so that the
-  /// start of a run is whole.
+  /// False if there is no room for the launch. Later launches are not added either, so that the
+  /// start of a run is complete.
   bool add(NodeIndex kernel, int32_t device, const TimelineRecord &record);
-  /// The launch by itself, not kept here; empty when the record is not whole.
+  /// The launch, which is not kept here; empty if the record is not complete.
   std::optional<TimelineLaunch> own(NodeIndex kernel, int32_t device, const TimelineRecord &record);
   const std::vector<std::shared_ptr<const TimelineLaunch>> &launches() const { return launches_; }
   bool is_full() const { return is_full_; }

@@ -1,4 +1,4 @@
-// A native source of records. One of each per process; sessions share it.
+// A native source of records. A process has one of each kind; sessions share it.
 #pragma once
 
 namespace proton {
@@ -8,7 +8,7 @@ public:
   virtual ~Collector() = default;
   /// Begins to emit records. Throws Error(kUnavailable) when the source does not work here.
   virtual void start() = 0;
-  /// Returns when every record of work that has ended was handed over.
+  /// Returns when every record of work that has ended is handed over.
   virtual void flush() = 0;
   /// Stops emitting and releases the source; `start` may follow.
   virtual void stop() = 0;

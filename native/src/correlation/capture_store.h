@@ -12,8 +12,8 @@
 
 namespace proton {
 
-/// A user metric as it came from Python: a value, or where a device leaves one for each launch of
-/// the graph that is captured.
+/// A user metric as it came from Python: a value, or the place where a device leaves one for each
+/// launch of the graph that is captured.
 struct UserMetric {
   UserMetric(const MetricName &metric_, MetricValue value_,
              std::shared_ptr<DeviceValues> on_device_ = nullptr)
@@ -38,9 +38,9 @@ struct CapturedAt {
 /// synchronised: the aggregator's lock guards it.
 class CaptureStore {
 public:
-  /// The place, made when it is new, with one reference more.
+  /// Returns the place, which is made if it is new, with one more reference.
   CaptureId keep(const Capture &at, const std::vector<int> &sessions);
-  /// Values, with one reference.
+  /// Keeps values, with one reference.
   CaptureId keep(const Capture &at, const std::vector<int> &sessions,
                  std::vector<UserMetric> metrics);
   void keep(CaptureId id);
@@ -66,7 +66,7 @@ private:
   };
 
   std::unordered_map<CaptureId, CapturedAt> places_;
-  std::unordered_map<Capture, CaptureId, Hash, Same> known_; ///< those without metrics
+  std::unordered_map<Capture, CaptureId, Hash, Same> known_; ///< places without metrics
   CaptureId next_ = 1;
 };
 

@@ -8,7 +8,7 @@
 namespace proton {
 namespace {
 
-// More than the thousand launches that a driver lets wait for a device, since the host may read
+// More than the thousand launches that a driver queues for a device, because the host may read
 // nothing between the last of them and the end; small enough for a thousand graphs.
 constexpr uint32_t kMostEntries = 2048;
 constexpr uint32_t kRingWords = 32768; ///< of sets of many values, which get fewer entries

@@ -24,7 +24,7 @@ public:
 
   /// `words` is zeroed memory of `bytes(size)`.
   DeviceValues(uint64_t *words, uint32_t size, bool is_float, bool is_vector);
-  /// Whether there ever were some: rings fill while nobody reads records of launches. [any thread]
+  /// Whether any ring exists: rings fill while no records of launches are read. [any thread]
   static bool exist() noexcept { return exist_.load(std::memory_order_relaxed); }
   static uint32_t capacity_of(uint32_t size);
   static size_t bytes(uint32_t size);
@@ -33,11 +33,11 @@ public:
   uint32_t size() const { return size_; }
   uint32_t capacity() const { return capacity_; }
 
-  /// Makes room: reads what has come.
+  /// Reads what has come, to make room.
   void pull();
-  /// The set of the oldest launch that none was taken for; nullopt when it is lost.
+  /// Takes the set of the oldest launch that has not got one; nullopt if it is lost.
   std::optional<MetricValue> take();
-  /// What has come belongs to launches that nobody saw.
+  /// Drops what has come: it belongs to launches that were not seen.
   void skip();
 
 private:

@@ -12,13 +12,13 @@ namespace proton {
 /// `Record` has a `correlation_id`, which is not 0. Not synchronised: the aggregator's lock guards
 /// it.
 ///
-/// Open addressing with linear probing: a launch lives for microseconds and there are hundred
+/// Open addressing with linear probing: a launch lives for microseconds and there are hundreds of
 /// thousands a second, so nothing is allocated per launch. Consecutive ids lie side by side in
-/// groups, because records come in about the order of their launches. Where a place is taken, the
-/// same place of the next group is tried: what lies side by side does not make a search longer.
+/// groups, because records come in about the order of their launches. If a place is taken, the same
+/// place of the next group is tried: neighbours do not make a search longer.
 template <typename Record> class IdTable {
 public:
-  /// Returns the older record of the same id; empty without one.
+  /// Returns the older record of the same id; empty if there is none.
   std::optional<Record> add(const Record &record) {
     if (2 * (used_ + 1) > slots_.size())
       resize(slots_.empty() ? kFirstSlots : 2 * slots_.size());
@@ -55,7 +55,7 @@ public:
     return taken;
   }
 
-  /// Removes every record that `is_over` says yes to. The order is not that of adding.
+  /// Removes every record for which `is_over` is true, in any order.
   template <typename Predicate> size_t remove_if(Predicate &&is_over) {
     std::vector<uint64_t> over;
     for (const Record &record : slots_)
@@ -81,13 +81,13 @@ private:
     // Groups of 64 ids spread by a multiplication, so that two sources that count from different
     // starts do not pile up on each other.
     uint64_t group = (id >> kGroupBits) * 0x9E3779B97F4A7C15ull;
-    // Within its group an id is moved round by bits of the same product, for ids a group apart.
+    // Bits of the same product rotate an id within its group, for ids a group apart.
     uint64_t slot = ((group >> 24) << kGroupBits) | ((id + (group >> 18)) & (kGroup - 1));
     return static_cast<size_t>(slot) & (slots_.size() - 1);
   }
   size_t next(size_t slot) const { return (slot + kGroup) & (slots_.size() - 1); }
 
-  /// Slot of the id, or the free one where it belongs; that of another when there is none.
+  /// Slot of the id, or the free slot where it belongs; a slot of another id if none is free.
   size_t place_of(uint64_t id) const {
     size_t slot = home(id);
     for (size_t tries = slots_.size() >> kGroupBits; tries != 0; --tries) {
@@ -101,7 +101,7 @@ private:
   void remove(size_t hole) {
     slots_[hole].correlation_id = 0;
     --used_;
-    // What was pushed on by this one moves back, so that no search has to step over a grave.
+    // Records that this one displaced move back, so that a search never has to step over a gap.
     const size_t mask = slots_.size() - 1;
     for (size_t slot = next(hole); slots_[slot].correlation_id != 0; slot = next(slot)) {
       size_t wanted = home(slots_[slot].correlation_id);

@@ -10,7 +10,7 @@ namespace {
 
 using Exchange = int (*)(int *mode);
 
-/// Null: neither driver is loaded. A driver that was found stays: nobody unloads one.
+/// Null if neither driver is loaded. A driver that was found is never unloaded.
 Exchange find() noexcept {
   static std::atomic<Exchange> found{nullptr};
   if (Exchange known = found.load(std::memory_order_relaxed))

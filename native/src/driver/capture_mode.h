@@ -3,12 +3,12 @@
 
 namespace proton {
 
-/// CU_STREAM_CAPTURE_MODE_RELAXED, and HIP's: the thread may allocate, ask for events and wait for
-/// streams, but for those that are captured.
+/// CU_STREAM_CAPTURE_MODE_RELAXED, and HIP's: the thread may allocate, query events and wait for
+/// streams that are not captured.
 inline constexpr int kCaptureModeRelaxed = 2;
 
-/// Sets the thread's mode, for libraries that the target calls on our behalf; the one of before.
-/// -1: no driver that knows modes is loaded. [any thread]
+/// Sets the thread's mode, for libraries that the target calls on our behalf, and returns the one
+/// before; -1 if no driver that knows modes is loaded. [any thread]
 int exchange_capture_mode(int mode) noexcept;
 
 } // namespace proton

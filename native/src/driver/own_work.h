@@ -1,4 +1,4 @@
-// Work that the profiler itself has the device do: no part of what the target did.
+// Device work of the profiler itself, which does not belong to the target.
 #pragma once
 
 namespace proton {

@@ -38,7 +38,7 @@ SharedLibrary SharedLibrary::open(const std::string &what,
       return library;
     }
     if (candidate.only_if_loaded)
-      continue; // that it is not loaded yet is no failure
+      continue; // not being loaded yet is not a failure
     tried += (tried.empty() ? "" : "; ") + candidate.path + " (" + candidate.origin +
              "): " + reason_of_failure();
   }

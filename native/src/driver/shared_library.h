@@ -6,7 +6,7 @@
 
 namespace proton {
 
-/// Where a library may be. Whoever makes the list knows why each place is on it.
+/// Where a library may be, and how that place was found.
 struct LibraryCandidate {
   std::string path;   ///< file, or a bare name for the system's search
   std::string origin; ///< e.g. "PROTON_BENCH_CUPTI_LIB", for messages
@@ -14,7 +14,7 @@ struct LibraryCandidate {
   bool is_global = false; ///< libraries that are loaded later find its symbols
 };
 
-/// Never closed: the library may run threads, and others of the process may use it.
+/// Never closed: the library may run threads, and other code of the process may use it.
 class SharedLibrary {
 public:
   SharedLibrary() = default;
@@ -49,7 +49,7 @@ public:
     if (!library_.resolve(name, function))
       missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
   }
-  /// Throws Error(kUnavailable) that names those that the library lacks, if there are some.
+  /// Throws Error(kUnavailable) that names the symbols which the library lacks, if it lacks any.
   void check(const std::string &advice) const;
 
 private:

@@ -35,7 +35,7 @@ struct Zlib {
 
 Zlib load() {
   Zlib zlib;
-  // Never closed: the library may be in use by others of the process.
+  // Never closed: other code of the process may use the library.
   void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     return zlib;

@@ -1,5 +1,5 @@
-// Which file a descriptor was opened for: programs close descriptors that they do not know, and
-// the next file that they open gets the number.
+// Identifies the file behind a descriptor. A program may close descriptors that it does not know,
+// and the next file that it opens gets the same number.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,12 +18,12 @@ struct FileIdentity {
     return fstat(descriptor, &found) == 0 ? FileIdentity{found.st_dev, found.st_ino}
                                           : FileIdentity{};
   }
-  /// Of what has this name, a link's own; of no file where nothing has it.
+  /// The file with this name, without following a link; no file if the name does not exist.
   static FileIdentity at(const char *path) noexcept {
     struct stat found{};
     return lstat(path, &found) == 0 ? FileIdentity{found.st_dev, found.st_ino} : FileIdentity{};
   }
-  /// Whether the descriptor still stands for this file. Async-signal-safe, but for errno.
+  /// Whether the descriptor still refers to this file. Async-signal-safe, but for errno.
   bool is_of(int descriptor) const noexcept { return inode != 0 && *this == of(descriptor); }
 
   auto operator<=>(const FileIdentity &) const = default;

@@ -13,8 +13,7 @@ namespace {
 constexpr int64_t kPatience_ns = 1'000'000'000;
 constexpr timespec kPause{0, 50'000};
 
-// Plain slots instead of a list with a lock of its own, which would have to be taken first and so
-// could not be asked for under any of the others.
+// Plain slots: a list would need a lock of its own, which would have to be taken before all others.
 std::array<std::atomic<std::mutex *>, kLockRanks> g_guarded{};
 
 struct Taken {

@@ -21,7 +21,7 @@ struct NameTable {
   }
 
   std::mutex mutex;
-  /// Many, because a table that grows stops who adds to it.
+  /// Many small tables: one that grows blocks every thread that adds to it.
   std::array<Entries, kParts> parts;
 };
 

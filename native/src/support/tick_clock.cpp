@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kCalibrationNs = 4'000'000;
 
-/// The kernel checked that the counters of all processors agree and never stop.
+/// True if the kernel checked that the counters of all processors agree and never stop.
 bool kernel_trusts_counter() noexcept {
   int file = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
                   O_RDONLY | O_CLOEXEC);
@@ -33,7 +33,7 @@ struct Reading {
   uint64_t ticks = 0;
 };
 
-/// Both clocks at one moment: the reading that took least time of some.
+/// Reads both clocks at one moment: the fastest of several readings.
 Reading read_both() noexcept {
   Reading best;
   uint64_t least = UINT64_MAX;

@@ -1,5 +1,5 @@
-// Durations of host work that is timed millions of times: the processor's own counter, where the
-// kernel trusts it.
+// A cheap clock for host work that is timed millions of times: the processor's own counter, where
+// the kernel trusts it.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace proton {
 
-/// Nanoseconds since a point that is fixed after `calibrate`. Only differences mean
-/// something; they are right on any two threads.
+/// Nanoseconds since a point that `calibrate` fixes. Only differences have a meaning, also between
+/// threads.
 class TickClock {
 public:
   static int64_t now_ns() noexcept {
@@ -22,8 +22,9 @@ public:
     return monotonic_ns();
   }
 
-  /// Finds how fast the counter runs; once, and some milliseconds. Until then, and where the kernel
-  /// does not keep its own time by the counter, CLOCK_MONOTONIC is read. True: the counter is used.
+  /// Measures the counter's frequency once, in some milliseconds. Until then, and where the kernel
+  /// does not use the counter for its own time, CLOCK_MONOTONIC is read. Returns whether the
+  /// counter is used.
   static bool calibrate();
   /// Whether the counter is read now.
   static bool reads_counter() noexcept { return scale_.load(std::memory_order_relaxed) != 0; }

@@ -25,7 +25,7 @@ public:
   void bind(void *library);
   void read(StreamLog &log, int domain, uint32_t cbid, const void *data);
 
-  /// Calls of the API that the recording leaves out: their names and how often they were entered.
+  /// Calls that the recording leaves out: their names and how often they were entered.
   std::map<std::string, uint64_t> unrecorded();
 
 private:

@@ -1,4 +1,4 @@
-// Records what libcupti says about a running program: libcupti_recorder.so, driven through ctypes
+// Records libcupti's reports about a running program: libcupti_recorder.so, driven through ctypes
 // by record_streams.py. It opens libcupti itself and needs no header of NVIDIA.
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -31,7 +31,7 @@ struct Recorder {
 };
 
 Recorder &recorder() {
-  static Recorder *instance = new Recorder; // callbacks may outlive static objects
+  static Recorder *instance = new Recorder; // callbacks may come later
   return *instance;
 }
 
@@ -177,14 +177,14 @@ EXPORT int recorder_start(const char *library, const int *kinds) noexcept {
   return 0;
 }
 
-/// What failed so far; valid until the next call.
+/// The failures so far; valid until the next call.
 EXPORT const char *recorder_error() noexcept { return recorder().error.c_str(); }
 
 EXPORT void recorder_fact(const char *key, const char *value) noexcept {
   stream_log().fact(key, value);
 }
 
-/// Notes on the calling thread that the workload has come to a place of this name.
+/// Notes on the calling thread that the workload has reached the place of this name.
 EXPORT void recorder_mark(const char *text) noexcept {
   stream::Call mark;
   mark.domain = stream::kMarkDomain;

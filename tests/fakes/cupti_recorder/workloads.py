@@ -1,7 +1,7 @@
-"""What is recorded: small programs for one NVIDIA GPU, each about a question of its own.
+"""Workloads to record: small programs for one NVIDIA GPU, one for each question.
 
 A workload is prepared (imports, compilation, warm-up), then ``record`` is entered and it runs.
-``mark`` notes a place in the stream. It returns what the stream must then hold.
+``mark`` notes a place in the stream. The workload returns what the stream must then hold.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def failing(record: Record) -> Expected:
     driver = ctypes.CDLL("libcuda.so.1")
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     function = ctypes.c_void_p(kernel.function)
-    zero = ctypes.c_uint64(0)  # more arguments than the kernel has, should anyone read them
+    zero = ctypes.c_uint64(0)  # more arguments than the kernel has
     arguments = (ctypes.c_void_p * 32)(*[ctypes.addressof(zero)] * 32)
     torch.cuda.synchronize()
     with record() as mark:

@@ -1,4 +1,4 @@
-// What a test tells the doubles of AMD's libraries to do: C functions of libamdhip64.so, found with
+// How a test controls the doubles of AMD's libraries: C functions of libamdhip64.so, found with
 // dlsym or ctypes. Each behaves like the HIP call it stands for, on the calling thread: callbacks
 // of the profiler libraries that want it, then records. Their numbers of streams, graphs and
 // executable graphs are small integers; devices are HIP's ordinals. [any thread]
@@ -51,7 +51,7 @@ uint64_t fake_amd_set(uint64_t bytes, uint32_t stream);
 /// Nanoseconds for each of `count` launches of two kernels in turn.
 double fake_amd_bench(uint64_t count);
 
-/// ROCTX ranges, as the profiler libraries hear of them; libroctx64.so has its own callback.
+/// ROCTX ranges, as the profiler libraries receive them; libroctx64.so has its own callback.
 void fake_amd_range_push(const char *message);
 void fake_amd_range_pop();
 void fake_amd_mark(const char *message);
@@ -84,17 +84,17 @@ void fake_amd_hold(uint32_t device);
 void fake_amd_release(uint32_t device);
 void fake_amd_drop(uint64_t records);  ///< the next records are lost by the profiler library
 void fake_amd_shuffle(int is_on);      ///< records of a delivery come in reverse order
-void fake_amd_hide_kernels(int is_on); ///< new kernels are not told of by rocprofiler-sdk
+void fake_amd_hide_kernels(int is_on); ///< rocprofiler-sdk does not report new kernels
 void fake_amd_set_correlation(uint64_t next);
 void fake_amd_set_clock(uint64_t next_ns); ///< start of the next record, and the libraries' clock
 void fake_amd_fail(const char *faults);    ///< instead of FAKE_AMD_FAIL; null: none
 uint64_t fake_amd_calls(const char *entry_point); ///< how often it was called; "*": all of them
 /// Waits until full buffers of the profiler libraries are delivered.
 void fake_amd_drain();
-/// HIP and ROCr start, as by the program's first use of the GPU: tools come too late from now on.
+/// Starts HIP and ROCr, as the program's first use of the GPU does: tools are too late then.
 void fake_amd_start_runtime();
 /// Records that the profiler libraries hold and have not delivered.
 uint64_t fake_amd_records_waiting();
-/// Whether a HIP call is told of: by its name, "hipGraphLaunch".
+/// Whether a HIP call is reported, by its name: "hipGraphLaunch".
 int fake_amd_is_traced(const char *call);
 }

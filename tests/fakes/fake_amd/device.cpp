@@ -5,7 +5,7 @@
 namespace fake {
 
 Device &device() {
-  static Device *instance = new Device; // threads of the profiler libraries outlive static objects
+  static Device *instance = new Device; // threads of the profiler libraries run on
   return *instance;
 }
 

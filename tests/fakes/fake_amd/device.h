@@ -40,11 +40,11 @@ struct Device {
 
 Device &device();
 
-/// The kernel of this name, whose module is loaded now if it was not.
+/// The kernel of this name; loads its module if necessary.
 Kernel kernel_of(const char *name);
 const char *name_of(const void *function);
 void emit(const Activity &activity);
-/// Takes its turn on the device and gives the record to whoever wants it.
+/// Runs on the device and gives the record to the profiler libraries that want it.
 void run_on_device(Activity &activity, uint64_t duration_ns);
 /// Adds a node to the graph that the stream is captured into. Returns false if it is not captured.
 bool capture(const Kernel &kernel);

@@ -15,7 +15,7 @@ Graphs &graphs() {
 
 namespace {
 
-/// What is below holds the lock of the graphs.
+/// The functions below are called with the lock of the graphs held.
 uint32_t create_locked() {
   const uint32_t graph = graphs().next_graph++;
   graphs().graphs[graph];

@@ -35,7 +35,7 @@ inline std::vector<Gpu> machine() {
   return gpus;
 }
 
-/// The GPUs that a variable leaves of `gpus`, in its order; the first that is none ends the list.
+/// The GPUs that a variable leaves of `gpus`, in its order; an unknown one ends the list.
 inline std::vector<Gpu> chosen_by(const char *variable, const std::vector<Gpu> &gpus) {
   const char *environment = std::getenv(variable);
   if (environment == nullptr)

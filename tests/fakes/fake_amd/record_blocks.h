@@ -21,7 +21,7 @@ template <typename Record> class RecordBlocks {
 public:
   using Deliver = std::function<void(std::vector<Record> &block, uint64_t dropped)>;
 
-  /// A block that has `most` records is delivered.
+  /// Delivers a block at `most` records.
   RecordBlocks(size_t most, Deliver deliver)
       : most_(most == 0 ? 1 : most), deliver_(std::move(deliver)) {
     current_.reserve(most_);
@@ -48,7 +48,7 @@ public:
       hand_over();
   }
 
-  /// Delivers everything, and waits for that.
+  /// Delivers everything and waits.
   void flush() {
     {
       std::lock_guard lock(mutex_);

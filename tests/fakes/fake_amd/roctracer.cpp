@@ -184,24 +184,24 @@ private:
     struct {
       roctracer::HipApiData data;
       alignas(8) char parameters[kParameterBytes];
-    } told;
-    static_assert(offsetof(decltype(told), parameters) == roctracer::kHipParameters);
-    told.data = {call.correlation, phase};
-    put_parameters<Layout>(call, told.parameters);
-    function(roctracer::kDomainHipApi, op, &told, callback.user.load(std::memory_order_relaxed));
+    } handed;
+    static_assert(offsetof(decltype(handed), parameters) == roctracer::kHipParameters);
+    handed.data = {call.correlation, phase};
+    put_parameters<Layout>(call, handed.parameters);
+    function(roctracer::kDomainHipApi, op, &handed, callback.user.load(std::memory_order_relaxed));
   }
 };
 
 Roctracer &tracer() {
   static Roctracer *instance = [] {
-    auto *made = new Roctracer; // threads outlive static objects
+    auto *made = new Roctracer; // threads run after static destruction
     add_tracer(made);
     return made;
   }();
   return *instance;
 }
 
-/// A call may be between the two reads: whoever found the function finds its argument.
+/// A call may come between the two writes: if it finds the function, it finds its argument.
 void set_callback(Callback &callback, roctracer::ApiCallback function, void *user) {
   if (function != nullptr)
     callback.user = user;

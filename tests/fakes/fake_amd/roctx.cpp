@@ -1,5 +1,5 @@
-// The double of libroctx64: ranges that the program's own calls make. Whoever registers a callback
-// hears of them; profiler libraries do by fake_amd_range_push instead.
+// The double of libroctx64: ranges of the program's own calls go to the registered callback.
+// Profiler libraries get theirs by fake_amd_range_push.
 #include "driver/hip/roctx_abi.h"
 #include "tracer.h"
 

@@ -138,7 +138,7 @@ AnyRecord copy_record(const Activity &activity, uint64_t external) {
   return any;
 }
 
-/// Buffer records are of these kinds: sets are kernels of HIP's own, which nobody names.
+/// Kind of the buffer record: sets are kernels of HIP without a name.
 int buffer_kind(const Activity &activity) {
   return activity.kind == ActivityKind::kCopy ? sdk::kBufferMemoryCopy : sdk::kBufferKernelDispatch;
 }
@@ -152,7 +152,7 @@ uint64_t thread_number() {
 
 Sdk &the_sdk() {
   static Sdk *instance = [] {
-    auto *made = new Sdk; // threads outlive static objects
+    auto *made = new Sdk; // threads run after static destruction
     add_tracer(made);
     return made;
   }();

@@ -51,7 +51,7 @@ struct Service {
   }
 };
 
-/// Never changed once the configuration is over, but for `is_active`.
+/// Constant after the configuration, except `is_active`.
 struct Context {
   uint64_t id = 0;
   std::atomic<bool> is_active{false};
@@ -98,7 +98,7 @@ private:
 };
 
 Sdk &the_sdk();
-/// Applies what follows from a context's start or end.
+/// Applies a context's start or end.
 void started(Sdk &self, Context &context);
 uint64_t thread_number();
 

@@ -1,4 +1,4 @@
-// Between the double of HIP, which works, and those of the profiler libraries, which tell of it.
+// The interface between the double of HIP and the doubles of profiler libraries.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace fake {
 
 namespace hip = proton::hip;
 
-/// HIP calls that profiler libraries tell of.
+/// HIP calls that profiler libraries report.
 enum class CallKind {
   kModuleLaunch,
   kLaunch,
@@ -94,7 +94,7 @@ public:
   virtual bool wants(CallKind kind) = 0;
   virtual void enter(HipCall &call) = 0;
   virtual void exit(HipCall &call) = 0;
-  /// [thread of the launch] Whether records are wanted, and the 8 bytes to keep with this one.
+  /// [thread of the launch] Whether records are wanted; sets the 8 bytes to keep with this one.
   virtual bool dispatch(const Activity &activity, uint64_t &external) = 0;
   virtual void record(const Activity &activity, uint64_t external) = 0;
   /// The kernel's module was loaded.
@@ -108,7 +108,7 @@ public:
 // What the profiler libraries use of the double of HIP.
 /// At most two; for the life of the process.
 __attribute__((visibility("default"))) void add_tracer(Tracer *tracer);
-/// Counts a call of an entry point; the code that it shall fail with, or 0.
+/// Counts a call of an entry point; returns the code of its failure, or 0.
 __attribute__((visibility("default"))) int called(const char *name, std::atomic<uint64_t> &calls);
 __attribute__((visibility("default"))) void know(const char *name, std::atomic<uint64_t> *calls);
 __attribute__((visibility("default"))) uint64_t clock_ns();

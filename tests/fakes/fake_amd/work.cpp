@@ -1,4 +1,4 @@
-// What a program does with HIP besides graphs: launches, copies, ROCTX ranges.
+// HIP work besides graphs: launches, copies, ROCTX ranges.
 #include <chrono>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// What a test tells the double of libcupti to do: C functions of libcupti.so, found with dlsym or
+// How a test controls the double of libcupti: C functions of libcupti.so, found with dlsym or
 // ctypes. Each behaves like the driver call it stands for, on the calling thread: callbacks that
 // the subscriber enabled, then records of the kinds that are enabled. [any thread]
 //
@@ -45,7 +45,7 @@ void fake_cupti_nvtx_pop();
 void fake_cupti_capture_begin(uint32_t stream); ///< in mode global
 void fake_cupti_capture_begin_as(uint32_t stream, int mode);
 uint32_t fake_cupti_capture_end(uint32_t stream);
-/// Somebody waited for the context: open captures, if there were some, come to nothing (graph 0).
+/// A thread waited for the context: open captures, if there are any, fail (graph 0).
 void fake_cupti_break_captures(int *were_open);
 /// A thread in this mode made a call that is potentially unsafe: the same for captures that it may
 /// not be made beside.
@@ -70,8 +70,8 @@ void fake_cupti_context_destroyed(uint32_t context);
 void fake_cupti_module_loaded(uint32_t module, uint64_t crc, size_t bytes);
 void fake_cupti_module_unloaded(uint32_t module);
 
-// Samples of program counters, of contexts that are sampled: as many as the kernels that run there
-// last and the period tells, over a few instructions and stall reasons.
+// Samples of program counters in sampled contexts: their number follows from the duration of
+// kernels and the period, over a few instructions and stall reasons.
 void fake_cupti_pc_module(const char *kernel, uint64_t crc); ///< the kernel is of that module
 void fake_cupti_pc_answer(size_t most_pcs);                  ///< of one answer; 0: as many as fit
 void fake_cupti_pc_drop(uint32_t context, uint64_t samples); ///< the next ones are dropped
@@ -81,9 +81,9 @@ void fake_cupti_pc_overrun(uint32_t context);
 uint32_t fake_cupti_pc_period(uint32_t context); ///< as an exponent; 0: it is not sampled
 /// How often sampling was switched while another thread was in a call of the driver.
 uint64_t fake_cupti_pc_collisions();
-uint64_t fake_cupti_pc_waiting(); ///< PCs that nobody has taken
-/// Samples with a PC that were made so far: those that say why, or (1) beside them those of moments
-/// when nothing was issued.
+uint64_t fake_cupti_pc_waiting(); ///< PCs that were not taken
+/// Samples with a PC made so far: with a reason, or (1) the part of moments when nothing was
+/// issued.
 uint64_t fake_cupti_pc_made(int not_issued);
 
 // The device and the library.
@@ -110,7 +110,7 @@ int fake_cupti_attribute(int attribute, uint64_t *value); ///< 1 if it was set
 
 // Replay of a recorded stream (stream_format.h, not gzipped). `on_mark` is called on the thread of
 // each mark with its text; it may be null. Every thread of the stream is a thread of its own, and
-// they take turns in the order of the recording. Returns 0, or -1 if the file is no stream.
+// they take turns in the order of the recording. Returns 0, or -1 if the file is not a stream.
 typedef void (*FakeMark)(const char *text);
 int fake_cupti_replay(const char *path, FakeMark on_mark);
 }

@@ -103,7 +103,7 @@ uint64_t add(uint32_t graph, Node node) {
   return node.id;
 }
 
-/// Copies nodes, and the graphs of child nodes before those, telling of each copy twice.
+/// Copies nodes, and the graphs of child nodes before them; reports each copy twice.
 void clone_nodes(uint32_t original, uint32_t clone) {
   for (Node node : nodes_of(original)) {
     const uint64_t original_node = node.id;
@@ -122,7 +122,7 @@ void clone_nodes(uint32_t original, uint32_t clone) {
   }
 }
 
-/// Copies nodes into the driver's own copy of an executable graph, telling of half of it.
+/// Copies nodes into the driver's own copy of an executable graph; reports half of it.
 void copy_inner(uint32_t original, uint32_t copy) {
   for (Node node : nodes_of(original)) {
     notify(cupti::kGraphNodeCreateStarting, about(copy));
@@ -147,7 +147,7 @@ void append_kernels(uint32_t graph, Nodes &kernels) {
       append_kernels(node.child, kernels);
 }
 
-/// The nodes of child graphs become nodes of `graph`, without a word about those.
+/// The nodes of child graphs become nodes of `graph`, without a report.
 void inline_children(uint32_t graph) {
   for (const Node &node : nodes_of(graph)) {
     if (node.child == 0)
@@ -188,7 +188,7 @@ void emit_trace(uint32_t executable, uint32_t stream, uint32_t correlation) {
   record.emit();
 }
 
-/// Whether there are captures that the condition holds for; they come to nothing.
+/// Breaks the captures for which the condition holds; returns whether there were any.
 template <typename Condition> bool break_captures(Condition is_broken) {
   std::lock_guard lock(graphs().mutex);
   bool has_any = false;

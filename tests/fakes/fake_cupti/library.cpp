@@ -7,7 +7,7 @@
 namespace fake {
 
 Library &make_library() {
-  static Library *instance = new Library; // the worker thread outlives static objects
+  static Library *instance = new Library; // the worker thread runs on
   return *instance;
 }
 

@@ -40,7 +40,7 @@ public:
   void flush();
   /// Completes the present buffer on the worker thread and waits for it.
   void complete_on_worker();
-  /// Waits until the worker has delivered what it got.
+  /// Waits until the worker has delivered everything.
   void drain();
   void set_period(uint32_t milliseconds);
   void drop(uint64_t records);
@@ -107,11 +107,11 @@ inline Library &library() {
 
 uint32_t version();
 
-/// One entry point: counts its calls and knows which of them shall fail.
+/// One entry point: counts its calls and knows which of them fail.
 class EntryPoint {
 public:
   explicit EntryPoint(const char *name);
-  /// Counts a call; returns the code that it shall fail with, or 0.
+  /// Counts a call; returns the code of its failure, or 0.
   int called();
 
 private:
@@ -122,7 +122,7 @@ private:
 const char *intern(const char *name);
 bool is_on(int domain, uint32_t cbid);
 
-/// Calls the subscriber, if it wants this.
+/// Calls the subscriber, if the callback is enabled.
 void call_back(int domain, uint32_t cbid, const void *data);
 
 /// One driver call: enter on construction, exit with `result` on destruction.
@@ -143,7 +143,7 @@ private:
   cupti::CallbackData data_;
 };
 
-/// A thread is between the callbacks of a driver call, other than the calling one.
+/// Whether another thread is between the callbacks of a driver call.
 bool is_others_call_open();
 
 /// Bytes of a record that is written field by field.

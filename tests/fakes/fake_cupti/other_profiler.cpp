@@ -1,5 +1,5 @@
-// Another profiler of the same process, as Kineto is one: it hands CUPTI its own buffers without
-// asking who did so before, and switches kernels off when it ends.
+// Another profiler of the same process, such as Kineto: it gives CUPTI its own buffers, whether or
+// not another profiler did so before, and switches kernels off when it ends.
 #include <cstdlib>
 
 #include "library.h"

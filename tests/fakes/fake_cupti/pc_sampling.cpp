@@ -74,7 +74,7 @@ Sampling &sampling() {
   return *instance;
 }
 
-/// Of 12.4 and later; an older library knows no correlation id.
+/// The size of 12.4 and later has a correlation id.
 size_t pc_bytes() {
   return version() >= cupti::kVersion12_4 ? sizeof(cupti::PcData)
                                           : offsetof(cupti::PcData, correlation_id);
@@ -94,7 +94,7 @@ Context *find(void *context) {
   return found == sampling().contexts.end() ? nullptr : &found->second;
 }
 
-/// The real library may wait for ever then: it takes its own lock before the driver's, and a launch
+/// The real library may deadlock then: it takes its own lock before the driver's, and a launch
 /// takes them the other way round.
 void note_collision() { sampling().collisions += is_others_call_open() ? 1 : 0; }
 

@@ -157,7 +157,7 @@ void Replay::play(Event &event) {
   }
 }
 
-/// Parameters of a driver call, whichever it is; `graph` and `exec` are what it may write.
+/// Parameters of any driver call; it may write `graph` and `exec`.
 union Parameters {
   cuda::LaunchKernelParams plain;
   cuda::LaunchKernelExParams extended;

@@ -1,4 +1,4 @@
-// What the driver would do: launches, copies, NVTX ranges, contexts, modules.
+// Work of the driver: launches, copies, NVTX ranges, contexts, modules.
 #include <chrono>
 
 #include "driver/cupti/cupti_nvtx_calls.h"

@@ -39,7 +39,7 @@ TEST(a_child_is_made_once) {
   CHECK_EQ(tree.nodes().size(), 2);
 }
 
-TEST(kind_device_and_variant_tell_children_apart) {
+TEST(kind_device_and_variant_distinguish_children) {
   CallPathTree tree;
   NodeIndex nodes[] = {tree.child(kRootNode, Name("k"), FrameKind::kScope),
                        tree.child(kRootNode, Name("k"), FrameKind::kOp),
@@ -122,7 +122,7 @@ TEST(a_tree_keeps_its_names_alive_and_frees_them) {
   CHECK_EQ(live_name_count(), before);
 }
 
-TEST(devices_and_variants_past_65_536_are_told_apart) {
+TEST(devices_and_variants_past_65_536_are_distinguished) {
   CallPathTree tree;
   auto leaf = [&](int32_t device, int32_t variant) {
     return tree.child(kRootNode, Name("k"), FrameKind::kKernel, device, variant);

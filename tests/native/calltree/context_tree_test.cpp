@@ -27,7 +27,7 @@ TEST(equal_frames_have_one_id) {
   collect_all();
 }
 
-TEST(frames_of_another_birth_are_other_frames) {
+TEST(frames_of_another_generation_are_other_frames) {
   ContextId old_frame = ContextTree::instance().child(0, "a", FrameKind::kScope, 1, 1);
   ContextId new_frame = ContextTree::instance().child(0, "a", FrameKind::kScope, 2, 1);
   CHECK(old_frame != new_frame);

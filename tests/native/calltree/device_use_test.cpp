@@ -19,7 +19,7 @@ TEST(buckets_ascend_and_an_octave_has_eight) {
   CHECK_EQ(LaunchLatency::bucket(1024), 64);
 }
 
-TEST(negative_latencies_count_as_none_and_are_told) {
+TEST(negative_latencies_count_as_none_and_are_reported) {
   LaunchLatency latency;
   latency.add(-5);
   latency.add(7);

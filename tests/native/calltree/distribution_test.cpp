@@ -23,7 +23,7 @@ double bucket_ratio(const Sketch &sketch) {
   return std::pow(sketch.gamma(), std::pow(2.0, sketch.collapses()));
 }
 
-// How far the middle of a bucket is from its values at most.
+// The largest relative distance of a bucket's middle from its values.
 double error_of(const Sketch &sketch) {
   return (bucket_ratio(sketch) - 1) / (bucket_ratio(sketch) + 1);
 }
@@ -41,7 +41,7 @@ double at_rank(const Sketch &sketch, uint64_t rank) {
 
 constexpr double kQuantiles[] = {0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1};
 
-// Checks each quantile of the values against what the sketch says it can be off by.
+// Checks each quantile of the values within the error that the sketch states.
 void check_quantiles(const Distribution &distribution, std::vector<double> values) {
   const Sketch &sketch = *distribution.sketch;
   std::sort(values.begin(), values.end());
@@ -133,7 +133,7 @@ TEST(a_slow_first_sample_leaves_the_quantiles_of_the_others_alone) {
     CHECK_EQ(at_rank(*with.sketch, rank), at_rank(*without.sketch, rank));
 }
 
-TEST(a_million_samples_over_nine_decades_stay_within_the_error_told) {
+TEST(a_million_samples_over_nine_decades_stay_within_the_stated_error) {
   std::mt19937_64 random(11);
   std::vector<double> values = over_nine_decades(1'000'000, random);
   Distribution distribution;
@@ -144,7 +144,7 @@ TEST(a_million_samples_over_nine_decades_stay_within_the_error_told) {
   check_quantiles(distribution, values);
 }
 
-TEST(a_thousand_batches_of_counted_values_stay_within_the_error_told) {
+TEST(a_thousand_batches_of_counted_values_stay_within_the_stated_error) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> off(-0.03, 0.03);
   Distribution distribution;
@@ -165,7 +165,7 @@ TEST(a_thousand_batches_of_counted_values_stay_within_the_error_told) {
     counted.bins = bins;
     counted.value_error = 0.0310;
     distribution.add(counted, true);
-    // Samples of its own come between.
+    // Own samples come between the batches.
     values.push_back(static_cast<double>(1 + batch));
     distribution.add(values.back(), true);
   }

@@ -92,7 +92,7 @@ TEST(a_value_that_comes_too_late_is_nobodys) {
   CHECK_EQ(whole(values.take()), 2);
 }
 
-TEST(what_nobody_saw_is_skipped) {
+TEST(values_of_unseen_launches_are_skipped) {
   Device device(1);
   DeviceValues values(device.words.data(), 1, false, false);
   device.append({1});

@@ -44,7 +44,7 @@ TEST(launches_of_ended_epochs_are_forgotten) {
   CHECK(table.take(4).has_value());
 }
 
-TEST(an_id_used_again_gives_back_the_launch_that_nobody_will_answer) {
+TEST(an_id_used_again_gives_back_the_launch_that_gets_no_record) {
   LaunchTable table;
   CHECK(!table.add(launch(1, 4)).has_value());
   std::optional<LaunchRecord> older = table.add(launch(1, 5));

@@ -20,7 +20,7 @@ using namespace proton;
 
 namespace {
 
-/// What a profiler on either library is told.
+/// The reports to a profiler on either library.
 struct Seen {
   std::mutex mutex;
   std::vector<std::string> calls; ///< ">163:5" and "<163:5": call and correlation
@@ -210,7 +210,7 @@ TEST(a_tool_registers_before_hip_starts_and_only_once) {
            static_cast<int>(rocprofiler::kErrorConfigurationLocked));
 }
 
-TEST(roctracer_tells_of_calls_that_were_asked_for_and_of_all_records) {
+TEST(roctracer_reports_requested_calls_and_all_records) {
   Tracing tracing;
   const uint64_t first = fake_amd_launch("first", 7);
   fake_amd_copy(1, 4096, 7);
@@ -236,7 +236,7 @@ TEST(full_blocks_come_without_being_asked_for) {
   CHECK_EQ(fake_amd_records_waiting(), 1U);
 }
 
-TEST(ranges_are_told) {
+TEST(ranges_are_reported) {
   Tracing tracing;
   fake_amd_range_push("range");
   fake_amd_range_pop();
@@ -288,7 +288,7 @@ TEST(entry_points_fail_when_they_shall) {
   fake_amd_fail(nullptr);
 }
 
-TEST(rocprofiler_tells_of_calls_kernels_and_dispatches) {
+TEST(rocprofiler_reports_calls_kernels_and_dispatches) {
   register_tool();
   fake_amd_launch("known before", 7);
   CHECK_EQ(sdk().functions().start_context(context), 0);

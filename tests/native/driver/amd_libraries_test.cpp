@@ -83,7 +83,7 @@ TEST(a_library_without_the_callback_of_roctx_only_says_no) {
   CHECK(!roctx.set_callback(nullptr));
 }
 
-TEST(hip_tells_of_devices) {
+TEST(hip_describes_devices) {
   HipDriver hip = HipDriver::open(named("PROTON_BENCH_HIP_LIB"));
   const HipDeviceFacts second = hip.device(1);
 
@@ -125,7 +125,7 @@ TEST(waiting_for_devices_waits_for_each_and_keeps_the_threads_device) {
   CHECK_EQ(present, 1);
 }
 
-TEST(every_failing_call_is_told) {
+TEST(every_failing_call_is_reported) {
   HipDriver hip = HipDriver::open(named("PROTON_BENCH_HIP_LIB"));
   HsaRuntime hsa = HsaRuntime::open(named("PROTON_BENCH_HSA_LIB"));
   const std::vector<LibraryCandidate> sdk = named("PROTON_BENCH_ROCPROFILER_LIB");

@@ -2,8 +2,8 @@
 //
 //   --attempts N   how many inputs; 0, the default: each file as it is, once
 //   --seed S       the same number gives the same inputs
-//   --kept FOLDER  where inputs go that reached new code, and come from the next time
-//   --trying FILE  holds the input that is being read, for when the process dies of it
+//   --kept FOLDER  keeps inputs that reached new code, and reads them the next time
+//   --trying FILE  holds the present input, in case it kills the process
 //
 // A reader is a source beside this one that defines LLVMFuzzerTestOneInput, so that libFuzzer can
 // drive it too. Where the core was compiled with -fsanitize-coverage=trace-pc, inputs that reach
@@ -31,7 +31,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// Memory that a small input may not take, and quiet about what a reader's Python side would free.
+// A limit on memory for small inputs; leaks are not reported: a reader's Python side would free
+// them.
 extern "C" __attribute__((visibility("default"))) const char *__asan_default_options();
 extern "C" const char *__asan_default_options() {
   return "max_allocation_size_mb=500:hard_rss_limit_mb=1500:quarantine_size_mb=16:handle_abort=1:"
@@ -55,7 +56,7 @@ bool is_watching = false;
 
 } // namespace
 
-// Called by each basic block of what is compiled for it.
+// Called by each basic block of instrumented code.
 extern "C" __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc();
 extern "C" __attribute__((no_sanitize("address", "undefined"))) void __sanitizer_cov_trace_pc() {
   if (!is_watching)
@@ -71,7 +72,7 @@ extern "C" __attribute__((no_sanitize("address", "undefined"))) void __sanitizer
 
 namespace {
 
-/// The input that is being read, in a file that outlives the process.
+/// The present input, in a file that stays if the process dies.
 class TryingFile {
 public:
   explicit TryingFile(const std::string &path) {
@@ -178,7 +179,7 @@ void read(const Input &input, TryingFile &trying) {
   itimerval limit{};
   limit.it_value.tv_sec = kSecondsPerInput;
   setitimer(ITIMER_PROF, &limit, nullptr); // ends the process
-  // Of the very size, so that a sanitizer sees a byte read behind it.
+  // Exactly as long as the input, so that a sanitizer sees a byte read behind it.
   std::unique_ptr<uint8_t[]> exact(new uint8_t[input.size()]);
   std::copy(input.begin(), input.end(), exact.get());
   previous_block = 0;

@@ -1,5 +1,5 @@
 // What kernels wrote into a buffer: every block is counted, every record is paired or counted. The
-// first 16 bytes are the layout that is told of it.
+// first 16 bytes are its layout.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +13,7 @@ using namespace proton;
 
 namespace {
 
-struct Told {
+struct Head {
   uint32_t scratch_bytes = 0;
   uint32_t warps = 0;
   uint32_t scopes = 0;
@@ -23,24 +23,24 @@ struct Told {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  Told told;
-  if (size < sizeof told)
+  Head head;
+  if (size < sizeof head)
     return 0;
-  std::memcpy(&told, data, sizeof told);
+  std::memcpy(&head, data, sizeof head);
   std::vector<uint32_t> warp_ids;
   for (uint32_t bit = 1; bit < 32; ++bit)
-    if ((told.flags >> bit & 1) != 0)
+    if ((head.flags >> bit & 1) != 0)
       warp_ids.push_back(bit - 1);
   BufferLayout layout;
-  layout.scratch_bytes = told.scratch_bytes;
-  layout.warps = told.warps;
-  layout.scopes = told.scopes;
+  layout.scratch_bytes = head.scratch_bytes;
+  layout.warps = head.warps;
+  layout.scopes = head.scopes;
   layout.warp_ids = warp_ids;
-  layout.has_short_clock = (told.flags & 1) != 0;
+  layout.has_short_clock = (head.flags & 1) != 0;
   if (!layout.fault().empty())
     return 0;
-  auto first = reinterpret_cast<const std::byte *>(data) + sizeof told;
-  std::vector<std::byte> bytes(first, first + (size - sizeof told));
+  auto first = reinterpret_cast<const std::byte *>(data) + sizeof head;
+  std::vector<std::byte> bytes(first, first + (size - sizeof head));
   KernelTotals totals{}, again{};
   std::vector<ScopeTotals> scopes(layout.scopes, empty_scope_totals());
   reduce(bytes, layout, totals, scopes);

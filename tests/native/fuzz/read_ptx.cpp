@@ -1,4 +1,4 @@
-// PTX with the comments that tell what was inlined where.
+// PTX with the comments that say what was inlined where.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

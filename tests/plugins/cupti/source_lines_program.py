@@ -70,7 +70,7 @@ def assembled(ptx: str) -> bytes:
 
 
 def damaged(cubin: bytes) -> Iterator[bytes]:
-    """Yield the cubin cut off, with wrong bytes, and what is none."""
+    """Yield the cubin cut short, with wrong bytes, and other bytes."""
     random = Random(7)
     for _ in range(40):
         yield cubin[: random.randrange(len(cubin))]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from proton_bench import _native
-from proton_bench_plugins.cupti.canary import TorchCanary
-from proton_bench_plugins.cupti.canary_kernel import _PTX
-from proton_bench_plugins.cupti.cuda_driver import Driver
+from proton_bench_plugins.cupti.canary.driver import Driver
+from proton_bench_plugins.cupti.canary.kernel import _PTX
+from proton_bench_plugins.cupti.canary.torch_canary import TorchCanary
 
 NAMES = ("<canary>", "<warm-up>")
 
@@ -48,7 +48,7 @@ class FakeCuda:
         return call
 
     def _write(self, clocks: Any) -> None:
-        """Tell a clock that gets steady after twenty launches, at 2 GHz."""
+        """Write a clock that gets steady after twenty launches, at 2 GHz."""
         for block in range(4):
             clocks[3 * block] = 2000 * min(self._launches, 20) // 20
             clocks[3 * block + 1] = 1000
@@ -184,9 +184,9 @@ def test_unwatched_it_comes_due_no_more(torch: Torch) -> None:
     assert torch.is_started
 
 
-def test_a_library_that_nobody_loaded_is_not_loaded() -> None:
+def test_looking_for_a_library_does_not_load_it() -> None:
     program = (
-        "from proton_bench_plugins.cupti.cuda_driver import Driver\n"
+        "from proton_bench_plugins.cupti.canary.driver import Driver\n"
         "print(Driver.loaded() is None, 'libcuda.so' in open('/proc/self/maps').read())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

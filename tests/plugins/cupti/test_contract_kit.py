@@ -1,4 +1,4 @@
-"""The backend keeps the contract that third parties test theirs against."""
+"""The backend passes the contract test that third parties use."""
 
 from __future__ import annotations
 

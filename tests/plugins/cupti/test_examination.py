@@ -1,4 +1,4 @@
-"""What ``proton doctor`` finds out about CUPTI."""
+"""The findings of ``proton doctor`` about CUPTI."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_library_that_is_taken_and_too_old_is_a_problem() -> None:
     assert "12.4 is the oldest" in finding.advice
 
 
-def test_a_library_that_kills_its_process_is_told() -> None:
+def test_a_library_that_kills_its_process_is_reported() -> None:
     run = Answers(bad=(-11, "", ""))
 
     (finding,) = library_findings([("/a/bad.so", "PROTON_BENCH_CUPTI_LIB", False)], run)

@@ -1,4 +1,4 @@
-"""Where libcupti is looked for, and in which order."""
+"""The search for libcupti: places and their order."""
 
 from __future__ import annotations
 

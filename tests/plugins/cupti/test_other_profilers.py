@@ -162,7 +162,7 @@ print(gpu.other_profiler_buffers(), gpu.other_profiler_foreign_buffers())
     assert facts["torch_profiler_paused_ns"] > 0
 
 
-def test_torch_profiler_of_the_cpu_is_no_reason_to_pause(run: Run, tmp_path: Path) -> None:
+def test_torch_profiler_of_the_cpu_is_not_a_reason_to_pause(run: Run, tmp_path: Path) -> None:
     program = """
 with torch.profile(Activity.CPU):
     gpu.launch("ours", 7)

@@ -1,4 +1,4 @@
-"""PC sampling beside other modes, backends and options, and what is said where it is refused."""
+"""PC sampling beside other modes, backends and options, and its errors."""
 
 from __future__ import annotations
 

@@ -34,9 +34,7 @@ def group(folder: Path, **texts: bytes) -> dict[str, str]:
     return {f"add.{end}": str(folder / f"add.{end}") for end in texts}
 
 
-def test_the_ptx_of_a_loaded_kernel_is_noted_while_somebody_watches(
-    tmp_path: Path, noted: Noted
-) -> None:
+def test_the_ptx_of_a_loaded_kernel_is_noted_during_a_watch(tmp_path: Path, noted: Noted) -> None:
     files = group(tmp_path, cubin=b"\x7fELF", ptx=b"// caf\xc3\xa9", ttir=b"module {}")
     watch = PtxWatch()
     load(files)

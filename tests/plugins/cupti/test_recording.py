@@ -159,7 +159,7 @@ def test_what_is_in_the_way_is_said_in_one_line(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_library_that_is_none_is_refused(
+def test_a_file_that_is_not_a_library_is_refused(
     run: Run, cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
     (tmp_path / "libcupti.so").write_text("no library", encoding="utf-8")

@@ -54,7 +54,7 @@ def test_another_libcupti_in_the_process_is_named() -> None:
     assert "the program has /b/libcupti.so.13" in str(remark)
 
 
-def test_launches_that_all_failed_are_no_lost_records() -> None:
+def test_launches_that_all_failed_are_not_lost_records() -> None:
     assert "the process launched none" in str(remark_on(counts(launches=2, failed=2), FACTS, list))
 
 

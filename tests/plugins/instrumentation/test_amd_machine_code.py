@@ -32,7 +32,7 @@ Found = dict[tuple[str, str, str | None], dict[str, Any]]
 
 @pytest.fixture(scope="module", params=TRITONS, ids=lambda folder: Path(folder).name or "installed")
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """What came of each case; one process compiles them all."""
+    """Return the result of each case; one process compiles them all."""
     cache = tmp_path_factory.mktemp("cache")
     answer = run_on(request.param, cache, "instrumented_compile.py", json.dumps(CASES))
     facts = dict(zip(CASES, answer["found"], strict=True))

@@ -1,4 +1,4 @@
-"""What a record costs is measured once per mode and device, and never at the user's expense."""
+"""The cost of a record is measured once per mode and device, without harm to the user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Taken = tuple[dict[str, int], list[dict[str, Any]]]
 
 
 class Runtime:
-    """Answers with what empty scopes took in each launch."""
+    """Returns the cycles of empty scopes in each launch."""
 
     def __init__(self, *launches: Taken) -> None:
         self.launches = list(launches)
@@ -71,7 +71,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
 
 
 def launches(*cycles: int) -> list[Taken]:
-    """Return three launches; scopes of the last one took so many cycles, in two warps each."""
+    """Return three launches; scopes of the last one took ``cycles``, in two warps each."""
     cold: Taken = ({}, [{"count": 2, "cycles": 2000}])
     return [cold, cold, ({}, [{"count": 2, "cycles": 2 * each} for each in cycles])]
 
@@ -106,7 +106,7 @@ def test_nothing_is_launched_into_a_graph(kernel: Kernel) -> None:
     assert kernel.measured.cost("mode") == 20
 
 
-def test_a_kernel_that_fails_is_no_error_of_the_user(
+def test_a_kernel_that_fails_is_not_an_error_of_the_user(
     kernel: Kernel, capfd: pytest.CaptureFixture[str]
 ) -> None:
     kernel.error = RuntimeError("no room")

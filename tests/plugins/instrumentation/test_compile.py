@@ -40,7 +40,7 @@ SLICE = [
 CASES = MATRIX if os.environ.get("PROTON_BENCH_MATRIX") else SLICE
 RECORDS = {"add": 4, "matmul": 4, "specialized": 2, "gluon_copy": 4, "named": 2}
 EVENTS = ("gluon_events", "cuda:90", "default")
-# Twelve warps of all partitions together, and 4096 / 12 is no power of two.
+# Twelve warps of all partitions together, and 4096 / 12 is not a power of two.
 UNEVEN = ("specialized", "cuda:90", "default:buffer_size=4096")
 REFUSED = {
     ("left_open", "default"): "kernel 'left_open': scope 'load' is opened and never closed",
@@ -60,7 +60,7 @@ Compile = Callable[..., dict[str, Any]]
 def found(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[Case, dict[str, Any]]:
-    """What came of each case; one process compiles them all."""
+    """Return the result of each case; one process compiles them all."""
     many = {"constants": {"COUNT": 257}}
     cases = [list(case) for case in dict.fromkeys([*CASES, EVENTS, UNEVEN])]
     cases += [[name, "cuda:90", mode, many if name == "many" else {}] for name, mode in REFUSED]
@@ -75,7 +75,7 @@ def found(
 
 
 def compiled(found: dict[Case, dict[str, Any]]) -> dict[Case, dict[str, Any]]:
-    """The cases that this Triton can compile at all."""
+    """Return the cases that this Triton can compile."""
     return {
         case: found[case]
         for case in CASES

@@ -29,7 +29,7 @@ PACKAGE = Path(__file__).parents[2] / "data" / "plugin_packages" / "kernel_value
 
 
 class Memory:
-    """Memory of a device that pretends; a launch writes the words that the test gives it."""
+    """Memory of a simulated device; a launch writes the words that the test gives it."""
 
     def __init__(self, *blocks: tuple[int, ...]) -> None:
         self.blocks = list(blocks)
@@ -89,7 +89,7 @@ def test_the_example_compiles_for_every_target(triton: str, tmp_path: Path) -> N
     assert {facts["scratch"] for facts in stores.values()} == {128}
     assert {facts["maxima"] for facts in stores.values()} == {1}
     assert all(facts["mode"].startswith("proton_bench.largest:") for facts in found.values())
-    # Scopes of the source are no business of a mode that records values.
+    # A mode that records values ignores scopes of the source.
     assert {(facts["records"], facts["clocks"]) for facts in found.values()} == {(0, 0)}
     assert {found[name]["scratch"] for name in _UNTOUCHED} == {0}
     assert found["none watched"]["hash"] != found["add cuda:90"]["hash"]
@@ -108,7 +108,7 @@ def test_the_example_reads_what_its_passes_write(example: ModuleType) -> None:
     assert read["stores not finite"] == 2
 
 
-def test_a_buffer_that_nobody_wrote_reads_as_nothing(example: ModuleType) -> None:
+def test_an_unwritten_buffer_reads_as_nothing(example: ModuleType) -> None:
     buffer = KernelBuffer(kernel="k", data=memoryview(bytes(256)), bytes_per_program=128)
 
     assert dict(example.read_largest(buffer)) == {"largest stored": 0, "stores not finite": 0}

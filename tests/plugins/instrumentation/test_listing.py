@@ -1,4 +1,4 @@
-"""What a session says of filters that took nothing."""
+"""The messages of a session about filters that matched nothing."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_an_open_launch_can_be_read_and_is_reduced_all_the_same(cupti_doubles: D
     assert found["others"] == [None, None]
 
 
-def test_facts_tell_of_launches_and_memory(cupti_doubles: Doubles) -> None:
+def test_facts_include_launches_and_memory(cupti_doubles: Doubles) -> None:
     found = run(cupti_doubles, "facts")
 
     assert found["during"]["launches"] == 1
@@ -99,7 +99,7 @@ def test_private_kernels_are_taken_and_not_seen(cupti_doubles: Doubles) -> None:
     assert not any("matmul" in path for path in paths(found["tree"]))
 
 
-def test_functions_outlive_their_runtime(cupti_doubles: Doubles) -> None:
+def test_functions_may_be_called_after_their_runtime_is_gone(cupti_doubles: Doubles) -> None:
     found = run(cupti_doubles, "outliving")
 
     assert found["same"] is True

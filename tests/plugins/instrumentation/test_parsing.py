@@ -72,7 +72,7 @@ def test_an_error_names_the_column(text: str, column: int, says: str) -> None:
     assert says in str(raised.value)
 
 
-def test_the_digest_tells_rules_apart() -> None:
+def test_the_digest_distinguishes_rules() -> None:
     texts = ("loads", "loops", "loads:line=3", "loads:line=4", "loads,loops", "print-ops")
 
     assert len({Inserter(parse_passes(text)).digest for text in texts}) == len(texts)
@@ -167,7 +167,7 @@ def test_a_pass_of_a_plugin_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) ->
     )
 
     register_pass(converts)
-    register_pass(converts)  # the same one again is no conflict
+    register_pass(converts)  # the same one again is not a conflict
 
     ops = [op("tt.load", 1), op("ttg.convert_layout", 2)]
     assert "converts" in pass_names()

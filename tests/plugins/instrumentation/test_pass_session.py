@@ -1,4 +1,4 @@
-"""Sessions with passes on a driver that pretends: names, caches, remarks."""
+"""Sessions with passes on a simulated driver: names, caches, remarks."""
 
 from __future__ import annotations
 

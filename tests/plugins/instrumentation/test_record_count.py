@@ -1,4 +1,4 @@
-"""Buffers are as large as the records of a kernel where its code tells how many there are."""
+"""Buffers fit the records of a kernel if its code shows how many there are."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def inside(opening: str, body: str = PAIR, closing: str = "}") -> str:
         ),
     ],
 )
-def test_records_are_counted_where_the_code_tells(lines: tuple[str, ...], count: int) -> None:
+def test_records_are_counted_where_the_code_shows_their_number(
+    lines: tuple[str, ...], count: int
+) -> None:
     assert most_records(kernel(*lines)) == count
 
 

@@ -1,4 +1,4 @@
-"""Records are found in TTGIR, and what is wrong with them is said before a compiler says it."""
+"""Records are found in TTGIR, and errors in them are reported before a compiler does."""
 
 from __future__ import annotations
 
@@ -121,7 +121,9 @@ def test_stripping_leaves_everything_else() -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x7fELF", b"\x7fELF" + b"\xff" * 300, b"MZ" * 90])
-def test_registers_of_what_is_no_cubin_are_unknown(tmp_path: Path, content: bytes | None) -> None:
+def test_registers_of_what_is_not_a_cubin_are_unknown(
+    tmp_path: Path, content: bytes | None
+) -> None:
     path = tmp_path / "k.cubin"
     if content is not None:
         path.write_bytes(content)

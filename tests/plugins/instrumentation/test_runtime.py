@@ -1,4 +1,4 @@
-"""What the native runtime is told, and whether the backend can run here at all."""
+"""The options of the native runtime, and whether the backend can run here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KERNEL = KernelScopes(
 
 
 class Measured:
-    """What a device was measured to take for a record, where somebody asks."""
+    """The measured cost of a record, if it is asked for."""
 
     def __init__(self) -> None:
         self.modes: list[str] = []

@@ -1,4 +1,4 @@
-"""Sessions on a driver that pretends: what is launched, what Triton's caches hold, what is left."""
+"""Sessions on a simulated driver: launches, Triton's caches, and what is left behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def found(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return runs[0]
 
 
-def test_each_launch_gets_a_buffer_and_is_told_with_its_scopes(found: dict[str, Any]) -> None:
+def test_each_launch_gets_a_buffer_and_is_described_with_its_scopes(found: dict[str, Any]) -> None:
     allocate = ["allocate", 2 * 8320, 128, 7]
 
     assert found["first"]["seen"] == [
@@ -88,7 +88,7 @@ def test_a_hook_for_stages_that_was_there_is_called_and_stays(found: dict[str, A
     assert found["kept hook"]
 
 
-def test_facts_tell_what_records_cost_the_kernel(found: dict[str, Any]) -> None:
+def test_facts_say_what_records_cost_the_kernel(found: dict[str, Any]) -> None:
     facts = found["first"]["facts"]
     (kernel,) = facts["kernels"]
 

@@ -141,7 +141,7 @@ def test_passes_are_part_of_the_digest() -> None:
     assert Settings().digest("loops") != Settings().digest("loads") != Settings().digest()
 
 
-def test_the_digest_is_no_mode_of_tritons_own() -> None:
+def test_the_digest_is_not_a_mode_of_tritons_own() -> None:
     assert all(word not in Settings().digest() for word in ("consan", "gsan", "iisan", ","))
 
 
@@ -156,7 +156,7 @@ def test_a_trace_is_asked_for_by_the_kind_of_data(text: str) -> None:
     assert with_data(BACKEND, mode, "tree") is mode
 
 
-def test_a_backend_that_does_not_ask_is_not_told() -> None:
+def test_a_backend_that_does_not_ask_gets_no_option() -> None:
     from dataclasses import replace
 
     assert with_data(replace(BACKEND, trace_option=""), Mode(), "trace") == Mode()

@@ -1,4 +1,4 @@
-"""Where ROCm's libraries are looked for, in which order, and what stands in the way."""
+"""The search for ROCm's libraries: places, order and errors."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_profiler_of_before_its_first_version_leaves_the_default_to_roctracer(
     assert "before version 1" in found
 
 
-def test_a_module_without_the_collector_and_a_machine_without_rocm_are_told(
+def test_a_module_without_the_collector_and_a_machine_without_rocm_are_reported(
     packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = find_obstacle(ROCPROFILER, "NoSuchCollector", packages)

@@ -1,4 +1,4 @@
-"""Sessions of the backends of AMD GPUs: when they may start, and what is in their way."""
+"""Sessions of the backends of AMD GPUs: when they may start, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attacks, by their names. The one by Atheris is there where that is installed."""
+"""The attacks, by their names. ``guided`` exists if Atheris is installed."""
 
 from __future__ import annotations
 

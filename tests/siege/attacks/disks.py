@@ -24,7 +24,7 @@ _TO_FILES = tuple(each for each in WRITERS if each.out)
 
 
 class NoDiskError(Exception):
-    """This machine lets no process mount a file system of its own."""
+    """A process cannot mount its own file system on this machine."""
 
 
 def _call(result: int, what: str) -> None:
@@ -45,13 +45,13 @@ def mount(folder: Path, room: str) -> None:
 
 
 def make_read_only(folder: Path) -> None:
-    """Let nothing be written to it any more."""
+    """Make it read-only."""
     libc = ctypes.CDLL(None, use_errno=True)
     _call(libc.mount(b"none", bytes(folder), None, READ_ONLY | REMOUNT, None), "remount")
 
 
 def can_mount() -> bool:
-    """Return whether this machine lets a process do that."""
+    """Return whether a process can do that on this machine."""
     child = os.fork()
     if not child:
         code = 1
@@ -156,16 +156,16 @@ class Disks(Attack):
 
 
 def _in_fork(folder: Path, writer: Writer | None, way: tuple[str, str]) -> str:
-    told = folder / "told"
+    answer = folder / "answer"
     child = os.fork()
     if not child:
         text = ""
         try:
             use(folder, writer, way)
-        except BaseException as error:  # noqa: BLE001 - it is told
+        except BaseException as error:  # noqa: BLE001 - it is reported
             text = f"{type(error).__name__}: {error}"
         finally:
-            told.write_text(text)
+            answer.write_text(text)
             os._exit(0)
     status = os.waitpid(child, 0)[1]
-    return told.read_text() if status == 0 else f"ended with {os.waitstatus_to_exitcode(status)}"
+    return answer.read_text() if status == 0 else f"ended with {os.waitstatus_to_exitcode(status)}"

@@ -30,7 +30,7 @@ def forked(task: Callable[[], None], said: Path) -> int:
     try:
         task()
         code = 0
-    except BaseException:  # noqa: BLE001 - it is told
+    except BaseException:  # noqa: BLE001 - it is reported
         said.write_text(traceback.format_exc())
     finally:
         sys.stdout.flush()
@@ -55,7 +55,7 @@ class Names(Attack):
     @staticmethod
     def _file(trial: Trial, times: int) -> None:
         file = trial.folder / "one.proton"
-        # Of different lengths, so that a mixture is none of them.
+        # Of different lengths, so that a mixture equals none.
         profiles = [stored_profile(100.0 + each, note="x" * 997 * each) for each in range(WRITERS)]
         known = {profile.provenance["note"] for profile in profiles}
         write_profile(profiles[0], file)

@@ -13,7 +13,7 @@ from random import Random
 from siege.attack import Attack, BreachError, Trial
 from siege.corpus import DATA, TESTS
 
-# The preset `fuzz` first: it has sanitizers and tells which code an input reaches.
+# The preset `fuzz` first: it has sanitizers and coverage.
 BUILDS = tuple(TESTS.parent / "build" / name for name in ("native-fuzz", "native-asan"))
 ROUNDS = 20_000
 QUICK_ROUNDS = 300
@@ -124,7 +124,7 @@ class NativeReaders(Attack):
         self.give(name, trial, ROUNDS if trial.seconds > 1 else QUICK_ROUNDS)
 
     def give(self, name: str, trial: Trial, rounds: int) -> None:
-        """Give a reader inputs; what it dies of is kept."""
+        """Give a reader inputs; an input that kills it is kept."""
         kept = self._folder / f"{name}-kept"
         kept.mkdir(exist_ok=True)
         trying = trial.folder / "trying"

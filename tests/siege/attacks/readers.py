@@ -104,7 +104,7 @@ def words_for(dice: Random, file: str, good: str) -> list[str]:
 
 
 def check(folder: Path, words: Sequence[str], trial: Trial) -> None:
-    """Run a command in a fork; what is wrong there has to be wrong in a process of its own too."""
+    """Run a command in a fork; a fault must also occur in a fresh process."""
     trial.count += 1
     fault = fault_of(bounded(folder, words, SECONDS * trial.patience), words)
     if not fault:
@@ -116,7 +116,7 @@ def check(folder: Path, words: Sequence[str], trial: Trial) -> None:
 
 
 def fault_of(ended: Ended, words: Sequence[str]) -> str:
-    """Return what is wrong with the end of a command; empty for nothing."""
+    """Return what is wrong with the end of a command; empty if nothing is."""
     last = ended.stderr[-1500:]
     if ended.code < 0:
         return f"ended by signal {-ended.code} after {ended.seconds:.1f} s; {last}"
@@ -229,7 +229,7 @@ class Settings(Attack):
 
 
 class Stores(Attack):
-    """Stores of baselines that somebody else wrote."""
+    """Stores of baselines with changed files."""
 
     name = "stores"
     about = "stores of baselines with changed, missing and foreign files"

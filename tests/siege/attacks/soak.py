@@ -1,4 +1,4 @@
-"""A recording that goes on: its memory stays level, and nothing is lost."""
+"""A long recording: its memory stays level, and nothing is lost."""
 
 from __future__ import annotations
 

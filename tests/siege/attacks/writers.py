@@ -1,4 +1,4 @@
-"""Commands that write, each with what it writes: for attacks on writers."""
+"""Commands that write files, for attacks on writers."""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ def check_output(writer: Writer, file: Path) -> bool:
         return False
     try:
         writer.check(file)
-    except Exception as error:  # noqa: BLE001 - whatever a half file brings about
+    except Exception as error:  # noqa: BLE001 - a half file may cause any error
         raise BreachError(f"{writer.words[0]} left half of {file.name}: {error}") from None
     return True
 
 
 def strangers(folder: Path, expected: set[str]) -> list[str]:
-    """Return what lies in a folder besides what is expected and temporary files of ours."""
+    """Return the unexpected files of a folder, without our own temporary files."""
     return sorted(
         name for name in os.listdir(folder) if name not in expected and not is_scratch(name)
     )

@@ -1,4 +1,4 @@
-"""Which commands are tried with which kinds."""
+"""The commands for each kind."""
 
 from __future__ import annotations
 

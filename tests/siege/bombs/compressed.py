@@ -13,14 +13,14 @@ from siege.bombs.kinds import FIRST, edited, kind_of, packet, traced
 from proton_bench.formats.protobuf import Message
 
 kind = kind_of("nesting")
-# Of deflate: an empty stored block that is not the last one, and one that is.
+# Of deflate: an empty stored block, and an empty last one.
 BLOCK, LAST = b"\x00\x00\x00\xff\xff", b"\x01\x00\x00\xff\xff"
 GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"
 EMPTY_MEMBER = gzip.compress(b"", 9, mtime=0)
 
 
 def empty_blocks(count: int, content: bytes = b"") -> bytes:
-    """Return a gzip member that has so many blocks of nothing before its content."""
+    """Return a gzip member with ``count`` empty blocks before its content."""
     body = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = body.compress(content) + body.flush()
     end = struct.pack("<II", zlib.crc32(content), len(content))

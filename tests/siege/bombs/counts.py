@@ -178,10 +178,10 @@ def annotations_of_nothing() -> bytes:
 
 @kind(".pftrace")
 def annotations_in_annotations() -> bytes:
-    told = Message().text(10, "k").number(3, 1)
+    annotated = Message().text(10, "k").number(3, 1)
     for _ in range(5000):
-        told = Message().message(12, told)
-    event = Message().number(9, 1).number(11, 1).text(23, "x").message(4, told)
+        annotated = Message().message(12, annotated)
+    event = Message().number(9, 1).number(11, 1).text(23, "x").message(4, annotated)
     begin = packet(Message().number(8, 5).number(10, 1).message(11, event))
     return FIRST + begin * (9_000_000 // len(begin))
 

@@ -144,8 +144,8 @@ def call_paths_that_grow() -> bytes:
 def deep_call_path_of_packets() -> bytes:
     events = []
     for number in range(20):
-        told = json.dumps(["ROOT", f"m{number}", *("n" for _ in range(30_000))])
-        annotation = Message().text(10, "call_stack").text(6, told)
+        encoded = json.dumps(["ROOT", f"m{number}", *("n" for _ in range(30_000))])
+        annotation = Message().text(10, "call_stack").text(6, encoded)
         event = Message().number(9, 1).number(11, 1).text(23, "x").message(4, annotation)
         begin = Message().number(8, 5).number(10, 1).message(11, event)
         end = Message().number(8, 6).number(10, 1).message(11, Message().number(9, 2).number(11, 1))
@@ -170,6 +170,6 @@ def chain_with_variants() -> bytes:
     depth = 30_000
     variants = [{"code_hash": f"{number:x}"} for number in range(1000)]
     rows = np.arange(depth + 1, dtype="<i4") % 1000
-    told = {"dtype": "<i4", "codec": "raw", "size": rows.nbytes, "bytes": rows.tobytes()}
+    encoded = {"dtype": "<i4", "codec": "raw", "size": rows.nbytes, "bytes": rows.tobytes()}
     raw = msgspec.Raw(msgspec.msgpack.encode(variants))
-    return grown(line(depth), variants=raw, variant=told)
+    return grown(line(depth), variants=raw, variant=encoded)

@@ -1,4 +1,4 @@
-"""What kinds of small files and commands are tried, and what makes them."""
+"""The kinds of small files and commands, and the functions that make them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CLASSES = {
     "sqlite": "databases whose pages, schemas and files lie",
     "depth": "trees as deep as the file allows",
     "counts": "declared lengths and counts",
-    "references": "what is told once and referred to often",
+    "references": "contents that are written once and referred to often",
     "width": "metrics, columns and devices beyond number",
     "names": "names that are long, mangled, or made for expressions",
     "order": "events that readers could go through again and again",

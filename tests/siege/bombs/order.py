@@ -1,4 +1,4 @@
-"""Events that readers could go through again and again, or that fit nothing."""
+"""Events that readers could visit again and again, or that fit nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Perfetto file tells once and refers to often, by a few bytes each time."""
+"""Contents that a Perfetto file holds once and refers to often, by a few bytes each time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PATH, WHOLE = 1, 2  # numbers of a key and a text
 
 
 def interned(*entries: tuple[int, int, str]) -> bytes:
-    """Return the packet that tells texts: table, number, text."""
-    told = Message()
+    """Return the packet that interns texts: table, number, text."""
+    head = Message()
     for table, number, text in entries:
-        told.message(table, Message().number(1, number).text(2, text))
-    return packet(Message().number(10, 1).message(12, told))
+        head.message(table, Message().number(1, number).text(2, text))
+    return packet(Message().number(10, 1).message(12, head))
 
 
 def annotation(key: int, text: int) -> Message:
@@ -53,8 +53,8 @@ def slices(found: Iterable[Message], track: int = 1) -> bytes:
 
 
 def described(uuid: int, name: str, parent: int = 0) -> bytes:
-    told = Message().number(1, uuid).text(2, name).number(5, parent)
-    return packet(Message().number(10, 1).message(60, told))
+    head = Message().number(1, uuid).text(2, name).number(5, parent)
+    return packet(Message().number(10, 1).message(60, head))
 
 
 def path_of(count: int, last: str = "n") -> str:
@@ -63,32 +63,32 @@ def path_of(count: int, last: str = "n") -> str:
 
 @kind(".pftrace", is_quick=True)
 def call_path_of_many_scopes() -> bytes:
-    told = interned((KEY, PATH, "call_stack"), (TEXT, WHOLE, path_of(20_000)))
+    head = interned((KEY, PATH, "call_stack"), (TEXT, WHOLE, path_of(20_000)))
     return gzip.compress(
-        CLEARED + told + slices([event(1, annotation(PATH, WHOLE), name=9)] * 40_000)
+        CLEARED + head + slices([event(1, annotation(PATH, WHOLE), name=9)] * 40_000)
     )
 
 
 @kind(".pftrace", is_quick=True)
 def call_path_of_many_kernels() -> bytes:
-    told = interned((KEY, PATH, "call_stack"), (TEXT, WHOLE, path_of(20_000)))
+    head = interned((KEY, PATH, "call_stack"), (TEXT, WHOLE, path_of(20_000)))
     work = [event(5, annotation(PATH, WHOLE), name=9)] * 40_000
-    return gzip.compress(CLEARED + described(5, "GPU 0") + told + slices(work, 5))
+    return gzip.compress(CLEARED + described(5, "GPU 0") + head + slices(work, 5))
 
 
 @kind(".pftrace")
 def call_paths_of_kernels_on_many_devices() -> bytes:
-    told = interned((KEY, PATH, "call_stack"), (TEXT, WHOLE, path_of(2000)))
+    head = interned((KEY, PATH, "call_stack"), (TEXT, WHOLE, path_of(2000)))
     tracks = range(5, 3000)
     work = b"".join(
         described(track, f"GPU {track}") + slices([event(track, annotation(PATH, WHOLE))], track)
         for track in tracks
     )
-    return CLEARED + told + work
+    return CLEARED + head + work
 
 
 def instants(name: str, count: int, *annotations: Message, sequences: bool = False) -> bytes:
-    """Return events without a length that sessions tell about themselves."""
+    """Return instant events that sessions write about themselves."""
     found = Message().number(9, 3).number(11, 1).text(23, name)
     for each in annotations:
         found.message(4, each)
@@ -99,9 +99,9 @@ def instants(name: str, count: int, *annotations: Message, sequences: bool = Fal
 @kind(".pftrace")
 def provenance_of_many_ends() -> bytes:
     facts = json.dumps({f"k{number}": "v" for number in range(60_000)})
-    told = interned((KEY, PATH, "provenance"), (TEXT, WHOLE, facts))
+    head = interned((KEY, PATH, "provenance"), (TEXT, WHOLE, facts))
     ends = instants("proton_bench: end of session", 20_000, annotation(PATH, WHOLE))
-    return CLEARED + told + ends
+    return CLEARED + head + ends
 
 
 @kind(".pftrace")
@@ -126,26 +126,26 @@ def provenance_of_many_sequences() -> bytes:
 @kind(".pftrace")
 def facts_of_many_starts() -> bytes:
     keys = [(KEY, 1 + number, f"k{number}") for number in range(300)]
-    told = interned(*keys, (TEXT, 1, "x" * LONG))
+    head = interned(*keys, (TEXT, 1, "x" * LONG))
     facts = [annotation(1 + number, 1) for number in range(300)]
-    return CLEARED + told + instants("proton_bench: start of session", 3000, *facts)
+    return CLEARED + head + instants("proton_bench: start of session", 3000, *facts)
 
 
 @kind(".pftrace", is_quick=True)
 def long_text_of_many_rows() -> bytes:
-    told = interned((KEY, 1, "call_stack"), (KEY, 2, "note"), (TEXT, 1, "x" * LONG))
+    head = interned((KEY, 1, "call_stack"), (KEY, 2, "note"), (TEXT, 1, "x" * LONG))
     found = (
         event(1, Message().number(1, 1).text(6, f'["n{number}"]'), annotation(2, 1))
         for number in range(20_000)
     )
-    return gzip.compress(CLEARED + told + slices(found))
+    return gzip.compress(CLEARED + head + slices(found))
 
 
 @kind(".pftrace")
 def long_name_in_itself() -> bytes:
-    told = interned((NAME, 7, "x" * LONG))
+    head = interned((NAME, 7, "x" * LONG))
     inner = b"".join(begun(number, event(1, name=7)) for number in range(9, 4000))
-    return CLEARED + told + inner + b"".join(ended(number) for number in range(9000, 9000 + 3990))
+    return CLEARED + head + inner + b"".join(ended(number) for number in range(9000, 9000 + 3990))
 
 
 @kind(".pftrace")
@@ -157,28 +157,28 @@ def long_names_side_by_side() -> bytes:
 
 @kind(".pftrace")
 def vector_that_adds_up() -> bytes:
-    told = interned(
+    head = interned(
         (KEY, 1, "call_stack"), (TEXT, 1, '["n"]'),
         (KEY, 2, "v"), (TEXT, 2, f"[{'1,' * 200_000}1]"),
     )  # fmt: skip
     found = [event(1, annotation(1, 1), annotation(2, 2))] * 20_000
-    return gzip.compress(CLEARED + told + slices(found))
+    return gzip.compress(CLEARED + head + slices(found))
 
 
 @kind(".pftrace")
 def many_metrics_of_one_key_each() -> bytes:
     keys = [(KEY, 2 + number, f"m{number}") for number in range(3000)]
-    told = interned((KEY, 1, "call_stack"), (TEXT, 1, '["n"]'), (TEXT, 2, "5"), *keys)
+    head = interned((KEY, 1, "call_stack"), (TEXT, 1, '["n"]'), (TEXT, 2, "5"), *keys)
     metrics = [annotation(2 + number, 2) for number in range(3000)]
     found = [event(1, annotation(1, 1), *metrics)] * 300
-    return gzip.compress(CLEARED + told + slices(found))
+    return gzip.compress(CLEARED + head + slices(found))
 
 
 @kind(".pftrace")
 def texts_that_are_no_utf8() -> bytes:
     entry = Message().number(1, 7).packed(2, b"\xff" * 9_000_000)
-    told = packet(Message().number(10, 1).message(12, Message().message(NAME, entry)))
-    return gzip.compress(CLEARED + told + slices([event(1, name=7)] * 9))
+    head = packet(Message().number(10, 1).message(12, Message().message(NAME, entry)))
+    return gzip.compress(CLEARED + head + slices([event(1, name=7)] * 9))
 
 
 @kind(".pftrace")
@@ -199,9 +199,9 @@ def tracks_below_a_long_name() -> bytes:
 
 @kind(".pftrace")
 def maps_of_one_key() -> bytes:
-    told = interned((KEY, 1, "k" * LONG), (TEXT, 1, "v" * LONG))
+    head = interned((KEY, 1, "k" * LONG), (TEXT, 1, "v" * LONG))
     inner = Message()
     for _ in range(500):
         inner.message(11, annotation(1, 1))
     found = [event(1, Message().text(10, "metrics").message(11, inner), text="n")] * 900
-    return CLEARED + told + slices(found)
+    return CLEARED + head + slices(found)

@@ -1,4 +1,4 @@
-"""Databases that are no export: their pages, schemas and neighbours lie."""
+"""Databases that are not exports: their pages, schemas and neighbours lie."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def as_schema(made: str, wanted: str) -> str:
 
 
 def into_schema(what: str, count: int, sql: str) -> str:
-    """Return the lines that put so many entries into the schema; ``i`` is their number."""
+    """Return the lines that put ``count`` entries into the schema; ``i`` is their number."""
     root = "rootpage" if what == "table" else "0"
     return (
         f"PRAGMA writable_schema = ON; INSERT INTO sqlite_master {numbers(count)} SELECT '{what}', "
@@ -113,8 +113,8 @@ def shared(content: bytes, inner: int, levels: int, cells: int = 60) -> bytes:
         for cell in range(cells):
             at = start + width * cell
             page[12 + 2 * cell : 14 + 2 * cell] = at.to_bytes(2, "big")
-            told = bytes([cell]) if inner == TREE else b"\x02\x02\x01"
-            page[at : at + width] = (lower + 1).to_bytes(4, "big") + told
+            rest = bytes([cell]) if inner == TREE else b"\x02\x02\x01"
+            page[at : at + width] = (lower + 1).to_bytes(4, "big") + rest
         pages[number * PAGE : (number + 1) * PAGE] = page
     return bytes(pages)
 
@@ -173,7 +173,7 @@ def chained(content: bytes, change: dict[int, int]) -> bytes:
 
 
 def chains(content: bytes) -> list[int]:
-    """Return the pages that are no trees."""
+    """Return the pages that are not trees."""
     marks = (TREE, INDEX_TREE, LEAF, INDEX_LEAF)
     return [n for n in range(1, len(content) // PAGE) if content[n * PAGE] not in marks]
 

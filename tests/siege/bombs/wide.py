@@ -56,8 +56,8 @@ def cells_of_many_rows() -> bytes:
 
     def more(number: int) -> dict[str, Any]:
         values = column(np.full(rows, 5, dtype="<i8"))
-        told = {"unit": "", "aggregation": "inclusive", "dtype": "<i8", "values": values}
-        return {"name": f"m{number}", **told, "valid": None, "offsets": None}
+        attributes = {"unit": "", "aggregation": "inclusive", "dtype": "<i8", "values": values}
+        return {"name": f"m{number}", **attributes, "valid": None, "offsets": None}
 
     return grown(parents, metrics=[more(number) for number in range(12)])
 

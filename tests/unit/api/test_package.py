@@ -1,4 +1,4 @@
-"""The package itself: what importing it loads, and what its names stand for."""
+"""The package itself: the cost of its import, and its names."""
 
 from __future__ import annotations
 

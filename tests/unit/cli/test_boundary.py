@@ -40,7 +40,7 @@ def test_an_interrupt_is_130() -> None:
     assert exit_code(lambda: raising(KeyboardInterrupt())) == 130
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_reader_that_goes_away_is_not_an_error() -> None:
     program = (
         "import sys\n"
         "from proton_bench.cli.boundary import exit_code\n"
@@ -74,7 +74,7 @@ sys.exit(exit_code(command))
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_reader_that_goes_away_is_no_regression(stream: str) -> None:
+def test_a_reader_that_goes_away_is_not_a_regression(stream: str) -> None:
     command = [sys.executable, "-c", _GATE.format(stream=stream)]
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -87,7 +87,7 @@ def test_messages_to_a_closed_error_stream_are_dropped() -> None:
     program = (
         "import sys; sys.stderr = None\n"
         "from proton_bench.cli.boundary import exit_code\n"
-        "sys.exit(exit_code(lambda: sys.stderr.write('told') and 3))\n"
+        "sys.exit(exit_code(lambda: sys.stderr.write('written') and 3))\n"
     )
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True)
@@ -100,7 +100,7 @@ def test_system_exit_passes() -> None:
         exit_code(lambda: raising(SystemExit(4)))
 
 
-def test_output_that_was_closed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_that_was_closed_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
 
     assert exit_code(lambda: 0) == 0

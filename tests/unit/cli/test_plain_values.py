@@ -69,7 +69,7 @@ def test_values_and_messages_are_those_of_typer(words: list[str]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_a_file_that_cannot_be_read_is_told_as_typer_does(folder: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported_as_typer_does(folder: Path) -> None:
     (folder / "there").chmod(0)
 
     assert outcome(["there"], cls=PlainValuesCommand) == outcome(["there"])

@@ -22,7 +22,7 @@ COMMANDS = {"run", "view", "export", "plugins"}
         ["viewer"],
     ],
 )
-def test_what_is_no_command_belongs_to_run(arguments: list[str]) -> None:
+def test_what_is_not_a_command_belongs_to_run(arguments: list[str]) -> None:
     assert route(arguments, COMMANDS) == ["run", *arguments]
 
 

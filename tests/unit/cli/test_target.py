@@ -85,7 +85,7 @@ def test_no_target_says_what_to_give() -> None:
         read()
 
 
-def test_programs_are_told_from_python_scripts_without_a_suffix(folder: Path) -> None:
+def test_programs_and_python_scripts_without_a_suffix_are_distinguished(folder: Path) -> None:
     (folder / "shell").write_text("#!/bin/sh\n")
     (folder / "shell").chmod(0o755)
     (folder / "tool").write_text("#!/usr/bin/env python3\n")

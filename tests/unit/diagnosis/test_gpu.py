@@ -33,7 +33,7 @@ def section_of(tmp_path: Path, **facts: Any) -> dict[str, Finding]:
     return named(gpu_section(lambda: GpuSurvey((gpu,), "580.95", "13.0"), tmp_path))
 
 
-def test_no_driver_is_absent_and_says_who_was_asked(tmp_path: Path) -> None:
+def test_a_missing_driver_is_absent_and_names_the_sources(tmp_path: Path) -> None:
     (finding,) = gpu_section(lambda: GpuSurvey(unasked=("a", "b")), tmp_path).findings
 
     assert (finding.status, finding.provides) == (Status.ABSENT, ("gpu",))

@@ -84,7 +84,7 @@ def test_an_older_nvidia_smi_knows_the_reasons_by_another_name(tmp_path: Path) -
     assert gpu.unknown == {"mig": "nvidia-smi says [N/A]"}
 
 
-def test_a_very_old_nvidia_smi_tells_what_it_can(tmp_path: Path) -> None:
+def test_a_very_old_nvidia_smi_answers_what_it_can(tmp_path: Path) -> None:
     known = {name: GPU[name] for name in ("index", "name", "uuid", "driver_version")}
 
     (gpu,) = survey_gpus(without_nvml, str(write_smi(tmp_path, known))).gpus
@@ -93,7 +93,7 @@ def test_a_very_old_nvidia_smi_tells_what_it_can(tmp_path: Path) -> None:
     assert gpu.unknown["persistence"] == "nvidia-smi does not tell it"
 
 
-def test_nobody_to_ask_is_told_with_both_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_source_both_reasons_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "PATH", "/no/folder")
 
     survey = survey_gpus(without_nvml)
@@ -102,7 +102,7 @@ def test_nobody_to_ask_is_told_with_both_reasons(monkeypatch: pytest.MonkeyPatch
     assert survey.unasked == ("nvidia-ml-py is not installed", "nvidia-smi: not in PATH")
 
 
-def test_an_nvidia_smi_that_fails_is_told(tmp_path: Path) -> None:
+def test_an_nvidia_smi_that_fails_is_reported(tmp_path: Path) -> None:
     survey = survey_gpus(without_nvml, str(write_smi(tmp_path, {})))
 
     assert survey.gpus == ()

@@ -57,7 +57,7 @@ def finding(place: Place, name: str) -> Finding:
     return next(each for each in script_section(place).findings if each.name == name)
 
 
-def test_our_scripts_are_ok_and_another_claim_is_told(place: Place) -> None:
+def test_our_scripts_are_ok_and_another_claim_is_reported(place: Place) -> None:
     shared, own = finding(place, "proton"), finding(place, "proton-bench")
 
     assert (shared.status, shared.value) == (Status.OK, str(place.folder / "proton"))
@@ -75,7 +75,7 @@ def test_a_script_that_triton_took_names_the_owner_and_the_cure(place: Place) ->
     assert "proton-bench doctor --fix-scripts" in found.advice
 
 
-def test_a_program_that_is_no_python_script_is_not_ours(place: Place) -> None:
+def test_a_program_that_is_not_a_python_script_is_not_ours(place: Place) -> None:
     (place.folder / "proton-bench").write_bytes(b"\x7fELF\x02 from proton_bench.cli import main")
 
     assert "an unknown program" in finding(place, "proton-bench").value

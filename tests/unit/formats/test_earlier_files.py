@@ -1,4 +1,4 @@
-"""Files of earlier versions are read as before; what they do not tell is unknown."""
+"""Files of earlier versions are read as before; what they lack is unknown."""
 
 from __future__ import annotations
 

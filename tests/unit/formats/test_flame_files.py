@@ -150,7 +150,7 @@ def test_five_thousand_levels_are_written(name: str) -> None:
     assert ("levels below 1000" in losses(profile, name)) == (name != "speedscope")
 
 
-def test_what_has_no_width_is_left_out_and_told() -> None:
+def test_what_has_no_width_is_left_out_and_counted() -> None:
     builder = ProfileBuilder()
     builder.declare("label", Aggregation.PROPERTY)
     metrics = {"time (ns)": 5.0, "label": "x", "odd": -3, "nothing": float("nan")}
@@ -158,17 +158,17 @@ def test_what_has_no_width_is_left_out_and_told() -> None:
     builder.add(0, "l", metrics={"time (ns)": -2.0, "odd": 2.5})
     profile = builder.build(provenance={"host": "h"})
 
-    told = losses(profile, "speedscope")
+    noted = losses(profile, "speedscope")
 
-    assert "no place for provenance" in told
-    assert "these metrics are left out: label, nothing" in told
-    assert "negative values are left out of time (ns), odd" in told
+    assert "no place for provenance" in noted
+    assert "these metrics are left out: label, nothing" in noted
+    assert "negative values are left out of time (ns), odd" in noted
     assert "rounded to whole numbers: odd" in losses(profile, "pprof")
     assert "left out: label, odd, nothing" in losses(profile, "folded")
     assert speedscope_stacks(encoded(profile, "speedscope"), "odd") == {("ROOT", "l"): 2.5}
 
 
-def test_folded_takes_time_in_any_unit_and_tells_of_rounding() -> None:
+def test_folded_takes_time_in_any_unit_and_reports_rounding() -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", metrics={"count": 7, "time (us)": 2.6})
     profile = builder.build()

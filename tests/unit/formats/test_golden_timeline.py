@@ -98,14 +98,14 @@ def test_an_arrow_joins_a_launch_and_its_kernel(packets: Any) -> None:
     assert sorted(ends.values(), reverse=True)[:4] == [2, 2, 2, 1]
 
 
-def test_the_end_tells_of_losses(packets: Any) -> None:
+def test_the_end_reports_losses(packets: Any) -> None:
     last = packets[-1].track_event
     assert last.name == "proton_bench: end of session"
-    told = {each.name: each for each in last.debug_annotations}
-    assert [(each.name, each.uint_value) for each in told["dropped"].dict_entries] == [
+    named = {each.name: each for each in last.debug_annotations}
+    assert [(each.name, each.uint_value) for each in named["dropped"].dict_entries] == [
         ("buffer was full", 2)
     ]
-    assert told["clock_drift_ns"].int_value == 40
+    assert named["clock_drift_ns"].int_value == 40
 
 
 def test_the_chrome_file_has_the_same_kernels() -> None:

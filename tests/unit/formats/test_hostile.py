@@ -1,4 +1,4 @@
-"""Damaged and hostile files end in one clear error, or in a profile that holds together."""
+"""Damaged and hostile files end in one clear error, or in a sound profile."""
 
 from __future__ import annotations
 

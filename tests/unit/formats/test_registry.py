@@ -112,7 +112,7 @@ def test_deep_profiles_come_with_a_note(tmp_path: Path) -> None:
         (b"\xff" * 100, "x.hatchet", "x.hatchet: "),
     ],
 )
-def test_files_that_are_no_profile_are_refused(
+def test_files_that_are_not_profiles_are_refused(
     content: bytes, name: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -123,7 +123,7 @@ def test_files_that_are_no_profile_are_refused(
 
 
 @pytest.mark.parametrize("path", ["missing.proton", ".", "/dev/zero", "a\x00b", "n" * 5000])
-def test_what_is_no_file_is_refused(path: str) -> None:
+def test_what_is_not_a_file_is_refused(path: str) -> None:
     with pytest.raises(UsageError, match="name a profile"):
         read_profile(path)
 
@@ -253,7 +253,7 @@ def test_clashing_formats_are_refused(
     assert find_format("names") is own_format
 
 
-def test_other_objects_are_no_format() -> None:
+def test_other_objects_are_not_formats() -> None:
     with pytest.raises(PluginError, match="needs name, suffixes"):
         register_format(object())  # type: ignore[arg-type]
 

@@ -53,7 +53,7 @@ def survives(content: bytes, name: str = "hostile") -> Profile | None:
 def test_every_truncation_is_refused(name: str) -> None:
     content = TRACES[name].rstrip()
     step = max(1, len(content) // 300)
-    # Between two documents of 3.6.0 a cut cannot be told from the end.
+    # Between two documents of 3.6.0 a cut looks like the end.
     whole = {len(content) // 2, len(content) // 2 + 1} if name == "lines" else set()
 
     read = [
@@ -129,7 +129,7 @@ def test_odd_values_do_no_harm(name: str, changes: list[tuple[int, str, Any]]) -
 
 
 @pytest.mark.parametrize("properties", [5, True, 0.5, "x", {}, {"id": 0}, [5], [{}]])
-def test_devices_that_are_no_list_of_devices_are_refused(properties: Any) -> None:
+def test_devices_that_are_not_a_list_of_devices_are_refused(properties: Any) -> None:
     whole = json.loads(KINETO) | {"deviceProperties": properties}
 
     assert survives(json.dumps(whole).encode(), "x.json") is None

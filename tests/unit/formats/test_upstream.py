@@ -89,7 +89,7 @@ def test_numbered_device_types_are_named() -> None:
     assert {device.kind for device in profile.devices} == {"CUDA"}
 
 
-def test_python_frames_are_told_from_kernels() -> None:
+def test_python_frames_and_kernels_are_distinguished() -> None:
     profile = read_profile(UPSTREAM / "eager-python.hatchet")
 
     kinds = {profile.kind(row) for row in range(len(profile))}

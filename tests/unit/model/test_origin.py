@@ -8,7 +8,7 @@ from proton_bench.model.origin import Origin, is_partial_name
 from proton_bench.model.ranks import RankGaps, rank_gaps
 
 
-def test_provenance_tells_the_process() -> None:
+def test_provenance_names_the_process() -> None:
     facts = {
         "host": "h",
         "pid": 7,
@@ -23,7 +23,7 @@ def test_provenance_tells_the_process() -> None:
     )
 
 
-def test_the_name_tells_what_the_file_does_not() -> None:
+def test_the_name_supplies_what_the_file_lacks() -> None:
     found = Origin.of({}, "x.rank3.pid12.part_2.partial.hatchet")
 
     assert (found.rank, found.process_id, found.part, found.is_partial) == (3, 12, 2, True)
@@ -35,7 +35,7 @@ def test_the_file_counts_before_its_name() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, "3", True, -1, 2**31, 1.0, [3]])
-def test_what_is_no_number_is_none(odd: Any) -> None:
+def test_what_is_not_a_number_is_none(odd: Any) -> None:
     found = Origin.of({"rank": odd, "pid": odd, "world_size": odd, "host": 5}, "x.proton")
 
     assert found == Origin()
@@ -71,7 +71,7 @@ def test_names_of_partial_files_are_known(name: str, is_partial: bool) -> None:
     assert is_partial_name(name) is is_partial
 
 
-def test_gaps_are_told_by_the_size_of_the_job() -> None:
+def test_gaps_are_found_by_the_size_of_the_job() -> None:
     origins = [Origin(rank=1, world_size=4), Origin(rank=3, world_size=4, is_partial=True)]
 
     assert rank_gaps(origins) == RankGaps(4, present=(1, 3), missing=(0, 2), partial=(3,))

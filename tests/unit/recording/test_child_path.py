@@ -27,7 +27,7 @@ def is_our_own(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], bool]:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    with contextlib.suppress(ImportError):  # there is no other of that name
+    with contextlib.suppress(ImportError):  # no other module of that name
         spec.loader.exec_module(module)
     found: Callable[[list[str]], bool] = module._is_our_own
     return found

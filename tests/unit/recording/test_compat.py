@@ -15,7 +15,7 @@ from proton_bench.recording import compat
 
 @pytest.fixture
 def triton(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
-    """A stand-in for the triton package, so that nothing of the real one is loaded."""
+    """A stand-in for the triton package, so that the real one is not loaded."""
     package = types.ModuleType("triton")
     package.__path__ = []
     for name in [*sys.modules]:

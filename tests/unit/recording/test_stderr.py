@@ -32,7 +32,7 @@ def test_quiet_leaves_errors(stream: io.StringIO, monkeypatch: pytest.MonkeyPatc
     assert stream.getvalue() == "proton: error: z\n"
 
 
-def test_a_closed_stream_is_no_error(stream: io.StringIO) -> None:
+def test_a_closed_stream_is_not_an_error(stream: io.StringIO) -> None:
     stream.close()
 
     say("wrote x")

@@ -193,7 +193,7 @@ def test_a_folder_is_nothing_else(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "fifo", "large", "socket", "device"])
-def test_what_is_no_small_file_is_not_read_and_blocks_nobody(tmp_path: Path, kind: str) -> None:
+def test_what_is_not_a_small_file_is_not_read_and_blocks_nothing(tmp_path: Path, kind: str) -> None:
     place = tmp_path / "place"
     if kind == "link":
         place.symlink_to("/etc/hostname")
@@ -269,7 +269,7 @@ def test_errors_of_ours_stay_what_they_are(error: Exception) -> None:
         raise error
 
 
-def test_a_pipe_that_nobody_writes_to_is_refused(
+def test_a_pipe_without_a_writer_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inputs, "_PIPE_WAIT_MS", 1)

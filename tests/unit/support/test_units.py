@@ -86,5 +86,5 @@ def test_huge_and_tiny_columns_use_exponents(largest: float) -> None:
     assert number_texts([largest]) == [f"{largest:.4g}"]
 
 
-def test_nan_is_no_value_and_infinity_is_one() -> None:
+def test_nan_is_not_a_value_but_infinity_is() -> None:
     assert number_texts([math.nan, math.inf, 0.0]) == ["-", "inf", "0.000"]

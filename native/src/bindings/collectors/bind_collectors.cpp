@@ -22,7 +22,7 @@ namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
-/// False: the loaded libtorch lacks the symbols, or none is loaded.
+/// False if the loaded libtorch lacks the symbols, or none is loaded.
 bool attach_torch(bool reads_scope) {
   TorchObserver &observer = TorchObserver::instance();
   if (!observer.find_symbols())
@@ -31,8 +31,8 @@ bool attach_torch(bool reads_scope) {
   return true;
 }
 
-/// What an observer of the loaded libtorch sees while `run` runs: (kind, name, whether the kind
-/// is read from it, whether it ended).
+/// What an observer of the loaded libtorch sees while `run` runs: (kind, name, whether the observer
+/// read the kind, whether the operator ended).
 py::list probe_torch(const py::function &run) {
   TorchObserver &observer = TorchObserver::instance();
   if (observer.installed() || !observer.find_symbols())
@@ -51,7 +51,7 @@ py::list probe_torch(const py::function &run) {
   return seen;
 }
 
-/// Records an operator that somebody else timed, by its path: (name, kind, birth) of each frame.
+/// Records an operator that was timed elsewhere, by its path: (name, kind, birth) of each frame.
 void record_operator(const py::sequence &path, int64_t duration_ns, int64_t self_ns) {
   std::vector<NamedFrame> frames;
   for (const py::handle &each : path) {

@@ -114,8 +114,8 @@ py::dict list_facts(const CuptiCollector &collector) {
   return listed;
 }
 
-/// For each instruction of a cubin its line and those that it was inlined into, the kernel's first.
-/// Needs no GPU.
+/// The line of each instruction of a cubin and the lines that it was inlined into, the kernel's
+/// first. Needs no GPU.
 std::vector<std::vector<py::str>> find_lines(const std::vector<ListedCandidate> &candidates,
                                              const py::bytes &image, const std::string &function,
                                              const std::vector<uint64_t> &offsets) {

@@ -90,7 +90,7 @@ py::tuple reduce_records(const py::bytes &buffer, const py::dict &layout) {
   return py::make_tuple(shown(totals), shown(scopes));
 }
 
-/// Names and parents of scopes, for the time of one call.
+/// Names and parents of scopes, during one call.
 struct OwnedScopes {
   std::vector<std::string> names;
   std::vector<CycleScope> scopes;
@@ -113,7 +113,7 @@ OwnedScopes read_scopes(const py::sequence &given, const BufferLayout &layout) {
   return owned;
 }
 
-/// Adds the buffer of one launch where the calling thread stands, to trees and timelines.
+/// Adds the buffer of one launch at the calling thread's place, to trees and timelines.
 void emit_cycles(const std::string &kernel, const py::bytes &buffer, const py::dict &layout,
                  const py::sequence &scopes, uint64_t clock_hz) {
   OwnedLayout owned = read_layout(layout);

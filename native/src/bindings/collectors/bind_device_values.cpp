@@ -13,7 +13,7 @@ namespace py = pybind11;
 namespace proton {
 namespace {
 
-/// Memory is never given back: a graph may run for as long as the process.
+/// Memory is never freed: a graph may run for as long as the process.
 constexpr size_t kMaxBytes = size_t{256} << 20;
 
 const CudaDriver &driver() {

@@ -1,5 +1,5 @@
-// The collector of scopes inside kernels. What Triton calls at each launch is plain C functions:
-// they would cost more through pybind11 than the work.
+// The collector of scopes inside kernels. Triton calls plain C functions at each launch: going
+// through pybind11 would cost more than the work.
 #include <pybind11/stl.h>
 
 #include "aggregate/consumer/aggregator.h"
@@ -19,7 +19,7 @@ using SharedRuntime = std::shared_ptr<InstrumentationRuntime>;
 
 constexpr const char *kCapsuleName = "proton_bench.instrumentation_runtime";
 
-/// What a launch is given: Triton asks it for its address.
+/// The memory of a launch; Triton asks it for its address.
 struct BufferObject {
   PyObject_HEAD;
   unsigned long long address;
@@ -118,7 +118,7 @@ PyMethodDef kAllocate = {"allocator",
                          METH_FASTCALL, "Returns memory for the records of the next launch."};
 PyMethodDef kLaunchExit = {"launch_exit", launch_exit, METH_O, "Reduces the records of a launch."};
 
-/// The runtime and the functions for Triton, which may outlive it.
+/// The runtime and the functions for Triton. The functions keep it alive.
 struct PythonRuntime {
   explicit PythonRuntime(const InstrumentationOptions &options)
       : runtime(std::make_shared<InstrumentationRuntime>(Aggregator::instance(), options)),
@@ -198,10 +198,10 @@ py::dict list_facts(const PythonRuntime &self) {
   listed["abandoned_launches"] = facts.abandoned;
   listed["device_bytes"] = facts.device_bytes;
   listed["graph_bytes"] = facts.graph_bytes;
-  listed["trace_waits"] = facts.trace.waits;
-  listed["pinned_bytes"] = facts.trace.pinned_bytes;
-  listed["clock_mhz"] = facts.trace.clock_hz / 1e6;
-  listed["device_timers"] = list_timers(facts.trace.timers);
+  listed["trace_waits"] = facts.timeline.waits;
+  listed["pinned_bytes"] = facts.timeline.pinned_bytes;
+  listed["clock_mhz"] = facts.timeline.clock_hz / 1e6;
+  listed["device_timers"] = list_timers(facts.timeline.timers);
   return listed;
 }
 
@@ -228,11 +228,11 @@ py::object read_records(PythonRuntime &self, uint64_t stream) {
   return py::bytes(reinterpret_cast<const char *>(bytes->data()), bytes->size());
 }
 
-std::unique_ptr<PythonRuntime> make_runtime(size_t byte_limit, bool trace,
+std::unique_ptr<PythonRuntime> make_runtime(size_t byte_limit, bool timeline,
                                             size_t addressable_bytes) {
   InstrumentationOptions options;
   options.byte_limit = byte_limit;
-  options.trace = trace;
+  options.timeline = timeline;
   if (addressable_bytes != 0)
     options.addressable_bytes = addressable_bytes;
   return std::make_unique<PythonRuntime>(options);

@@ -93,7 +93,7 @@ PyObject *exit_scope(PyObject *, PyObject *const *args, Py_ssize_t count) {
 }
 
 PyObject *enter_op(PyObject *, PyObject *name) {
-  // The op names the launch inside it, so it stands as the kernel's own frame.
+  // The op names the launch inside it, so it serves as the kernel's own frame.
   PyObject *id = enter_frame(name, FrameKind::kKernel);
   if (!id)
     return nullptr;

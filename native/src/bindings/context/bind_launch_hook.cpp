@@ -1,5 +1,5 @@
 // The launch hook as a C type: Triton calls it twice per launch, and Python code would cost more
-// than all else that a launch is recorded with.
+// than all the rest of recording a launch.
 #include "bindings/module/bindings.h"
 
 #include <array>
@@ -18,10 +18,10 @@ namespace {
 
 /// One thread's launches; a launch and its exit are on one thread and do not nest.
 struct HookThread {
-  uint64_t scope_id = 0; ///< of the open launch's frame; 0: none is open
+  uint64_t scope_id = 0; ///< of the open launch's frame; 0 if none is open
   uint32_t depth = 0;    ///< of the stack before that frame
   bool is_evaluating = false;
-  uint64_t newest_id = 0;          ///< of the newest launch, also when it is over; 0: none
+  uint64_t newest_id = 0;          ///< of the newest launch, which may be over; 0 if there is none
   PyObject *newest_name = nullptr; ///< its kernel; owned, one reference for the life of the thread
 };
 
@@ -72,8 +72,8 @@ py::object owned(PyObject *object) {
   return py::reinterpret_steal<py::object>(object);
 }
 
-/// Closes the frame of the open launch, and whatever was left open inside it. A scope around the
-/// launch that was left meanwhile closed it already.
+/// Closes the frame of the open launch, and whatever was left open inside it. The frame may be
+/// closed already, if a scope around the launch was left meanwhile.
 void close_launch(HookThread &thread) {
   if (thread.scope_id == 0)
     return;
@@ -106,8 +106,8 @@ bool is_wanted(PyObject *hook, PyObject *name) {
   return answer.ptr() == Py_True;
 }
 
-/// Tells Python's side of the pending exception, which is then over; one that is meant for the
-/// whole program, such as KeyboardInterrupt, goes on.
+/// Hands the pending exception to Python's side and clears it. An exception for the whole program,
+/// such as KeyboardInterrupt, goes on.
 void report_pending(PyObject *hook, PyObject *kernel) {
   py::error_already_set error; // takes the pending exception
   if (!error.matches(PyExc_Exception))
@@ -115,7 +115,7 @@ void report_pending(PyObject *hook, PyObject *kernel) {
   owned(PyObject_CallMethodObjArgs(hook, names().report, kernel, error.value().ptr(), nullptr));
 }
 
-/// The state of kernels that compute a kernel's metadata, with the hook deaf to them.
+/// The state for kernels that compute a kernel's metadata, which the hook ignores.
 class Evaluation {
 public:
   Evaluation(HookThread &thread, std::string_view kernel) : thread_(thread) {
@@ -136,11 +136,11 @@ private:
   HookThread &thread_;
 };
 
-/// What a launch's metadata came to.
+/// The result of evaluating a launch's metadata.
 struct Evaluated {
-  py::object values; ///< a dict; none: it failed
+  py::object values; ///< a dict; null if the evaluation failed
   std::vector<UserMetric> numbers;
-  py::object staged; ///< what Python's side made of all but plain numbers; none without any
+  py::object staged; ///< what Python made of the values that are not plain numbers, if any
 };
 
 Evaluated evaluate(PyObject *hook, PyObject *metadata, PyObject *kernel) {
@@ -212,7 +212,7 @@ void enter_evaluated(PyObject *hook, PyObject *metadata, PyObject *kernel) {
         PyObject_CallMethodObjArgs(hook, names().add_staged, kernel, found.staged.ptr(), nullptr));
 }
 
-/// Whether the launch's metadata has something to evaluate; not told by others than LazyDict.
+/// Whether the launch's metadata has something to evaluate. Only a LazyDict says so.
 bool has_functions(PyObject *metadata) {
   auto extras = py::reinterpret_steal<py::object>(PyObject_GetAttr(metadata, names().extras));
   if (extras && PyList_CheckExact(extras.ptr()))

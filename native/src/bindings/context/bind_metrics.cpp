@@ -24,7 +24,7 @@ Aggregation parse_aggregation(const std::string &text) {
 
 void add_metrics_at(const Capture &at, const std::vector<UserMetric> &metrics) {
   std::optional<py::gil_scoped_release> release;
-  if (is_capturing()) // which waits for who has the aggregator
+  if (is_capturing()) // this waits for the thread that has the aggregator
     release.emplace();
   SessionRegistry::instance().add_metrics(at, metrics);
 }
@@ -122,7 +122,7 @@ void add_metrics(const py::sequence &items, std::optional<uint64_t> scope_id) {
   add_metrics_at(at, metrics);
 }
 
-/// A metric whose value is known later: its place is kept like that of a launch.
+/// Keeps the place of a metric whose value is known later, as a launch's place is kept.
 uint64_t owe_metrics() {
   uint64_t id = next_correlation_id();
   return Aggregator::instance().launched(id) == 0 ? 0 : id;

@@ -1,4 +1,4 @@
-// The walks over Python frames side by side, for tests that they agree.
+// Both walks over Python frames side by side, so that tests can compare them.
 #include <pthread.h>
 
 #include <vector>
@@ -39,7 +39,7 @@ py::dict list_frames() {
 
 void bind_python_frames(py::module_ &module) {
   module.def("python_frames", &list_frames);
-  // Registered early, so called late: after what writes the last profiles.
+  // Registered early and therefore called late: after the last profiles are written.
   py::module_::import("atexit").attr("register")(py::cpp_function(&end_python_calls));
   static const int forks = pthread_atfork(nullptr, nullptr, forget_python_calls_after_fork);
   static_cast<void>(forks);

@@ -32,7 +32,7 @@ struct ScopeObject {
 
 ScopeObject *as_scope(PyObject *object) { return reinterpret_cast<ScopeObject *>(object); }
 
-/// Objects of the type itself are known to the garbage collector once they can be part of a cycle.
+/// The garbage collector tracks objects of the type itself only once they can be part of a cycle.
 void track(PyObject *object) {
   if (!PyObject_GC_IsTracked(object))
     PyObject_GC_Track(object);
@@ -54,8 +54,8 @@ bool set_fields(PyObject *object, PyObject *name, PyObject *metrics) {
   return true;
 }
 
-// Memory of dead objects, linked by `attributes`: a scope costs less than what the collector wants
-// for a new object. Guarded by Python's lock; there is none without it.
+// Memory of dead objects, linked by `attributes`: a scope costs less than a new object would.
+// Guarded by Python's lock; empty in builds without it.
 ScopeObject *g_spare = nullptr;
 int g_spare_count = 0;
 #ifdef Py_GIL_DISABLED
@@ -108,7 +108,7 @@ int scope_init(PyObject *object, PyObject *args, PyObject *kwargs) {
   return set_fields(object, name, metrics) ? 0 : -1;
 }
 
-/// scope(name) and scope(name, metrics) without a tuple or dict in between.
+/// scope(name) and scope(name, metrics) without an intermediate tuple or dict.
 PyObject *scope_vectorcall(PyObject *type, PyObject *const *args, size_t count,
                            PyObject *keywords) {
   Py_ssize_t positional = PyVectorcall_NARGS(count);
@@ -176,8 +176,8 @@ PyObject *scope_attributes(PyObject *object, void *context) {
   return PyObject_GenericGetDict(object, context);
 }
 
-/// The place of this thread's innermost open frame of the name, which a scope has that was entered
-/// several times; the depth of the stack when there is none.
+/// The place of this thread's innermost open frame with the name of a scope that was entered
+/// several times; the depth of the stack if there is none.
 uint32_t find_by_name(const ScopeObject *scope, ShadowStack &stack) {
   auto hash = static_cast<uint64_t>(PyObject_Hash(scope->name)); // cached: the name is a str
   for (uint32_t i = stack.depth(); i-- != 0;) {
@@ -188,10 +188,10 @@ uint32_t find_by_name(const ScopeObject *scope, ShadowStack &stack) {
   return stack.depth();
 }
 
-/// Ends the enter that is the object's newest, or one before it that was on this thread.
+/// Ends the object's newest enter, or an earlier one on this thread.
 void close_scope(ScopeObject *scope) {
   if (scope->open_count == 0)
-    return; // opened while nobody listened
+    return; // opened while no session was active
   bool is_entered_again = scope->open_count > 1 || scope->scope_id == 0;
   --scope->open_count;
   ShadowStack &stack = this_thread().stack;
@@ -212,7 +212,7 @@ void close_scope(ScopeObject *scope) {
   scope_left();
 }
 
-/// An object that dies without its exit leaves its scope to the one around it.
+/// If an object dies without its exit, its scope is left to the one around it.
 void abandon_scope(ScopeObject *scope) {
   if (scope->open_count == 0 || scope->scope_id == 0)
     return;
@@ -229,7 +229,7 @@ void abandon_scope(ScopeObject *scope) {
     close_scope(scope->depth, situation());
 }
 
-/// True: all of them are plain, and were added.
+/// True if all of them are plain and were added.
 bool add_plain(PyObject *metrics) {
   static auto *plain = new PlainMetrics(PlainMetrics::Source::kScope); // outlives the interpreter
   if (!PyDict_CheckExact(metrics))
@@ -392,7 +392,7 @@ void bind_scope(py::module_ &module) {
   auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&kSpec));
   if (!type)
     throw py::error_already_set();
-  // A spec has no slot for the vectorcall of the type itself (3.11-3.13).
+  // In Python 3.11 to 3.13 a spec has no slot for the vectorcall of the type itself.
   reinterpret_cast<PyTypeObject *>(type.ptr())->tp_vectorcall = scope_vectorcall;
   module.attr("scope") = type;
 }

@@ -19,7 +19,7 @@ bool g_scopes_are_observed = false;
 
 namespace {
 
-PyObject *g_scope_observer = nullptr; ///< null: none
+PyObject *g_scope_observer = nullptr; ///< may be null
 NvtxClient g_nvtx;
 bool g_sends_nvtx = false;
 /// Depths of the stack right after the scopes that were pushed as ranges.
@@ -27,7 +27,7 @@ thread_local std::vector<uint32_t> t_pushed;
 
 void update() { g_scopes_are_observed = g_scope_observer || g_sends_nvtx; }
 
-/// Calls the observer; what it raises must not end the target.
+/// Calls the observer. An exception of the observer must not end the target.
 template <typename... Arguments> void tell(const char *format, Arguments... arguments) noexcept {
   PyObject *observer = Py_NewRef(g_scope_observer);
   PyObject *result = PyObject_CallFunction(observer, format, arguments...);
@@ -45,19 +45,19 @@ void push_range(PyObject *name, uint32_t depth) noexcept {
   }
   try {
     t_pushed.push_back(depth);
-  } catch (...) { // no memory: it is no range
+  } catch (...) { // no memory: the scope is not sent as a range
     return;
   }
   g_nvtx.push(text);
 }
 
-/// Ends ranges of scopes that are open no more, also after sending has ended.
+/// Ends ranges of scopes that are no longer open, also after sending has ended.
 void pop_ranges(uint32_t depth) noexcept {
   for (; !t_pushed.empty() && t_pushed.back() > depth; t_pushed.pop_back())
     g_nvtx.pop();
 }
 
-/// Of the calling thread: (depth, (name, kind, birth)), outermost first.
+/// Open frames of the calling thread: (depth, (name, kind, birth)), outermost first.
 py::list open_frames() {
   py::list frames;
   ShadowStack &stack = this_thread().stack;

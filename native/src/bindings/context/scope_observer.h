@@ -1,6 +1,6 @@
-// Tells of the scopes that are entered and left: a Python function, of the depth of the thread's
-// stack then, with (name, kind, birth) of a scope that was entered or None; and tools that receive
-// NVTX calls.
+// Reports the scopes that are entered and left: to a Python function, with the depth of the
+// thread's stack and, for a scope that was entered, (name, kind, birth), else None; and to tools
+// that receive NVTX calls.
 #pragma once
 
 #include <Python.h>
@@ -9,7 +9,7 @@
 
 namespace proton {
 
-/// Whether anybody is told. Guarded by the GIL; read on the hot path of scopes.
+/// Whether there is an observer. Guarded by the GIL; read on the hot path of scopes.
 extern bool g_scopes_are_observed;
 
 void tell_scope_entered(PyObject *name, FrameKind kind) noexcept;

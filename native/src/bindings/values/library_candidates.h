@@ -9,7 +9,7 @@
 
 namespace proton {
 
-/// Path, origin, and whether only a library counts that is loaded already.
+/// Path, origin, and whether the library counts only if it is loaded already.
 using ListedCandidate = std::tuple<std::string, std::string, bool>;
 
 inline std::vector<LibraryCandidate> make_candidates(const std::vector<ListedCandidate> &listed) {

@@ -1,4 +1,4 @@
-// Metrics that need nothing of Python: those of scopes, and the metadata of launches.
+// Metrics that do not need Python: those of scopes, and the metadata of launches.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,7 +13,7 @@
 namespace proton {
 
 /// Splits metrics as the program gives them into plain values and the rest. Keys are remembered by
-/// address: they are constants of the target's code. [GIL held]
+/// address, because they are constants of the target's code. [GIL held]
 class PlainMetrics {
 public:
   enum class Source : uint8_t { kScope, kLaunch };
@@ -23,9 +23,9 @@ public:
   PlainMetrics(const PlainMetrics &) = delete;
   PlainMetrics &operator=(const PlainMetrics &) = delete;
 
-  /// Appends the numbers, and a scope's texts, of `values` (a dict) to `metrics` and puts what
-  /// Python has to look at into a new dict; none without any. Texts of a launch, and what Triton
-  /// puts there, are left out. False with Python's exception set.
+  /// Appends the numbers, and a scope's texts, of `values` (a dict) to `metrics`. What Python has
+  /// to handle goes into a new dict, if there is any. Texts of a launch, and the entries of Triton
+  /// itself, are left out. Returns false with Python's exception set.
   bool split(PyObject *values, std::vector<UserMetric> &metrics, pybind11::object &rest);
 
 private:
@@ -34,7 +34,7 @@ private:
     PyObject *text = nullptr; ///< owned, so that no other takes its address
     bool is_reserved = false; ///< put there by Triton, no metric
     Coercion coercion = Coercion::kNone;
-    const MetricName *name = nullptr; ///< null: none that a metric can have
+    const MetricName *name = nullptr; ///< null for a name that a metric cannot have
   };
   const Key &find(PyObject *key);
   std::optional<MetricValue> plain_value(const Key &key, PyObject *value) const;

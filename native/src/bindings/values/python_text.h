@@ -9,10 +9,10 @@
 
 namespace proton {
 
-/// Views a str as UTF-8 while it lives; lone surrogates are escaped into an own copy.
+/// Views a str as UTF-8 while it lives; lone surrogates are escaped in a copy.
 class PythonText {
 public:
-  /// Throws TypeError when `object` is no str; `what` names the argument.
+  /// Throws TypeError if `object` is not a str; `what` names the argument.
   PythonText(PyObject *object, const char *what);
   HashedName name() const { return name_; }
   std::string_view text() const { return name_.text; }

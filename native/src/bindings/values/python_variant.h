@@ -9,8 +9,9 @@
 
 namespace proton {
 
-/// Reads {"code_hash", "grid", "block", "shared_bytes", "signature"}; None is no variant. Throws
-/// Error(kUsage) for unknown keys or values that do not fit. The record lives as long as this.
+/// Reads {"code_hash", "grid", "block", "shared_bytes", "signature"}, or None for no variant.
+/// Throws Error(kUsage) for unknown keys or values that do not fit. The record lives as long as
+/// this.
 class PythonVariant {
 public:
   explicit PythonVariant(const pybind11::object &mapping);

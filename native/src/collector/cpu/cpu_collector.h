@@ -13,7 +13,7 @@ public:
   /// Operators deeper than `max_depth` are not recorded; 0 records all.
   CpuCollector(RecordSink &sink, uint32_t max_depth) : sink_(sink), max_depth_(max_depth) {}
   void start() override;
-  /// Ranges are complete when they end; what was lost is told here.
+  /// Ranges are complete when they end; this reports what was lost.
   void flush() override;
   void stop() override;
 

@@ -12,8 +12,8 @@
 namespace proton {
 namespace {
 
-/// An operator or kernel between its begin and its end. Those that are not recorded stand here too:
-/// their ends must find them, and what is recorded inside goes to the next one around them.
+/// An operator or kernel between its begin and its end. Unrecorded ones stand here too, so that
+/// their ends find them and what is recorded inside goes to the next one around them.
 struct OpenOp {
   const void *token = nullptr; ///< null: a kernel
   OpenRange range;             ///< closed: not recorded
@@ -49,7 +49,7 @@ std::atomic<bool> g_enabled{false};
 std::atomic<uint64_t> g_strays{0};
 StrayEnds g_stray_ends;
 
-/// Null without memory, and while the thread ends.
+/// Null if there is no memory, and while the thread ends.
 OpStack *make_ops() noexcept {
   if (t_ends)
     return nullptr;
@@ -71,7 +71,7 @@ void count_strays(uint64_t count) noexcept {
     g_strays.fetch_add(count, std::memory_order_relaxed);
 }
 
-/// Takes the operator at `index` off, those above stay. What it contained belongs to the next one.
+/// Removes the operator at `index`; those above stay. Its children's time goes to the next one.
 [[gnu::hot]] void take_off(OpStack &stack, size_t index, int64_t contained_ns) noexcept {
   stack.depth -= stack.open[index].counts ? 1 : 0;
   if (index + 1 == stack.open.size())
@@ -115,7 +115,7 @@ void forget_strays(OpStack &stack) noexcept {
   take_off(stack, stack.open.size() - 1, contained_ns);
 }
 
-/// Ends the one at `index` and those above it, which should have ended before.
+/// Ends the operator at `index` and those above it, which should have ended before.
 [[gnu::hot]] void close_down_to(OpStack &stack, size_t index) noexcept {
   int64_t end_ns = stack.open[index].range.is_open() || index + 1 != stack.open.size()
                        ? TickClock::now_ns()

@@ -1,4 +1,4 @@
-// Times nested operators and kernels of one thread: who ran how long by itself.
+// Times nested operators and kernels of one thread: how long each ran by itself.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 
 namespace proton {
 
-/// Who asks for an operator to be timed.
+/// What an operator is timed for.
 enum class OpKind : uint8_t {
   kOperator, ///< counts towards the depth limit, but for autograd's own wrapper
   kBackward, ///< a node of the backward graph: does not count
   kUser,     ///< a range that the program named: does not count
 };
 
-/// Gives an operator's name; asked only when the operator is recorded.
+/// Returns an operator's name; called only if the operator is recorded.
 using NameOf = const char *(*)(const void *token);
 
 /// True for autograd's own frame around a node of the backward graph.
@@ -33,11 +33,11 @@ void set_ops_enabled(bool enabled) noexcept;
 /// recorded: the time stays with the operator that contains it. The token, not null, names the
 /// operator until its end.
 void begin_op(const void *token, OpKind kind, NameOf name_of) noexcept;
-/// Ends the operator of that token and those that began after it. When it began on another thread,
-/// or was ended with one around it, it is counted and, where it began, forgotten.
+/// Ends the operator of that token and those that began after it. An operator that began on another
+/// thread, or was ended with one around it, is counted, and forgotten where it began.
 void end_op(const void *token) noexcept;
 
-/// What a range that the program named takes along: such a range may end on another thread.
+/// What a range that the program named takes with it: such a range may end on another thread.
 struct UserRange {
   /// Shared with the stack of the thread where it began.
   struct Progress {
@@ -49,11 +49,11 @@ struct UserRange {
   int64_t start_ns = 0;
   std::shared_ptr<Progress> progress;
 };
-/// Begins one. Null when it is not recorded or, for want of memory, has to end where it began.
+/// Begins one. Null if it is not recorded or, without memory, has to end where it began.
 std::unique_ptr<UserRange> begin_user_op(const void *token, NameOf name_of) noexcept;
 /// Ends it, on any thread; `range` is what its begin returned.
 void end_user_op(const void *token, const UserRange *range) noexcept;
-/// Operators that were counted by these functions since the last call. [any thread]
+/// Operators that these functions counted since the last call. [any thread]
 uint64_t take_stray_ops() noexcept;
 
 /// Begins and ends an interpreted kernel; kernels of a thread nest.

@@ -1,4 +1,4 @@
-// Operators that ended on a thread where they had not begun, for the thread where they had.
+// Operators that ended on another thread than the one where they began, which reads them here.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ public:
     return posted_.load(std::memory_order_acquire) != seen;
   }
 
-  /// Calls `visit(token)` for what was posted since `seen`, and moves `seen` on. Of more than a
-  /// full ring only the newest are visited.
+  /// Calls `visit(token)` for what was posted since `seen`, and advances `seen`. If more than a
+  /// full ring was posted, only the newest are visited.
   template <typename Visit> void visit_since(uint64_t &seen, Visit &&visit) const noexcept {
     uint64_t end = posted_.load(std::memory_order_acquire);
     if (end - seen > kSlots)

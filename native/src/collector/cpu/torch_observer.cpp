@@ -47,7 +47,7 @@ AddGlobalCallback g_add = nullptr;
 RemoveCallback g_remove = nullptr;
 NameOf g_name_of = nullptr;
 
-// One callback per kind, for a libtorch that hides the kind elsewhere.
+// One callback per kind, for a libtorch that keeps the kind elsewhere.
 [[gnu::hot]] std::unique_ptr<ObserverContext> on_function(const void *record_function) noexcept {
   begin_op(record_function, OpKind::kOperator, g_name_of);
   return nullptr;
@@ -79,7 +79,8 @@ void on_user_end(const void *record_function, ObserverContext *context) noexcept
               context ? static_cast<UserContext *>(context)->range.get() : nullptr);
 }
 
-// One for all kinds costs libtorch half: it lists its callbacks anew at every node of a backward.
+// One callback for all kinds halves libtorch's cost: it lists its callbacks anew at every node of a
+// backward pass.
 [[gnu::hot]] std::unique_ptr<ObserverContext> on_any(const void *record_function) noexcept {
   size_t scope = scope_of(record_function);
   if (scope == kScopeUser) [[unlikely]]
@@ -96,7 +97,7 @@ void on_user_end(const void *record_function, ObserverContext *context) noexcept
     end_op(record_function);
 }
 
-/// What a probe sees, and who began it.
+/// What a probe sees, and which callback began it.
 struct Probe {
   std::mutex mutex;
   std::vector<TorchObserver::Seen> seen;
@@ -146,7 +147,7 @@ template <typename Function> bool resolve(void *library, const char *symbol, Fun
   return function != nullptr;
 }
 
-/// A library to look for among those that are loaded, and what was found.
+/// A search among the loaded libraries, and its result.
 struct BuildIdSearch {
   std::string_view file_name;
   std::string_view build_id;

@@ -28,8 +28,8 @@ public:
     bool tells_scope = false; ///< the kind is read from the operator itself, too
     bool has_ended = false;
   };
-  /// Observes into a list instead, to see whether this libtorch has the layouts of ours. Where it
-  /// has others, that may crash: probe in a process of its own. [symbols found]
+  /// Observes into a list instead, to see whether this libtorch has the layouts of ours. If it has
+  /// others, that may crash: probe in a separate process. [symbols found]
   void begin_probe();
   std::vector<Seen> end_probe();
 
@@ -41,8 +41,8 @@ private:
   uint32_t installed_ = 0;
 };
 
-/// Build id, in hexadecimal, of the loaded library whose file name starts like that; "" when it is
-/// not loaded or has none. Read from memory: the file may be another one by now.
+/// Build id, in hexadecimal, of the loaded library whose file name starts with `file_name`; "" if
+/// it is not loaded or has no build id. Read from memory: the file may have been replaced.
 std::string loaded_build_id(const std::string &file_name);
 
 } // namespace proton

@@ -1,4 +1,4 @@
-// NVIDIA's driver as a source of facts of devices.
+// NVIDIA's driver as the source of facts about devices.
 #pragma once
 
 #include "collector/gpu/devices/device_source.h"

@@ -11,7 +11,7 @@ namespace proton {
 
 enum class PcSamplingMode : uint8_t {
   kOff,
-  kContinuous, ///< all the time; kernels are told apart, their call paths estimated
+  kContinuous, ///< all the time; samples belong to a kernel, its call paths are estimated
   kScope,      ///< while an outermost scope is open: waits for the devices at its borders
   kLaunch,     ///< launch by launch: waits for the device before and behind each
 };
@@ -25,10 +25,10 @@ struct PcSamplingOptions {
 
 struct CuptiOptions {
   std::vector<LibraryCandidate> candidates; ///< where libcupti may be, in order
-  /// Of one activity buffer. 64 MB ones lengthen the measured kernels by 7 %, 1 to 8 MB do not; of
-  /// those the smallest keeps the launches that wait for records within the processor's caches.
+  /// Of one activity buffer. 64 MB buffers lengthen the measured kernels by 7 %, 1 to 8 MB ones do
+  /// not; the smallest keeps the launches that wait for records in the processor's caches.
   size_t buffer_bytes = size_t{1} << 20;
-  uint32_t flush_period_ms = 100; ///< full buffers come at least this often; 0: as CUPTI likes
+  uint32_t flush_period_ms = 100; ///< full buffers come at least this often; 0: CUPTI decides
   bool copies = false;            ///< also record copies and sets of memory
   bool whole_graphs = false;      ///< one record per launch of a graph, not one per node
   bool nvtx = false;              ///< NVTX ranges of the target are scopes

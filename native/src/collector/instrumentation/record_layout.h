@@ -7,7 +7,7 @@ namespace proton {
 
 inline constexpr uint32_t kBlockPreamble = 0xDEADBEEFu; ///< 0: the program never ran
 
-// Offsets in a block. The words that each warp wrote follow the header, one uint32 per warp; then
+// Offsets in a block. After the header come the word counts of the warps, one uint32 each, and then
 // the segments of the warps that record, by ascending warp.
 inline constexpr uint32_t kPreambleAt = 0;
 inline constexpr uint32_t kProgramAt = 4;

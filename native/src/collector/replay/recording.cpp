@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kMagic[8] = {'P', 'B', 'R', 'E', 'C', 'O', 'R', 'D'};
 
-/// Reads values from bytes and says where they ended too early.
+/// Reads values from bytes and says where the bytes ended too early.
 class Reader {
 public:
   Reader(const std::string &path, const std::string &bytes) : path_(path), bytes_(bytes) {}
@@ -81,7 +81,7 @@ Recording read_recording(const std::string &path) {
     reader.fail("version " + std::to_string(version) + ", this release reads version 1");
   auto strings = reader.value<uint32_t>("the header");
   auto events = reader.value<uint64_t>("the header");
-  // Declared sizes are checked against what is there before anything is allocated.
+  // Declared sizes are checked against the file's size before anything is allocated.
   if (strings > reader.left() / sizeof(uint32_t) || events > reader.left() / sizeof(RecordedEvent))
     reader.fail("it declares more than it holds");
   Recording recording;

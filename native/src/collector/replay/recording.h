@@ -22,7 +22,7 @@ enum class RecordedKind : uint32_t {
   kDropped = 6, ///< name (reason), count
 };
 
-/// One event; strings are indexes, kNoText is none.
+/// One event; strings are indexes, or kNoText.
 struct RecordedEvent {
   RecordedKind kind = RecordedKind::kLaunch;
   uint32_t name = kNoText;

@@ -20,7 +20,7 @@ VariantRecord variant_of(const Recording &recording, const RecordedEvent &event)
   return variant;
 }
 
-/// Scopes of the recording on the calling thread; what it left open ends with the replay.
+/// Scopes of the recording on the calling thread; open ones end with the replay.
 class ReplayedScopes {
 public:
   ReplayedScopes() = default;

@@ -12,9 +12,9 @@
 
 namespace proton {
 
-/// With `manual` false the whole stream, its scopes included, is replayed at each flush after a
-/// start. With `manual` true `launch` takes the next launches under the caller's own scopes, and
-/// their device records come at the next flush, from another thread, as a vendor library's do.
+/// Without `manual`, each flush after a start replays the whole stream with its scopes. With
+/// `manual`, `launch` takes the next launches under the caller's own scopes, and their device
+/// records come at the next flush, from another thread, as from a vendor library.
 class ReplayCollector : public Collector {
 public:
   /// Throws Error(kFormat) when the file is not a recording.
@@ -27,7 +27,7 @@ public:
   void flush() override;
   void stop() override;
 
-  /// Replays up to `count` launches; returns how many there were. [launching thread]
+  /// Replays up to `count` launches; returns how many. [launching thread]
   uint32_t launch(uint32_t count);
   /// Launches not replayed since the last start.
   size_t remaining();

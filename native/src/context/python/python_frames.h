@@ -1,5 +1,5 @@
-// How the frames of the calling thread are read. PROTON_BENCH_RAW_FRAMES (set by the build) says
-// whether the interpreter's own chain can be used; the public frame API always can.
+// Two ways to read the frames of the calling thread. PROTON_BENCH_RAW_FRAMES (set by the build)
+// says whether the interpreter's own chain can be used; the public frame API always can.
 #pragma once
 
 #include <span>
@@ -11,16 +11,16 @@ namespace proton {
 
 /// The chain of interpreter frames, for the CPython versions whose layout is known and that have a
 /// GIL. Only the thread itself changes its chain, so these need no GIL.
-/// [any thread that has frames or none, with or without the GIL; the interpreter is not finalizing]
+/// [any thread, with or without frames and the GIL; the interpreter is not finalizing]
 namespace raw_frames {
 
 constexpr bool kNeedsGil = false;
 /// True when the thread's frames are `path` (outermost first).
 bool are(std::span<const PathFrame> path) noexcept;
-/// Replaces `sites` by the thread's frames, innermost first, with those that are not shown.
+/// Replaces `sites` by the thread's frames, innermost first, including those that are not shown.
 void list(std::vector<Site> &sites);
-/// True for what has no place in a traceback: entries from C, and frames that have not begun. The
-/// site is one of a live frame, or its code object is owned. [GIL held]
+/// True for a frame that a traceback leaves out: an entry from C, or a frame that has not begun.
+/// The site belongs to a live frame, or its code object is owned. [GIL held]
 bool is_hidden(const Site &site) noexcept;
 
 } // namespace raw_frames

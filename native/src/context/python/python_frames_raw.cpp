@@ -1,4 +1,4 @@
-// The build compiles this file on trial: where it does not compile, the public API is used.
+// The build tries to compile this file, and uses the public API where that fails.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -73,9 +73,9 @@ Site site_of(const Frame &frame) noexcept {
 } // namespace
 
 bool are(std::span<const PathFrame> path) noexcept {
-  // Every frame is compared, though the innermost differ most often: that a frame has the same
-  // address, code and instruction does not prove that its callers are the same, because a function
-  // called again from the next line gets the same memory.
+  // Every frame is compared: the address, code and instruction of the innermost one do not prove
+  // that its callers are the same, because a function called again from the next line gets the same
+  // memory.
   size_t left = path.size();
   for (const Frame *frame = innermost(); frame; frame = frame->previous) {
     if (left == 0 || path[left - 1].site != site_of(*frame))

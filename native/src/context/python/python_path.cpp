@@ -32,8 +32,8 @@ std::optional<ContextId> PythonPath::last(EpochId epoch) {
   ContextTree &tree = ContextTree::instance();
   if (frames_.empty())
     return 0;
-  // Ids of an older collection may stand for other paths by now. One that begins after this line
-  // frees only what no live epoch used, and `touch_since` notices it.
+  // Ids of before a collection may stand for other paths by now. A collection that begins after
+  // this line frees only what no live epoch used, and `touch_since` notices it.
   if (tree.collections() != collection_)
     return std::nullopt;
   if (!tree.touch_since(collection_, leaf(), epoch))

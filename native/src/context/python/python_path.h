@@ -27,33 +27,34 @@ struct PathFrame {
   ContextId id = 0;
 };
 
-/// Name of a frame that calls a test: paths show neither it nor the runner's frames around it, so
-/// that a test has one path whoever runs it.
+/// Name of a frame that calls a test. Paths show neither it nor the runner's frames around it, so
+/// that a test has the same path under every runner.
 inline constexpr std::string_view kPathStart{"\0", 1};
 
-/// Fills in the name of a site, empty for a frame that paths do not show. False: never seen.
+/// Sets the name of a site, which is empty for a frame that paths do not show. False: not known.
 using FindSiteName = bool (*)(const Site &site, std::string &name);
 
-/// Owned by one thread. Whatever changed since the last record is interned anew; frames that are
-/// the same, and sites met before below the same path, cost no lock and no string.
+/// Owned by one thread. Frames that changed since the last record are interned anew; the others,
+/// and sites met before below the same path, cost no lock and no string.
 class PythonPath {
 public:
-  /// Forgets all when the table of site names was emptied: addresses may be recycled from then on.
+  /// Forgets everything if the table of site names was emptied: addresses may be recycled since.
   void renew(uint32_t generation) noexcept;
   /// The frames of the last path, outermost first.
   std::span<const PathFrame> frames() const noexcept { return frames_; }
-  /// Id of the last path for a record of `epoch`; nothing when it has to be followed again.
+  /// Id of the last path for a record of `epoch`; empty if the path has to be followed again.
   std::optional<ContextId> last(EpochId epoch);
-  /// Makes `walked` (innermost first) the last path and returns its id; nothing when `find` does
-  /// not know a site.
+  /// Makes `walked` (innermost first) the last path and returns its id; empty if `find` does not
+  /// know a site.
   std::optional<ContextId> follow(std::span<const Site> walked, EpochId epoch, FindSiteName find);
-  /// Memory for a walk. Taken, not lent: a walk may be interrupted by another on this thread.
+  /// Memory for a walk. The caller takes it over, because another walk on this thread may
+  /// interrupt.
   std::vector<Site> take_scratch() noexcept { return std::move(scratch_); }
   void return_scratch(std::vector<Site> &&scratch) noexcept { scratch_ = std::move(scratch); }
 
 private:
   static constexpr size_t kSteps = 256;
-  /// What one more frame below a path led to.
+  /// The id that one more frame below a path led to.
   struct Step {
     Site site;
     ContextId parent = 0;

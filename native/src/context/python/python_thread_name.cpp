@@ -4,7 +4,7 @@
 
 namespace proton {
 
-/// Also with several interpreters, of which PyGILState_Check knows nothing.
+/// Works with several interpreters, unlike PyGILState_Check.
 bool holds_interpreter() noexcept {
   if (!Py_IsInitialized())
     return false;
@@ -35,7 +35,7 @@ private:
   PyObject *object_;
 };
 
-/// The exception that is pending, kept while others come and go.
+/// Keeps the pending exception while other calls raise and clear theirs.
 class PendingException {
 public:
 #if PY_VERSION_HEX >= 0x030C0000

@@ -22,11 +22,11 @@ struct SiteHash {
 
 using SiteTable = std::unordered_map<Site, std::string, SiteHash>;
 
-/// Code that a program makes and drops in a loop must not be kept for ever: past this number of
-/// sites the table starts anew.
+/// Past this number of sites the table starts anew, so that code that a program makes and drops in
+/// a loop is not kept for ever.
 constexpr size_t kMaxSites = size_t{1} << 16;
 
-/// Nothing is called, least of all Python, while the mutex is held.
+/// No other code, least of all Python, is called while the mutex is held.
 struct SiteNames {
   SiteNames() { guard_across_fork(mutex, LockRank::kPythonSites); }
   std::mutex mutex;
@@ -70,7 +70,7 @@ bool is_hidden_file(const std::string &file) {
   return false;
 }
 
-/// The functions of pytest that call a test, a fixture or its end; those of unittest too.
+/// Whether it is a function of pytest or unittest that calls a test, a fixture or its end.
 bool calls_test(std::string_view file, std::string_view function) {
   return (file.ends_with("/_pytest/python.py") && function == "pytest_pyfunc_call") ||
          (file.ends_with("/_pytest/fixtures.py") &&
@@ -139,8 +139,8 @@ void forget_site_names() noexcept {
     std::lock_guard lock(known.mutex);
     dropped.swap(known.names);
   }
-  // Before the references go: a thread that reads the old number has its own frames, and with them
-  // their code objects, from before.
+  // The number changes before the references go: frames that were read under the old number keep
+  // their code objects alive.
   g_generation.fetch_add(1, std::memory_order_seq_cst);
   for (auto &[site, name] : dropped)
     Py_XDECREF(code_object(site));

@@ -1,4 +1,4 @@
-// What a collector may know of the host side: whether anyone listens and where this thread stands.
+// The host side for collectors: whether a session is active, and where the calling thread stands.
 #pragma once
 
 #include <atomic>

@@ -9,15 +9,16 @@
 
 namespace proton {
 
-/// Keeps the scopes of the stack that objects hold. Before the stack is left. [ending thread]
+/// Keeps those scopes of the stack that objects hold, before the stack is left. [ending thread]
 void keep_expired(ShadowStack &stack, uint32_t thread) noexcept;
 /// A scope by its number. [any thread]
 std::optional<OpenScope> find_expired(uint64_t scope_id);
-/// False: it is not kept. [any thread]
+/// False if it is not kept. [any thread]
 bool forget_expired(uint64_t scope_id) noexcept;
-/// Ids that a collection must keep, asked for after those of the stacks. [any thread]
+/// Appends the ids that a collection must keep. Call after reading those of the stacks. [any
+/// thread]
 void append_expired(std::vector<ContextId> &ids);
-/// The process forked.
+/// Called in a forked child.
 void clear_expired() noexcept;
 
 } // namespace proton

@@ -11,7 +11,7 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] thread_local OpenCapture *t_capture = nullptr;
 
-// Captures that are open, and those who wait for devices: never both.
+// Counts open captures and threads that wait for devices, which exclude each other.
 constexpr uint64_t kOneCapture = 1;
 constexpr uint64_t kOneWait = uint64_t{1} << 32;
 std::atomic<uint64_t> g_state{0};
@@ -32,7 +32,7 @@ void capture_begins() noexcept {
   uint64_t state = g_state.load();
   if (waits_of(state) == 0 && g_state.compare_exchange_strong(state, state + kOneCapture))
     return;
-  WithoutPythonLock unlocked; // who waits for the device may need it to end
+  WithoutPythonLock unlocked; // a thread that waits for the device may need it
   const int64_t end_ns = monotonic_ns() + kLongestWaitNs;
   while (true) {
     state = g_state.load();

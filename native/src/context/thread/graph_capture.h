@@ -1,5 +1,5 @@
-// Whether work is captured into a graph: by the calling thread, for metrics; by any thread, for
-// whoever would wait for a device.
+// Whether work is being captured into a graph: by the calling thread, for its metrics; by any
+// thread, for code that would wait for a device.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ public:
   virtual void add_metrics(uint32_t metrics) noexcept = 0;
 };
 
-/// That of the calling thread; null when it captures nothing. Set by collectors.
+/// The capture of the calling thread; null if it captures nothing. Set by collectors.
 OpenCapture *open_capture() noexcept;
 void set_open_capture(OpenCapture *capture) noexcept;
 inline bool is_capturing() noexcept {
@@ -26,20 +26,20 @@ inline bool is_capturing() noexcept {
   return capture && capture->is_open();
 }
 
-/// Collectors tell of a capture that is about to begin, before the driver hears of it. Waits for
-/// those who wait for devices. [any thread, no lock held]
+/// Collectors call this before the driver begins a capture. Waits until no thread waits for a
+/// device. [any thread, no lock held]
 void capture_begins() noexcept;
-/// Same for one that is open already: nobody is waited for. [any thread]
+/// Same for a capture that is open already: does not wait. [any thread]
 void capture_found() noexcept;
-/// So many of the captures that began came to their end, or never were. [any thread]
+/// This many captures that began have ended, or were refused. [any thread]
 void captures_ended(size_t count) noexcept;
-/// Whether some thread captures. [any thread]
+/// Whether any thread captures. [any thread]
 bool any_capture_open() noexcept;
-/// In the child, which captures nothing.
+/// Called in a forked child, which captures nothing.
 void forget_captures_after_fork() noexcept;
 
-/// To be held by whoever waits for a device, or has a vendor's library do so: a driver ends every
-/// capture that is open then, in any mode, from any thread. While one that is allowed lives, no
+/// Hold one while waiting for a device, directly or through a vendor's library: the wait makes a
+/// driver end every open capture, in any mode, of any thread. While an allowed one lives, no
 /// capture begins.
 class DeviceWait {
 public:
@@ -47,7 +47,7 @@ public:
   ~DeviceWait();
   DeviceWait(const DeviceWait &) = delete;
   DeviceWait &operator=(const DeviceWait &) = delete;
-  /// False: some thread captures, so nobody may wait.
+  /// False while a thread captures: do not wait then.
   bool is_allowed() const noexcept { return is_allowed_; }
 
 private:

@@ -31,7 +31,7 @@ bool is_scope(const StackEntry &entry) {
   return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
 }
 
-/// Whether another scope than that at `index` is open.
+/// Whether a scope other than the one at `index` is open.
 bool has_other_scope(ShadowStack &stack, uint32_t index) noexcept {
   for (uint32_t i = 0; i < stack.depth(); ++i) {
     const StackEntry &entry = stack.entry(i);
@@ -54,7 +54,7 @@ void leave(ShadowStack &stack, uint32_t depth, const Situation &now) noexcept {
   stack.pop_ended(now);
 }
 
-/// Whoever is told may wait for devices and for other threads.
+/// The listener may wait for devices and for other threads.
 void tell(ScopeBorder border, bool opens) noexcept {
   WithoutPythonLock unlocked;
   border(opens);
@@ -114,7 +114,8 @@ void close_at(ThreadState &thread, uint32_t index, const Situation &now) noexcep
     request_drain();
 }
 
-/// The scope, on the stack of its thread or after that has ended; noted for records of this epoch.
+/// Finds the scope on the stack of its thread, which may have ended, and notes it for records of
+/// this epoch.
 std::optional<OpenScope> find_elsewhere(const HeldScope &scope, const Situation &now) {
   ContextTree &tree = ContextTree::instance();
   for (;;) {

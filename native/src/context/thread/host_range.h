@@ -15,7 +15,7 @@ namespace proton {
 
 struct ThreadState;
 
-/// An open frame on the calling thread's stack. Inactive when no session listened at its start.
+/// An open frame on the calling thread's stack. Inactive if no session was active at its start.
 struct OpenRange {
   uint64_t scope_id = 0; ///< of the frame: another one may stand at its depth by now; 0: inactive
   uint32_t depth = 0;    ///< of the stack before the frame was opened
@@ -32,38 +32,36 @@ struct RangeTimes {
 
 /// Opens a frame; a failure (no memory) leaves the range inactive. [launching thread, noexcept]
 OpenRange enter_range(std::string_view name, FrameKind kind) noexcept;
-/// Records the range and closes its frame. The record belongs to the epoch in which the range
-/// ended. A frame with a scope or range above that is still open only leaves when it comes to the
-/// top: closing the scope belongs to the program. False: a session listens, but somebody closed the
-/// frame before, so that nothing was recorded. [launching thread, noexcept]
+/// Records the range, in the epoch in which it ended, and closes its frame. Below a scope or range
+/// that is still open, the frame leaves only when it comes to the top: the program closes that
+/// scope. False if a session is active but the frame was closed before, so that nothing is
+/// recorded. [launching thread, noexcept]
 bool exit_range(const OpenRange &range, RangeKind kind, const RangeTimes &times,
                 int32_t variant) noexcept;
 /// Closes the frame in the same way and records nothing. [launching thread, noexcept]
 void abandon_range(const OpenRange &range) noexcept;
 
-/// A frame of a path that outlives the stack on which it stood.
+/// A frame of a path, valid without the stack on which it stood.
 struct NamedFrame {
   Name name;
   FrameKind kind = FrameKind::kScope;
   uint32_t birth = 0; ///< serial of the newest session when it was opened; 0: take today's
 };
-/// The frames open on the calling thread, with those of the thread it follows, outermost first.
+/// The frames of the thread that this one follows and then its own, outermost first.
 std::vector<NamedFrame> current_path();
 /// Number of the calling thread.
 uint32_t this_thread_number();
-/// Records a range that ended away from the stack where it began, in the epoch of now, for the
+/// Records a range that ended away from the stack where it began, in the current epoch, for the
 /// thread with this number. [any thread, noexcept]
 void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeTimes &times,
                   uint32_t thread) noexcept;
 
 /// Opens a scope on the calling thread's stack. Call only while a session is active.
 StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now);
-/// Closes the top frame of the calling thread's stack; a timed scope is recorded. The caller
-/// checked that there is one.
+/// Closes the top frame of the calling thread's stack, which must exist; a timed scope is recorded.
 void close_top(const Situation &now) noexcept;
-/// Closes the scope at this place of the calling thread's stack, and the frames above it, but for
-/// scopes that an object holds: these stay open until their own end, and what is below them leaves
-/// the stack then.
+/// Closes the scope at this place of the calling thread's stack and the frames above it. Scopes
+/// that an object holds stay open until their own end, and frames below them leave the stack then.
 void close_scope(uint32_t index, const Situation &now) noexcept;
 
 /// A scope that an object of the program holds.
@@ -72,26 +70,26 @@ struct HeldScope {
   uint32_t index = 0;
   uint64_t id = 0;
 };
-/// Closes a scope of another thread, also of one that has ended: its time is recorded now, and the
-/// thread takes it off its stack when it next opens, closes or launches something. Nothing where it
-/// was closed before. [any thread]
+/// Closes a scope of another thread, which may have ended. The scope's time is recorded now; its
+/// thread takes it off the stack when it next opens, closes or launches something. Does nothing if
+/// the scope was closed before. [any thread]
 void close_elsewhere(const HeldScope &scope) noexcept;
-/// Where a scope stands that is open on any thread, or was when its thread ended; records of the
+/// Context of a scope that is open on any thread, or was open when its thread ended. Records of the
 /// epoch may name it.
 std::optional<ContextId> context_of_scope(uint64_t scope_id, EpochId epoch);
 
-/// Closes the operators on top of the calling thread's stack: one that goes on elsewhere, or around
-/// the end of a scope that is older, must not stand between the program and its scope.
+/// Closes the operators on top of the calling thread's stack: one that goes on elsewhere, or past
+/// the end of an older scope, must not stand between the program and its scope.
 void close_operators(const Situation &now) noexcept;
 
 /// Opens a scope that a library of the target asks for. [launching thread, noexcept]
 OpenRange enter_scope_range(std::string_view name) noexcept;
-/// Closes it. False, and it stays open, while frames that were opened inside are: those belong to
-/// somebody who will close them himself. [launching thread, noexcept]
+/// Closes it. False, and it stays open, while frames that were opened inside are open: their owners
+/// close those. [launching thread, noexcept]
 bool exit_scope_range(const OpenRange &range) noexcept;
 
-/// Told on the thread when it opens a scope that stands in no other (true), and when that is
-/// closed. Null: nobody is told. [any thread]
+/// Called on the thread that opens a scope outside of any other (true), or closes it (false). Null
+/// removes the listener. [any thread]
 using ScopeBorder = void (*)(bool opens) noexcept;
 void set_scope_border(ScopeBorder border) noexcept;
 

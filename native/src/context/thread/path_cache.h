@@ -23,17 +23,16 @@ struct PathStep {
   HashedName name;
   FrameKind kind = FrameKind::kUnknown;
   uint32_t birth = 0;
-  uint32_t collection = 0; ///< of the context tree: ids are those of this number only
+  uint32_t collection = 0; ///< of the context tree: ids are valid for this number only
 };
 
-/// Owned by one thread. Programs repeat themselves, and what they do in between empties the
-/// processor's caches: entries lie in the order of their first use, and each one knows which was
-/// used after it.
+/// Owned by one thread. Programs repeat themselves, and the work in between empties the processor's
+/// caches, so entries lie in the order of their first use, and each knows which was used after it.
 class PathCache {
 public:
   static constexpr size_t kLongestName = 88; ///< autograd's names are long
 
-  /// The id; kNone when the step has to be looked up.
+  /// The id; kNone if the step has to be looked up.
   ContextId find(const PathStep &step) noexcept {
     Entry &guess = entries_[entries_[last_].next];
     if (matches(guess, step)) [[likely]]
@@ -49,10 +48,10 @@ public:
   /// Keeps what a lookup found; a name longer than kLongestName is not kept.
   void keep(const PathStep &step, ContextId id) noexcept;
 
-  /// What will perhaps be found next; any id, also one that is gone.
+  /// A guess at what is found next: any id, which may be gone.
   ContextId expected() const noexcept { return entries_[entries_[last_].next].id; }
 
-  static constexpr ContextId kNone = 0; ///< the root is nobody's child
+  static constexpr ContextId kNone = 0; ///< the root, which is not a child
 
 private:
   static constexpr size_t kLine = 64;
@@ -88,10 +87,10 @@ private:
     auto place = static_cast<uint16_t>(&entry - entries_.data());
     entries_[last_].next = place;
     last_ = place;
-    // The one after the next: the next was asked for a step ago.
-    const auto *ahead = reinterpret_cast<const char *>(&entries_[entries_[entry.next].next]);
-    __builtin_prefetch(ahead);
-    __builtin_prefetch(ahead + kLine);
+    // The entry after the next: the next one was prefetched a step ago.
+    const auto *upcoming = reinterpret_cast<const char *>(&entries_[entries_[entry.next].next]);
+    __builtin_prefetch(upcoming);
+    __builtin_prefetch(upcoming + kLine);
     return entry.id;
   }
 

@@ -16,9 +16,9 @@
 namespace proton {
 namespace {
 
-/// Calls that may wait for the GIL. A thread that waits for it while the interpreter ends is ended
-/// inside of the wait, in a way that our callers do not survive; so before, the last are let
-/// through.
+/// Calls that may wait for the GIL. A thread that waits for it while the interpreter ends is
+/// terminated inside the wait, which our callers do not survive; so `end_python_calls` lets these
+/// through first.
 std::atomic<uint32_t> g_waiting{0};
 std::atomic<bool> g_is_closed{false};
 
@@ -68,7 +68,7 @@ bool is_finalizing() noexcept {
 #endif
 }
 
-/// Names may be dropped between naming and following, by another thread; not for ever.
+/// Another thread may drop names between naming and following, but not for ever.
 constexpr int kAttempts = 4;
 
 ContextId follow_frames(PythonPath &path, const Situation &now) {

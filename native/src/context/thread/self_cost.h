@@ -1,4 +1,4 @@
-// What recording one event takes from the target, measured on this machine.
+// What recording one event costs the target, measured on this machine.
 #pragma once
 
 namespace proton {

@@ -29,7 +29,7 @@ const ShadowStack *starting_stack() noexcept {
 }
 
 [[gnu::hot]] HashedName hashed(std::string_view text) noexcept {
-  // Ours, because a call into the standard library costs as much again.
+  // Our own hash: a call into the standard library costs as much again.
   uint64_t hash = text.size() * kMixer;
   const char *at = text.data();
   size_t left = text.size();
@@ -135,13 +135,13 @@ ContextId ShadowStack::current(const Situation &now) {
 }
 
 void ShadowStack::publish_state(const Situation &now) noexcept {
-  // An empty stack publishes the root: it follows the starting thread, it does not lead others.
+  // An empty stack publishes the root: it follows the starting thread and does not lead others.
   ContextId shown = own();
   if (now.active && lacks_state()) {
     ContextTree &tree = ContextTree::instance();
     try {
       for (;;) {
-        // Held before it is shown, so that who reads it never gets a freed one.
+        // The id is held before it is shown, so that a reader never gets a freed one.
         uint32_t collection = tree.settled_collections();
         ContextId id = with_state(own(), now, collection);
         if (id == ContextTree::kStale)
@@ -252,8 +252,8 @@ uint64_t ShadowStack::number_noop() noexcept {
 }
 
 [[gnu::hot]] bool ShadowStack::pop(const Situation &now) noexcept {
-  // Records of this epoch may name the node after it left the stack. That of a frame which stands
-  // for nothing is its parent's, still below.
+  // Records of this epoch may name the node after it left the stack. A no-op frame has the node of
+  // its parent, which is still below.
   const StackEntry &closed = top();
   ContextId id = closed.id.load(std::memory_order_relaxed);
   bool is_first_use = id != 0 && !closed.is_noop && ContextTree::instance().touch(id, now.epoch);
@@ -323,7 +323,7 @@ void ShadowStack::append_ids(std::vector<ContextId> &ids) const {
     const StackEntry *block = blocks_[i / kBlockEntries].load(std::memory_order_acquire);
     ids.push_back(block[i % kBlockEntries].id.load(std::memory_order_acquire));
   }
-  // In this order: what is held no longer is published.
+  // The held id first: once it is no longer held, it is published.
   ids.push_back(held_.load(std::memory_order_seq_cst));
   ids.push_back(published());
 }
@@ -335,7 +335,7 @@ void ShadowStack::append_open(std::vector<OpenScope> &scopes) const {
     const StackEntry &entry = block[i % kBlockEntries];
     int64_t start_ns = entry.start_ns.load(std::memory_order_acquire);
     ContextId id = entry.id.load(std::memory_order_acquire);
-    // Who takes the place meanwhile resets the time first.
+    // A frame that takes the place meanwhile resets the time first.
     if (start_ns > 0 && entry.start_ns.load(std::memory_order_relaxed) == start_ns)
       scopes.push_back({id, start_ns, kNoThread});
   }
@@ -345,7 +345,7 @@ void ShadowStack::leave(const Situation &now) noexcept {
   states_.clear();
   pop_to(0, now);
   publish(now);
-  tenure_.fetch_add(1, std::memory_order_seq_cst);
+  generation_.fetch_add(1, std::memory_order_seq_cst);
   const ShadowStack *self = this;
   g_starting_stack.compare_exchange_strong(self, nullptr, std::memory_order_seq_cst);
 }

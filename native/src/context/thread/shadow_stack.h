@@ -26,11 +26,11 @@ struct StackEntry {
   uint32_t state_serial = 0; ///< state that is already part of the path
   std::atomic<uint64_t> scope_id_{0};
   uint64_t name_hash = 0;
-  /// Of TickClock; 0: not timed. Set after the id and reset before it, so that other threads find
-  /// both or neither.
+  /// Time of TickClock; 0 if the frame is not timed. Set after the id and reset before it, so that
+  /// other threads find both or neither.
   std::atomic<int64_t> start_ns{0};
 
-  /// The start of a frame that was closed and has open ones above.
+  /// The start of a frame that was closed while others above it are open.
   static constexpr int64_t kEnded = -1;
 
   uint64_t scope_id() const noexcept { return scope_id_.load(std::memory_order_relaxed); }
@@ -47,8 +47,8 @@ struct OpenScope {
   uint32_t thread = kNoThread; ///< number, where it matters
 };
 
-/// Owned by one thread; other threads only read `published`, in a collection the ids, and the timed
-/// scopes. How an id that was found without a lock is kept alive: see ContextTree.
+/// Owned by one thread. Other threads read `published`, the timed scopes and, in a collection, the
+/// ids. ContextTree says how an id that was found without a lock is kept alive.
 class ShadowStack {
 public:
   ShadowStack() = default;
@@ -58,12 +58,12 @@ public:
 
   /// Opens a frame and returns its entry. Throws Error(kScope) past a million frames.
   StackEntry &push(HashedName name, FrameKind kind, const Situation &now);
-  /// Opens a frame that stands for nothing, so that its exit finds a partner.
+  /// Opens a no-op frame, so that its exit finds a partner.
   StackEntry &push_noop(HashedName name, FrameKind kind);
-  /// Gives the top frame, if it stands for nothing, a number as other frames have; 0: it is none.
+  /// Gives a no-op frame on top a number as other frames have; 0 if the top is another frame.
   uint64_t number_noop() noexcept;
-  /// Closes the top frame; the caller checked that there is one. True when the epoch had not seen
-  /// this path: it was opened in an earlier one.
+  /// Closes the top frame, which must exist. True if the frame was opened in an earlier epoch and
+  /// the present one had not seen its path.
   bool pop(const Situation &now) noexcept;
   /// Closes a frame that has others above: it leaves when it comes to the top. Returns what `pop`
   /// does.
@@ -73,14 +73,14 @@ public:
     while (depth() != 0 && top().has_ended())
       pop(now);
   }
-  /// Has the owner close the frame at its next step. False: no memory. [any thread]
+  /// Has the owner close the frame at its next step. False without memory. [any thread]
   bool end_from_elsewhere(uint32_t index, uint64_t scope_id) noexcept;
   /// Closes the frames that other threads asked for.
   void settle(const Situation &now) noexcept {
     if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
       take_asked(now);
   }
-  /// The frame at `index`, if it is that of the scope. [any thread]
+  /// The frame at `index`; null if it does not belong to the scope. [any thread]
   const StackEntry *find(uint32_t index, uint64_t scope_id) const noexcept;
   /// Closes frames until `depth` are left; returns how many closed.
   uint32_t pop_to(uint32_t depth, const Situation &now) noexcept;
@@ -95,17 +95,17 @@ public:
   StackEntry &top() noexcept { return entry(depth() - 1); }
   /// Context for a record of this thread: own stack, else the starting thread's, plus the state.
   ContextId current(const Situation &now);
-  /// What another thread may read: an id that this stack keeps alive. [any thread]
+  /// An id that this stack keeps alive, for other threads. [any thread]
   ContextId published() const noexcept { return published_.load(std::memory_order_acquire); }
   /// Ids that a collection must keep. [any thread]
   void append_ids(std::vector<ContextId> &ids) const;
-  /// The timed scopes, outermost first. While no collection can begin. [any thread]
+  /// Appends the timed scopes, outermost first. Call while no collection can begin. [any thread]
   void append_open(std::vector<OpenScope> &scopes) const;
   /// Closes every frame and state: the thread ends, and another one may get this stack.
   void leave(const Situation &now) noexcept;
-  /// Number of threads that had this stack and left it. [any thread]
-  uint32_t tenure() const noexcept { return tenure_.load(std::memory_order_seq_cst); }
-  /// Forgets every frame and state: the process forked.
+  /// Changes when a thread leaves this stack. [any thread]
+  uint32_t generation() const noexcept { return generation_.load(std::memory_order_seq_cst); }
+  /// Forgets every frame and state, in a forked child.
   void clear() noexcept;
 
 private:
@@ -115,9 +115,9 @@ private:
     std::string name;
     uint32_t serial;
   };
-  /// `push` on a frame of the same block, without states, of a path found before; else null.
+  /// `push` onto a frame of the same block, without states, of a path found before; null otherwise.
   StackEntry *push_known(HashedName name, FrameKind kind, const Situation &now) noexcept;
-  /// kStale when a collection began since the number, or when `parent` is kStale.
+  /// kStale if a collection began since the number was read, or if `parent` is kStale.
   ContextId child(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
                   uint32_t collection);
   ContextId with_state(ContextId base, const Situation &now, uint32_t collection);
@@ -144,7 +144,7 @@ private:
 
   bool is_first_use_ = false; ///< set by `child`
   std::atomic<uint32_t> depth_{0};
-  std::atomic<uint32_t> tenure_{0};
+  std::atomic<uint32_t> generation_{0};
   std::atomic<ContextId> held_{0}; ///< about to be published
   std::atomic<ContextId> published_{0};
   std::atomic<Asked *> asked_{nullptr};
@@ -156,23 +156,24 @@ private:
   PathCache known_;
 };
 
-/// A thread by its stack, for as long as the thread lives: stacks are used again by later ones.
+/// Names a thread by its stack while the thread lives. Later threads use the same stacks.
 class ThreadStack {
 public:
   ThreadStack() = default;
-  explicit ThreadStack(const ShadowStack &stack) : stack_(&stack), tenure_(stack.tenure()) {}
+  explicit ThreadStack(const ShadowStack &stack)
+      : stack_(&stack), generation_(stack.generation()) {}
   /// Null once the thread left its stack. [any thread]
   const ShadowStack *get() const noexcept {
-    return stack_ && stack_->tenure() == tenure_ ? stack_ : nullptr;
+    return stack_ && stack_->generation() == generation_ ? stack_ : nullptr;
   }
 
 private:
   const ShadowStack *stack_ = nullptr;
-  uint32_t tenure_ = 0;
+  uint32_t generation_ = 0;
 };
 
-/// The stack whose live context a thread with an empty stack uses: that of the thread which
-/// started the newest active session. [one thread at a time]
+/// Sets the stack whose live context is used by threads with an empty stack: that of the thread
+/// which started the newest active session. [one thread at a time]
 void set_starting_stack(const ThreadStack &thread) noexcept;
 const ShadowStack *starting_stack() noexcept;
 

@@ -22,7 +22,7 @@ struct Label {
   pthread_t handle{}; ///< valid until it has ended
   bool has_ended = false;
   char name[16] = {}; ///< what the system has room for; of one that has ended
-  std::string given;  ///< by Python; empty: none
+  std::string given;  ///< by Python; may be empty
 };
 
 struct ThreadList {
@@ -103,7 +103,7 @@ ThreadState &adopt() {
     state->number = list.next_number++;
     list.unused.pop_back();
   }
-  LaunchRecord mark; // those of the thread before may still be in the log
+  LaunchRecord mark; // records of the thread before may still be in the log
   mark.kind = LaunchKind::kThread;
   mark.correlation_id = state->number;
   state->launches.append(mark);

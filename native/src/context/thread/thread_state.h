@@ -20,7 +20,7 @@ struct OpenCall {
 
 /// Lives for the whole process; reused by a later thread after its owner ended.
 struct ThreadState {
-  /// Of the thread that has the state now; each thread has another.
+  /// Number of the thread that has the state now. No two threads have the same.
   uint32_t number = kNoThread;
   ShadowStack stack;
   PythonPath python;
@@ -49,8 +49,8 @@ template <typename Visit> void for_each_thread(Visit &&visit) {
        state = state->next.load(std::memory_order_acquire))
     visit(*state);
 }
-/// The label of the thread with this number, ended or not; an unknown one when thousands ended
-/// later. Reads the name that a living thread has now. Locks the list.
+/// The label of the thread with this number, which may have ended; an unknown one if thousands
+/// ended later. Reads the current name of a living thread. Locks the list.
 ThreadLabel label_of_thread(uint32_t number);
 /// In a forked child: forgets the frames of threads that do not exist there.
 void reset_threads_after_fork() noexcept;

@@ -7,8 +7,8 @@
 
 namespace proton {
 
-/// The kernels of an ELF image, by their sections ".text.<kernel>"; empty for bytes that are none.
-/// The names point into the image.
+/// The kernels of an ELF image, by their sections ".text.<kernel>"; empty for other bytes. The
+/// names point into the image.
 std::vector<std::string_view> kernels_of_cubin(const char *image, size_t bytes);
 
 } // namespace proton

@@ -93,8 +93,8 @@ struct GraphLaunchParams { // cuGraphLaunch, _ptsz
   void *stream;
 };
 
-/// Handle of the calling thread's default stream, which each thread has its own of. For functions
-/// whose names end in _ptsz null is that stream, too.
+/// Handle of the default stream that each thread has for itself. In functions whose names end in
+/// _ptsz null means that stream, too.
 inline constexpr uintptr_t kStreamPerThread = 2;
 
 struct StreamBeginCaptureParams { // cuStreamBeginCapture, _v2, ToGraph: the stream comes first

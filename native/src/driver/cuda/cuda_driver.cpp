@@ -100,7 +100,7 @@ cuda::Result CudaDriver::synchronize(void *context) const noexcept {
 }
 
 void CudaDriver::synchronize_current() const noexcept {
-  ctx_synchronize_(); // an error, such as that there is no context, leaves nothing to wait for
+  ctx_synchronize_(); // after an error, e.g. without a context, there is nothing to wait for
 }
 
 std::vector<void *> CudaDriver::contexts() const {

@@ -33,15 +33,15 @@ public:
   cuda::Result synchronize(void *context) const noexcept;
   /// Same for the calling thread's current context; does nothing without one.
   void synchronize_current() const noexcept;
-  /// The calling thread's current context and those that devices share, as far as there are some.
+  /// The calling thread's current context and those that devices share, where they exist.
   std::vector<void *> contexts() const;
   /// Whether a stream of the calling thread's current context is captured, and into which graph:
-  /// null where the driver does not tell.
+  /// null if the driver does not say.
   bool is_captured(void *stream, void *&graph) const noexcept;
   /// Ordinal of the context's device; -1 where the driver does not answer.
   int device_of(void *context) const noexcept;
-  /// Zeroed host memory that every device can write, for the life of the process; null when there
-  /// is none. Also while the thread captures a graph. The calling thread has a context.
+  /// Allocates zeroed host memory that every device can write, for the life of the process; null on
+  /// failure. Works while the thread captures a graph. The calling thread has a context.
   void *allocate_host(size_t bytes) const noexcept;
 
 private:

@@ -61,7 +61,7 @@ private:
   CudaWorkFunctions functions_;
 };
 
-/// Makes a context current for as long as it lives. A null one leaves things as they are.
+/// Makes a context current while it lives. A null context changes nothing.
 class CurrentContext {
 public:
   CurrentContext(const CudaWorkFunctions &functions, void *context) noexcept;

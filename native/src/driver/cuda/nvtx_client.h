@@ -1,4 +1,4 @@
-// Sends ranges to whatever tool receives the NVTX calls of the process.
+// Sends ranges to the tool that receives the NVTX calls of the process.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 namespace proton {
 
 /// A client as NVTX's own headers compile it into a program: it hands a table of empty functions to
-/// the library that a tool names in NVTX_INJECTION64_PATH, and that fills in what it wants to hear.
+/// the library that NVTX_INJECTION64_PATH names, which fills in the ones that it wants to hear.
 class NvtxClient {
 public:
-  /// Opens the library for the life of the process. False when it is no receiver of NVTX calls, or
-  /// wants no ranges, or is libcupti, which would hand them to our own collector.
+  /// Opens the library for the life of the process. False if it does not receive NVTX calls, wants
+  /// no ranges, or is libcupti, which would hand them to our own collector.
   bool open(const std::string &path);
 
   void push(const char *name) const noexcept { push_(name); }

@@ -1,5 +1,5 @@
-// Callback ids of the driver calls that copy or set memory: what a copy or set record's correlation
-// id refers to. Those of the 32-bit API before CUDA 3.2 are left out.
+// Callback ids of the driver calls that copy or set memory, whose correlation ids copy and set
+// records name. Calls of the 32-bit API before CUDA 3.2 are left out.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline constexpr uint32_t kCopyCalls[] = {
     411, 412, 413, 414, 415, 416, 418, 419, 420, 421, 422, 423, 424, 425, 426, 427, 428,
     429, 430, 431, 432, 433, 776, 777, 778, 779, 796, 797, 798, 799};
 
-/// Those of batches, cuMemcpyBatchAsync and cuMemcpy3DBatchAsync: one call may make many records.
+/// Whether it is cuMemcpyBatchAsync or cuMemcpy3DBatchAsync: one call may make many records.
 inline constexpr bool is_batch_of_copies(uint32_t cbid) noexcept {
   return (cbid >= 776 && cbid <= 779) || (cbid >= 796 && cbid <= 799);
 }

@@ -9,7 +9,7 @@ constexpr const char *kAdvice =
     "install the nvidia-cuda-cupti wheel that fits the driver, or name a libcupti of CUDA 12.4 or "
     "later by PROTON_BENCH_CUPTI_LIB";
 
-/// What a result means to a user, and what to do about it; null for those without advice.
+/// What a result means to a user, and what to do about it; null if there is no advice.
 const char *advice_for(cupti::Result result) {
   switch (result) {
   case cupti::kErrorMultipleSubscribers:
@@ -35,7 +35,7 @@ const char *advice_for(cupti::Result result) {
            "with GPU metrics, dcgm), and it serves one at a time: end that one first";
   case cupti::kErrorNotSupported:
   case cupti::kErrorNotCompatible:
-    return "another tool that is active in this process does not go with it: end that one first";
+    return "another active tool of this process is incompatible with it: end that tool first";
   default:
     return nullptr;
   }

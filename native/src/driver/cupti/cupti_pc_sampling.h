@@ -6,7 +6,7 @@
 
 namespace proton {
 
-/// Looked up when somebody samples, by their names without "cupti". None is null.
+/// Looked up when a session samples, by their names without "cupti". None is null.
 struct CuptiPcSampling {
   /// Throws Error(kUnavailable) when the library lacks one.
   static CuptiPcSampling of(const CuptiLibrary &library);

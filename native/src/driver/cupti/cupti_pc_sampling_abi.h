@@ -24,13 +24,13 @@ struct PcStallReason { // CUpti_PCSamplingStallReason
   uint32_t samples;
 };
 
-struct PcData { // CUpti_PCSamplingPCData of 12.4 and later; those before end with stall_reasons
+struct PcData { // CUpti_PCSamplingPCData of 12.4 and later; older ones end with stall_reasons
   size_t struct_bytes;
   uint64_t cubin_crc;
   uint64_t offset; ///< of the instruction in its function
   uint32_t function_index;
   uint32_t padding;
-  char *function_name; ///< may be shared with other records, so that nobody knows when to free it
+  char *function_name; ///< never freed: other records may share it
   size_t stall_reason_count;
   PcStallReason *stall_reasons; ///< ours
   uint32_t correlation_id;      ///< 0 in continuous mode
@@ -39,7 +39,7 @@ struct PcData { // CUpti_PCSamplingPCData of 12.4 and later; those before end wi
 struct PcSamples { // CUpti_PCSamplingData
   size_t struct_bytes;
   size_t most_pcs;      ///< that `pcs` has room for
-  uint64_t total;       ///< with dropped ones, and those of kernels without PC data
+  uint64_t total;       ///< with dropped samples, and samples of kernels without PC data
   uint64_t dropped;     ///< by the hardware
   size_t pc_count;      ///< in `pcs`
   size_t remaining_pcs; ///< for the next call

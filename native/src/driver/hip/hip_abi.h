@@ -73,7 +73,7 @@ enum GraphNodeType : int {
 namespace properties_offset {
 enum : size_t {
   kName = 0,    ///< char[256]
-  kUuid = 256,  ///< 16 bytes: those of the text of ROCr, "GPU-" left out
+  kUuid = 256,  ///< 16 bytes: the text of ROCr without "GPU-"
   kArch = 1160, ///< char[256], e.g. "gfx942:sramecc+:xnack-"
 };
 }

@@ -70,7 +70,7 @@ public:
   hip::Result synchronize() const noexcept;
   /// Name of a kernel, which lives as long as its module; null where it is not known.
   const char *kernel_name(void *function) const noexcept;
-  /// Same of a kernel that is known by the host's function.
+  /// Same for a kernel that is given by the host's function.
   const char *kernel_name(const void *host_function, void *stream) const noexcept;
 
 private:

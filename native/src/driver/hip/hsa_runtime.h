@@ -26,7 +26,7 @@ public:
 
   const std::string &path() const { return library_.path(); }
   const std::string &origin() const { return library_.origin(); }
-  /// GPUs that ROCR_VISIBLE_DEVICES leaves, in its order. Starts the runtime where nobody has.
+  /// GPUs that ROCR_VISIBLE_DEVICES leaves, in its order. Starts the runtime if it has not started.
   /// Throws Error(kUnavailable) when that fails.
   std::vector<HsaGpu> gpus() const;
   /// "HSA_STATUS_ERROR_OUT_OF_RESOURCES: ... (0x1008)".

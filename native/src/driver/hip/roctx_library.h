@@ -1,4 +1,4 @@
-// libroctx64 opened at run time, to be told of ranges where no profiler library tells of them.
+// libroctx64 opened at run time: the source of ranges where no profiler library reports them.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ public:
 
   const std::string &path() const { return library_.path(); }
   const std::string &origin() const { return library_.origin(); }
-  /// Has the callback called before every operation; null ends that. The library keeps one
-  /// callback only. Returns false where it cannot.
+  /// Has the callback called before every operation; null removes it. The library keeps one
+  /// callback only. Returns false on failure.
   bool set_callback(roctx::TracerCallback callback) const noexcept;
 
 private:

@@ -32,7 +32,7 @@ using Configure = ConfigureResult *(*)(uint32_t version, const char *runtime_ver
                                        uint32_t priority, ClientId *client);
 /// [the calling thread of the API] `user` is kept from enter to exit.
 using TracingCallback = void (*)(CallbackRecord record, UserValue *user, void *callback_user);
-/// [the buffer's callback thread, or whoever flushes] `dropped` counts records that are lost.
+/// [the buffer's callback thread, or one that flushes] `dropped` counts records that are lost.
 using BufferCallback = void (*)(Handle context, Handle buffer, RecordHeader **headers, size_t count,
                                 void *user, uint64_t dropped);
 /// [thread that dispatches] Sets the external correlation; 0 accepts it.

@@ -1,6 +1,6 @@
-// HIP calls for which no stream means that of the thread (hip..._spt), as rocprofiler-sdk numbers
-// them: programs call these that are compiled with -fgpu-default-stream=per-thread. Compared with
-// AMD's headers, where they are found, by a test (tests/native/driver).
+// HIP calls whose null stream is the thread's own (hip..._spt), as rocprofiler-sdk numbers them.
+// Programs that are compiled with -fgpu-default-stream=per-thread use them. Compared with AMD's
+// headers, where they are found, by a test (tests/native/driver).
 #pragma once
 
 #include <cstdint>

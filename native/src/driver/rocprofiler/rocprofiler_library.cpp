@@ -28,8 +28,9 @@ const char *advice_for(rocprofiler::Status status) {
     return "librocprofiler-register is of another ROCm release: let both come from one "
            "installation, or name the other by PROTON_BENCH_ROCPROFILER_LIB";
   case rocprofiler::kErrorIncompatibleAbi:
-    return "this release is not known here: another one may be named by "
-           "PROTON_BENCH_ROCPROFILER_LIB, and the backend roctracer does without it";
+    return "this release is not known: name another one by PROTON_BENCH_ROCPROFILER_LIB, or use "
+           "the "
+           "backend roctracer";
   case rocprofiler::kErrorPermissionDenied:
     return "this user may not profile: check the groups render and video";
   case rocprofiler::kErrorOutOfResources:
@@ -37,8 +38,8 @@ const char *advice_for(rocprofiler::Status status) {
   case rocprofiler::kErrorFinalized:
     return "rocprofiler-sdk has ended in this process, and does not start again";
   default:
-    return "another librocprofiler-sdk may be named by PROTON_BENCH_ROCPROFILER_LIB, and the "
-           "backend roctracer does without it";
+    return "name another librocprofiler-sdk by PROTON_BENCH_ROCPROFILER_LIB, or use the backend "
+           "roctracer";
   }
 }
 

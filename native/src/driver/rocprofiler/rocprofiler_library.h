@@ -40,9 +40,9 @@ struct RocprofilerFunctions {
 
 class RocprofilerLibrary {
 public:
-  /// Opens the first candidate that loads, and librocprofiler-register beside it before, both for
-  /// all to see: HIP and ROCr find the profiler that way. Throws Error(kUnavailable) when there is
-  /// none, when it lacks an entry point that is needed, or when it is older than 1.0.
+  /// Opens the first candidate that loads, after librocprofiler-register beside it, both with
+  /// global symbols: HIP and ROCr find the profiler that way. Throws Error(kUnavailable) when there
+  /// is none, when it lacks an entry point that is needed, or when it is older than 1.0.
   static RocprofilerLibrary open(const std::vector<LibraryCandidate> &candidates);
 
   const RocprofilerFunctions &functions() const { return functions_; }

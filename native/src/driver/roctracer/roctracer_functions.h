@@ -9,7 +9,7 @@ extern "C" {
 /// [the calling thread of the API] `data` is HipApiData of kDomainHipApi and roctx::CallbackData
 /// of kDomainRoctx.
 using ApiCallback = void (*)(uint32_t domain, uint32_t operation, const void *data, void *user);
-/// [thread of the library, or whoever flushes] Records lie between `begin` and `end`.
+/// [thread of the library, or one that flushes] Records lie between `begin` and `end`.
 using BufferCallback = void (*)(const char *begin, const char *end, void *user);
 /// Like realloc: `*block` null allocates, 0 bytes frees.
 using Allocator = void (*)(char **block, size_t bytes, void *user);

@@ -50,8 +50,8 @@ const char *advice_for(roctracer::Status status) {
   case roctracer::kErrorMemoryAllocation:
     return "there is too little memory for its buffers: free some";
   default:
-    return "another libroctracer64 may be named by PROTON_BENCH_ROCTRACER_LIB, and the backend "
-           "rocprofiler does without it";
+    return "name another libroctracer64 by PROTON_BENCH_ROCTRACER_LIB, or use the backend "
+           "rocprofiler";
   }
 }
 

@@ -31,7 +31,7 @@ public:
     varint(value.size());
     out_.append(value);
   }
-  /// The beginning of a nested message of `size` bytes, which the caller appends.
+  /// Begins a nested message of `size` bytes, which the caller appends.
   void sized(uint32_t field, size_t size) {
     tag(field, kBytes);
     varint(size);
@@ -43,7 +43,7 @@ public:
     return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
   }
 
-  /// Where a nested message begins; give it to `close`.
+  /// Begins a nested message; give the result to `close`.
   size_t open(uint32_t field) {
     tag(field, kBytes);
     out_ += '\0'; // most messages are shorter than 128 bytes

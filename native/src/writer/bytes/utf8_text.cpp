@@ -16,8 +16,8 @@ bool continues(std::string_view text, size_t position) {
   return position < text.size() && (byte_at(text, position) & 0xC0) == 0x80;
 }
 
-// Length of the valid sequence that begins at `position`; 0 when none does. The bounds on the
-// second byte are those of Unicode 15, table 3-7: no overlong form, surrogate or value past 10FFFF.
+// Length of the valid sequence at `position`; 0 if there is none. The bounds on the second byte are
+// those of Unicode 15, table 3-7: no overlong form, surrogate or value past 10FFFF.
 size_t sequence_length(std::string_view text, size_t position) {
   uint8_t lead = byte_at(text, position);
   if (lead < 0x80)
@@ -56,7 +56,7 @@ void append_hex(std::string &out, uint32_t value, int digits) {
     out += kHexDigits[(value >> (4 * digit)) & 0xF];
 }
 
-// Appends the readable form of what stands at `position`; returns how many bytes it covers.
+// Appends the readable form of the text at `position`; returns how many bytes it covers.
 size_t append_escape(std::string &out, std::string_view text, size_t position) {
   if (!is_surrogate(text, position)) {
     out += "\\x";

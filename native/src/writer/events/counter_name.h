@@ -6,7 +6,7 @@
 
 namespace proton {
 
-/// The unit is empty where the name tells none; the name is then all of the text.
+/// The unit is empty if the name has none; the quantity is then the whole name.
 inline std::pair<std::string_view, std::string_view> quantity_and_unit(std::string_view name) {
   size_t open = name.rfind(" (");
   if (open == std::string_view::npos || !name.ends_with(')'))

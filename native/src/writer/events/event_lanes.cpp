@@ -21,8 +21,8 @@ bool EventLanes::has_room(Lane &lane, int64_t &start_ns, int64_t end_ns) {
   return nests(lane) ? nests_with_settled(lane, start_ns, end_ns) : has_gap(lane, start_ns, end_ns);
 }
 
-// The settled slice stands earlier in the file: where one begins when the new one ends, viewers
-// would close the settled one.
+// A settled slice stands earlier in the file: if it begins where the new one ends, viewers would
+// close the settled one.
 bool EventLanes::has_gap(const Lane &lane, int64_t start_ns, int64_t end_ns) {
   return start_ns >= lane.recent.forgotten_ns() &&
          !lane.recent.any_near(start_ns, end_ns, [&](const SliceTimes &settled) {
@@ -30,8 +30,8 @@ bool EventLanes::has_gap(const Lane &lane, int64_t start_ns, int64_t end_ns) {
          });
 }
 
-// A slice that contains settled ones must begin before them, also where the times are equal. Those
-// that are forgotten are taken to nest: a thread's do.
+// A slice that contains settled ones must begin before them, even if the times are equal. Forgotten
+// slices are assumed to nest, as those of a thread do.
 bool EventLanes::nests_with_settled(const Lane &lane, int64_t &start_ns, int64_t end_ns) {
   int64_t shifted_ns = start_ns;
   bool is_shifted = true;

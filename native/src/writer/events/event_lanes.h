@@ -1,4 +1,4 @@
-// Tracks of a timeline and the lanes of each: what overlaps on one track stands side by side.
+// Tracks of a timeline and their lanes: slices of a track that overlap go side by side.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct LaneId {
   uint32_t line = 0; ///< 0: the track itself; others stand beside it
 };
 
-/// Slices that were handed out stay where they are: a later one that would cross them, or whose
-/// beginning and end viewers would take for theirs, goes to another lane.
+/// Slices that were handed out keep their place: a later slice goes to another lane if it would
+/// cross them, or if viewers would confuse its ends with theirs.
 class EventLanes {
 public:
   static constexpr uint32_t kMaxLines = 64; ///< of one track
@@ -52,15 +52,15 @@ public:
 
   struct Place {
     uint32_t lane = 0;
-    /// When the slice begins: a little earlier than asked for where it contains one that is settled
-    /// and began at the same time.
+    /// When the slice begins: a little earlier than requested if it contains a settled slice that
+    /// began at the same time.
     int64_t start_ns = 0;
   };
 
-  /// Where a slice stands; nothing when no lane has room. Slices come by ascending start, the
-  /// longer one first, until `settle`.
+  /// Where a slice goes; empty if no lane has room. Slices come by ascending start, the longer one
+  /// first, until `settle`.
   std::optional<Place> place(const TrackId &track, int64_t start_ns, int64_t end_ns);
-  /// What was placed is handed out now; earlier slices may come.
+  /// All placed slices are handed out now; earlier slices may come afterwards.
   void settle();
 
   const LaneId &id(uint32_t lane) const { return lanes_[lane].id; }
@@ -73,7 +73,7 @@ private:
     int64_t closed_ns = INT64_MIN;  ///< newest end since `settle`
     std::vector<SliceTimes> placed; ///< since `settle`
     SettledSlices recent;
-    int64_t settled_ns = INT64_MIN; ///< newest end of those that are settled
+    int64_t settled_ns = INT64_MIN; ///< newest end of settled slices
   };
   struct TrackHash {
     size_t operator()(const TrackId &track) const noexcept { return hash_of(track); }

@@ -1,4 +1,4 @@
-// The frames that the events of a timeline stand for.
+// The frames that events of a timeline belong to.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 namespace proton {
 
 /// Nodes of one phase, in the order in which batches bring them. A number that no batch brought
-/// stands for the root.
+/// means the root.
 class EventNodes {
 public:
   EventNodes();
   void add(const std::vector<EventNode> &nodes);
-  /// A frame that no batch brings, such as a scope inside a kernel; made when it is new.
+  /// A frame that no batch brings, such as a scope inside a kernel; made if it is new.
   uint32_t child(uint32_t parent, const Name &name);
 
-  /// The node itself, or the root for a number that stands for none.
+  /// The node itself, or the root for an unknown number.
   uint32_t known(uint32_t node) const;
   const Name &name(uint32_t node) const { return at(node).node.name; }
   FrameKind kind(uint32_t node) const { return at(node).node.kind; }
   uint32_t parent(uint32_t node) const { return at(node).node.parent; }
-  /// Frames above it; 0 of the root.
+  /// Number of frames above it; 0 for the root.
   uint32_t depth(uint32_t node) const { return at(node).depth; }
   /// The names from the root to the node as a JSON list, valid UTF-8; without an autotuner's trials
   /// if `upstream_shape`.

@@ -5,7 +5,7 @@
 namespace proton {
 namespace {
 
-/// From the graph's own node down to `parent`; empty when there is none above it.
+/// From the graph's own node down to `parent`; empty if there is no such node above.
 std::vector<uint32_t> captured_path(const EventNodes &nodes, uint32_t parent) {
   std::vector<uint32_t> path;
   for (uint32_t node = nodes.known(parent); node != 0; node = nodes.parent(node)) {

@@ -1,4 +1,4 @@
-// What a launch of a graph ran on each stream, and in which of the scopes that it was captured in.
+// What each launch of a graph ran on each stream, and in which scopes of its capture.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace proton {
 
-/// Makes slices of the nodes of graphs: one for each launch and stream, whose node is that of the
-/// graph, and inside it one for each scope of the capture, as long as its nodes follow one another.
+/// Makes slices of the nodes of graphs: one for each launch and stream, for the graph's own node,
+/// and inside it one for each scope of the capture, as long as its nodes follow one another.
 class GraphRuns {
 public:
   explicit GraphRuns(const EventNodes &nodes) : nodes_(nodes) {}
-  /// A node of a graph; those of a lane come by ascending time.
+  /// Adds a node of a graph; nodes of a lane come by ascending time.
   void add(const HeldEvent &work);
-  /// Gives the slices of the runs that are over: others follow them on their lanes.
+  /// Hands over the slices of runs that are over, because other work followed on their lanes.
   void take_finished(HeldEvents &to);
-  /// No more nodes come.
+  /// Call when no more nodes come.
   void finish();
 
 private:

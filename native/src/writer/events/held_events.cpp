@@ -35,8 +35,8 @@ void HeldEvents::add(const HeldEvent &held) {
     added.values = &values_.emplace_back(*held.values);
 }
 
-// The outer one first: of two that began together the longer, of two with the same times that whose
-// call path is shorter, or that which ended, and came, later.
+// The outer one first: if two began together, the longer; if both times are equal, the one with the
+// shorter call path, or the one that ended and came later.
 void HeldEvents::sort() {
   order_.resize(events_.size());
   std::iota(order_.begin(), order_.end(), 0u);

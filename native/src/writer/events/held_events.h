@@ -1,4 +1,4 @@
-// Events of a timeline that are held back until they can be handed out in the order of time.
+// Events of a timeline that wait until they can be handed out in the order of time.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 namespace proton {
 
 struct HeldEvent {
-  TimelineEvent event; ///< its `values` are not those of the batch
+  TimelineEvent event; ///< its `values` do not point into the batch
   TrackId track;
   uint32_t lane = 0;                   ///< of the EventLanes
-  const EventValues *values = nullptr; ///< null: none
+  const EventValues *values = nullptr; ///< may be null
   uint64_t link = 0;                   ///< joins the halves of what ended on another track
   bool is_link_end = false;            ///< the second half
 };
 
-/// Is told when slices begin and end: lane by lane, and of each lane by ascending time and nested.
+/// Receives begins and ends of slices: lane by lane, nested, and by ascending time in each lane.
 class SliceVisitor {
 public:
   virtual ~SliceVisitor() = default;
@@ -30,7 +30,7 @@ public:
 
 class HeldEvents {
 public:
-  static constexpr size_t kMaxEvents = 65536; ///< hand out when there are so many
+  static constexpr size_t kMaxEvents = 65536; ///< hand out at this number
 
   explicit HeldEvents(const EventNodes &nodes) : nodes_(nodes) {}
   void add(const EventBatch &batch);

@@ -16,7 +16,7 @@ int64_t rounded_ns(uint64_t picoseconds) {
   return static_cast<int64_t>((picoseconds + 500) / 1000);
 }
 
-/// Has the event stand in its kernel, where that is known.
+/// Clips the event to its kernel, if that is known.
 void clip(TimelineEvent &event, const TimelineLaunch &launch) {
   if (launch.kernel_end_ns == 0)
     return;

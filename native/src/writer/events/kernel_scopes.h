@@ -10,7 +10,7 @@
 
 namespace proton {
 
-/// Programs stand on tracks of processors, scopes on those of their warps.
+/// Programs go to tracks of processors, scopes to tracks of their warps.
 class KernelScopes {
 public:
   /// `unix_offset_ns`: unix time less CLOCK_MONOTONIC; the devices' timers count unix time.

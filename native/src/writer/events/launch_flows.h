@@ -1,4 +1,4 @@
-// Which slices an arrow from a launch call leads to.
+// The slices that arrows from a launch call lead to.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace proton {
 
-/// A launch leads to what it ran; one of a graph to the first node on each stream.
+/// A launch leads to what it ran; a launch of a graph to the first node on each stream.
 class LaunchFlows {
 public:
-  /// Arrows that leave one launch of a graph; further streams have none.
+  /// Arrows from one launch of a graph; further streams get none.
   static constexpr uint32_t kMaxArrows = 8;
 
-  /// Number of the arrow that ends at the event, among those of its launch; none ends at a launch
-  /// itself. Events come by ascending start.
+  /// Number of the arrow that ends at the event, among the arrows of its launch; none ends at a
+  /// launch itself. Events come by ascending start.
   std::optional<uint32_t> arrow(const TimelineEvent &event);
 
 private:

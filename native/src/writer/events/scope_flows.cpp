@@ -6,7 +6,7 @@
 
 namespace proton {
 
-// Inner scopes end first, and take theirs before those around them.
+// Inner scopes end first, and claim their launches before the scopes around them.
 void ScopeFlows::claim() {
   for (const Launch &launch : launches_) {
     waiting_[launch.thread].emplace(launch.at_ns, launch.launch);

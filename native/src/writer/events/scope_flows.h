@@ -1,4 +1,4 @@
-// Arrows as upstream draws them: from the scope in which something was launched to what ran.
+// Arrows as upstream draws them: from the scope of a launch to the work that ran.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace proton {
 
 /// Joins launches with the innermost scope around their call, and with their work. Scopes, launches
-/// and work may come in any order; `settle` draws the arrows whose three parts are there.
+/// and work come in any order; `settle` draws the arrows whose three parts are known.
 class ScopeFlows {
 public:
   struct Arrow {
@@ -28,16 +28,16 @@ public:
   void add_scope(uint64_t scope, int64_t row, int64_t thread, int64_t start_ns, int64_t end_ns) {
     scopes_.push_back({scope, row, thread, start_ns, end_ns});
   }
-  /// Of each row by ascending time.
+  /// Call for each row by ascending time.
   void add_work(uint64_t launch, int64_t row, int64_t start_ns, bool is_of_graph) {
     work_.push_back({launch, row, start_ns, is_of_graph});
   }
-  /// What begins outside of any scope has none, and so has all but the first of a graph's nodes
-  /// that follow one another on a row.
+  /// Work outside of any scope has no arrow, nor have nodes of a graph that follow another one on a
+  /// row.
   std::vector<Arrow> settle();
 
 private:
-  /// That wait for a scope that ends, or for their work; the oldest are given up.
+  /// Launches that wait for the end of a scope, or for their work; the oldest are dropped.
   static constexpr size_t kMaxWaiting = size_t{1} << 19;
 
   struct Launch {

@@ -1,4 +1,4 @@
-// The newest slices of a lane that were handed out, by where they stand in time.
+// The newest slices of a lane that were handed out, by time.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct SliceTimes {
   int64_t end_ns = 0;
 };
 
-/// They are kept in blocks that know their span, so that a late slice is held against few of them.
+/// They are kept in blocks that know their span, so that a late slice is compared with few.
 class SettledSlices {
 public:
   static constexpr size_t kBlock = 64;
@@ -33,8 +33,8 @@ public:
     blocks_.pop_front();
   }
 
-  /// Whether `is_it` is true of one, of those at least that end after `start_ns` and begin at
-  /// `end_ns` or before.
+  /// Whether `is_it` holds for a slice that ends after `start_ns` and begins at `end_ns` or before.
+  /// May also look at others.
   template <typename IsIt> bool any_near(int64_t start_ns, int64_t end_ns, IsIt is_it) const {
     return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block &block) {
       return block.end_ns > start_ns && block.start_ns <= end_ns &&
@@ -42,7 +42,7 @@ public:
     });
   }
 
-  /// Newest end of those that are not kept any more.
+  /// Newest end of a slice that is no longer kept.
   int64_t forgotten_ns() const { return forgotten_ns_; }
 
 private:

@@ -28,7 +28,7 @@ std::string temporary_folder() {
   return named && *named ? named : "/tmp";
 }
 
-// A file that no name leads to, so that nothing is left behind however the process ends.
+// A file without a name, so that nothing is left behind however the process ends.
 int open_spool() {
   std::string folder = temporary_folder();
   int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -105,7 +105,7 @@ template <typename Work> void GrowingFile::attempt(Work work) {
   }
 }
 
-// Programs that close all descriptors close ours too, and the next file gets its number.
+// If the program closed all descriptors, ours may now be the number of another file.
 void GrowingFile::reopen() {
   if (int code = own_.reopen(); code != 0)
     refuse_output(path_, code);
@@ -117,8 +117,8 @@ void GrowingFile::append(std::string_view bytes, std::string_view tail) {
 
 void GrowingFile::write(std::string_view bytes, std::string_view tail) {
   reopen();
-  // What stands in place of the older tail is written last. So the file begins with the older
-  // whole one, with something behind it, when the process is killed in the middle.
+  // What replaces the older tail is written last. So if the process is killed in the middle, the
+  // file begins with the older complete one.
   std::string_view first = bytes.substr(0, bytes.size() >= tail_size_ ? tail_size_ : 0);
   uint64_t kept = size_ + tail_size_;
   int code =
@@ -128,7 +128,7 @@ void GrowingFile::write(std::string_view bytes, std::string_view tail) {
     code = write_pieces(own_.descriptor(), first, {}, size_);
   }
   if (code != 0) {
-    // The older file again; where that fails too, something stands behind it.
+    // Restores the older file; if that fails too, something stands behind it.
     [[maybe_unused]] int cut = ftruncate(own_.descriptor(), static_cast<off_t>(kept));
     refuse_output(path_, code);
   }

@@ -1,4 +1,4 @@
-// A file that is written piece by piece, readable at any time, and gets its own name at its end.
+// A file that is written piece by piece, can be read at any time, and gets its name at the end.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace proton {
 
-/// Stands beside its path under its partial name; an older file at the path stays untouched until
-/// the end. Where it cannot be written to its end it stays there as it was before. For standard
-/// output and devices it has no name, in the folder for temporary files, and is copied at the end.
-/// [one thread at a time]
+/// It has its partial name, beside its path; an older file at the path stays untouched until the
+/// end. If it cannot be written to the end, it stays there as it was before. For standard output
+/// and devices it is a file without a name, in the folder for temporary files, and is copied at the
+/// end. [one thread at a time]
 class GrowingFile {
 public:
   /// Throws Error(kOutput), as do `append`, `move_to` and `publish`.
@@ -24,20 +24,21 @@ public:
   GrowingFile &operator=(const GrowingFile &) = delete;
 
   /// Writes the bytes behind those before, and the tail, which the next call overwrites. At any
-  /// time the file begins with what the call before left.
+  /// time the file begins with what the previous call left.
   void append(std::string_view bytes, std::string_view tail);
-  /// Nothing more is appended: where many files wait for their names, its descriptor is given back.
+  /// Call when nothing more is appended: if many files wait for their names, its descriptor is
+  /// closed.
   void rest();
-  /// The file is to stand at this path, and under its partial name beside it.
+  /// Moves the file to this path's partial name; it will be published at this path.
   void move_to(const std::string &path);
-  /// Flushes it to the disk and gives it its name; or copies it to where it belongs. Throws
-  /// NotFlushed, too.
+  /// Flushes it to the disk and gives it its name, or copies it to its destination. May also throw
+  /// NotFlushed.
   void publish();
-  /// Nothing more is done to it, nor is it removed: it stays under its partial name.
+  /// Leaves the file as it is, under its partial name.
   void keep() noexcept;
-  /// Removes it; nothing after that has an effect.
+  /// Removes it; later calls have no effect.
   void discard() noexcept;
-  /// Hands over a file without a name, read from its start; -1 for one that has a name.
+  /// Hands over the descriptor of a file without a name, at its start; -1 for a file with a name.
   int release_descriptor();
 
   const std::string &path() const { return path_; }
@@ -50,7 +51,7 @@ private:
   void write(std::string_view bytes, std::string_view tail);
   void take_place();
   void copy_to(int descriptor);
-  /// Does something; an error is the end of the file, and what is on the disk stays.
+  /// Runs `work`; after an error nothing more is written, and what is on the disk stays.
   template <typename Work> void attempt(Work work);
 
   std::string path_; ///< as it was given

@@ -12,7 +12,7 @@ namespace {
 
 using Lock = std::lock_guard<std::mutex>;
 
-// One part in so many of what the program may open.
+// One n-th of the descriptors that the program may open.
 constexpr rlim_t kShare = 4;
 
 } // namespace

@@ -38,7 +38,7 @@ void write_atomically(const std::string &path, std::string_view content) {
   if (int code = write_bytes(file.descriptor(), content); code != 0)
     refuse_output(path, code);
   file.take_place();
-  // What was flushed while recording stays readable until the new file is whole.
+  // What was flushed while recording stays readable until the new file is complete.
   remove_left_over(partial_path(target.file));
 }
 

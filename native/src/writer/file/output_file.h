@@ -7,9 +7,9 @@
 namespace proton {
 
 /// Writes `content` beside `path`, or beside the file that it links to, flushes it to the disk and
-/// renames it into place. Devices, pipes and sockets that stand at `path` are written in place.
-/// Throws Error(kOutput) with the path, the reason and what to do; an older file at `path` and its
-/// partial file are untouched then. Or throws NotFlushed.
+/// renames it into place. Devices, pipes and sockets at `path` are written in place. Throws
+/// Error(kOutput) with the path, the reason and what to do, and leaves an older file at `path` and
+/// its partial file untouched; or throws NotFlushed.
 void write_atomically(const std::string &path, std::string_view content);
 
 /// Writes `content` to standard output. Throws Error(kOutput).

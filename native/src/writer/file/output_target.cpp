@@ -47,8 +47,8 @@ const char *advice(int code) {
   }
 }
 
-// The name of the file that a name stands for through links, also where it does not exist yet: a
-// renamed file would take the place of the link.
+// Follows the links of a name, also if the file does not exist yet: a renamed file would replace
+// the link.
 std::string without_links(std::string path) {
   constexpr int kMaxLinks = 40; // as in the kernel
   std::array<char, PATH_MAX> text{};
@@ -72,7 +72,7 @@ void refuse_output(const std::string &path, int code) {
 int open_device(const std::string &path) noexcept {
   int64_t deadline_ns = monotonic_ns() + kReaderPatience_ns;
   for (;;) {
-    // Without O_NONBLOCK a pipe that nothing reads would hold the program for ever.
+    // Without O_NONBLOCK a pipe without a reader would block the program for ever.
     int descriptor = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat facts{};
     if (descriptor >= 0) {
@@ -100,8 +100,8 @@ OutputTarget find_target(const std::string &path) {
   }
   struct stat target{};
   bool exists = stat(path.c_str(), &target) == 0;
-  // Among other things a circle of links, and a link of another user in a folder for all that the
-  // system does not follow.
+  // For instance a circle of links, or another user's link in a shared folder, which the system
+  // does not follow.
   if (!exists && errno != ENOENT)
     refuse_output(path, errno);
   if (exists && S_ISDIR(target.st_mode))

@@ -1,4 +1,4 @@
-// What stands where a file is to be written, and what is said when it cannot be.
+// What is at the path where a file is to be written, and the errors if it cannot be written.
 #pragma once
 
 #include <string>

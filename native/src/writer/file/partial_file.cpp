@@ -20,15 +20,15 @@ namespace {
 constexpr mode_t kMode = 0666; // less the process's umask
 constexpr int kNames = 100;
 constexpr int kFirstOfProcess = 1; // the name before that may be another recording's
-// How often a name is tried that others give up or take at the same time.
+// How often a name is tried that other processes give up or take at the same time.
 constexpr int kTries = 8;
-// A pipe or device in the place of a file must not block, and a terminal must not become ours.
+// A pipe or device in the place of a file must not block, nor a terminal become ours.
 constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 enum class Lock {
   kOurs,
   kTaken,
-  kUnknown, ///< the file system has none, or not now: a recording that lives may write there
+  kUnknown, ///< the file system has no locks, or not now: a live recording may write there
 };
 
 Lock take_lock(int descriptor) noexcept {
@@ -52,8 +52,8 @@ std::string nth_name(const std::string &path, int number) {
          path.substr(dot);
 }
 
-// Returns what `work` returns for the first name that it can take, from the nth on. It returns
-// nothing, with errno EEXIST, for one that is taken.
+// Returns the result of `work` for the first name that it can take, from the nth on. For a name
+// that is taken, `work` returns nothing, with errno EEXIST.
 template <typename Work>
 auto with_free_name(const std::string &path, const std::string &named, int first, Work work) {
   for (int number = first; number < kNames; ++number) {
@@ -74,7 +74,7 @@ std::optional<OwnFile> make_locked(const std::string &base, const std::string &p
   int descriptor = open(path.c_str(), kFlags | O_CREAT | O_EXCL, kMode);
   if (descriptor < 0)
     return std::nullopt;
-  // Until it is locked, others may take it for a left over one.
+  // Until it is locked, other processes may take it for a left-over file.
   if (take_lock(descriptor) != Lock::kTaken && is_named(descriptor, path))
     return OwnFile(base, path, descriptor);
   close(descriptor);
@@ -82,7 +82,7 @@ std::optional<OwnFile> make_locked(const std::string &base, const std::string &p
   return std::nullopt;
 }
 
-// Not rename, which would replace what another process has put there since.
+// Not rename, which would replace what another process has put there meanwhile.
 std::optional<std::string> rename_to_free(const std::string &from, const std::string &to) {
   if (link(from.c_str(), to.c_str()) == 0) {
     unlink(from.c_str());
@@ -179,7 +179,7 @@ void OwnFile::move_to(const std::string &base, const std::string &named) {
 }
 
 void OwnFile::rest(const std::string &named) {
-  // Without its name the descriptor is all that leads to it.
+  // A file without a name can be reached by its descriptor only.
   if (HeldFiles::instance().has_room() || !has_descriptor() || !has_name())
     return;
   if (path_ == base_)
@@ -242,7 +242,7 @@ bool remove_left_over(const std::string &path) noexcept {
   bool is_file = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode);
   bool is_ours = HeldFiles::instance().contains(FileIdentity::of(descriptor));
   bool is_free = false;
-  // Only who has the lock removes the name, so that it is still this file's.
+  // Only the holder of the lock removes the name, so the name still belongs to this file.
   if (is_file && !is_ours && take_lock(descriptor) == Lock::kOurs)
     is_free = !is_named(descriptor, path) || unlink(path.c_str()) == 0;
   close(descriptor);

@@ -32,8 +32,8 @@ int flush_file(int descriptor) noexcept {
   return 0;
 }
 
-// Some file systems cannot flush a folder, and some folders may not be read: then there is nothing
-// to be done.
+// Some file systems cannot flush a folder, and some folders may not be read: nothing can be done
+// then.
 int flush_folder(const std::string &folder) noexcept {
   int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
@@ -43,8 +43,7 @@ int flush_folder(const std::string &folder) noexcept {
   return code == EINVAL || code == ENOTSUP || code == ENOSYS || code == EBADF ? 0 : code;
 }
 
-// A name as those of proton_bench/support/files.py; "" with errno where the system gives no random
-// number.
+// A name as in proton_bench/support/files.py; "" with errno if the system gives no random number.
 std::string scratch_name() {
   uint64_t number = 0;
   ssize_t size = 0;

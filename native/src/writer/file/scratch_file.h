@@ -1,4 +1,4 @@
-// How a file takes its place: written beside it under a name that nothing has, flushed, renamed.
+// How a file takes its place: written beside it under an unused name, flushed, renamed.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace proton {
 
-/// A file is in place, but a loss of power may undo that. The message says so.
+/// The file is in place, but a loss of power may undo that. The message says so.
 class NotFlushed : public Error {
 public:
   NotFlushed(const std::string &named, int code);
 };
 
-/// A new file beside the place that it is to take. It is removed unless it takes that.
+/// A new file beside its future place. It is removed unless it takes that place.
 class ScratchFile {
 public:
-  /// Throws Error(kOutput) that speaks of `named`, as does `take_place`.
-  ///   place: behind all links.
+  /// Throws Error(kOutput) that names `named`, as `take_place` does.
+  ///   place: with all links followed.
   ScratchFile(std::string place, std::string named);
   ~ScratchFile();
   ScratchFile(const ScratchFile &) = delete;
@@ -25,9 +25,9 @@ public:
 
   int descriptor() const { return descriptor_; }
   const std::string &path() const { return path_; }
-  /// What stood there before is replaced, a link itself. Throws NotFlushed, too.
+  /// Replaces what is there, even a link itself. May also throw NotFlushed.
   void take_place();
-  /// It has got another name: hands over its descriptor.
+  /// Call if it got another name: hands over its descriptor.
   int release() noexcept;
 
 private:
@@ -37,8 +37,8 @@ private:
   int descriptor_ = -1;
 };
 
-/// Flushes a file, gives it another name, and flushes the folder. Every finished recording goes
-/// this way. Throws Error(kOutput) that speaks of `named`, or NotFlushed.
+/// Flushes a file, renames it, and flushes the folder, as every finished recording needs. Throws
+/// Error(kOutput) that names `named`, or NotFlushed.
 void put_in_place(int descriptor, const std::string &from, const std::string &to,
                   const std::string &named);
 

@@ -9,7 +9,7 @@
 namespace proton {
 namespace {
 
-// The largest buckets are some hundred; only those between the first and the last that are used.
+// Writes only the buckets from the first to the last used one: there are some hundred at most.
 void pack_buckets(MsgpackBytes &out, const std::vector<uint32_t> &buckets) {
   auto first = std::find_if(buckets.begin(), buckets.end(), [](uint32_t n) { return n != 0; });
   out.text("latency_first_bucket");

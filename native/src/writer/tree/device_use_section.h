@@ -10,8 +10,8 @@
 namespace proton {
 
 /// Appends the key "device_use" and its list: one map per device for the whole profile (scope nil),
-/// and one per top-level scope. `devices_used` has the file's devices by their place in the
-/// DeviceTable.
+/// and one per top-level scope. `devices_used` holds the DeviceTable positions of the file's
+/// devices.
 void pack_device_use(MsgpackBytes &out, const CallPathTree &tree,
                      const std::vector<int32_t> &devices_used);
 

@@ -1,4 +1,4 @@
-// What an encoder of the [tree, devices] file must be told; the walk is in hatchet_writer.cpp.
+// The interface of encoders of the [tree, devices] file; the walk is in hatchet_writer.cpp.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ struct MetricField {
 /// Devices by kind ("CUDA"), then by index as text ("0").
 using DeviceMap = std::map<std::string, std::map<std::string, Device>>;
 
-/// Metrics by name -> "inc", "exc" or "pty", where readers could not tell by the hints at ROOT.
+/// Metrics by name -> "inc", "exc" or "pty", where readers could not infer it from ROOT.
 using StatedAggregations = std::map<std::string, std::string>;
 
-/// The order in which an encoder wants to be told.
+/// The order in which an encoder receives a node.
 struct Layout {
   bool frame_before_children = false;
   bool sorts_keys = false;         ///< metrics in byte order, else built-in ones first
@@ -38,7 +38,7 @@ class Emitter {
 public:
   virtual ~Emitter() = default;
   virtual Layout layout() const = 0;
-  /// `stated` is not empty at the root only.
+  /// `stated` is empty except at the root.
   virtual void open_node(const StatedAggregations &stated) = 0;
   virtual void frame(std::string_view name, const std::vector<MetricField> &metrics) = 0;
   virtual void open_children(size_t count) = 0;

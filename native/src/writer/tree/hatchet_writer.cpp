@@ -25,12 +25,12 @@ struct Slot {
   bool is_hint = false;
 };
 
-// Upstream misspells one metric, and so do its readers.
+// Upstream misspells one metric, and its readers expect that.
 std::string shown_name(const MetricColumn &column) {
   return column.name == "stalled_not_selected" ? "stalled_not_Selected" : valid_utf8(column.name);
 }
 
-// Columns of our own are for `.proton` alone.
+// Our own columns are for `.proton` only.
 bool has_values(const MetricColumn &column) {
   if (column.is_own)
     return false;
@@ -42,13 +42,13 @@ bool is_scalar(const MetricColumn &column) {
   return type == MetricType::kInt || type == MetricType::kDouble;
 }
 
-// Readers take a metric for inclusive when ROOT has it.
+// Readers take a metric for inclusive if ROOT has it.
 bool is_hint(const MetricColumn &column) {
   return column.aggregation == Aggregation::kInclusive && is_scalar(column);
 }
 
-// Inclusive scalars have their hint at ROOT (a vector there breaks upstream's viewer), and
-// readers know what nests (times of the host, cycles) by name; the others are stated.
+// Inclusive scalars have their hint at ROOT (a vector there breaks upstream's viewer), and readers
+// know nesting metrics (times of the host, cycles) by name; the others are stated.
 StatedAggregations stated_aggregations(const MetricColumns &metrics) {
   StatedAggregations stated;
   for (const MetricColumn &column : metrics.columns()) {
@@ -134,7 +134,7 @@ bool Walk::is_shown(NodeIndex head) const {
   return !layout_.drops_empty_leaves || merged_.first_child(head) != kNoNode || has_metrics(head);
 }
 
-// The first sibling from `head` on that is written.
+// The first written sibling from `head` on.
 NodeIndex Walk::shown_from(NodeIndex head) const {
   while (head != kNoNode && !is_shown(head))
     head = merged_.next_sibling(head);

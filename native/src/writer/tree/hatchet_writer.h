@@ -14,15 +14,15 @@ namespace proton {
 /// Deepest level written (ROOT is level 0): Python's json gives up near 496, msgpack near 510.
 inline constexpr uint32_t kMaxHatchetDepth = 480;
 
-/// Tells the emitter the whole tree and returns the file. Siblings equal in name, kind and device
-/// become one node with summed metrics (of a property, the last); levels below
-/// kMaxHatchetDepth are summed into their ancestor there. ROOT holds a 0 for every scalar
-/// inclusive metric, by which readers know these, and no value of another kind; where the hints do
-/// not tell, it has a key "aggregations" as well, if `states_aggregations`.
+/// Writes the whole tree to the emitter and returns the file. Siblings equal in name, kind and
+/// device become one node with summed metrics (of a property, the last); levels below
+/// kMaxHatchetDepth are summed into their ancestor there. ROOT holds a 0 for every scalar inclusive
+/// metric, as a hint for readers, and no other value; with `states_aggregations` it also has a key
+/// "aggregations", if hints are not enough.
 std::string write_hatchet(const CallPathTree &tree, const std::vector<Device> &devices,
                           Emitter &emitter, bool states_aggregations = true);
 
-/// Whether write_hatchet folds levels of this tree, which users should be warned of.
+/// Whether write_hatchet folds levels of this tree, so that users should be warned.
 bool folds_in_hatchet(const CallPathTree &tree);
 
 } // namespace proton

@@ -45,7 +45,7 @@ void JsonEmitter::new_line() {
   out_.append(std::min(level_, kMaxIndentLevel) * kIndent, ' ');
 }
 
-// Separates the coming entry from what stands before it.
+// Separates the next entry from the one before.
 void JsonEmitter::item() {
   if (!is_empty_)
     out_ += ',';
@@ -104,7 +104,7 @@ void JsonEmitter::frame(std::string_view name, const std::vector<MetricField> &m
   }
   close('}');
   if (name.empty()) {
-    // hatchet takes an empty name in the frame for none and looks beside it.
+    // hatchet ignores an empty name in the frame and looks beside it.
     key("name");
     text("");
   }

@@ -7,7 +7,7 @@ namespace proton {
 namespace {
 
 constexpr uint64_t kUnknownClockHz = 1'000'000'000; // as upstream takes it for all devices
-constexpr uint64_t kLeastClockHz = 1'000'000;       // below it 43 bits of clock are no time
+constexpr uint64_t kLeastClockHz = 1'000'000;       // below it 43 bits of clock cannot be a time
 
 } // namespace
 
@@ -20,7 +20,7 @@ uint64_t cycle_picoseconds(uint64_t cycles, uint64_t hz) {
   return static_cast<uint64_t>(std::llroundl(exact));
 }
 
-// The first record follows the reading of `init_ns` closely; when it was replaced, the last one
+// The first record closely follows the reading of `init_ns`; if it was replaced, the last record
 // precedes `pre_final_ns`.
 uint64_t first_cycle_ps(const TimelineLaunch &launch, const TimelineProgram &program,
                         uint64_t base_ns) {

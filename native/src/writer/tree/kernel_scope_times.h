@@ -7,14 +7,14 @@
 
 namespace proton {
 
-/// Of the clock that counts cycles; upstream's guess where it is not known.
+/// Rate of the clock that counts cycles; upstream's guess if it is not known.
 uint64_t scope_clock_hz(const TimelineLaunch &launch);
 
-/// Picoseconds in so many cycles.
+/// Picoseconds in `cycles` cycles.
 uint64_t cycle_picoseconds(uint64_t cycles, uint64_t hz);
 
-/// Where cycle 0 of the program's scopes stands: picoseconds after `base_ns` of the timer, which is
-/// not after the program's beginning.
+/// Where cycle 0 of the program's scopes is: picoseconds after `base_ns` of the timer, which must
+/// not be after the program's beginning.
 uint64_t first_cycle_ps(const TimelineLaunch &launch, const TimelineProgram &program,
                         uint64_t base_ns);
 

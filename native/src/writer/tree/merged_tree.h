@@ -8,8 +8,8 @@
 
 namespace proton {
 
-/// Groups the nodes of a tree. A group is named by its first node, its head; the other members
-/// differ from the head only in variant, or lie below `max_depth` and were folded into it.
+/// Groups the nodes of a tree. A group is named by its first node, its head. Other members differ
+/// from the head in their variant only, or lie below `max_depth` and were folded into it.
 class MergedTree {
 public:
   /// The root has depth 0.

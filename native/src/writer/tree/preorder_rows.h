@@ -20,15 +20,15 @@ struct PreorderRows {
   std::vector<int32_t> parents;      ///< row of the parent, -1 for the root
   std::vector<int32_t> frames;       ///< position in `strings`
   std::vector<uint8_t> kinds;        ///< FrameKind
-  std::vector<int32_t> device;       ///< position in `devices_used`, -1 for none
+  std::vector<int32_t> device;       ///< position in `devices_used`, or -1
   std::vector<int32_t> devices_used; ///< positions in the DeviceTable, in order of appearance
-  std::vector<int32_t> variant;      ///< position in the variants, -1 for none
+  std::vector<int32_t> variant;      ///< position in the variants, or -1
   std::vector<std::string> strings;  ///< valid UTF-8
 
-  /// Position in `strings` of the text, which is added where it is new.
+  /// Position of the text in `strings`; a new text is added.
   int32_t string_index(const Name &name);
 
-  /// Visits of CallPathTree::walk.
+  /// Called by CallPathTree::walk.
   void enter(NodeIndex node, uint32_t depth);
   void leave(NodeIndex, uint32_t) {}
 

@@ -64,7 +64,7 @@ FileFormat parse_file_format(std::string_view text) {
                                      "hatchet_msgpack or chrome_trace");
 }
 
-// What the standard library throws (no memory) becomes the one error type that callers know.
+// Exceptions of the standard library (no memory) become the one error type that callers know.
 std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
                            const FileFacts &facts, FileFormat format,
                            const ScopeTimeline *timeline) {

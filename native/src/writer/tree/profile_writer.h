@@ -13,7 +13,7 @@
 
 namespace proton {
 
-/// What a file says beside the tree.
+/// What a file states besides the tree.
 struct FileFacts {
   std::string provenance;                  ///< one encoded MessagePack map; empty: an empty map
   std::map<std::string, uint64_t> dropped; ///< lost records by reason
@@ -24,10 +24,10 @@ struct FileFacts {
 enum class FileFormat { kProton, kHatchet, kHatchetCompact, kHatchetMsgpack, kChromeTrace };
 
 /// "proton", "hatchet", "hatchet_compact", "hatchet_msgpack", "chrome_trace". Throws Error(kUsage)
-/// naming these.
+/// with this list.
 FileFormat parse_file_format(std::string_view text);
 
-/// The whole file as bytes. Only kChromeTrace looks at the timeline; null is an empty one.
+/// The whole file as bytes. Only kChromeTrace uses the timeline; null means an empty one.
 std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
                            const FileFacts &facts, FileFormat format,
                            const ScopeTimeline *timeline = nullptr);

@@ -64,7 +64,7 @@ private:
   MsgpackBytes out_;
 };
 
-// Only the first byte is looked at: the map comes from our own encoder in Python.
+// Only the first byte is checked: our own encoder in Python wrote the map.
 void ProtonFile::provenance(const std::string &encoded) {
   out_.text("provenance");
   if (encoded.empty()) {
@@ -104,7 +104,7 @@ void ProtonFile::devices(const std::vector<Device> &devices) {
   }
 }
 
-// nil when no row has a value.
+// nil if no row has a value.
 void ProtonFile::optional_column(const std::vector<int32_t> &values) {
   bool is_used = std::any_of(values.begin(), values.end(), [](int32_t v) { return v != kNone; });
   if (is_used)
@@ -189,7 +189,7 @@ void ProtonFile::vectors(const MetricColumn &column, std::string_view dtype,
   pack_column(out_, dtype, bytes_of(values));
 }
 
-// Texts of metrics stand in the table that is written before them.
+// The table of strings is written first, so texts of metrics are added to it before.
 void ProtonFile::index_texts() {
   for (const MetricColumn &column : tree_.metrics().columns()) {
     if (column.type() != MetricType::kText)
@@ -201,7 +201,7 @@ void ProtonFile::index_texts() {
   }
 }
 
-// nil when every row has a value; else one bit per row, the lowest bit of a byte first.
+// nil if every row has a value; else one bit per row, the lowest bit of a byte first.
 void ProtonFile::validity(const std::vector<bool> &valid) {
   out_.text("valid");
   if (std::find(valid.begin(), valid.end(), false) == valid.end()) {

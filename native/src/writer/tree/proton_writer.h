@@ -17,8 +17,8 @@
 
 namespace proton {
 
-/// The whole file. Throws Error(kFormat) when `facts.provenance` is no MessagePack map and
-/// Error(kOutput) when the tree is too large for the format.
+/// The whole file. Throws Error(kFormat) if `facts.provenance` is not a MessagePack map, and
+/// Error(kOutput) if the tree is too large for the format.
 std::string write_proton(const CallPathTree &tree, const std::vector<Device> &devices,
                          const FileFacts &facts);
 

@@ -1,4 +1,4 @@
-// Lanes for what overlaps in time: each range stands in the first one that is free.
+// Lanes for ranges that overlap in time: each range goes to the first free one.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace proton {
 
-/// Take ranges by ascending start, the longer one first.
+/// Call `place` by ascending start, the longer range first.
 class Lanes {
 public:
-  /// Lane of a range; one may begin when another ends.
+  /// Lane of a range, which may begin when another ends.
   size_t place(uint64_t start, uint64_t end) {
     size_t lane = 0;
     while (lane < ends_.size() && ends_[lane] > start)

@@ -14,7 +14,7 @@
 namespace proton {
 namespace {
 
-// Chrome's names of colours; a scope keeps the one of its id.
+// Chrome's names of colours; a scope's id chooses one.
 constexpr const char *kColours[] = {"cq_build_passed",
                                     "cq_build_failed",
                                     "thread_state_iowait",
@@ -92,7 +92,7 @@ std::string Trace::device_suffix(int32_t device) const {
   return " " + devices_[position].kind + ":" + std::to_string(devices_[position].index);
 }
 
-// Up to the keys behind `ph`; `process_`, `arguments_` and the times are those at hand.
+// Writes up to the keys behind `ph`, from `process_`, `arguments_` and the current times.
 void Trace::open(const Event &event, std::string_view extra, uint8_t colour) {
   out_ += is_empty_ ? "" : ",";
   is_empty_ = false;
@@ -117,7 +117,7 @@ void Trace::open(const Event &event, std::string_view extra, uint8_t colour) {
   out_ += '}';
 }
 
-// What upstream tells of every event, in the order of its keys.
+// What upstream writes for every event, in the order of its keys.
 void Trace::describe(const TimelineLaunch &launch, const TimelineProgram &program) {
   auto add = [this](const char *key, uint64_t value) {
     arguments_ += key;
@@ -210,7 +210,7 @@ void Trace::add_launch(const TimelineLaunch &launch) {
     add_program(launch, program);
 }
 
-// Which programs each processor ran when.
+// Which programs each processor ran, and when.
 void Trace::add_processors() {
   struct Run {
     const TimelineLaunch *launch;

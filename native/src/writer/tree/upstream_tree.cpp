@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kTrials = "<autotune>";
 constexpr std::string_view kCaptured = "<captured_at>";
 
-// Given by no program: a node with any other metric was given values.
+// Never given by a program: a node with any other metric was given values.
 bool is_recorded(const MetricColumn &column) {
   return column.is_own || column.name == "time (ns)" || column.name == "count" ||
          column.name == "wall (ns)";
@@ -80,7 +80,7 @@ void Reshaping::place(NodeIndex index) {
     add_helper(index);
 }
 
-// Those of a kernel's launch are told apart by the name that it was compiled under.
+// Helpers of a kernel's launch are distinguished by the name that it was compiled under.
 void Reshaping::add_helper(NodeIndex index) {
   static const Name metadata("__proton_launch_metadata");
   static const Name helper("<metric>");
@@ -98,8 +98,8 @@ void Reshaping::add_helper(NodeIndex index) {
   named(named(named(shown_[node.parent], metadata), name), helper);
 }
 
-// The scopes around it were entered, so that they are there already; those of a capture in another
-// phase are not, and neither are its frames.
+// The scopes around it were entered, so they exist already. Scopes of a capture in another phase do
+// not, and neither do its frames.
 void Reshaping::find_live(NodeIndex index) {
   const TreeNode &node = tree_.nodes()[index];
   if (node.kind == FrameKind::kGraph) {

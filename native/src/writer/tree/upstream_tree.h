@@ -11,12 +11,12 @@ namespace proton {
 bool is_trials(FrameKind kind, std::string_view name);
 
 /// A tree of the same numbers in the shape of upstream 3.9:
-///  - siblings are told apart by their names alone; of several devices the last one stays,
+///  - siblings are distinguished by their names alone; of several devices the last one stays,
 ///  - trials of an autotuner stand among the other launches, lines of code directly below kernels,
-///  - what a launch of a graph ran comes after what else its scope holds, and what was captured has
-///    a frame without numbers where it was,
+///  - what a launch of a graph ran comes after the other children of its scope, and captured work
+///    has a frame without numbers in its old place,
 ///  - values that were given under capture have the frame of the kernel that would have kept them.
-/// Columns of our own are left out.
+/// Our own columns are left out.
 CallPathTree upstream_tree(const CallPathTree &tree);
 
 } // namespace proton

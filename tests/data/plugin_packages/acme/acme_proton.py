@@ -1,4 +1,4 @@
-"""A backend as a third party would write it: a pretended accelerator with one kernel."""
+"""A backend as a third party would write it: a simulated accelerator with one kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin whose hook answers with something that is no backend."""
+"""A plugin whose hook returns something that is not a backend."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A mode of ``instrumentation`` as a third party would write it: values rather than cycles.
 
 For each store of 32-bit floats the kernel keeps the largest magnitude that a program stores, as the
-bits of a float: magnitudes sort like their bits, and what is not finite sorts above all numbers. The
-block of a program is one 32-bit word per store. Of tensors of one and two dimensions.
+bits of a float: magnitudes sort like their bits, and other values sort above all numbers. The
+block of a program is one 32-bit word per store. Tensors have one or two dimensions.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ using namespace proton;
 
 namespace {
 
-// Listens while it lives, with the CPU collector on.
+// A session with the CPU collector, while it lives.
 struct Listening {
   Listening() {
     Situation now;
@@ -231,7 +231,7 @@ TEST(a_range_that_ends_on_another_thread_is_recorded_where_it_began) {
   CHECK_EQ(take_stray_ops(), 0);
 }
 
-TEST(a_range_outlives_the_thread_where_it_began) {
+TEST(a_range_may_end_after_the_thread_where_it_began) {
   Listening listening;
   Operator range{"range"};
   std::unique_ptr<UserRange> taken;
@@ -262,7 +262,7 @@ TEST(an_operator_that_ends_on_another_thread_is_counted_and_leaves_its_own) {
   CHECK_EQ(take_stray_ops(), 1);
 }
 
-TEST(nothing_is_recorded_while_nobody_listens) {
+TEST(nothing_is_recorded_without_a_session) {
   Operator add{"aten::add"};
   begin(add);
   CHECK(begin_user_op(&add, name_of) == nullptr);

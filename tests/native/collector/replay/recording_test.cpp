@@ -22,7 +22,7 @@ Recording sample() {
   return recording;
 }
 
-// The message with which the bytes are refused; empty when they are read.
+// The error message for the bytes; empty if they are read.
 std::string refusal(const std::string &bytes) {
   ScratchFolder folder;
   std::ofstream(folder.file("r"), std::ios::binary) << bytes;

@@ -27,7 +27,7 @@ int64_t random_time(Random &random) {
   return kTimes[random() % std::size(kTimes)];
 }
 
-// Well formed, but in no order that a collector would record.
+// Well formed, but not in the order of a collector.
 Recording senseless(Random &random) {
   Recording recording;
   recording.strings = {"", "scope", std::string("\xFF\0\"", 3), std::string(5000, 'x'), "CUDA"};
@@ -67,7 +67,7 @@ void damage(std::string &bytes, Random &random) {
     bytes.append(random() % 100, static_cast<char>(random()));
 }
 
-// Replays the file into a session and encodes it. True when it was read.
+// Replays the file into a session and encodes it. Returns whether it was read.
 bool replay(const std::string &path, bool manual) {
   try {
     ReplayCollector collector(Aggregator::instance(), path, manual);
@@ -148,7 +148,7 @@ TEST(more_scopes_than_a_stack_holds_are_an_error_that_leaves_none_open) {
 }
 #endif
 
-TEST(a_folder_is_no_recording) {
+TEST(a_folder_is_not_a_recording) {
   ScratchFolder folder;
   CHECK_THROWS(read_recording(folder.file("")), Error);
 }

@@ -13,7 +13,7 @@ import pytest
 
 native = pytest.importorskip("proton_bench._native", reason="the native module is not built")
 
-# Set by whoever tests a build with the option of this name.
+# Set when a build with the option of this name is tested.
 BUILT_PUBLIC = "PROTON_BENCH_PUBLIC_FRAMES" in os.environ
 RAW = native.python_frame_walk == "raw"
 needs_raw = pytest.mark.skipif(not RAW, reason="this module was built for the public API only")

@@ -1,4 +1,4 @@
-"""Launches stand below the Python frames they came from, however they came."""
+"""Launches stand below their Python frames, whatever way they are made."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ TEST(an_id_of_an_earlier_collection_gives_way) {
   CHECK_EQ(cache->find(step(1, "a", 4)), 8);
 }
 
-TEST(names_of_equal_hash_are_told_apart) {
+TEST(names_of_equal_hash_are_distinguished) {
   auto cache = std::make_unique<PathCache>();
   PathStep one = step(1, "one"), two = step(1, "two");
   two.name.hash = one.name.hash;

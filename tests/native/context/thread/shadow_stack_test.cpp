@@ -71,7 +71,7 @@ TEST(names_longer_than_the_cache_holds_work_as_well) {
   frames->pop(now);
 }
 
-TEST(names_with_equal_hashes_are_told_apart) {
+TEST(names_with_equal_hashes_are_distinguished) {
   ShadowStack *frames = stack();
   Situation now = listening();
   ContextId a = frames->push({"a", 7}, FrameKind::kScope, now).id;
@@ -81,7 +81,7 @@ TEST(names_with_equal_hashes_are_told_apart) {
   CHECK(a != b);
 }
 
-TEST(frames_opened_while_nobody_listens_are_on_no_path) {
+TEST(frames_opened_without_a_session_are_on_no_path) {
   ShadowStack *frames = stack();
   Situation now = listening();
   frames->push(hashed("outer"), FrameKind::kScope, now);
@@ -182,7 +182,7 @@ TEST(who_follows_during_a_collection_gets_no_freed_context) {
   set_starting_stack({});
 }
 
-TEST(the_end_of_a_frame_that_stands_for_nothing_is_no_use_of_its_parent) {
+TEST(the_end_of_a_frame_that_stands_for_nothing_is_not_a_use_of_its_parent) {
   ShadowStack *frames = stack();
   Situation now = listening(), next_phase = listening();
   next_phase.epoch = 2;
@@ -192,7 +192,7 @@ TEST(the_end_of_a_frame_that_stands_for_nothing_is_no_use_of_its_parent) {
   CHECK(frames->pop(next_phase)); // so that the phase shows "outer"
 }
 
-TEST(a_stack_that_was_left_leads_nobody) {
+TEST(a_stack_that_was_left_leads_no_thread) {
   ShadowStack *starting = stack(), *other = stack();
   Situation now = listening();
   ThreadStack ended(*starting);

@@ -19,8 +19,7 @@ size_t thread_count() {
   return count;
 }
 
-// Constructed before the thread has a state, so destroyed after everything of that thread which was
-// constructed later.
+// Constructed before the thread has a state, and therefore destroyed after it.
 struct UsesTheStateAtTheEnd {
   ~UsesTheStateAtTheEnd() { this_thread(); }
   bool is_used = false;

@@ -9,7 +9,7 @@
 
 using namespace proton::cupti;
 
-// Names that not every version of the header knows are left out of this list.
+// Names that some versions of the header lack are left out of this list.
 constexpr int kVendorCopyCalls[] = {CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
                                     CUPTI_DRIVER_TRACE_CBID_cuMemsetD16Async,
                                     CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async,

@@ -168,7 +168,7 @@ TEST(no_launch_is_lost_among_threads) {
   CHECK_EQ(state.exits, 20000U);
 }
 
-TEST(records_without_a_buffer_are_dropped_and_told) {
+TEST(records_without_a_buffer_are_dropped_and_counted) {
   Seen state;
   const Subscription subscription(state);
   state.buffer_bytes = 0;
@@ -240,7 +240,7 @@ TEST(any_entry_point_can_fail_always_or_once) {
   CHECK_EQ(fake_cupti_calls("cuptiGetVersion"), calls + 4);
 }
 
-TEST(a_clone_of_a_node_is_told_with_the_id_of_the_executable_graph) {
+TEST(a_clone_of_a_node_is_reported_with_the_id_of_the_executable_graph) {
   Seen state;
   const Subscription subscription(state);
   auto enable = library().find<cupti::function::EnableCallback>("cuptiEnableCallback");

@@ -299,7 +299,7 @@ FIELD(CubinCrcParameters, cubin_size, CUpti_GetCubinCrcParams, cubinSize);
 FIELD(CubinCrcParameters, cubin, CUpti_GetCubinCrcParams, cubin);
 FIELD(CubinCrcParameters, crc, CUpti_GetCubinCrcParams, cubinCrc);
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
-// It grew in 13.5; the library goes by the size that it is told.
+// It grew in 13.5; the library uses the size that it is given.
 START(SubscriberParameters, struct_bytes, CUpti_SubscriberParams, structSize);
 START(SubscriberParameters, name, CUpti_SubscriberParams, subscriberName);
 START(SubscriberParameters, old_name, CUpti_SubscriberParams, oldSubscriberName);

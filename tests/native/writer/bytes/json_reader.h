@@ -1,4 +1,4 @@
-// A strict little JSON reader, so that tests check texts and not our own writer.
+// A strict little JSON reader for tests, independent of our own code.
 #pragma once
 
 #include <cstdint>

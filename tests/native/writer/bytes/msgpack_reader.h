@@ -1,4 +1,4 @@
-// A strict little MessagePack reader, so that tests check bytes and not our own encoder.
+// A strict little MessagePack reader for tests, independent of our own encoder.
 #pragma once
 
 #include <bit>

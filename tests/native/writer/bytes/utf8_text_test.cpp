@@ -20,7 +20,7 @@ TEST(nul_and_control_characters_are_valid_utf8) {
   CHECK_EQ(valid_utf8(text), text);
 }
 
-TEST(bytes_that_are_no_utf8_become_backslash_x) {
+TEST(bytes_that_are_not_utf8_become_backslash_x) {
   CHECK_EQ(valid_utf8("a\xFFz"), "a\\xffz");
   CHECK_EQ(valid_utf8("\x80"), "\\x80");
 }

@@ -18,7 +18,7 @@ extern "C" int flock(int descriptor, int operation) noexcept {
   return flock_error != 0 ? -1 : static_cast<int>(syscall(SYS_flock, descriptor, operation));
 }
 
-/// Whether somebody else, be it another part of this process, holds the lock on a file.
+/// Whether the lock on a file is held, also by another descriptor of this process.
 inline bool is_locked(const std::string &path) {
   int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   bool is_held = syscall(SYS_flock, descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -26,7 +26,7 @@ inline bool is_locked(const std::string &path) {
   return is_held;
 }
 
-/// Has the program have few descriptors while this lives.
+/// Limits the descriptors of the program while it lives.
 class FewDescriptors {
 public:
   explicit FewDescriptors(rlim_t count) {

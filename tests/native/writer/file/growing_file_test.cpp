@@ -19,7 +19,7 @@ using namespace proton;
 
 namespace {
 
-// The message of the Error(kOutput) that the work throws; empty when it throws none.
+// The message of the Error(kOutput) that the work throws; empty if it throws none.
 template <typename Work> std::string refusal(Work work) {
   try {
     work();
@@ -219,7 +219,7 @@ TEST(a_program_that_closes_all_descriptors_does_no_harm) {
   file.publish();
   CHECK_EQ(folder.content("x.trace"), "[1,2]");
   CHECK_EQ(folder.content("others"), "");
-  CHECK_EQ(close(others), 0); // nobody else has
+  CHECK_EQ(close(others), 0); // no other holder closed it
 }
 
 TEST(a_file_without_a_name_is_lost_with_its_descriptor) {

@@ -219,7 +219,7 @@ TEST(a_folder_of_that_name_is_refused_and_kept) {
   CHECK_EQ(folder.entries(), 1);
 }
 
-TEST(a_folder_that_nobody_may_write_to_is_refused) {
+TEST(a_folder_without_write_permission_is_refused) {
   // /proc refuses even root, unlike a folder with mode 0555.
   CHECK(contains(refusal("/proc/x.proton"), "/proc/x.proton"));
 }

@@ -28,7 +28,7 @@ std::string of_process(int number = 1) {
   return "x.partial." + std::to_string(getpid()) + more + ".proton";
 }
 
-// What may stand at a name and is none of ours.
+// Puts something at a name that is not a file of ours.
 void plant(const ScratchFolder &folder, const std::string &kind, const std::string &name) {
   const std::string path = folder.file(name);
   if (kind == "link")
@@ -259,8 +259,8 @@ TEST(without_locks_nothing_is_taken_for_a_left_over_and_recordings_begin_all_the
     flock_error = code;
     OwnFile first = open_partial(folder.file(kName), "x");
     CHECK_EQ(first.path(), folder.file(kName));
-    // Of another process, for all that is known here: it may live.
-    std::ofstream(folder.file("x.partial.trace")) << "of somebody";
+    // It may belong to a live process.
+    std::ofstream(folder.file("x.partial.trace")) << "of another program";
     CHECK(!remove_left_over(folder.file("x.partial.trace")));
     OwnFile second = open_partial(folder.file("x.partial.trace"), "x");
     OwnFile tree;
@@ -270,7 +270,7 @@ TEST(without_locks_nothing_is_taken_for_a_left_over_and_recordings_begin_all_the
       CHECK_EQ(folder.content(of_process()), content);
     }
     flock_error = 0;
-    CHECK_EQ(folder.content("x.partial.trace"), "of somebody");
+    CHECK_EQ(folder.content("x.partial.trace"), "of another program");
     CHECK_EQ(folder.entries(), 4);
     for (OwnFile *each : {&first, &second, &tree})
       each->remove();
@@ -294,7 +294,7 @@ TEST(many_files_that_rest_leave_the_program_its_descriptors) {
   int held = 0;
   for (const OwnFile &file : files) {
     held += file.has_descriptor();
-    // Another recording takes what is locked by no means, and what is not looks like its own.
+    // Another recording takes no locked name, and no name with a process's number.
     CHECK(is_locked(file.path()) || file.path() != file.base());
     CHECK(!remove_left_over(file.path()));
   }

@@ -131,7 +131,7 @@ TEST(other_values_of_the_root_would_pass_for_inclusive_and_are_left_out) {
   CHECK(contains(compact(tree), R"("metrics":{}})"));
 }
 
-TEST(root_states_the_aggregations_that_hints_do_not_tell) {
+TEST(root_states_the_aggregations_that_hints_do_not_show) {
   CallPathTree tree;
   NodeIndex node = sample::scope(tree, kRootNode, "s");
   MetricColumns &metrics = tree.metrics();

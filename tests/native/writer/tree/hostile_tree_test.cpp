@@ -1,4 +1,4 @@
-// Trees that no sane program makes: names of any bytes, extreme depth, a million nodes.
+// Extreme trees: names of any bytes, extreme depth, a million nodes.
 #include <random>
 
 #include "check.h"

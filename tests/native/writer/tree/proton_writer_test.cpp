@@ -183,7 +183,7 @@ TEST(facts_beside_the_tree_are_kept) {
   CHECK_EQ(file["dropped"]["buffer \\xff"].integer, 3);
 }
 
-TEST(provenance_that_is_no_map_is_refused) {
+TEST(provenance_that_is_not_a_map_is_refused) {
   CallPathTree tree;
   FileFacts facts;
   facts.provenance = "\x93";

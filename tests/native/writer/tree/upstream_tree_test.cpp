@@ -105,7 +105,7 @@ TEST(values_of_a_graph_have_the_frame_of_their_kernel) {
            "foo_8 __proton_launch_metadata(foo(<metric>)))) foo_8)");
 }
 
-TEST(the_call_of_a_graph_that_nobody_saw_captured_is_no_frame) {
+TEST(the_call_of_a_graph_whose_capture_was_not_seen_is_not_a_frame) {
   CallPathTree tree;
   NodeIndex replay = under(tree, kRootNode, "replay", FrameKind::kScope);
   under(tree, replay, "<captured_at>", FrameKind::kGraph);

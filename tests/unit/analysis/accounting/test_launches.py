@@ -9,7 +9,7 @@ from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 
 
-def test_operators_and_copies_are_no_launches() -> None:
+def test_operators_and_copies_are_not_launches() -> None:
     builder = ProfileBuilder()
     op = builder.add(0, "aten::mm", FrameKind.OP, metrics={"count": 7})
     builder.add(op, "gemm", FrameKind.KERNEL, metrics={"count": 3})

@@ -12,30 +12,30 @@ from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
 
-def told(**facts: Any) -> Profile:
+def with_facts(**facts: Any) -> Profile:
     return replace(profile_of(("a", 1, 1, "")), provenance=Provenance(facts))
 
 
 def runs(*costs: Any, length: int | None = 1000) -> list[Run]:
     times = {} if length is None else {"start_time_ns": 5, "end_time_ns": 5 + length}
-    return [Run(told(estimated_cost_ns=cost, **times), "x") for cost in costs]
+    return [Run(with_facts(estimated_cost_ns=cost, **times), "x") for cost in costs]
 
 
-def test_cost_is_told_with_the_length_of_the_run() -> None:
-    cost = own_cost(told(estimated_cost_ns=50, start_time_ns=100, end_time_ns=1100))
+def test_cost_is_reported_with_the_length_of_the_run() -> None:
+    cost = own_cost(with_facts(estimated_cost_ns=50, start_time_ns=100, end_time_ns=1100))
 
     assert cost == OwnCost(50, 1000)
     assert cost.share == 0.05
 
 
 @pytest.mark.parametrize("cost", [None, "much", True, -1, float("nan"), float("inf"), 2**70])
-def test_what_is_no_cost_is_not_known(cost: Any) -> None:
-    assert own_cost(told(estimated_cost_ns=cost)) is None
+def test_what_is_not_a_cost_is_not_known(cost: Any) -> None:
+    assert own_cost(with_facts(estimated_cost_ns=cost)) is None
 
 
 @pytest.mark.parametrize("times", [(5, 5), (9, 5), (None, 5), ("a", 5), (-(2**63), 2**63)])
 def test_a_run_without_a_length_has_no_share(times: tuple[Any, Any]) -> None:
-    cost = own_cost(told(estimated_cost_ns=1, start_time_ns=times[0], end_time_ns=times[1]))
+    cost = own_cost(with_facts(estimated_cost_ns=1, start_time_ns=times[0], end_time_ns=times[1]))
 
     assert cost is not None
     assert cost.share is None

@@ -164,7 +164,7 @@ def test_rates_are_computed_anew_for_what_a_row_stands_for() -> None:
     assert changes(found)["k"] == pytest.approx((20.0, 16.0, -4.0))
 
 
-def test_a_rate_that_one_side_lacks_is_no_number() -> None:
+def test_a_rate_that_one_side_lacks_is_not_a_number() -> None:
     found = compared(metric="avg_time/us")
     row = next(row for row in range(len(found)) if found.tree.name(row) == "fresh")
 
@@ -281,7 +281,7 @@ def test_a_run_on_devices_of_several_architectures_compares_with_its_like() -> N
 
 
 @pytest.mark.parametrize("archs", [("90", "89"), ("89",), ("90", "90")])
-def test_devices_of_several_architectures_are_told_apart(archs: tuple[str, ...]) -> None:
+def test_devices_of_several_architectures_are_distinguished(archs: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="times of different devices say little"):
         compare([mixed("89", "90")], [mixed(*archs)], CompareOptions())
 
@@ -308,7 +308,7 @@ def on_devices(kind: str, *times_ns: int) -> Run:
 
 
 @pytest.mark.parametrize("times_ns", [(5,), (5, 70)])
-def test_devices_whose_kind_a_timeline_does_not_tell_are_those_of_the_other_run(
+def test_devices_of_unknown_kind_in_a_timeline_match_those_of_the_other_run(
     times_ns: tuple[int, ...],
 ) -> None:
     tree, timeline = on_devices("CUDA", *times_ns), on_devices("GPU", *times_ns)

@@ -1,4 +1,4 @@
-"""What holds for every two profiles."""
+"""Properties of every two profiles."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_function_that_moved_as_a_whole_keeps_its_lines() -> None:
     }
 
 
-def test_densely_sampled_functions_are_told_by_their_ends() -> None:
+def test_densely_sampled_functions_are_found_by_their_ends() -> None:
     lines = dict.fromkeys(range(10, 30), 100)
 
     assert moved(lines, {line + 1: 100 for line in range(10, 30)}) == {

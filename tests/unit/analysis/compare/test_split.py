@@ -28,7 +28,7 @@ def one(base: float, new: float, base_count: float, new_count: float) -> Split:
         ((0, 0), (0, 0), (0, 0, 0)),
     ],
 )
-def test_a_change_is_told_by_launches_and_latency(
+def test_a_change_is_explained_by_launches_and_latency(
     base: tuple[int, int], new: tuple[int, int], parts: tuple[int, int, int]
 ) -> None:
     found = one(base[0], new[0], base[1], new[1])

@@ -49,7 +49,7 @@ def test_details_page_with_rules() -> None:
     assert (launch.grid, launch.duration_ns) == ("(8, 1, 1)", 2_848_000.0)
 
 
-def test_raw_page_tells_traffic_by_reads_and_writes() -> None:
+def test_the_raw_page_shows_traffic_by_reads_and_writes() -> None:
     text = NCU_RAW + '"0","1","a","h","k","1","7","(1,1,1)","(1,1,1)","0","9.0","500","2","30"\n'
     file = parse_counters(text, "x")
 
@@ -106,7 +106,7 @@ def test_rocprofv3_takes_the_time_of_a_dispatch_from_its_timestamps() -> None:
         ROCPROF + "0,k,0,0,0,9,9,512,256,0,0,8,16,0,0x0,0x1,16,1000,1500\n",
     ],
 )
-def test_facts_of_dispatches_are_no_counters(text: str) -> None:
+def test_facts_of_dispatches_are_not_counters(text: str) -> None:
     (launch,) = parse_counters(text, "pmc_perf.csv").launches
 
     assert launch.values == {"SQ_WAVES": 16.0}
@@ -122,7 +122,7 @@ def test_facts_of_dispatches_are_no_counters(text: str) -> None:
         ({"TCC_EA": (10, 4, 6, 5)}, 6 * 64 + 4 * 32 + 5 * 64 + 32),
     ],
 )
-def test_traffic_is_told_only_where_reads_of_128_bytes_are_counted(
+def test_traffic_is_shown_only_where_reads_of_128_bytes_are_counted(
     counters: dict[str, tuple[int, ...] | int], expected: int | None
 ) -> None:
     named: dict[str, int] = {}

@@ -139,7 +139,7 @@ def test_variants_of_one_row_leave_no_doubt() -> None:
     assert join_counters(builder.build(), launched("k", "k")).doubts == ()
 
 
-def test_grids_that_tell_rows_apart_leave_no_doubt() -> None:
+def test_grids_that_distinguish_rows_leave_no_doubt() -> None:
     rows = profile(("k", 1, 1), ("k", 1, 8))
 
     assert join_counters(rows, launched("k", "k", grid="(8, 1, 1)")).doubts == ()

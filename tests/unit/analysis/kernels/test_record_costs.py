@@ -1,4 +1,4 @@
-"""What records cost a kernel is read from the facts of the collector, and from no other file."""
+"""The cost of records is read from the facts of the collector only."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_a_kernel_is_set_beside_itself_without_records() -> None:
     )
 
 
-def test_the_reader_is_told_what_changed() -> None:
+def test_the_report_says_what_changed() -> None:
     assert record_cost_notes(profile(MATMUL)) == (
         "RECORDS: matmul takes 136 registers instead of 120 and +8,192 B of shared memory; "
         "1 program fits a multiprocessor instead of 2; its maxnreg=128 is dropped by Triton",
     )
 
 
-def test_a_kernel_that_stayed_as_it_was_is_not_told_of() -> None:
+def test_a_kernel_that_stayed_as_it_was_is_not_reported() -> None:
     same = {**MATMUL, "registers": 120, "shared_bytes": 98304, "dropped_maxnreg": 0}
 
     assert record_cost_notes(profile(same, {"name": "copy", "scopes": 2})) == ()
@@ -69,7 +69,7 @@ def test_configurations_of_one_kernel_and_many_kernels_stay_readable() -> None:
         {"collectors": {"instrumentation": {"kernels": [None, 7, {"name": 3}]}}},
     ],
 )
-def test_strange_facts_are_no_costs(facts: dict[str, Any]) -> None:
+def test_strange_facts_are_not_costs(facts: dict[str, Any]) -> None:
     found = replace(training_profile(), provenance=Provenance(facts))
 
     assert record_costs(found) == ()

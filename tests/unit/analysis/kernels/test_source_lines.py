@@ -1,4 +1,4 @@
-"""Samples by line of the source, and where no line is known."""
+"""Samples by line of the source, and samples without a line."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_code_that_was_inlined_counts_for_its_line_and_for_those_that_called_it(
     assert kernel.functions == {12: ("k",), 5: ("first",), 14: ("k",)}
 
 
-def test_calls_that_never_end_are_followed_as_deep_as_anybody_inlines() -> None:
+def test_endless_chains_of_inlining_are_followed_to_a_limit() -> None:
     builder = ProfileBuilder()
     row = builder.add(0, "k", FrameKind.KERNEL, device=GPU)
     for line in range(1, 20_001):

@@ -35,6 +35,6 @@ def test_reasons_of_amd_gpus_name_that_vendors_page() -> None:
     assert sources == {AMD_SOURCE}
 
 
-def test_what_is_no_reason_is_not_explained() -> None:
+def test_what_is_not_a_reason_is_not_explained() -> None:
     assert explain_stall("stalled_by_magic") is None
     assert explain_stall("num_samples") is None

@@ -74,7 +74,7 @@ def test_gpus_that_select_no_warps_have_samples_that_issued_and_stalled_ones() -
     ("kind", "expected"),
     [("CUDA", {"issued": 0.0, "stalled": 0.25, "not_issued": 0.75}), ("HIP", {"issued": 3 / 7})],
 )
-def test_the_gpu_tells_what_samples_mean_where_none_was_selected(
+def test_the_gpu_decides_what_samples_mean_where_none_was_selected(
     kind: str, expected: dict[str, float]
 ) -> None:
     builder = ProfileBuilder()

@@ -127,7 +127,7 @@ def test_integers_stay_exact() -> None:
     assert time.to_list() == [2**60 + 1, 2**60 + 1]
 
 
-def test_nan_is_no_value() -> None:
+def test_nan_is_not_a_value() -> None:
     builder = ProfileBuilder()
     builder.declare("loss", Aggregation.EXCLUSIVE)
     builder.add(0, "a", metrics={"loss": float("nan")})
@@ -147,7 +147,7 @@ def test_time_unit_of_something_else_is_an_error() -> None:
         derive(training_profile(), ["count/ms"])
 
 
-def test_available_metrics_tell_inclusive_from_exclusive() -> None:
+def test_available_metrics_distinguish_inclusive_and_exclusive() -> None:
     available = available_metrics(training_profile())
 
     assert set(available.inclusive) == {"time (ns)", "count", "flops16"}

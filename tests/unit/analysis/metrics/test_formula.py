@@ -36,7 +36,7 @@ def test_name_is_read_as_formula(name: str, source: str, divisor: Divisor, scale
 
 
 @pytest.mark.parametrize("name", ["time", "count", "my metric (ns)"])
-def test_plain_name_is_no_formula(name: str) -> None:
+def test_plain_name_is_not_a_formula(name: str) -> None:
     assert parse_formula(name) is None
 
 

@@ -121,7 +121,7 @@ def test_runs_on_different_devices_are_compared_on_request_only(
     assert found.inclusive.change.tolist() == [1, 1]
 
 
-def test_devices_that_nobody_knows_anything_of_may_differ() -> None:
+def test_devices_without_known_facts_may_differ() -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", metrics={"time (ns)": 1})
 

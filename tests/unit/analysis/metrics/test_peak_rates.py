@@ -101,6 +101,6 @@ def test_every_architecture_has_a_source_and_is_named() -> None:
     rates = [(arch, each) for table in ARCHITECTURES.values() for arch, each in table.items()]
 
     assert len(rates) > 18
-    # A source is an address that somebody can open.
+    # A source is an address.
     assert [arch for arch, each in rates if ".c" not in each.source] == []
     assert [arch for arch, _ in rates if arch not in known_architectures()] == []

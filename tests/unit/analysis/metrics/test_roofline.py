@@ -47,7 +47,7 @@ def test_kernels_are_bound_by_what_takes_longer() -> None:
     assert distance == pytest.approx([9 / 7, 9 / 7, 2.0, 1.0], rel=1e-6)
 
 
-def test_devices_without_known_peaks_are_told_beside_those_with_them() -> None:
+def test_devices_without_known_peaks_are_named_beside_the_others() -> None:
     builder = ProfileBuilder()
     for device in (H100, Device("XPU", 0, "x1")):
         builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 9, "bytes": 8}, device=device)
@@ -60,7 +60,7 @@ def test_devices_without_known_peaks_are_told_beside_those_with_them() -> None:
     assert [value is None for value in metric.to_list()] == [False, False, True]
 
 
-def test_known_architecture_whose_facts_are_missing_is_told_so() -> None:
+def test_a_known_architecture_with_missing_facts_is_named() -> None:
     profile = kernels({"time (ns)": 9, "bytes": 8}, device=Device("CUDA", 0, "90"))
 
     with pytest.raises(MetricError, match=r"CUDA 90 \(the file lacks its clocks"):
@@ -149,7 +149,7 @@ def test_faster_kernels_are_nearer_to_the_roof(work: list[dict[str, float]], fac
     assert all((a is None and b is None) or a < b for a, b in zip(near, far, strict=True))
 
 
-def test_profile_without_work_is_told_what_to_record() -> None:
+def test_a_profile_without_work_says_what_to_record() -> None:
     with pytest.raises(MetricError, match=r"none of bytes, flops8, .* -k triton"):
         derive(kernels({"time (ns)": 1}), ["bound"])
 
@@ -159,7 +159,7 @@ def test_roofline_needs_times() -> None:
         derive(kernels({"bytes": 1}), ["roof_distance"])
 
 
-def test_unknown_device_is_told_how_to_add_it() -> None:
+def test_an_unknown_device_is_named_with_how_to_add_it() -> None:
     profile = kernels({"time (ns)": 1, "bytes": 1}, device=Device("ACME", 0, "x1"))
 
     with pytest.raises(MetricError, match=r"not known for: ACME x1; known are CUDA 75.*proton_dev"):

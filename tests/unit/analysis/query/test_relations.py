@@ -115,7 +115,7 @@ def test_metrics_have_own_values_and_sums() -> None:
     assert values["label", 2]["text"] == "l-forward"
 
 
-def test_nan_and_infinity_are_no_values() -> None:
+def test_nan_and_infinity_are_not_values() -> None:
     builder = ProfileBuilder()
     builder.declare("exc", Aggregation.EXCLUSIVE)
     builder.add(0, "a", metrics={"x": float("nan"), "exc": float("inf")})
@@ -152,7 +152,7 @@ def test_frames_are_distinct_names_with_the_parts_of_python_frames() -> None:
 
 
 @pytest.mark.parametrize("name", ["a@b", "a:@b", "a:x@b", "@", ":1", "k:²@f"])
-def test_other_names_are_no_python_frames(name: str) -> None:
+def test_other_names_are_not_python_frames(name: str) -> None:
     builder = ProfileBuilder()
     builder.add(0, name)
 
@@ -220,14 +220,14 @@ def test_runs_say_where_a_profile_comes_from() -> None:
 def test_runs_say_what_recording_cost() -> None:
     facts = {"estimated_cost_ns": 50, "start_time_ns": 0, "end_time_ns": 1000}
 
-    (told,) = lines("runs", ProfileBuilder().build(provenance=Provenance(facts)))
+    (only,) = lines("runs", ProfileBuilder().build(provenance=Provenance(facts)))
     (silent,) = lines("runs", ProfileBuilder().build())
 
-    assert (told["estimated_cost_ns"], told["estimated_cost_share"]) == (50, 0.05)
+    assert (only["estimated_cost_ns"], only["estimated_cost_share"]) == (50, 0.05)
     assert (silent["estimated_cost_ns"], silent["estimated_cost_share"]) == (None, None)
 
 
-def test_deep_trees_are_no_problem() -> None:
+def test_deep_trees_are_accepted() -> None:
     assert lines("nodes", deep_profile(20_000))[-1]["depth"] == 20_000
 
 

@@ -86,7 +86,7 @@ def test_hostile_names_are_values() -> None:
     assert found.rows == [(HOSTILE, 3, 4)]
 
 
-def test_names_of_metrics_are_no_parameters() -> None:
+def test_names_of_metrics_are_not_parameters() -> None:
     builder = ProfileBuilder()
     builder.add(0, "a", metrics={"$1": 1, "?": 2})
 
@@ -212,7 +212,7 @@ def test_missing_duckdb_is_named_in_one_line() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_deep_and_empty_profiles_are_no_problem() -> None:
+def test_deep_and_empty_profiles_are_shown() -> None:
     deep, empty = deep_profile(5000), ProfileBuilder().build()
 
     found = ask("SELECT run, max(depth) FROM nodes GROUP BY run ORDER BY run", deep, empty)
@@ -231,7 +231,7 @@ def test_deep_and_empty_profiles_are_no_problem() -> None:
         (["\udcff.proton"], ["\\udcff"]),
     ],
 )
-def test_runs_are_named_after_what_tells_their_files_apart(
+def test_runs_are_named_after_what_distinguishes_their_files(
     files: list[str], labels: list[str]
 ) -> None:
     empty = ProfileBuilder().build()

@@ -68,7 +68,7 @@ def test_the_same_recording_twice_is_refused() -> None:
         in_order([rank(1), Member("y.proton", rank(1).origin, None)])
 
 
-def test_parts_of_one_process_are_no_repetition() -> None:
+def test_parts_of_one_process_are_not_repetitions() -> None:
     ordered, _ = in_order([part(10), part(9), part(0)])
 
     assert [member.origin.part for member in ordered] == [0, 9, 10]
@@ -111,7 +111,7 @@ def test_ranks_of_one_host_share_its_processor() -> None:
     assert merged.column("count").to_list()[1:] == [2, 1]
 
 
-def test_merged_files_tell_which_ranks_are_there() -> None:
+def test_merged_files_name_their_ranks() -> None:
     partial = rank(2)
     merged = merge_members(
         [rank(0), Member(partial.source, Origin(rank=2, is_partial=True), partial.profile)]
@@ -148,7 +148,7 @@ def test_what_is_kept_apart_has_a_row_on_top(by: ApartBy, names: list[str]) -> N
     assert merged.inclusive("time (ns)")[0] == 20
 
 
-def test_a_file_that_tells_nothing_is_called_by_its_name() -> None:
+def test_a_file_without_facts_is_called_by_its_name() -> None:
     unknown = Member("old.hatchet", Origin(), rank(0).profile)
 
     merged = merge_members([unknown], ApartBy.RANK)

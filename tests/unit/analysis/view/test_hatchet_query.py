@@ -69,7 +69,7 @@ def test_every_run_is_asked() -> None:
     assert [row[:3] for row in found.rows] == [["run1", 4, "level 3"]]
 
 
-def test_no_match_is_no_error_and_limit_says_that_there_is_more() -> None:
+def test_no_match_is_not_an_error_and_limit_says_that_there_is_more() -> None:
     nothing = ask('MATCH (".", p) WHERE p."name" = "nope"')
     some = ask('MATCH (".", p) WHERE p."name" =~ ".*"', limit=2)
 

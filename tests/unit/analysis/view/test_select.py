@@ -150,7 +150,7 @@ def test_trials_of_autotuners_are_left_out_unless_they_are_asked_for() -> None:
     assert whole.metrics[0].to_list() == [75, 75, 70, 70, 5]
 
 
-def test_scope_with_a_metric_of_its_own_outlives_its_empty_children() -> None:
+def test_a_scope_with_a_metric_of_its_own_stays_without_its_empty_children() -> None:
     builder = ProfileBuilder()
     scope = builder.add(0, "scope", metrics={"loss": 0.5})
     builder.add(scope, "nothing")

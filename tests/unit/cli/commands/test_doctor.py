@@ -28,13 +28,13 @@ def examined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_work, "examine", lambda: DIAGNOSIS)
 
 
-def test_something_absent_alone_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_something_absent_alone_is_not_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     doctor.command()
 
     assert "no driver" in capsys.readouterr().out
 
 
-def test_what_is_required_and_here_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_required_and_here_is_not_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     doctor.command(require=["cpu"])
 
     assert "here" in capsys.readouterr().out

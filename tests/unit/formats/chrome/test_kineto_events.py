@@ -62,7 +62,7 @@ def test_rows_carry_kinds_devices_variants_and_wall_time() -> None:
     assert profile.column("wall (ns)").get(row_of(profile, "aten::linear")) == 50_000
 
 
-def test_provenance_tells_tool_versions_devices_host_and_rank() -> None:
+def test_provenance_holds_tool_versions_devices_host_and_rank() -> None:
     facts = decode(*STEP).provenance.to_plain()
 
     assert facts["tool"] == "torch.profiler"
@@ -71,7 +71,7 @@ def test_provenance_tells_tool_versions_devices_host_and_rank() -> None:
     assert facts["base_time_ns"] == 1759341000000000000
 
 
-def test_hip_is_told_by_the_names_of_its_calls() -> None:
+def test_hip_is_recognised_by_the_names_of_its_calls() -> None:
     profile = decode(call(1, 5, "hipLaunchKernel"), kernel(1, 400, 1))
 
     assert profile.devices == (Device("HIP", 0, num_sms=132),)
@@ -120,11 +120,11 @@ def test_without_a_correlation_id_work_stands_below_the_operator_with_its_extern
         assert "launch_latency_count" not in profile.columns
 
 
-@pytest.mark.parametrize("told", [7, "6", None, -1, 2**70])
-def test_an_external_id_that_no_operator_or_several_have_places_nothing(told: Any) -> None:
+@pytest.mark.parametrize("external", [7, "6", None, -1, 2**70])
+def test_an_external_id_that_no_operator_or_several_have_places_nothing(external: Any) -> None:
     events = [host("cpu_op", name, ts, 10) for name, ts in (("a", 0), ("b", 20))]
     events = [{**each, "args": {"External id": 7}} for each in events]
-    lost = {**kernel(0, 400, 1), "args": {"device": 0, "External id": told}}
+    lost = {**kernel(0, 400, 1), "args": {"device": 0, "External id": external}}
 
     profile = decode(*events, lost)
 
@@ -227,18 +227,18 @@ def test_a_trace_that_torch_wrote_nests_functions_scopes_and_operators() -> None
 def test_a_trace_that_torch_compressed_is_the_one_it_packed() -> None:
     path = DATA / "kineto-ops.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    told = sum(
+    external = sum(
         round(e["dur"] * 1000) for e in events if e.get("cat") in {"cpu_op", "user_annotation"}
     )
 
     profile = read_profile(path)
 
-    assert profile.column("wall (ns)").values.sum() == told
+    assert profile.column("wall (ns)").values.sum() == external
     assert profile.kind(row_of(profile, "aten::linear")) is FrameKind.OP
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.json.gz", "x.dat", "x.proton", "x.hatchet"])
-def test_content_tells_the_format_whatever_the_suffix(name: str, tmp_path: Path) -> None:
+def test_content_decides_the_format_whatever_the_suffix(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     content = trace(STEP)
     path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)

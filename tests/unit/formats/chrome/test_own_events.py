@@ -26,7 +26,7 @@ def read(events: list[dict[str, Any]], **facts: Any) -> Profile:
     return profile
 
 
-def test_times_and_counts_stand_on_the_paths_that_events_tell() -> None:
+def test_times_and_counts_stand_on_the_paths_of_events() -> None:
     profile = read(step())
 
     assert values_by_path(profile, "time (ns)") == {
@@ -88,8 +88,8 @@ def test_operators_on_two_threads_do_not_contain_each_other() -> None:
 
 
 def test_values_of_kernels_and_copies_stand_on_their_rows() -> None:
-    told = {"flops": "2.500000", "bytes": "7", "time (ns)": "1"}
-    work = [event("kernel", ["a", "k"], n, 3, device=0, metrics=told) for n in (0, 5)]
+    stated = {"flops": "2.500000", "bytes": "7", "time (ns)": "1"}
+    work = [event("kernel", ["a", "k"], n, 3, device=0, metrics=stated) for n in (0, 5)]
     copies = [
         event("gpu_memcpy", ["a", "<memcpy>"], n, 1, device=device, metrics={"bytes": "4096"})
         for n, device in ((9, 0), (10, 1))
@@ -164,9 +164,9 @@ def test_what_a_killed_program_left_is_read_as_far_as_it_goes(is_packed: bool) -
             ]
 
 
-def test_what_the_session_told_at_its_end_is_kept() -> None:
-    told = b'"dropped":{"full":3},"provenance":{"command":["x.py"],"rank":2}'
-    profile = decode_profile(trace(step()).replace(b'"dropped":{}', told), NAME)
+def test_what_the_session_reported_at_its_end_is_kept() -> None:
+    stated = b'"dropped":{"full":3},"provenance":{"command":["x.py"],"rank":2}'
+    profile = decode_profile(trace(step()).replace(b'"dropped":{}', stated), NAME)
 
     assert profile.dropped == {"full": 3}
     assert profile.provenance.to_plain()["command"] == ["x.py"]
@@ -177,7 +177,7 @@ def test_a_file_without_its_end_is_partial_though_it_is_whole() -> None:
     assert decode_profile(unfinished(step()).encode() + b"]}\n", NAME).partial
 
 
-def test_rows_of_graphs_and_scopes_inside_kernels_are_no_rows() -> None:
+def test_rows_of_graphs_and_scopes_inside_kernels_are_not_rows() -> None:
     graph = event("scope", ["a"], 0, 5, tid=100_007)
     graph["args"] = {"correlation": 5}
     inside = event("kernel_scope", ["step", "k", "load"], 0, 5, device=0)

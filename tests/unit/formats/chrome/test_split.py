@@ -1,4 +1,4 @@
-"""A trace is cut into documents that say what the whole says, wherever blocks end."""
+"""A trace is cut into documents that say the same, wherever blocks end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_documents_may_follow_one_another(block: int) -> None:
     assert block
 
 
-def test_keys_before_the_events_are_told_before_them() -> None:
+def test_keys_before_the_events_are_passed_on_before_them() -> None:
     text = b'{"schemaVersion":1,"traceEvents":[{}],"z":2}'
 
     first, second, third = split_trace(io.BytesIO(text), "x")

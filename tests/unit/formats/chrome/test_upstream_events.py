@@ -1,4 +1,4 @@
-"""Traces of upstream Proton say what its trees of the same run say."""
+"""Traces of upstream Proton agree with its trees of the same run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_trace_of_390_says_what_the_trees_of_390_say(name: str, metric: str) -
     assert totals(trace, metric) == totals(tree, metric)
 
 
-def test_a_trace_of_390_tells_kinds_scopes_and_exclusive_metrics() -> None:
+def test_a_trace_of_390_holds_kinds_scopes_and_exclusive_metrics() -> None:
     profile = read_profile(V39 / "run.chrome_trace")
     rows = {profile.path(row): row for row in range(len(profile))}
     inner = rows["outer", "inner"]
@@ -100,7 +100,7 @@ def test_paths_and_counts_of_360_are_those_of_the_tree() -> None:
     assert totals(trace, "count") == totals(tree, "count")
 
 
-def test_kernels_tell_how_busy_a_device_without_a_name_was() -> None:
+def test_kernels_show_how_busy_a_device_without_a_name_was() -> None:
     profile = read_profile(V36 / "eager-trace.chrome_trace.gz")
     whole, *scopes = profile.device_use
 
@@ -113,22 +113,22 @@ def test_kernels_tell_how_busy_a_device_without_a_name_was() -> None:
     assert whole.launches == 0
 
 
-def test_times_inside_kernels_tell_nothing_of_devices() -> None:
+def test_times_inside_kernels_say_nothing_of_devices() -> None:
     assert read_profile(V36 / "intra-default-trace.chrome_trace.gz").device_use == ()
 
 
 def test_scopes_inside_kernels_nest_and_their_cycles_add_up() -> None:
     content = gzip.decompress((V36 / "intra-default-trace.chrome_trace.gz").read_bytes())
-    told: Counter[str] = Counter()
+    stated: Counter[str] = Counter()
     for event in json.loads(content)["traceEvents"]:
-        told[event["name"]] += round(event["dur"] * 1000)
+        stated[event["name"]] += round(event["dur"] * 1000)
 
     profile = read_profile(V36 / "intra-default-trace.chrome_trace.gz")
 
     cycles = totals(profile, "cycles")
     below = ("host", "scaled_add")
-    assert {path[-1]: value for path, value in cycles.items() if len(path) > 2} == told
-    assert cycles[below] == told["load"] + told["loop"] + told["store"]
+    assert {path[-1]: value for path, value in cycles.items() if len(path) > 2} == stated
+    assert cycles[below] == stated["load"] + stated["loop"] + stated["store"]
     assert (*below, "load", "load_x") in cycles
     assert (*below, "loop", "fma") in cycles
 
@@ -190,9 +190,9 @@ def test_metrics_become_numbers_vectors_and_texts() -> None:
 
 def test_ranges_of_graphs_are_left_to_their_kernels_and_their_metrics_counted() -> None:
     lane = {"cat": "scope", "name": "s", "tid": 100007, "dur": 1.0, "args": {}}
-    told = {**lane, "cat": "metric", "args": {"metrics": {"a": "1"}}}
+    stated = {**lane, "cat": "metric", "args": {"metrics": {"a": "1"}}}
 
-    profile = decode(kernel("k"), lane, told)
+    profile = decode(kernel("k"), lane, stated)
 
     assert sum(profile.dropped.values()) == 1
 
@@ -233,10 +233,10 @@ def test_a_metric_that_changes_its_type_is_refused(one: str, other: str) -> None
         )
 
 
-def test_cycles_are_counted_by_the_clock_that_the_event_tells() -> None:
+def test_cycles_are_counted_by_the_clock_of_the_event() -> None:
     def scope(name: str, ts: float, dur: float, mhz: float) -> dict[str, Any]:
-        told = {"call_stack": ["ROOT", "k"], "Frequency (MHz)": mhz}
-        warp = {"pid": "k Core0 CTA0", "tid": "warp 0 (line 0)", "cat": "k", "args": told}
+        stated = {"call_stack": ["ROOT", "k"], "Frequency (MHz)": mhz}
+        warp = {"pid": "k Core0 CTA0", "tid": "warp 0 (line 0)", "cat": "k", "args": stated}
         return {**warp, "name": name, "ts": ts, "dur": dur}
 
     profile = decode(scope("a", 0, 1.5, 2000.0), scope("b", 2, 1.0, 1500.0), scope("a", 4, 1, 0))
@@ -251,10 +251,10 @@ def test_cycles_are_counted_by_the_clock_that_the_event_tells() -> None:
     assert [instances.get(row) for row in range(len(profile))] == [None, None, 2, 1]
 
 
-def test_rows_of_cores_repeat_what_scopes_tell() -> None:
+def test_rows_of_cores_repeat_the_values_of_scopes() -> None:
     core = {"pid": "Cores", "tid": "Core 0 (line 0)", "cat": "core", "name": "k CTA0"}
-    told = {"call_stack": ["ROOT", "k"]}
-    warp = {"pid": "k Core0 CTA0", "tid": "warp 0 (line 0)", "cat": "k", "args": told}
+    stated = {"call_stack": ["ROOT", "k"]}
+    warp = {"pid": "k Core0 CTA0", "tid": "warp 0 (line 0)", "cat": "k", "args": stated}
 
     profile = decode({**warp, "name": "a", "ts": 0, "dur": 1}, {**core, "ts": 0, "dur": 9})
 

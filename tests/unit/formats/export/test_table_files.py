@@ -95,7 +95,7 @@ def test_duckdb_reads_parquet_with_exact_types(tmp_path: Path) -> None:
     assert [line[3] for line in found[1:-1]] == list(NAMES)
 
 
-def test_names_that_differ_in_case_alone_are_told_apart(tmp_path: Path) -> None:
+def test_names_that_differ_in_case_alone_are_distinguished(tmp_path: Path) -> None:
     (line,) = parquet_rows(
         rows(),
         tmp_path / "x.parquet",
@@ -134,7 +134,7 @@ def test_an_empty_profile_is_a_line(tmp_path: Path) -> None:
     assert parquet_rows(empty, tmp_path / "x.parquet", "SELECT name FROM {}") == [("ROOT",)]
 
 
-def test_what_a_table_lacks_is_told(tmp_path: Path) -> None:
+def test_what_a_table_lacks_is_reported(tmp_path: Path) -> None:
     for name in ("x.csv", "x.parquet"):
         if name.endswith("parquet"):
             pytest.importorskip("duckdb", reason="needs the extra store")

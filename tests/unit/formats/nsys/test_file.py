@@ -77,7 +77,7 @@ def test_rows_carry_variant_device_and_kind(tmp_path: Path) -> None:
     assert profile.provenance["device_names"]["CUDA:0"] == "NVIDIA H200"
 
 
-def test_provenance_tells_tool_version_host_and_start(tmp_path: Path) -> None:
+def test_provenance_holds_tool_version_host_and_start(tmp_path: Path) -> None:
     profile = read(
         tmp_path,
         kernels=[kernel(1, 0, 9)],
@@ -227,7 +227,7 @@ def test_a_table_with_a_damaged_name_is_an_error_of_one_line(tmp_path: Path) -> 
         read_profile(path)
 
 
-def test_content_tells_the_format_and_bytes_are_read_like_files(tmp_path: Path) -> None:
+def test_content_decides_the_format_and_bytes_are_read_like_files(tmp_path: Path) -> None:
     content = write_export(tmp_path / "x.sqlite", {NVTX: RANGES}).read_bytes()
     (tmp_path / "x.json").write_bytes(content)
 

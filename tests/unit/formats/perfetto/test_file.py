@@ -48,7 +48,7 @@ def read(content: bytes) -> Profile:
     return profile
 
 
-def test_times_and_counts_stand_on_the_paths_that_events_tell() -> None:
+def test_times_and_counts_stand_on_the_paths_of_events() -> None:
     profile = read(recorded().finish())
 
     assert values_by_path(profile, "time (ns)") == {
@@ -91,16 +91,16 @@ def test_facts_of_the_process_are_kept() -> None:
     assert facts["start_time_ns"] == START_NS
 
 
-def test_what_the_session_told_at_its_end_is_kept() -> None:
-    told = {"provenance": '{"command": ["x.py"], "host": "h2"}', "clock_drift_ns": 5}
-    profile = read(recorded(rank=1).finish(told=told))
+def test_what_the_session_reported_at_its_end_is_kept() -> None:
+    annotated = {"provenance": '{"command": ["x.py"], "host": "h2"}', "clock_drift_ns": 5}
+    profile = read(recorded(rank=1).finish(annotated=annotated))
 
     facts = profile.provenance.to_plain()
     assert (facts["command"], facts["host"], facts["rank"]) == (["x.py"], "h2", 1)
     assert facts["clock_drift_ns"] == 5
 
 
-def test_rows_of_graphs_and_scopes_inside_kernels_are_no_rows() -> None:
+def test_rows_of_graphs_and_scopes_inside_kernels_are_not_rows() -> None:
     trace = recorded()
     stream = trace.track("Graph: Stream 7", parent=trace.stream())
     for category in ("graph_scope", "program", "kernel_scope"):
@@ -207,7 +207,7 @@ def test_doubles_negative_and_nested_annotations_are_read() -> None:
     assert "deep" not in profile.columns
 
 
-def test_values_may_be_called_like_what_events_tell() -> None:
+def test_values_may_have_names_of_event_fields() -> None:
     trace = SessionTrace()
     names = {"bytes": "7", "stream": "2", "open": "1", "correlation": "3", "call_stack": "4"}
     trace.slice(trace.thread(), 0, 9, ["a"], "metric", **names)
@@ -242,7 +242,7 @@ def test_files_are_known_by_their_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"\n[\n    {}]", b"\n" + b" " * 200, b'\n{"a": 1}', b"", b"\n"]
 )
-def test_text_is_no_trace(content: bytes) -> None:
+def test_text_is_not_a_trace(content: bytes) -> None:
     assert not PerfettoFile().sniff(content)
 
 
@@ -296,7 +296,7 @@ def test_any_bytes_do_no_harm(content: bytes) -> None:
 
 
 def outcome(content: bytes) -> tuple[bool, str]:
-    """Return whether a profile was read that is sound, or what the reader said of the file."""
+    """Return whether a sound profile was read, or the reader's message."""
     try:
         profile = decode_profile(content, NAME)
     except ProfileFormatError as error:

@@ -53,7 +53,7 @@ def packets(*contents: bytes) -> bytes:
     return b"".join(b"\x0a" + varint(len(content)) + content for content in contents)
 
 
-def told(event: bytes, time: int = 5) -> bytes:
+def laid_out(event: bytes, time: int = 5) -> bytes:
     """Return a packet as our encoder lays it out: sequence, event, time."""
     return b"\x50\x01\x5a" + varint(len(event)) + event + b"\x40" + varint(time)
 
@@ -99,7 +99,7 @@ def test_any_timeline_is_read_the_same(seed: int, monkeypatch: pytest.MonkeyPatc
 
 def test_each_slice_has_its_own_arrow_and_time() -> None:
     flows = [2**63 + 5, 7, 2**64 - 1, 0x02F9_02F9_02F9_02F9]
-    pairs = [(told(begin("k", fixed64(47, flow)), 300), told(ENDS, 40)) for flow in flows]
+    pairs = [(laid_out(begin("k", fixed64(47, flow)), 300), laid_out(ENDS, 40)) for flow in flows]
 
     found = slices_of(packets(*(packet for pair in pairs for packet in pair)))
 
@@ -111,7 +111,7 @@ def test_the_first_of_several_arrows_counts() -> None:
     twice = [fixed64(47, first) + fixed64(47, 9) for first in (3, 4, 5)]
 
     found = slices_of(
-        packets(*(each for more in twice for each in (told(begin("k", more)), told(ENDS))))
+        packets(*(each for more in twice for each in (laid_out(begin("k", more)), laid_out(ENDS))))
     )
 
     assert [each.flow for each in found] == [3, 4, 5]
@@ -125,7 +125,7 @@ def test_texts_that_look_like_times_and_arrows_are_texts(
     tricky = bytes(Message().packed(4, b"\x52\x01k\x32\x0a\xf9\x02" + text.encode()[:8].ljust(8)))
     parts = [begin("a", annotation), ENDS, begin("b", tricky), ENDS] * 3
     times = [1, 64, 5 << 7 | 64, 2**14, 2**63]
-    content = packets(*(told(part, times[n % 5]) for n, part in enumerate(parts)))
+    content = packets(*(laid_out(part, times[n % 5]) for n, part in enumerate(parts)))
 
     found = slices_of(content)
 
@@ -139,7 +139,7 @@ def test_a_name_that_is_given_anew_counts_from_then_on() -> None:
         return b"\x50\x01" + bytes(Message().message(12, Message().message(2, entry)))
 
     event = bytes(Message().number(9, BEGIN).text(22, "scope").number(10, 1))
-    pair = (told(event), told(ENDS))
+    pair = (laid_out(event), laid_out(ENDS))
     cleared = b"\x50\x01" + bytes(Message().number(13, 1)) + named("third")[2:]
 
     found = slices_of(
@@ -156,10 +156,10 @@ def test_events_stand_on_the_track_that_their_sequence_stands_on() -> None:
 
     own = begin("k", bytes(Message().number(11, 9)))
     ends_own = ENDS + bytes(Message().number(11, 9))
-    pair = (told(begin("k")), told(ENDS))
+    pair = (laid_out(begin("k")), laid_out(ENDS))
 
     found = slices_of(
-        packets(default(3), *pair, default(4), *pair, told(own), told(ends_own), *pair)
+        packets(default(3), *pair, default(4), *pair, laid_out(own), laid_out(ends_own), *pair)
     )
 
     assert [each.track for each in found] == [3, 4, 9, 4]
@@ -167,7 +167,7 @@ def test_events_stand_on_the_track_that_their_sequence_stands_on() -> None:
 
 def test_the_book_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proton_bench.formats.perfetto.plan._MOST_PLANS", 4)
-    pairs: list[Any] = [(told(begin(str(number))), told(ENDS)) for number in range(50)]
+    pairs: list[Any] = [(laid_out(begin(str(number))), laid_out(ENDS)) for number in range(50)]
 
     found = slices_of(packets(*(each for pair in pairs for each in pair)))
 
@@ -175,7 +175,7 @@ def test_the_book_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_members_and_plain_bytes_are_read_the_same() -> None:
-    content = packets(*(told(part) for part in (begin("k"), ENDS) * 40))
+    content = packets(*(laid_out(part) for part in (begin("k"), ENDS) * 40))
 
     assert len(slices_of(content)) == 40
     assert slices_of(gzip.compress(content)) == slices_of(content)

@@ -48,7 +48,7 @@ def test_pointer_comes_back_as_it_was() -> None:
         ENTRY.encoded().replace(b'"2026', b'"/2026'),
     ],
 )
-def test_what_is_no_entry_is_refused(content: bytes) -> None:
+def test_what_is_not_an_entry_is_refused(content: bytes) -> None:
     with pytest.raises(ProfileFormatError, match=r"entry\.json"):
         decode_entry(content, "entry.json")
 

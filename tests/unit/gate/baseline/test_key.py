@@ -26,7 +26,7 @@ def test_the_same_facts_have_the_same_digest() -> None:
     assert one.digest == same.digest != other.digest
 
 
-def test_runs_that_differ_are_no_one_baseline() -> None:
+def test_runs_that_differ_do_not_make_one_baseline() -> None:
     with pytest.raises(UsageError, match=r"GPU driver is '570\.1' in 'a\.proton' and '580'"):
         key_of([stored_run(), stored_run(source="b.proton", **other_gpu(driver="580"))])
 
@@ -39,7 +39,7 @@ def test_runs_that_differ_are_no_one_baseline() -> None:
         (other_gpu(uuid="GPU-2"), (0, 1, 0)),
         ({"host": "there"}, (0, 1, 0)),
         (other_gpu(driver="580"), (0, 0, 1)),
-        ({"triton": "3.9"}, (0, 0, 0)),  # what one side does not know is no difference
+        ({"triton": "3.9"}, (0, 0, 0)),  # unknown on one side: no difference
     ],
 )
 def test_distance_counts_what_matters_most_first(

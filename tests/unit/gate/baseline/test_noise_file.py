@@ -24,7 +24,7 @@ def test_noise_comes_back_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [None, b"", b"\xff", b"{}", b"[1]", b'{"schema": "x"}', b'{"schema": "\xff"}']
 )
-def test_what_is_no_noise_is_refused(tmp_path: Path, content: bytes | None) -> None:
+def test_what_is_not_noise_is_refused(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "noise.json"
     if content is not None:
         file.write_bytes(content)

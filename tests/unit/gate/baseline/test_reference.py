@@ -55,7 +55,7 @@ def test_files_folders_and_names_can_stand_side_by_side(store: BaselineStore) ->
         ("empty", "there is no run in 'empty'"),
     ],
 )
-def test_a_missing_base_is_told_and_not_raised(
+def test_a_missing_base_is_reported_and_not_raised(
     store: BaselineStore, tmp_path: Path, word: str, reason: str
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -89,7 +89,7 @@ def test_a_word_that_means_two_things_is_refused(store: BaselineStore) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "@x", "a@", "a/b", "a@b/c", "-a", "a@../x"])
-def test_other_words_are_no_reference(text: str) -> None:
+def test_other_words_are_not_references(text: str) -> None:
     with pytest.raises(UsageError, match="write NAME or NAME@ID"):
         split_reference(text)
 

@@ -78,7 +78,7 @@ def test_each_device_driver_and_version_has_its_own(store: BaselineStore) -> Non
     assert store.catalogue.baseline("main", new.key) == new
 
 
-def test_the_closest_key_serves_where_there_is_none_of_the_very_machine(
+def test_the_closest_key_serves_if_the_machine_has_none(
     store: BaselineStore,
 ) -> None:
     for facts in (other_gpu(name="B200"), other_gpu(uuid="GPU-9"), other_gpu(driver="580")):
@@ -91,7 +91,7 @@ def test_the_closest_key_serves_where_there_is_none_of_the_very_machine(
     assert found.key.distance(probe.key) == (0, 0, 1)
 
 
-def test_nothing_promoted_is_no_baseline(store: BaselineStore) -> None:
+def test_without_a_promoted_entry_there_is_no_baseline(store: BaselineStore) -> None:
     store.save("main", [stored_run()])
 
     assert store.catalogue.baseline("main", key_of_store(store)) is None
@@ -131,7 +131,7 @@ def test_rm_of_candidates_keeps_what_the_name_means_on_every_machine(
     assert store.catalogue.entries() == [*kept, other]
 
 
-def test_a_reader_keeps_who_removes_waiting(store: BaselineStore) -> None:
+def test_a_reader_makes_a_removal_wait(store: BaselineStore) -> None:
     store.promote("main", store.save("main", [stored_run()]).id)
 
     with shared(store.folder), (store.folder / "lock").open() as lock:
@@ -190,7 +190,7 @@ def test_names_cannot_leave_the_store(store: BaselineStore, name: str) -> None:
     assert not store.folder.exists()
 
 
-def test_an_unfinished_run_is_no_baseline(store: BaselineStore) -> None:
+def test_an_unfinished_run_is_not_a_baseline(store: BaselineStore) -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", metrics={"time (ns)": 1})
 
@@ -198,7 +198,7 @@ def test_an_unfinished_run_is_no_baseline(store: BaselineStore) -> None:
         store.save("main", [Run(builder.build(partial=True), "x.partial.proton")])
 
 
-def test_no_runs_are_no_baseline(store: BaselineStore) -> None:
+def test_a_baseline_needs_runs(store: BaselineStore) -> None:
     with pytest.raises(UsageError, match="no run to save as main"):
         store.save("main", [])
 
@@ -326,7 +326,7 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
     assert sorted(left.name for left in staging.iterdir()) == [alive, "not of ours"]
 
 
-def test_a_source_that_is_no_utf8_is_escaped(store: BaselineStore) -> None:
+def test_a_source_that_is_not_utf8_is_escaped(store: BaselineStore) -> None:
     entry = store.save("main", [stored_run(source="a\udcff.proton")])
 
     assert store.catalogue.entry("main") == entry
@@ -381,7 +381,7 @@ def test_entries_of_earlier_versions_are_older_than_new_ones(store: BaselineStor
     check_whole(store)
 
 
-def test_who_waits_too_long_hears_who_holds_the_store(
+def test_a_wait_that_takes_too_long_names_the_holder(
     store: BaselineStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.promote("main", store.save("main", [stored_run()]).id)

@@ -31,9 +31,9 @@ def test_another_choice_is_a_flip() -> None:
     assert flipped_paths(runs) == {("fwd", "matmul"): ("128", "64")}
 
 
-def test_several_choices_for_several_shapes_are_none() -> None:
+def test_several_choices_for_several_shapes_are_no_choice() -> None:
     assert flipped_paths([run({"matmul": ("64", "128")})] * 2) == {}
 
 
-def test_trials_and_kernels_that_nobody_tuned_are_none() -> None:
+def test_trials_and_untuned_kernels_are_no_choice() -> None:
     assert flipped_paths([run({"add": ("",)}, trial=block) for block in ("64", "128")]) == {}

@@ -1,4 +1,4 @@
-"""What is shown while runs go on."""
+"""The display of running experiments."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_a_broken_pair_is_run_anew_so_that_its_runs_are_neighbours() -> None:
     assert missing(slots, slots) == []
 
 
-def test_runs_that_are_no_pairs_count_each_for_itself() -> None:
+def test_runs_that_are_not_pairs_count_each_for_itself() -> None:
     warm_up, alone = pairs(Stage.WARM_UP, 1), in_turn(Stage.ALONE, NEW, 3)
 
     assert missing(warm_up, warm_up[:1]) == list(warm_up[1:])

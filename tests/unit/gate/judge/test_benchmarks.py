@@ -1,4 +1,4 @@
-"""What of benchmarks a gate compares, and what their markers ask."""
+"""The values of benchmarks that a gate compares, and the thresholds of markers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def value(profile: Profile, path: tuple[str, ...], metric: str) -> object:
 
 
 def gated(profile: Profile) -> Profile:
-    """Return what a gate compares of a run."""
+    """Return the part of a run that a gate compares."""
     run = Run(profile, "x.proton")
     return subject_of(Arrangement((run,), (run,)), Policy()).arrangement.new[0].profile
 
@@ -146,7 +146,7 @@ def test_a_format_without_single_rounds_has_the_median_all_the_same() -> None:
 
 # -- calibration -------------------------------------------------------------------------------
 def launching(launches: int, *, calls: int, rounds: int, run: int) -> Run:
-    """Return a run whose rounds launched one kernel so many times in all."""
+    """Return a run whose rounds launched one kernel ``launches`` times in all."""
     record = record_of(A, calls=calls, cpu_ns=(100e3,) * rounds)
     builder, row = ProfileBuilder(), 0
     for name, kind in record.path:
@@ -165,7 +165,7 @@ def launching(launches: int, *, calls: int, rounds: int, run: int) -> Run:
         ((5, 4, 11), (5, 8, 6)),  # one in ten calls, of which some are left over
     ],
 )
-def test_another_number_of_calls_is_no_change(
+def test_another_number_of_calls_is_not_a_change(
     base: tuple[int, int, int], new: tuple[int, int, int]
 ) -> None:
     runs = [
@@ -189,7 +189,7 @@ def test_a_launch_more_in_every_other_call_is_a_change() -> None:
     assert result.verdict is SuiteVerdict.FAIL
 
 
-def test_other_rounds_and_calls_are_no_change_of_time() -> None:
+def test_other_rounds_and_calls_do_not_change_times() -> None:
     base = runs_of({A: 100.0}, runs=6, seed=1, rounds=5, calls=4)
     new = runs_of({A: 100.0}, runs=6, seed=2, first=10, rounds=50, calls=64)
 
@@ -289,7 +289,7 @@ def test_a_threshold_of_the_command_line_wins_over_a_marker() -> None:
     assert marked("median:20%", "median:5%")[B].threshold == "median:5%"
 
 
-def test_a_marker_asks_nothing_of_others_about_which_nobody_asks() -> None:
+def test_a_marker_does_not_bind_other_benchmarks() -> None:
     assert list(marked("median:20%", "calls:0")) == [B]
 
 
@@ -308,7 +308,7 @@ def test_a_marker_about_launches_is_about_the_kernels_of_its_test() -> None:
     assert [str(each) for each in policy.thresholds] == ["median:3%", rf"{ESCAPED}/**@calls:0"]
 
 
-def test_names_of_tests_are_no_globs() -> None:
+def test_names_of_tests_are_not_globs() -> None:
     record = record_of("a/b.py::t[*-?]", threshold="mean:5%")
     run = Run(profile_of([record]), "x")
 

@@ -43,14 +43,14 @@ def test_a_slowdown_fails_and_stands_first() -> None:
     assert result.regressions == (first,)
 
 
-def test_a_speedup_is_told_and_passes() -> None:
+def test_a_speedup_is_reported_and_passes() -> None:
     result = judge(*session(changed(slower=-0.08)), Policy())
 
     assert row_of(result).verdict is Verdict.IMPROVED
     assert result.verdict is SuiteVerdict.PASS
 
 
-def test_drift_of_the_machine_is_no_change() -> None:
+def test_drift_of_the_machine_is_not_a_change() -> None:
     result = judge(*session(QUIET, drift=0.02), Policy())
 
     assert result.verdict is SuiteVerdict.PASS
@@ -188,14 +188,14 @@ def test_a_path_whose_code_is_the_same_does_not_fail_and_does_not_pass() -> None
     assert strict.verdict is SuiteVerdict.FAIL
 
 
-def test_changed_code_is_told() -> None:
+def test_changed_code_is_reported() -> None:
     result = judge(*session(changed(slower=0.06, code="a", new_code="b")), Policy())
 
     assert row_of(result).verdict is Verdict.REGRESSED
     assert Reason.CODE_CHANGED in row_of(result).reasons
 
 
-def test_another_choice_of_an_autotuner_is_told() -> None:
+def test_another_choice_of_an_autotuner_is_reported() -> None:
     def run(at: int, config: str) -> Run:
         builder = ProfileBuilder()
         metrics = {"time (ns)": 1e6 + at, "count": 1}
@@ -262,7 +262,7 @@ def clocked(kernels: Sequence[Kernel], clocks: dict[bool, float]) -> tuple[list[
     return sides[False], sides[True]
 
 
-def test_what_the_clock_explains_is_no_regression() -> None:
+def test_what_the_clock_explains_is_not_a_regression() -> None:
     kernels = changed(slower=0.05)
 
     slower_clock = judge(*clocked(kernels, {False: 1.98e9, True: 1.98e9 / 1.05}), Policy())
@@ -336,7 +336,7 @@ def test_a_disturbed_session_is_inconclusive() -> None:
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
 
 
-def test_other_tools_are_told_and_compared() -> None:
+def test_other_tools_are_reported_and_compared() -> None:
     base, new = session(changed(slower=0.05))
 
     result = judge(with_facts(base, triton="3.6"), with_facts(new, triton="3.7"), Policy())

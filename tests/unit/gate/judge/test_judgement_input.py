@@ -31,7 +31,7 @@ def runs_of(*times: Sequence[float], path: str = "f/k0") -> list[Run]:
     return [Run(profile_of_times({path: each}), "x.proton") for each in times]
 
 
-def test_no_base_is_no_baseline_and_no_new_run_an_error() -> None:
+def test_a_missing_base_is_no_baseline_and_a_missing_new_run_an_error() -> None:
     result = judge([], session(QUIET)[1], Policy())
 
     assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
@@ -39,7 +39,7 @@ def test_no_base_is_no_baseline_and_no_new_run_an_error() -> None:
         judge(session(QUIET)[0], [], Policy())
 
 
-def test_nothing_in_common_is_no_baseline() -> None:
+def test_runs_with_nothing_in_common_have_no_baseline() -> None:
     result = judge(runs_of([1e5] * 5, path="a"), runs_of([3e5] * 9, path="b/c"), Policy())
 
     assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
@@ -92,7 +92,7 @@ def test_absurd_spreads_are_inconclusive() -> None:
     json.dumps(result.to_document(), allow_nan=False)
 
 
-def test_values_that_are_no_numbers_are_left_out() -> None:
+def test_values_that_are_not_numbers_are_left_out() -> None:
     def run(value: float) -> Run:
         builder = ProfileBuilder()
         builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": value, "count": 2.0})
@@ -106,7 +106,7 @@ def test_values_that_are_no_numbers_are_left_out() -> None:
     json.dumps(result.to_document(), allow_nan=False)
 
 
-def test_times_that_never_differ_are_the_same_as_far_as_the_timer_tells() -> None:
+def test_equal_times_are_the_same_within_the_timers_resolution() -> None:
     times = [[64_000.0] * 10] * 4
     facts = {"collectors": {"cupti": {"devices": [{"tick_ns": 3200}]}}}
 
@@ -160,7 +160,7 @@ def with_samples(run: Run, change: Callable[[Distribution], Distribution]) -> Ru
     return Run(replace(run.profile, distributions={name: changed}), run.source)
 
 
-def test_a_quantile_that_the_file_does_not_tell_is_no_ground_for_a_verdict() -> None:
+def test_a_quantile_that_the_file_lacks_does_not_decide() -> None:
     kernel = Kernel("k", slower=np.log(1.5), launches=2000, within=0.3)
     base, new = session([kernel])
     open_base = [
@@ -178,7 +178,7 @@ def test_a_quantile_that_the_file_does_not_tell_is_no_ground_for_a_verdict() -> 
     assert row_of(tail, "k").verdict is Verdict.REGRESSED
 
 
-def test_samples_of_a_part_of_the_launches_are_no_ground_for_a_verdict() -> None:
+def test_samples_of_a_part_of_the_launches_do_not_decide() -> None:
     kernel = Kernel("k", slower=np.log(1.5))
     base, new = session([kernel])
     bare = [replace(run.profile, distributions={}) for run in new]
@@ -211,7 +211,7 @@ def test_a_median_that_is_not_known_closely_enough_gives_way_to_the_mean(
     assert row_of(p95, "k").verdict is Verdict.UNMEASURED
 
 
-def test_equal_names_are_told_apart_by_their_number() -> None:
+def test_equal_names_are_distinguished_by_their_number() -> None:
     def run(seed: int) -> Run:
         builder = ProfileBuilder()
         generator = np.random.default_rng(seed)
@@ -233,7 +233,7 @@ def test_equal_names_are_told_apart_by_their_number() -> None:
     ]
 
 
-def test_one_order_alone_is_told() -> None:
+def test_one_order_alone_is_reported() -> None:
     base, new = session(QUIET, pairs=8)
     first = [0, 2, 4, 6]
 
@@ -262,7 +262,7 @@ def test_a_change_that_running_second_could_explain_does_not_fail(paths: int) ->
     assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
 
 
-def test_canaries_that_stood_still_tell_that_running_second_does_nothing() -> None:
+def test_steady_canaries_show_that_running_second_does_nothing() -> None:
     canary = Kernel("<canary>/fma", between=0.0005)
     slower = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:], canary]
 

@@ -1,4 +1,4 @@
-"""What must hold of whole judgements whatever is measured."""
+"""Properties of whole judgements, whatever is measured."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_equal_structure_passes_where_nothing_else_is_asked() -> None:
     assert result.verdict is SuiteVerdict.PASS
 
 
-def test_structure_is_shown_and_fails_nobody_who_does_not_ask() -> None:
+def test_structure_is_shown_and_fails_only_on_request() -> None:
     result, found = judged(runs_of({"a": 2, "b": 1}), runs_of({"a": 3, "c": 9}))
 
     assert {each.verdict for each in found.values()} == {
@@ -107,7 +107,7 @@ def test_allowed_amounts_of_launches() -> None:
     assert not any(each.fails for each in fewer.values())
 
 
-def test_quarantined_paths_fail_nobody() -> None:
+def test_quarantined_paths_do_not_fail() -> None:
     policy = Policy(quarantine=("a",)).with_thresholds(["calls:0"])
 
     result = judge(runs_of({"a": 1}), runs_of({"a": 2}), policy)
@@ -135,8 +135,8 @@ def test_exchanging_the_sides_exchanges_what_happened(
     _, there = judged(runs_of(before), runs_of(after), "calls:0")
     _, back = judged(runs_of(after), runs_of(before), "calls:0")
 
-    told = sorted(opposite[each.verdict] for each in there.values())
-    assert told == sorted(each.verdict for each in back.values())
+    expected = sorted(opposite[each.verdict] for each in there.values())
+    assert expected == sorted(each.verdict for each in back.values())
     assert sorted(each.change for each in there.values()) == sorted(
         -each.change for each in back.values()
     )

@@ -1,4 +1,4 @@
-"""What one side alone has is not passed over: neither lost work nor renamed and slower kernels."""
+"""Rows of one side only are not passed over: lost work, and renamed and slower kernels."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def without_counts(runs: list[Run]) -> list[Run]:
 
 
 @pytest.mark.parametrize("threshold", ["calls:0", "k1@calls:0"])
-def test_launches_that_nobody_counted_do_not_pass(threshold: str) -> None:
+def test_uncounted_launches_do_not_pass(threshold: str) -> None:
     base, new = (without_counts(side) for side in session(QUIET))
 
     result = judge(base, new, Policy().with_thresholds([threshold]))

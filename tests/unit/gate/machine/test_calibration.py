@@ -62,7 +62,7 @@ def test_noise_survives_a_file() -> None:
         {"machine": None},
     ],
 )
-def test_strange_files_are_no_noise(change: dict[str, Any]) -> None:
+def test_strange_files_are_not_noise(change: dict[str, Any]) -> None:
     document = {**measure_noise(same_runs(8), Policy()).to_document(), **change}
 
     with pytest.raises(ProfileFormatError, match="'x'"):

@@ -1,4 +1,4 @@
-"""A copy of a run is no second run."""
+"""A copy of a run does not count as a second run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_runs_of_other_times_or_processes_are_runs_of_their_own() -> None:
     assert len(set(names)) == 6
 
 
-def test_runs_that_do_not_say_who_they_are_are_believed() -> None:
+def test_runs_without_an_identity_are_believed() -> None:
     base, new = [run(None), run(None)], [run(None, at=1)] * 2
 
     assert judge(base, new, Policy()).verdict is SuiteVerdict.INCONCLUSIVE

@@ -35,7 +35,7 @@ def test_runs_alike_have_no_findings() -> None:
         ({"triton": "3.7"}, None, ""),
     ],
 )
-def test_facts_have_tiers_and_unknown_ones_are_no_difference(
+def test_facts_have_tiers_and_unknown_ones_make_no_difference(
     facts: dict[str, Any], tier: Tier | None, fact: str
 ) -> None:
     found = examine_runs([run_of()], [run_of(**facts)])
@@ -81,13 +81,13 @@ def test_only_the_gpus_of_the_run_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bits", "told"), [(8, "hardware slowdown"), (32, "heat"), (128, "power brake"), (1, "")]
+    ("bits", "reason"), [(8, "hardware slowdown"), (32, "heat"), (128, "power brake"), (1, "")]
 )
-def test_clocks_held_down_disturb_a_run(bits: int, told: str) -> None:
+def test_clocks_held_down_disturb_a_run(bits: int, reason: str) -> None:
     found = examine_runs([run_of()], [run_of(**gpus(at_end=True, throttle_reasons=bits))])
 
     assert [(each.tier, each.fact, each.new) for each in found] == (
-        [(Tier.STATE, "clocks", told)] if told else []
+        [(Tier.STATE, "clocks", reason)] if reason else []
     )
 
 
@@ -136,7 +136,7 @@ def test_processes_of_others_disturb_a_run() -> None:
     assert found == Finding(Tier.STATE, "other processes", "", "2")
 
 
-def test_strange_provenance_is_no_traceback() -> None:
+def test_strange_provenance_is_not_a_traceback() -> None:
     strange = {"gpus_at_start": 3, "collectors": [1], "backend": ["x"], "gpus_at_end": [5]}
     odd = gpus(at_end=True, temperature_c="hot", other_processes=[[1], None])
 

@@ -136,14 +136,14 @@ def test_margins_stay_below_thresholds() -> None:
 
 
 @pytest.mark.parametrize("table", ["gates", "Gate", "gate_"])
-def test_a_misspelt_table_is_no_policy_of_defaults(tmp_path: Path, table: str) -> None:
+def test_a_misspelt_table_does_not_fall_back_to_defaults(tmp_path: Path, table: str) -> None:
     file = written(tmp_path, f'[tool.proton.{table}]\nthreshold = "1%"\n')
 
     with pytest.raises(UsageError, match=r"write \[tool.proton.gate\]"):
         read_policy(file)
 
 
-def test_other_tables_of_the_project_are_no_mistake(tmp_path: Path) -> None:
+def test_other_tables_of_the_project_are_accepted(tmp_path: Path) -> None:
     assert read_policy(written(tmp_path, "[tool.proton.colours]\na = 1\n")) == Policy()
 
 

@@ -56,7 +56,7 @@ def test_everything_faster_could_hide_a_slowdown() -> None:
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
 
 
-def test_a_small_shift_is_no_matter() -> None:
+def test_a_small_shift_is_ignored() -> None:
     assert judge(*apart(*QUIET, shift=0.01), Policy()).verdict is SuiteVerdict.PASS
 
 

@@ -56,7 +56,7 @@ def test_a_smaller_p_value_never_costs_a_discovery(
     assert (discoveries(smaller, 0.05) >= discoveries(p_values, 0.05)).all()
 
 
-def test_what_was_not_tested_is_no_part_of_the_family() -> None:
+def test_what_was_not_tested_is_not_part_of_the_family() -> None:
     p_values = np.array([np.nan, 0.04, np.nan])
 
     assert discoveries(p_values, 0.05).tolist() == [False, True, False]

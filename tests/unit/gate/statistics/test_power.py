@@ -63,7 +63,7 @@ def test_more_noise_and_less_distance_need_more_pairs() -> None:
     assert far.min() >= 4
 
 
-def test_so_many_pairs_that_nobody_runs_them_are_no_number() -> None:
+def test_an_absurd_number_of_pairs_is_unknown() -> None:
     assert np.isnan(pairs_needed(question(), np.array([1.0]), np.array([0.0])))
     assert np.isnan(pairs_needed(question(), np.array([math.nan]), np.array([0.0])))
     assert pairs_needed(question(), np.array([0.05**2]), np.array([10.0])) <= MOST_PAIRS

@@ -106,7 +106,7 @@ def test_a_path_of_nothing_takes_the_prior() -> None:
     assert (found.variance.tolist(), found.freedom.tolist()) == ([0.5], [7.0])
 
 
-def test_a_much_noisier_path_is_none_of_the_others() -> None:
+def test_a_much_noisier_path_is_kept_apart() -> None:
     variances = np.append(np.linspace(0.8, 1.2, 99), 400.0)
     freedom = np.full(100, 4.0)
 

@@ -1,4 +1,4 @@
-"""Noise that paths share: how much of it is found, and what it is worth."""
+"""Noise that paths share: how much of it is found, and its effect."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def test_paths_that_move_as_one_share_everything() -> None:
     ],
     ids=["no path", "one path", "no noise", "no values", "one degree"],
 )
-def test_what_does_not_tell_is_taken_for_nothing_shared(
-    residuals: np.ndarray, freedom: np.ndarray
-) -> None:
+def test_unclear_residuals_count_as_unshared(residuals: np.ndarray, freedom: np.ndarray) -> None:
     assert shared_part(residuals, freedom) == 0.0
 
 

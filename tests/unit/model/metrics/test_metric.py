@@ -56,7 +56,7 @@ def test_large_integers_stay_exact() -> None:
     assert column([big, -big - 1]).to_list() == [big, -big - 1, None, None]
 
 
-def test_none_is_no_value() -> None:
+def test_none_is_not_a_value() -> None:
     built = column([3, None, 5])
 
     assert built.to_list() == [3, None, 5, None]

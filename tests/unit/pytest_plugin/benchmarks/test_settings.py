@@ -180,6 +180,6 @@ def test_what_means_nothing_is_refused(read, words: tuple[str, ...], said: str) 
         "--proton-compare",
     ],
 )
-def test_what_is_no_choice_is_refused_by_pytest(pytester: pytest.Pytester, word: str) -> None:
+def test_what_is_not_a_choice_is_refused_by_pytest(pytester: pytest.Pytester, word: str) -> None:
     with pytest.raises(pytest.UsageError):
         pytester.parseconfig("-pno:asyncio", word)

@@ -1,4 +1,4 @@
-"""What is asked of torch's CUDA side, with a double of it."""
+"""Calls of torch's CUDA side, with a double of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Graph:
 
 
 class Torch:
-    """As much of torch as is asked."""
+    """The part of torch that is used."""
 
     int8 = "int8"
 

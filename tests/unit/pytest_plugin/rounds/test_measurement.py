@@ -12,7 +12,7 @@ from proton_bench.pytest_plugin.rounds.timer import CpuTimer, RoundTime
 
 
 class Scripted:
-    """A timer whose rounds take what a test says, the last of them for ever."""
+    """A timer whose rounds take the given times, and then always the last one."""
 
     def __init__(self, times: Sequence[RoundTime], device: Device = Device.CPU) -> None:
         self.device = device

@@ -119,7 +119,7 @@ def test_a_half_written_part_counts_only_where_there_is_no_whole_one(tmp_path: P
     assert half.profile.partial
 
 
-def test_no_part_at_all_is_no_profile(tmp_path: Path) -> None:
+def test_without_parts_there_is_no_profile(tmp_path: Path) -> None:
     parts = read_parts(tmp_path, ["gw0"])
 
     assert parts.profile is None

@@ -59,7 +59,7 @@ def part(folder: Path, worker: str) -> None:
         ({}, False),
     ],
 )
-def test_controller_is_who_has_workers_and_a_way_to_distribute(
+def test_the_controller_has_workers_and_a_way_to_distribute(
     option: dict[str, object], expected: bool
 ) -> None:
     config: Any = SimpleNamespace(option=SimpleNamespace(**option))
@@ -88,7 +88,7 @@ def test_workers_learn_how_to_record_once(
     assert WorkerOrders.take() is None
 
 
-def test_other_children_of_the_controller_are_no_workers(
+def test_other_children_of_the_controller_are_not_workers(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
@@ -135,7 +135,7 @@ def test_the_folder_goes_when_the_files_are_written(session: Session, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["run.proton"]
 
 
-def test_a_worker_without_a_part_is_told_by_its_tests(session: Session) -> None:
+def test_a_worker_without_a_part_is_named_by_its_tests(session: Session) -> None:
     parts = WorkerParts(session, interpret=False)
     for worker in ("gw0", "gw1", "gw2"):
         parts.pytest_configure_node(node(worker))

@@ -1,4 +1,4 @@
-"""Sessions that write what other processes recorded along with their own."""
+"""Sessions that write other processes' recordings along with their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.recording import Session, open_session
 
 
-class Adopted:
+class ChildProfile:
     """A profile of another process, and whether its files may go."""
 
     def __init__(self, value: object = 2) -> None:
@@ -48,9 +48,9 @@ def test_adopted_rows_are_part_of_the_profile_and_of_every_file(
     tmp_path: Path, fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    session, adopted = opened(tmp_path / "x"), Adopted()
+    session, child = opened(tmp_path / "x"), ChildProfile()
 
-    session.adopt(adopted.entry)
+    session.adopt(child.entry)
     inside = session.profile()
     paths = session.finalize(("proton", "hatchet"))
 
@@ -61,14 +61,14 @@ def test_adopted_rows_are_part_of_the_profile_and_of_every_file(
     assert [part.get("worker") for part in written.provenance["parts"]] == [None, "gw0"]
     assert "end_time_ns" in written.provenance
     assert names(read_tree(paths[1])) == ["shared", "other"]
-    assert adopted.is_released
+    assert child.is_released
 
 
 def test_counts_include_what_was_adopted(tmp_path: Path, fakes: FakeBackends) -> None:
     session = opened(tmp_path / "x")
     before = session.counts()
 
-    session.adopt(Adopted().entry)
+    session.adopt(ChildProfile().entry)
 
     after = session.counts()
     assert after["ranges"] - before["ranges"] == 2
@@ -79,7 +79,7 @@ def test_adopted_rows_stand_in_the_current_phase_only(tmp_path: Path, fakes: Fak
     session = opened(tmp_path / "x")
     proton.data.advance_phase(session.id)
 
-    session.adopt(Adopted().entry)
+    session.adopt(ChildProfile().entry)
     paths = session.finalize(("proton",))
 
     assert [shown(read_profile(path)) for path in paths] == [["shared"], ["shared", "other"]]
@@ -88,36 +88,36 @@ def test_adopted_rows_stand_in_the_current_phase_only(tmp_path: Path, fakes: Fak
 def test_adopted_profile_goes_to_stdout(
     tmp_path: Path, fakes: FakeBackends, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    session, adopted = open_session(SessionOptions(name="-", backend="gpu")), Adopted()
+    session, child = open_session(SessionOptions(name="-", backend="gpu")), ChildProfile()
 
-    session.adopt(adopted.entry)
+    session.adopt(child.entry)
     session.finalize(("hatchet",))
 
     assert b'"other"' in capsysbinary.readouterr().out
-    assert adopted.is_released
+    assert child.is_released
 
 
 def test_a_file_that_cannot_be_written_keeps_what_was_adopted(
     tmp_path: Path, fakes: FakeBackends
 ) -> None:
-    session, adopted = opened(tmp_path / "x"), Adopted()
-    session.adopt(adopted.entry)
+    session, child = opened(tmp_path / "x"), ChildProfile()
+    session.adopt(child.entry)
     (tmp_path / "x.proton").mkdir()
 
     with pytest.raises(OutputError, match=r"other processes are kept: beside/run\.parts"):
         session.finalize(("proton",))
 
-    assert not adopted.is_released
+    assert not child.is_released
 
 
 def test_metrics_that_do_not_fit_keep_what_was_adopted(tmp_path: Path, fakes: FakeBackends) -> None:
-    session, adopted = opened(tmp_path / "x"), Adopted("text")
-    session.adopt(adopted.entry)
+    session, child = opened(tmp_path / "x"), ChildProfile("text")
+    session.adopt(child.entry)
 
     with pytest.raises(OutputError, match=r"metric 'n' holds .* are kept"):
         session.finalize(("proton",))
 
-    assert not adopted.is_released
+    assert not child.is_released
 
 
 def test_a_finalized_session_adopts_nothing(tmp_path: Path, fakes: FakeBackends) -> None:
@@ -125,4 +125,4 @@ def test_a_finalized_session_adopts_nothing(tmp_path: Path, fakes: FakeBackends)
     session.finalize(())
 
     with pytest.raises(SessionError, match="not been initialized"):
-        session.adopt(Adopted().entry)
+        session.adopt(ChildProfile().entry)

@@ -9,7 +9,7 @@ from proton_bench.recording.children.process_family import strangers
 _NOBODY = 1 << 30
 
 
-def test_this_process_its_ancestors_and_its_descendants_are_no_strangers() -> None:
+def test_this_process_its_ancestors_and_its_descendants_are_not_strangers() -> None:
     waiting = [sys.executable, "-c", "input()"]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE) as child:
         assert strangers([os.getpid(), os.getppid(), child.pid, 1]) == []

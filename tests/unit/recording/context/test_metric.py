@@ -36,7 +36,7 @@ def test_suffix_becomes_the_aggregation(key: str, name: str, aggregation: str) -
 
 
 @pytest.mark.parametrize("key", ["", "  ", "(exc)", 3])
-def test_name_that_is_no_name_is_refused(key: Any) -> None:
+def test_name_that_is_not_a_name_is_refused(key: Any) -> None:
     with pytest.raises(MetricError, match="metric name"):
         parse_metric_name(key)
 
@@ -70,7 +70,7 @@ def test_value_becomes_plain(value: object, plain: object) -> None:
 @pytest.mark.parametrize(
     "value", ["text", None, {}, object(), [], [[1]], np.zeros((2, 2)), 1j, ["a"], b"x"]
 )
-def test_value_that_is_no_number_is_refused_by_name(value: object) -> None:
+def test_value_that_is_not_a_number_is_refused_by_name(value: object) -> None:
     with pytest.raises(MetricError, match="'speed'"):
         normalize_metrics({"speed": value})
 
@@ -100,7 +100,7 @@ def test_bytes_are_always_integers() -> None:
     assert isinstance(value, int)
 
 
-def test_bytes_that_are_no_number_are_refused() -> None:
+def test_bytes_that_are_not_a_number_are_refused() -> None:
     with pytest.raises(MetricError, match="'bytes'"):
         normalize_metrics({"bytes": float("nan")})
 
@@ -124,7 +124,7 @@ def test_array_that_cannot_be_read_is_named() -> None:
         normalize_metrics({"loss": Captured()})
 
 
-def test_metrics_that_are_no_mapping_are_refused() -> None:
+def test_metrics_that_are_not_a_mapping_are_refused() -> None:
     with pytest.raises(MetricError, match="mapping"):
         normalize_metrics([("a", 1)])  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Objects of scopes and states: what a plain Python class lets a program do with its objects."""
+"""Objects of scopes and states can do what objects of a plain Python class can."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_objects_take_attributes_new_names_and_new_metrics(tmp_path: Path) -> No
     assert names(tmp_path / "run") == ["second"]
 
 
-def test_a_name_that_is_no_text_is_refused_where_it_is_set() -> None:
+def test_a_name_that_is_not_text_is_refused_where_it_is_set() -> None:
     made = scope("name")
     with pytest.raises(TypeError, match="must be a str, not int"):
         made.name = 3  # type: ignore[assignment]
@@ -135,7 +135,7 @@ def test_a_weak_reference_ends_with_its_scope() -> None:
 @pytest.mark.parametrize("through", ["attribute", "__dict__", "metrics"])
 def test_cycles_through_an_object_are_collected(kind: str, through: str) -> None:
     class Holder:
-        """What a weak reference tells to be gone."""
+        """An object with a weak reference."""
 
     made, holder = MAKERS[kind](), Holder()
     gone = weakref.ref(holder)
@@ -180,7 +180,7 @@ def test_each_call_of_a_decorated_function_has_an_object_of_its_own(
 
 def test_an_object_that_dies_open_does_not_keep_its_attributes() -> None:
     class Holder:
-        """What a weak reference tells to be gone."""
+        """An object with a weak reference."""
 
     made, holder = scope("left"), Holder()
     gone = weakref.ref(holder)

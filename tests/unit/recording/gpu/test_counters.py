@@ -80,7 +80,7 @@ def test_rate_is_that_of_the_variable(
 
 
 @pytest.mark.parametrize("text", ["often", "-1", "1001", "nan", "inf"])
-def test_what_is_no_rate_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_a_rate_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROTON_BENCH_COUNTERS", text)
 
     with pytest.raises(UsageError, match=r"PROTON_BENCH_COUNTERS=.*up to 1000, or off"):
@@ -186,7 +186,7 @@ def test_no_thread_runs_where_counters_are_off(monkeypatch: pytest.MonkeyPatch) 
     assert timelines.samples == []
 
 
-def test_a_failure_is_counted_and_seen_by_nobody(
+def test_a_failure_is_counted_and_not_raised(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     timelines = install(monkeypatch, OSError("no more files"))

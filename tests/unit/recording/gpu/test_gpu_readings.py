@@ -111,7 +111,7 @@ def test_slices_of_gpus_are_found_by_their_other_name(devices: Devices, install:
     assert asked == ["GPU-0a", "MIG-0a"]
 
 
-def test_a_gpu_that_nobody_knows_is_not_asked_again(devices: Devices, install: Any) -> None:
+def test_an_unknown_gpu_is_not_asked_again(devices: Devices, install: Any) -> None:
     nvml = install(DeviceGetHandleByUUID=Error("Not Found"))
     readings = GpuReadings()
     assert read(readings) == {}

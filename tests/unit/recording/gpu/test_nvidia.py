@@ -81,7 +81,7 @@ def test_answers_of_other_shapes_are_left_out(monkeypatch: pytest.MonkeyPatch) -
     assert not {"ecc", "memory_bytes", "power_limit_w", "temperature_c"} & set(gpu)
 
 
-def test_the_management_library_tells_the_capability(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_management_library_knows_the_capability(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = FakeNvml(DeviceGetCudaComputeCapability=(10, 3))
     monkeypatch.setitem(sys.modules, "pynvml", nvml)  # type: ignore[arg-type]
 
@@ -100,7 +100,7 @@ def test_nvidia_smi_is_asked_without_it(
     assert newest_capability() == capability
 
 
-def test_without_anybody_to_ask_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_source_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setenv("PATH", "/no/folder")
 

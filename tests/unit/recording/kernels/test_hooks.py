@@ -1,4 +1,4 @@
-"""Which launch hooks are switched on, for which sessions, and in which order they are called."""
+"""Launch hooks: which are on, for which sessions, and the order of calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proton_bench.recording.kernels.hooks import Hook, HookManager
 
 
 class NotingHook(Hook):
-    """Notes what is asked of it in a list that several hooks may share."""
+    """Notes its calls in a list that several hooks may share."""
 
     def __init__(self, name: str, notes: list[str], priority: int = 0) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Passes are given to a backend that takes them, and the backend that nobody named stays so."""
+"""Passes go to a backend that takes them, and an unnamed backend stays unnamed."""
 
 from __future__ import annotations
 

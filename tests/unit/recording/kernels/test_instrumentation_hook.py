@@ -80,7 +80,7 @@ def test_the_last_launch_hook_detaches_though_it_stays(replaced: dict[str, Any])
 
 
 class Collecting:
-    """A collector and its backend; notes what is asked of it."""
+    """A collector and its backend; notes its calls."""
 
     name = "instrumentation"
 

@@ -1,4 +1,4 @@
-"""Scopes of interpreted kernels end with the kernel, and what is wrong with them names it."""
+"""Scopes of interpreted kernels end with the kernel, and their errors name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process writes down of the files that it loaded."""
+"""The list of files that a process loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of another version are found first, whatever the target or pytest puts in front."""
+"""Modules of another version come first, whatever the target or pytest puts in front."""
 
 from __future__ import annotations
 

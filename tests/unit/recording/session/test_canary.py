@@ -103,7 +103,7 @@ def test_scopes_that_stay_open_leave_no_room(opened: Callable[..., Session]) -> 
     assert not {path for path in paths(profile) if path.endswith("fma")}
 
 
-def test_a_device_that_nobody_uses_leaves_no_trace(opened: Callable[..., Session]) -> None:
+def test_an_unused_device_is_not_mentioned(opened: Callable[..., Session]) -> None:
     session = opened(Bird)
     canary = SessionCanary(session)
 

@@ -1,4 +1,4 @@
-"""Collectors are shared by sessions: who starts and stops them, and when."""
+"""Sessions share collectors: when they are started and stopped."""
 
 from __future__ import annotations
 

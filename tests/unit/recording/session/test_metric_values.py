@@ -1,4 +1,4 @@
-"""What becomes of values of many kinds, in the tree and in files."""
+"""Values of many kinds, in the tree and in files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(session: int, name: str = "m", scope: str = "s") -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "shown"),
     [
         ([1, 1.5], 2.5),
         ([1.5, 1], 2.5),
@@ -54,15 +54,15 @@ def read(session: int, name: str = "m", scope: str = "s") -> tuple[Any, Any]:
     ],
 )
 def test_numbers_that_meet_are_of_the_wider_type(
-    session: int, values: list[object], told: object
+    session: int, values: list[object], shown: object
 ) -> None:
     give(*values)
 
-    assert read(session) == (told, told)
+    assert read(session) == (shown, shown)
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "shown"),
     [
         ([[1, 2], [0.5, 0.5]], [1.5, 2.5]),
         ([[2**63 - 1, 1], [1, 1]], [2.0**63, 2.0]),
@@ -70,11 +70,11 @@ def test_numbers_that_meet_are_of_the_wider_type(
     ],
 )
 def test_lists_that_meet_are_of_the_wider_type(
-    session: int, values: list[object], told: list[float]
+    session: int, values: list[object], shown: list[float]
 ) -> None:
     give(*values)
 
-    assert read(session) == (told, tuple(told))
+    assert read(session) == (shown, tuple(shown))
 
 
 @pytest.mark.parametrize("suffix", ["exc", "pty"])

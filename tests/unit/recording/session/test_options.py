@@ -53,7 +53,7 @@ def test_without_a_gpu_errors_say_why_the_backend_is_cpu(
 
 
 @pytest.mark.parametrize("name", [3, b"x", None, "a\0b"])
-def test_name_that_is_no_path_is_refused(name: Any) -> None:
+def test_name_that_is_not_a_path_is_refused(name: Any) -> None:
     with pytest.raises(UsageError, match="session name"):
         session_path(name)
 

@@ -1,4 +1,4 @@
-"""Where files go and whether they can be written."""
+"""Places of files, and whether they can be written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_environment_adds_the_native_file(value: str, monkeypatch: pytest.Monkey
     assert library_formats("proton") == ("proton",)
 
 
-def test_the_session_says_what_is_written_where_nobody_names_a_format() -> None:
+def test_the_session_chooses_a_format_where_none_is_named() -> None:
     assert library_formats("", ("chrome_trace", "perfetto")) == ("chrome_trace", "perfetto")
     assert library_formats("hatchet", ("chrome_trace",)) == ("hatchet",)
 

@@ -39,7 +39,7 @@ def test_upstreams_formats_are_the_default() -> None:
     assert default_formats("trace", ("perfetto", "chrome_trace")) == ("perfetto", "chrome_trace")
 
 
-def test_formats_of_timelines_are_told_from_those_of_trees() -> None:
+def test_formats_of_timelines_and_of_trees_are_distinguished() -> None:
     formats = ("proton", "perfetto", "chrome_trace", "hatchet")
 
     assert trace_formats_of(formats, "trace") == ("perfetto", "chrome_trace")

@@ -49,7 +49,7 @@ def test_start_names_what_records_and_where(
     assert facts["start_time_ns"] - facts["realtime_base_ns"] <= time.monotonic_ns()
 
 
-def test_command_line_may_be_told(fakes: FakeBackends) -> None:
+def test_command_line_may_be_given(fakes: FakeBackends) -> None:
     plan = plan_capture(SessionOptions(name="x", command=("proton", "train.py")))
 
     assert start_facts(plan)["command"] == ["proton", "train.py"]

@@ -1,4 +1,4 @@
-"""The life of a session: what is switched on and off with it, also when something fails."""
+"""The life of a session: collectors and hooks go on and off with it, also after failures."""
 
 from __future__ import annotations
 

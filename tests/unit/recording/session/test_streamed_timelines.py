@@ -24,7 +24,7 @@ DAY_NS = 24 * 3600 * 10**9
 
 
 @pytest.fixture(autouse=True)
-def traced(fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch) -> None:
+def timeline_backend(fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = fakes.make("fake", data=("tree", "trace"))
     monkeypatch.setattr("proton_bench.plugin.manager.resolve_backend", lambda text=None: (backend,))
 

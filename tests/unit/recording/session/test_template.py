@@ -91,7 +91,7 @@ def test_the_tasks_of_a_step_count_before_those_of_the_allocation() -> None:
 
 
 @pytest.mark.parametrize("odd", ["", "-1", "many", "\u0664", "9" * 40])
-def test_what_is_no_rank_is_none(odd: str) -> None:
+def test_what_is_not_a_rank_is_none(odd: str) -> None:
     assert rank_facts({"RANK": odd, "WORLD_SIZE": odd}) == {}
     assert expand_name("x", {"RANK": odd, "WORLD_SIZE": odd}) == "x"
 

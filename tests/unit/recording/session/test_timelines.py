@@ -1,4 +1,4 @@
-"""Sessions with ``data="trace"``: where backends record timelines, they are written."""
+"""Sessions with ``data="trace"`` write timelines if a backend records them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WARP = (Record(0, is_end=False, clock=100), Record(0, is_end=True, clock=350))
 
 
 @pytest.fixture
-def traced(fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch) -> None:
+def timeline_backend(fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend that records timelines and one that does not."""
     inside = fakes.make("inside", data=("tree", "trace"), trace_option="trace")
     made = {"inside": inside, "fake": fakes.make("fake")}
@@ -49,7 +49,7 @@ def scopes_inside(folder: Path) -> list[dict[str, Any]]:
     return events
 
 
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("timeline_backend")
 def test_a_trace_is_written_beside_the_tree_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,7 +63,7 @@ def test_a_trace_is_written_beside_the_tree_on_request(
     assert read_profile(tmp_path / "x.proton").inclusive("cycles").max() == 250
 
 
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("timeline_backend")
 def test_a_tree_keeps_no_timeline(tmp_path: Path) -> None:
     session = proton.start(str(tmp_path / "x"))
     launch()
@@ -75,7 +75,7 @@ def test_a_tree_keeps_no_timeline(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.hatchet"]
 
 
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("timeline_backend")
 def test_every_backend_of_the_session_must_record_timelines() -> None:
     assert plan_capture(SessionOptions(name="x", data="trace")).data == "trace"
 
@@ -83,7 +83,7 @@ def test_every_backend_of_the_session_must_record_timelines() -> None:
         plan_capture(SessionOptions(name="x", data="trace", backend="inside+fake"))
 
 
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("timeline_backend")
 def test_scopes_inside_kernels_alone_have_both_formats_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ def test_json_is_strict_whatever_happened(name: str, of: Outcome) -> None:
     assert isinstance(json.loads(written(name, of), parse_constant=refuse), list)
 
 
-def test_values_that_nobody_judged_have_no_verdict() -> None:
+def test_unjudged_values_have_no_verdict() -> None:
     alone = Series(name="a", metric="median", unit="ns", value=1500.0)
 
     assert CHART_FORMATS["openmetrics"]([alone], None).decode().splitlines()[3:] == [

@@ -35,7 +35,7 @@ def test_table_has_one_line_per_row() -> None:
     ]
 
 
-def test_benchmarks_that_were_called_differently_often_are_told() -> None:
+def test_benchmarks_that_were_called_differently_often_are_reported() -> None:
     comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
 
     lines = diff_markdown(comparison, rank(comparison, None, 100), FrameFormat.FULL).splitlines()
@@ -52,7 +52,7 @@ def test_names_are_text_whatever_they_hold() -> None:
     assert line.replace("\\|", "").count("|") == 11
 
 
-def test_nobody_is_mentioned_and_nothing_is_linked() -> None:
+def test_the_text_makes_no_mentions_and_no_links() -> None:
     text = markdown(("@octocat https:evil", 90, 1, ""), ("m.py:3@f", 90, 1, ""))
 
     assert "@octocat" not in text

@@ -1,4 +1,4 @@
-"""Whatever was recorded, every way to show a gate holds it, and all of them agree."""
+"""All ways to show a gate agree, whatever was recorded."""
 
 from __future__ import annotations
 

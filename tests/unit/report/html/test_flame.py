@@ -163,7 +163,7 @@ def test_names_are_made_visible_and_cut() -> None:
     assert names(flame)[2] == "a\\nb\\x1b[1m"
 
 
-def test_devices_are_told_apart() -> None:
+def test_devices_are_distinguished() -> None:
     flame = graph(training_profile())
 
     assert flame.device_names == ("", "CUDA:0")

@@ -31,7 +31,7 @@ def test_kernel_is_one_row_whatever_launched_it() -> None:
     assert column(table, "count") == [6, 2]
 
 
-def test_what_else_the_profile_tells_has_columns() -> None:
+def test_other_values_of_the_profile_have_columns() -> None:
     table = kernel_table(training_profile(), ["time/ms", "count"], Selection(), frames=FULL)
 
     titles = [each.title for each in table.columns]
@@ -69,7 +69,7 @@ def two_devices() -> Profile:
     return builder.build()
 
 
-def test_devices_are_told_apart_where_there_are_several() -> None:
+def test_devices_are_distinguished_where_there_are_several() -> None:
     single = kernel_table(two_devices(), ["time/ns"], Selection(), frames=FULL)
     run = Run(two_devices(), "x.proton")
     both = changed_kernels(compare([run], [run], CompareOptions(by=By.KERNEL)), FULL)

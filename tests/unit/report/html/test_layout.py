@@ -49,7 +49,7 @@ def test_row_is_as_wide_as_what_is_below_it() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf, -1.0])
-def test_what_is_no_size_has_no_width(value: float) -> None:
+def test_what_is_not_a_size_has_no_width(value: float) -> None:
     assert row_widths(np.array([-1]), np.array([value])).tolist() == [0.0]
 
 

@@ -51,7 +51,7 @@ def test_deep_trees_stay_within_the_window() -> None:
     assert "level 28" in html
 
 
-def test_what_is_missing_is_told() -> None:
+def test_what_is_missing_is_reported() -> None:
     html = replace(training_profile(), dropped={"<script>": 1})._repr_html_()
 
     assert "DROPPED: 1 record: &lt;script&gt;" in html

@@ -26,7 +26,7 @@ def summary_of(profile: Profile, *metrics: str) -> Summary:
     return profile_summary(profile, build_tree(profile, names, Selection()), kernels)
 
 
-def test_total_rows_and_top_kernels_are_told() -> None:
+def test_total_rows_and_top_kernels_are_reported() -> None:
     summary = summary_of(training_profile())
 
     assert summary.headline == "time 4 ms"
@@ -44,13 +44,13 @@ def test_top_kernels_have_one_unit() -> None:
     assert [each.text.partition(",")[0] for each in summary_of(profile).top] == ["2 ms", "0.9 ms"]
 
 
-def test_what_benchmarks_are_scaled_to_is_told() -> None:
+def test_what_benchmarks_are_scaled_to_is_reported() -> None:
     comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
 
     assert "called differently often" in comparison_summary(comparison).lines[-1]
 
 
-def test_busy_devices_and_the_profilers_own_cost_are_told() -> None:
+def test_busy_devices_and_the_profilers_own_cost_are_reported() -> None:
     use = DeviceUse(None, 0, busy_ns=3_000_000, idle_ns=1_000_000)
     facts = Provenance({"estimated_cost_ns": 20_000, "start_time_ns": 0, "end_time_ns": 10_000_000})
 
@@ -78,7 +78,7 @@ def test_negative_bytes_are_a_warning() -> None:
     assert "integer overflow" in warning
 
 
-def test_empty_profile_is_told() -> None:
+def test_empty_profile_is_reported() -> None:
     summary = profile_summary(ProfileBuilder().build(), None, None)
 
     assert summary.headline == "nothing was recorded"

@@ -77,7 +77,7 @@ def test_rates_have_no_own_values_and_none_instead_of_nan() -> None:
     assert rows["fresh"]["inclusive"] == {"base": None, "new": 4.5, "change": None}
 
 
-def test_it_is_told_that_values_are_for_the_calls_of_the_base() -> None:
+def test_it_says_that_values_are_for_the_calls_of_the_base() -> None:
     comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
 
     found = diff_document(comparison, rank(comparison, Threshold(0.0), 100))

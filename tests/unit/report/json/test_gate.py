@@ -29,7 +29,7 @@ def test_rows_hold_null_for_what_is_not_known() -> None:
     assert rows[2]["change"] is None
 
 
-def test_names_that_are_no_utf8_are_escaped() -> None:
+def test_names_that_are_not_utf8_are_escaped() -> None:
     document = json.loads(encode_document(gate_document(hostile_outcome())))
 
     assert document["base_runs"][0].startswith("<script>")

@@ -155,7 +155,7 @@ def test_a_narrow_terminal_costs_columns_but_neither_change_nor_name() -> None:
     assert "columns do not fit; a pipe or file gets them all" in narrow[-1]
 
 
-def test_benchmarks_that_were_called_differently_often_are_told() -> None:
+def test_benchmarks_that_were_called_differently_often_are_reported() -> None:
     comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
 
     lines = printed(report(comparison))
@@ -262,7 +262,7 @@ def test_devices_are_named_where_there_are_several() -> None:
     assert [line.split("  ")[-1] for line in lines[7:9]] == ["k [CUDA:1]", "k [CUDA:0]"]
 
 
-def test_what_a_kernel_was_launched_with_is_told_where_it_changed() -> None:
+def test_what_a_kernel_was_launched_with_is_reported_where_it_changed() -> None:
     runs = []
     for size, config in ((8, "BLOCK: 64"), (4, "BLOCK: 128")):
         builder = ProfileBuilder()
@@ -272,11 +272,11 @@ def test_what_a_kernel_was_launched_with_is_told_where_it_changed() -> None:
 
     lines = printed(report(compare(runs[:1], runs[1:], CompareOptions())))
 
-    told = "grid 8x1x1 -> 4x1x1  registers 8 -> 4  config BLOCK: 64 -> BLOCK: 128"
-    assert lines[7].endswith(f"k  {told}")
+    configured = "grid 8x1x1 -> 4x1x1  registers 8 -> 4  config BLOCK: 64 -> BLOCK: 128"
+    assert lines[7].endswith(f"k  {configured}")
 
 
-def test_partial_runs_and_lost_records_are_told() -> None:
+def test_partial_runs_and_lost_records_are_reported() -> None:
     profile = profile_of(("k", 5, 1, ""))
     builder = ProfileBuilder()
     builder.add(0, "k", metrics={"time (ns)": 6, "count": 1})

@@ -1,4 +1,4 @@
-"""The annotated source: text beside samples, at any width, whatever became of the file."""
+"""The annotated source: text beside samples, at any width, also without the file."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_every_line_is_shown_on_request_with_gaps_between(source: Path) -> None:
     assert not any("more line" in line for line in lines)
 
 
-def test_what_the_stalls_mean_is_told_with_the_vendors_page(source: Path) -> None:
+def test_what_the_stalls_mean_is_reported_with_the_vendors_page(source: Path) -> None:
     text = "\n".join(printed(profile_of(source)))
 
     legend = text[text.index("Legend") :]

@@ -134,7 +134,7 @@ def test_no_line_crosses_the_edge_of_a_narrow_terminal(width: int) -> None:
     assert any("[4999] " in line for line in lines)
 
 
-def test_columns_that_do_not_fit_are_told() -> None:
+def test_columns_that_do_not_fit_are_reported() -> None:
     lines = on_terminal(40, TreeReport(tree_of(training_profile(), "time/ms", "time/%", "count")))
 
     assert lines[0] == "time/ms  time/%  name"

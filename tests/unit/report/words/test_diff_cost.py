@@ -1,4 +1,4 @@
-"""What reports of comparisons say of the profiler's own cost."""
+"""The profiler's own cost in reports of comparisons."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ def test_a_large_difference_is_a_warning_in_every_form() -> None:
     assert document["base"][0]["estimated_cost_ns"] == 1_000_000
 
 
-def test_a_small_difference_is_none() -> None:
+def test_a_small_difference_is_not_reported() -> None:
     assert cost_warning(compared([1_000_000], [1_200_000])) is None
     assert cost_warning(compared([1], [4])) is None

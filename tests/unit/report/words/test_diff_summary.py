@@ -77,16 +77,16 @@ def test_one_line_says_what_explains_the_change(
     assert line in said(base, new)
 
 
-def test_benchmarks_that_were_called_differently_often_are_told() -> None:
+def test_benchmarks_that_were_called_differently_often_are_reported() -> None:
     base, slow = suite(10, 4), suite(40, 8, launch_ns={"test_x.py::test_b": 150})
     comparison = compare([Run(base, "a")], [Run(slow, "b")], CompareOptions())
 
     assert headline(comparison).startswith("+14.1 % (+4.9 us) at the base's number of calls: ")
     assert "slower per launch by 50 %" in headline(comparison)
     assert "launches more" not in headline(comparison)
-    told = calls_line(comparison)
-    assert told is not None
-    assert told.startswith("2 benchmarks were called differently often")
+    sentence = calls_line(comparison)
+    assert sentence is not None
+    assert sentence.startswith("2 benchmarks were called differently often")
     assert calls_line(compare([Run(base, "a")], [Run(base, "b")], CompareOptions())) is None
 
 
@@ -104,7 +104,7 @@ def test_scopes_have_no_latency() -> None:
     assert "per launch" not in said([("s/a", 10, 1, "")], [("s/a", 20, 1, "")], by=By.SCOPE)
 
 
-def test_values_that_are_no_times_are_more_or_less_per_launch() -> None:
+def test_values_that_are_not_times_are_more_or_less_per_launch() -> None:
     runs = []
     for moved in (100, 150):
         builder = ProfileBuilder()
@@ -123,7 +123,7 @@ def test_values_that_are_no_times_are_more_or_less_per_launch() -> None:
         ("time/%", "time/% changed most in a under s: 20 % -> 50 % (+150 %)"),
     ],
 )
-def test_rates_are_told_by_the_total_or_by_the_row_that_changed_most(
+def test_rates_are_summed_up_by_the_total_or_the_row_that_changed_most(
     metric: str, line: str
 ) -> None:
     base = [("s/a", 10, 1, ""), ("b", 20, 1, ""), ("c", 20, 1, "")]

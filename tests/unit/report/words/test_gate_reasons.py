@@ -45,7 +45,7 @@ def test_a_row_that_cannot_see_its_threshold_says_what_it_could_see() -> None:
         (0, True, "more runs do not help"),
     ],
 )
-def test_what_is_undecided_says_what_would_tell(pairs: int, paired: bool, text: str) -> None:
+def test_what_is_undecided_says_what_would_decide(pairs: int, paired: bool, text: str) -> None:
     assert why(undecided(pairs_needed=pairs), paired=paired).endswith(text)
 
 

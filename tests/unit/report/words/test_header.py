@@ -98,12 +98,12 @@ def test_a_run_of_which_nothing_was_recorded_says_so() -> None:
     assert root_note(profile) == ""
 
 
-def test_work_of_several_devices_is_no_part_of_the_run() -> None:
+def test_work_of_several_devices_is_not_part_of_the_run() -> None:
     assert "%" not in recorded_line(a_run_of(10**9, time=3 * 10**9))
     assert root_note(a_run_of(10**9, time=3 * 10**9)) == ""
 
 
-def test_files_that_do_not_tell_how_long_the_run_was_say_nothing_of_it() -> None:
+def test_files_without_the_length_of_the_run_do_not_show_it() -> None:
     assert recorded_of(training_profile()) is None
     assert recorded_line(training_profile()) == root_note(training_profile()) == ""
 

@@ -48,5 +48,5 @@ def test_a_profile_says_which_ranks_it_holds(facts: dict[str, Any], text: str) -
 
 
 @pytest.mark.parametrize("odd", [None, 3, {}, {"present": 4, "world_size": "x", "missing": ["a"]}])
-def test_odd_provenance_is_no_gap(odd: Any) -> None:
+def test_odd_provenance_is_not_a_gap(odd: Any) -> None:
     assert gaps_of(Provenance({"ranks": odd})) == RankGaps()

@@ -1,4 +1,4 @@
-"""What stands above a report about how program counters were sampled."""
+"""The line above a report about how program counters were sampled."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_period_that_was_rounded_is_said_with_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("attribution", ["exact by scope", "exact by launch"])
-def test_exact_samples_are_no_estimate(attribution: str) -> None:
+def test_exact_samples_are_not_called_an_estimate(attribution: str) -> None:
     line = sampling_line(sampled(attribution=attribution))
 
     assert line.endswith(f"their call paths {attribution}")

@@ -13,8 +13,8 @@
 
 namespace proton {
 
-/// One per process, because CUPTI's buffer callbacks have no argument of ours. Lives as long as the
-/// process: buffers may come back after everything else has stopped.
+/// One per process, because CUPTI's buffer callbacks have no argument for us. It is never
+/// destroyed: buffers may come back after everything else has stopped.
 class ActivityStream {
 public:
   ActivityStream(RecordSink &sink, LaunchLog &launches) : sink_(sink), launches_(launches) {}
@@ -33,7 +33,7 @@ public:
   /// Records that CUPTI said it dropped, since the last call of `take_dropped`.
   uint64_t dropped() const noexcept { return dropped_.load(); }
   uint64_t take_dropped() noexcept { return dropped_.exchange(0); }
-  /// Buffers that another profiler of this process gave CUPTI and that came here.
+  /// Buffers that came here although another profiler of this process gave them to CUPTI.
   uint64_t foreign_buffers() const noexcept { return foreign_buffers_.load(); }
 
 private:

@@ -33,7 +33,7 @@ void BufferPool::make_ready() noexcept {
       std::memset(buffer, 0, bytes_); // has its pages mapped
       free_.push_back(buffer);
     }
-  } catch (...) { // no memory: those who need a buffer will see
+  } catch (...) { // no memory: a later `acquire` reports it
   }
 }
 

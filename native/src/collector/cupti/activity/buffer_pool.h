@@ -15,13 +15,13 @@ public:
   BufferPool(const BufferPool &) = delete;
   BufferPool &operator=(const BufferPool &) = delete;
 
-  /// Size of buffers from now on; those of another size are freed as they come back. Some are made
-  /// ready, and kept over a pause: pages that are new would be mapped inside of launches.
+  /// Sets the size of new buffers; buffers of another size are freed as they come back. Some are
+  /// made ready, and kept over a pause: new pages would be mapped during launches.
   void prepare(size_t bytes) noexcept;
   size_t bytes() const noexcept;
-  /// Null when there is no memory. [any thread]
+  /// Null if there is no memory. [any thread]
   uint8_t *acquire(size_t &bytes) noexcept;
-  /// False for a buffer of someone else, which is left alone. [any thread]
+  /// False for a buffer that is not ours, which is left alone. [any thread]
   bool release(uint8_t *buffer, size_t bytes) noexcept;
   /// Acquired and not released.
   size_t outstanding() const noexcept;

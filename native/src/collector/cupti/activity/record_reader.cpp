@@ -55,7 +55,7 @@ CopyLayout copy_layout(int kind) noexcept {
           at::kStream, at::kCorrelation, at::kGraphNode};
 }
 
-/// Sets when the record says it began and ended.
+/// Sets the begin and the end that the record names.
 template <typename Record>
 void set_times(Record &to, const Timebase &timebase, uint64_t start, uint64_t end) noexcept {
   to.start_ns = timebase.monotonic(start);

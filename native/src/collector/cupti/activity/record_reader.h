@@ -29,7 +29,7 @@ public:
   virtual std::vector<int> kinds() const = 0;
   /// [completing thread, one at a time]
   virtual void read(const void *record, RecordBatch &batch) noexcept = 0;
-  /// No batch holds a record now: what they pointed to may go.
+  /// Called when no batch holds a record: what records pointed to may be freed.
   virtual void between_buffers() noexcept {}
 };
 
@@ -59,7 +59,7 @@ private:
   ReadingContext context_;
 };
 
-/// kGraphTrace: one record per launch of a graph, in the place of those of its nodes.
+/// kGraphTrace: one record per launch of a graph, instead of one per node.
 class GraphReader : public RecordReader {
 public:
   explicit GraphReader(ReadingContext context) : context_(context) {}

@@ -8,13 +8,13 @@
 
 namespace proton {
 
-/// CUPTI asks us for the host's time where the library can; then its times are ours already. Else
-/// pairs of both clocks are noted now and then, and times between two of them are interpolated.
+/// If the library can ask for the host's time, its times are ours already. Otherwise pairs of both
+/// clocks are noted now and then, and times between two of them are interpolated.
 class Timebase {
 public:
-  /// Begins with one of the two ways. Before activities are enabled.
+  /// Begins in one of the two ways. Call before activities are enabled.
   void start(const CuptiLibrary &library, bool vendor_clock);
-  /// Gives the library its usual clock back, for whoever uses it next.
+  /// Restores the library's own clock for its next user.
   void stop(const CuptiLibrary &library) noexcept;
   bool converts() const { return converts_; }
 

@@ -10,14 +10,14 @@
 
 namespace proton {
 
-/// Something that wants callbacks of one domain.
+/// A receiver of callbacks of one domain.
 class CallbackSource {
 public:
   virtual ~CallbackSource() = default;
   virtual int domain() const = 0;
-  /// Callback ids to enable. One of them has one source.
+  /// Callback ids to enable. An id belongs to one source.
   virtual std::vector<uint32_t> callbacks() const = 0;
-  /// Whether a library that does not know one of the ids will do all the same.
+  /// Whether a library that lacks some of the ids is good enough.
   virtual bool may_lack_some() const { return false; }
   /// [any thread of the target, inside of a call of the driver]
   virtual void handle(uint32_t cbid, const void *data) noexcept = 0;

@@ -216,7 +216,7 @@ void GraphChangeSource::change(uint32_t cbid, const cupti::GraphData &graph) {
 }
 
 void GraphChangeSource::add_node(const cupti::GraphData &graph) {
-  bool is_kernel = LaunchLog::captured(); // the type that libcupti gives is no answer
+  bool is_kernel = LaunchLog::captured(); // libcupti's type of a node says nothing
   table_.node_created(graph_id(graph.graph), node_id(graph.node), is_kernel,
                       sink_.captured(capture_current()));
 }

@@ -1,12 +1,12 @@
-// Callbacks about graphs: their making, their capture, their launches.
+// Callbacks about graphs: how they are made, captured and launched.
 //
 // Recorded on an H200 with libcupti 12.8.1 (tests/data/cupti, docs/explanation/graphs.md):
 // - An executable graph is a clone with a graph id of its own, which is also cuptiGetGraphExecId
-//   and the graph of kernel records; those name the nodes of that clone.
-// - A node of a clone is told of by GRAPHNODE_CREATED and then GRAPHNODE_CLONED. GRAPH_CLONED comes
-//   for cuGraphClone only, after the nodes.
-// - Child graphs are inlined between GRAPHEXEC_CREATE_STARTING and _CREATED: their node and
-//   graph are destroyed, and their nodes get the next ids of the executable graph without a word.
+//   and the graph of kernel records, which name the nodes of that clone.
+// - A node of a clone is reported by GRAPHNODE_CREATED and then GRAPHNODE_CLONED. GRAPH_CLONED
+//   comes for cuGraphClone only, after the nodes.
+// - Child graphs are inlined between GRAPHEXEC_CREATE_STARTING and _CREATED: their node and graph
+//   are destroyed, and their nodes get the next ids of the executable graph without a callback.
 // - A copy node may be replaced in the same interval: one is created, the old one destroyed, and
 //   records go on naming the old one.
 // - The type of a node is 0, that of kernels, whatever the node is.
@@ -33,9 +33,9 @@ public:
   void handle(uint32_t cbid, const void *data) noexcept override;
 
   void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
-  /// A stream of the calling thread that is captured since before anybody listened.
+  /// A stream of the calling thread whose capture began before the collector started.
   void note_capture(const void *stream, void *graph);
-  /// Has graphs that were captured before told of once more, on stderr.
+  /// Warns once more, on stderr, of graphs that were captured before.
   void warn_again() noexcept { late_graph_.warn_again(); }
 
 private:
@@ -53,7 +53,7 @@ private:
   LateGraph late_graph_{"CUDA"};
 };
 
-/// Graphs and nodes that come and go.
+/// How graphs and nodes are created and destroyed.
 class GraphChangeSource : public CallbackSource {
 public:
   GraphChangeSource(GraphSink &sink, GraphTable &table) : sink_(sink), table_(table) {}

@@ -8,7 +8,7 @@
 namespace proton {
 namespace {
 
-/// The function that the call launches; null where its parameters do not say.
+/// The function that the call launches; null if its parameters do not say.
 const void *launched_function(uint32_t cbid, const cupti::CallbackData &call) noexcept {
   if (!call.function_params)
     return nullptr;

@@ -1,4 +1,4 @@
-// Notes launches when their driver calls begin, and takes back those that came to nothing.
+// Notes launches when their driver calls begin, and takes back those that failed.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline bool has_failed(const cupti::CallbackData &call) noexcept {
   return call.function_return && *static_cast<const cuda::Result *>(call.function_return) != 0;
 }
 
-/// Note that such a call began, and that it ended. [launching thread, no lock]
+/// Notes that such a call began, and that it ended. [launching thread, no lock]
 inline void enter_launch(LaunchLog &log, const cupti::CallbackData &call, LaunchKind kind,
                          uint32_t code) noexcept {
   log.enter({call.correlation_id, call.context}, kind, code);

@@ -1,4 +1,4 @@
-// Notes the hash of every module that is loaded for the kernels in it.
+// Notes the hash of every loaded module for the kernels in it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace proton {
 class ModuleSource : public CallbackSource {
 public:
   explicit ModuleSource(KernelCodes &codes) : codes_(codes) {}
-  /// The library that hashes; before callbacks are enabled.
+  /// The library that computes hashes. Call before callbacks are enabled.
   void set_library(const CuptiLibrary *library) { library_ = library; }
   int domain() const override { return cupti::kDomainResource; }
   std::vector<uint32_t> callbacks() const override { return {cupti::kModuleLoaded}; }

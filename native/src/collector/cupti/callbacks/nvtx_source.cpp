@@ -60,7 +60,7 @@ std::vector<uint32_t> NvtxSource::callbacks() const {
 void NvtxSource::handle(uint32_t cbid, const void *data) noexcept {
   try {
     dispatch(cbid, *static_cast<const cupti::NvtxData *>(data));
-  } catch (...) { // no memory: the range is none, and its end will find another or nothing
+  } catch (...) { // no memory: the range is lost, and its end may close another one
   }
 }
 

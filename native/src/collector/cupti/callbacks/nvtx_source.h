@@ -11,8 +11,8 @@
 
 namespace proton {
 
-/// Ranges that are pushed and popped, of every domain and kind of text. The target must have been
-/// started with NVTX_INJECTION64_PATH naming libcupti: see docs/explanation/graphs.md.
+/// Pushed and popped ranges of every domain, with every kind of text. The target must be started
+/// with NVTX_INJECTION64_PATH naming libcupti: see docs/explanation/graphs.md.
 class NvtxSource : public CallbackSource {
 public:
   int domain() const override { return cupti::kDomainNvtx; }

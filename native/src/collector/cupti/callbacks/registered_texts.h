@@ -11,9 +11,9 @@ namespace proton {
 /// Handles stay valid for as long as the process. [any thread]
 class RegisteredTexts {
 public:
-  /// Past the limit a text is not kept.
+  /// Keeps a text, up to a limit.
   void add(const void *handle, std::string text);
-  /// Empty for a handle of before the first session.
+  /// Empty for a handle that was made before the first session.
   std::string find(const void *handle) const;
 
 private:

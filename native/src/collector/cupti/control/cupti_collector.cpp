@@ -25,7 +25,7 @@
 namespace proton {
 namespace {
 
-constexpr uint32_t kOpenCallbacksMs = 100; // of calls whose ends nobody tells any more
+constexpr uint32_t kOpenCallbacksMs = 100; // for calls whose ends are no longer reported
 
 std::atomic<bool> g_is_forked{false};
 
@@ -99,7 +99,7 @@ void load(Engine &self, const CuptiOptions &options) {
   self.graph_changes.set_library(&*self.library);
 }
 
-/// Callbacks that take the place of others.
+/// Enables callbacks that replace others.
 void enable_sampling_callbacks(Engine &self, Subscription &subscription,
                                const CuptiOptions &options) {
   if (options.pc_sampling.mode == PcSamplingMode::kOff)
@@ -110,11 +110,11 @@ void enable_sampling_callbacks(Engine &self, Subscription &subscription,
     subscription.enable(self.callbacks, self.sampled_launches);
 }
 
-/// The steps of a start; what was switched on is switched off when one of them throws.
+/// The steps of a start. If one of them throws, what was switched on is switched off.
 std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &options) {
   const CuptiLibrary &library = *self.library;
   auto subscription = std::make_unique<Subscription>(library);
-  forget_open_calls(); // their ends came while nobody listened
+  forget_open_calls(); // they ended while no callbacks came
   subscription->subscribe(self.callbacks);
   self.stream.timebase().start(library, options.vendor_clock);
   self.stream.pool().prepare(options.buffer_bytes);
@@ -125,7 +125,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   subscription->set_flush_period(options.flush_period_ms);
   if (options.hardware_trace)
     subscription->enable_hardware_trace();
-  // Callbacks before activities: a kernel that is recorded was seen being launched.
+  // Callbacks come before activities, so that the launch of a recorded kernel was seen.
   if (self.sink.graphs().has_device_values()) {
     DeviceWait wait; // launches of the pause have to be over for that
     if (wait.is_allowed())
@@ -181,8 +181,9 @@ Delivered deliver(Engine &self, uint32_t flags) {
 }
 
 /// CUPTI never learns of modules that are loaded while it records nothing, and samples of their
-/// kernels have no PC then. It looks at all modules again after it was detached. Throws
-/// Error(kUnavailable) where another profiler subscribed since: it would be detached as well.
+/// kernels then have no PC. It looks at all modules again after it was detached. Throws
+/// Error(kUnavailable) if another profiler subscribed since, because that one would be detached
+/// too.
 void forget_earlier_use(Engine &self) {
   DeviceWait wait;
   if (!self.was_used || !self.library->functions().finalize || !wait.is_allowed())
@@ -192,11 +193,11 @@ void forget_earlier_use(Engine &self) {
     self.driver->synchronize(context);
   if (self.library->functions().finalize() != cupti::kSuccess)
     self.sink.dropped({"failed cuptiFinalize: kernels loaded lately have no PC samples", 1, true});
-  self.graphs.forget_all(); // who knows which ids follow
+  self.graphs.forget_all(); // later ids may be any
   self.was_used = false;
 }
 
-/// After kernel activity is enabled: the other order does not work.
+/// Call after kernel activity is enabled: the other order does not work.
 void start_sampling(Engine &self, const CuptiOptions &options) {
   if (options.pc_sampling.mode != PcSamplingMode::kOff)
     self.sampler.start(*self.library, *self.driver, options.pc_sampling,
@@ -281,7 +282,7 @@ void CuptiCollector::stop() {
   }
   self.launches.contexts().forget_all();
   if (options_.finalizes)
-    self.graphs.forget_all(); // who knows which ids follow
+    self.graphs.forget_all(); // later ids may be any
   else
     self.graphs.suspend();
   self.sink.settled(

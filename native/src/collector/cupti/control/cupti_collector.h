@@ -23,7 +23,7 @@ struct CuptiFacts {
   std::string clock;
   int64_t clock_drift_ns = 0; ///< what CUPTI's clock gained on ours while it was on
   std::map<int32_t, DeviceFacts::Facts> devices;
-  uint64_t foreign_buffers = 0; ///< another profiler's that came to us
+  uint64_t foreign_buffers = 0; ///< another profiler's buffers that came here
   uint64_t taken_buffers = 0;   ///< ours that had not come back when CUPTI was switched off
   std::optional<PcSamplingFacts> pc_sampling; ///< where it was asked for
 };
@@ -37,14 +37,14 @@ public:
   CuptiCollector &operator=(const CuptiCollector &) = delete;
 
   void start() override { start(nullptr); }
-  /// Same; `stream`: one of the calling thread, which may be captured since before. Null: none.
+  /// Same; `stream` belongs to the calling thread and may be captured already. It may be null.
   void start(void *stream);
-  /// Waits for the work of every context that something was launched in. [any thread]
+  /// Waits for the work of every context that had a launch. [any thread]
   void flush() override;
   void stop() override;
 
-  /// A cubin that was loaded before the start, for the lines of samples. Throws
-  /// Error(kUnavailable) for one that CUPTI cannot read; does nothing without PC sampling.
+  /// Adds a cubin that was loaded before the start, for the lines of samples. Throws
+  /// Error(kUnavailable) if CUPTI cannot read it; does nothing without PC sampling.
   void add_cubin(const std::string &image);
   /// Known after the first start.
   CuptiFacts facts() const;

@@ -43,7 +43,7 @@ void Subscription::enable(ReaderTable &table, RecordReader &reader) {
 
 void Subscription::set_flush_period(uint32_t period_ms) {
   if (!library_.functions().activity_flush_period || period_ms == 0)
-    return; // full buffers come when CUPTI likes
+    return; // CUPTI decides when full buffers come
   library_.check(library_.functions().activity_flush_period(period_ms), "cuptiActivityFlushPeriod");
   has_period_ = true;
 }

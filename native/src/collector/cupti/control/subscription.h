@@ -10,7 +10,7 @@
 
 namespace proton {
 
-/// A subscriber with its callbacks and activities. One step that fails undoes those before it.
+/// A subscriber with its callbacks and activities. A step that fails undoes those before it.
 class Subscription {
 public:
   explicit Subscription(const CuptiLibrary &library) : library_(library) {}
@@ -23,10 +23,10 @@ public:
   void enable(CallbackTable &table, CallbackSource &source);
   void enable(ReaderTable &table, RecordReader &reader);
   void set_flush_period(uint32_t period_ms);
-  /// Throws where library or GPU cannot. CUPTI does not take it back.
+  /// Throws if the library or the GPU cannot. CUPTI cannot switch it off again.
   void enable_hardware_trace();
 
-  /// Activities off, then callbacks; how many of the calls failed.
+  /// Switches activities off, then callbacks; returns how many of the calls failed.
   uint64_t disable_activities() noexcept;
   uint64_t unsubscribe() noexcept;
 

@@ -1,4 +1,4 @@
-// Reading of bytes that somebody else wrote.
+// Reads bytes that another tool wrote.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace proton {
 
-/// Little-endian numbers one after the other. Past the end everything is 0, and `is_sound` false.
+/// Little-endian numbers one after another. Past the end everything is 0, and `is_sound` false.
 class ByteCursor {
 public:
   explicit ByteCursor(std::span<const char> bytes) : bytes_(bytes) {}

@@ -21,7 +21,7 @@ std::string_view text_at(std::span<const char> texts, uint64_t offset) {
   return ByteCursor(texts.subspan(offset)).text();
 }
 
-/// The records of a table; a last one that is cut off is left out.
+/// The records of a table; a last one that is cut short is left out.
 template <typename Record> std::vector<Record> records(std::span<const char> table) {
   ByteCursor cursor(table);
   std::vector<Record> found;

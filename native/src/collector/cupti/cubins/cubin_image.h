@@ -10,7 +10,7 @@
 
 namespace proton {
 
-/// What it returns points into the bytes. Made of anything else than a cubin it has no parts.
+/// What it returns points into the bytes. If they are not a cubin, it has no parts.
 class CubinImage {
 public:
   struct Place {
@@ -21,11 +21,11 @@ public:
 
   explicit CubinImage(std::span<const char> bytes);
 
-  /// Empty for one that is not there.
+  /// Empty if there is no such section.
   std::span<const char> section(std::string_view name) const;
   /// Where each function begins.
   std::unordered_map<std::string_view, Place> functions() const;
-  /// What the bytes of a section are to hold, by their offset in it.
+  /// What the bytes of a section will hold, by their offset in it.
   std::map<uint64_t, Place> relocations(std::string_view name) const;
 
 private:

@@ -6,7 +6,7 @@
 namespace proton {
 namespace {
 
-// As deep as anybody inlines; a chain ends anyway, because each row is inlined into an earlier one.
+// Deeper than compilers inline. A chain ends anyway: each row is inlined into an earlier one.
 constexpr size_t kMostPlaces = 64;
 
 } // namespace
@@ -66,7 +66,7 @@ std::vector<SourcePlace> CubinLines::places(std::string_view function, uint64_t 
   return found;
 }
 
-/// Adds what the PTX says of inlining, where it speaks of the same line.
+/// Adds what the PTX says of inlining, if it names the same line.
 void CubinLines::add_callers(std::vector<SourcePlace> &places, uint32_t ptx_line) const {
   if (!notes_ || ptx_line == 0)
     return;

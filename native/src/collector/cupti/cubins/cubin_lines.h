@@ -23,18 +23,18 @@ struct SourcePlace {
   std::string function; ///< raw name of what was inlined; empty: the kernel itself
 };
 
-/// What a compiler noted in a cubin. CUPTI tells the line of an instruction; this tells the lines
-/// as well that its code was inlined into, and its line of the PTX.
+/// What a compiler noted in a cubin. CUPTI knows the line of an instruction; this also knows the
+/// lines that its code was inlined into, and its line of the PTX.
 class CubinLines {
 public:
   explicit CubinLines(CubinStore::Cubin image);
 
-  /// The line in the kernel, what was inlined into it, and so on to the line of the instruction.
-  /// Empty where the cubin does not tell.
+  /// The line in the kernel, the line of what was inlined there, and so on to the line of the
+  /// instruction. Empty if the cubin does not say.
   std::vector<SourcePlace> places(std::string_view function, uint64_t offset) const;
-  /// 0: none is known.
+  /// 0 if it is not known.
   uint32_t ptx_line(std::string_view function, uint64_t offset) const;
-  /// About what it takes of memory, with the cubin that it keeps.
+  /// Approximate memory, with the cubin that it keeps.
   size_t bytes() const;
   const std::vector<char> &image() const { return *bytes_; }
 
@@ -43,7 +43,7 @@ private:
   public:
     Rows(const CubinImage &image, std::string_view section);
     const LineProgram &program() const { return program_; }
-    /// The sequence and the number of its row, from 1; 0: none.
+    /// The sequence and the number of its row, from 1; 0 if there is none.
     std::pair<const LineSequence *, size_t> find(const CubinImage::Place &place) const;
 
   private:
@@ -57,7 +57,7 @@ private:
   CubinImage image_;
   Rows source_;
   Rows ptx_;
-  std::shared_ptr<const PtxNotes> notes_; ///< null: none
+  std::shared_ptr<const PtxNotes> notes_; ///< may be null
   std::unordered_map<std::string_view, CubinImage::Place> functions_;
 };
 

@@ -4,7 +4,7 @@ namespace proton {
 
 void CubinStore::load(const void *context, uint32_t module, uint64_t crc, const char *image,
                       size_t bytes) {
-  unload(context, module); // whose end nobody saw
+  unload(context, module); // its end was not seen
   Entry &entry = cubins_[crc];
   if (!entry.image && bytes_ + bytes <= kMostBytes) {
     entry.image = std::make_shared<const std::vector<char>>(image, image + bytes);

@@ -10,21 +10,21 @@
 
 namespace proton {
 
-/// By the CRC that samples name. Modules with the same cubin share it; one that is unloaded stays
-/// until the samples that came before were shown. Not synchronised.
+/// By the CRC that samples name. Modules with the same cubin share it; an unloaded one stays until
+/// the samples from before were shown. Not synchronised.
 class CubinStore {
 public:
   using Cubin = std::shared_ptr<const std::vector<char>>;
 
-  /// Notes that the context loaded it as this module. Past the limit the bytes are not kept, and
-  /// samples of it have no lines.
+  /// Notes that the context loaded it as this module. Past a limit the bytes are not kept, and its
+  /// samples have no lines.
   void load(const void *context, uint32_t module, uint64_t crc, const char *image, size_t bytes);
   void unload(const void *context, uint32_t module);
-  /// All modules of a context that ends.
+  /// Unloads all modules of a context that ends.
   void unload_all(const void *context);
-  /// Null for one that is not kept.
+  /// Null if it is not kept.
   Cubin find(uint64_t crc) const;
-  /// Forgets those that no module has any more.
+  /// Forgets cubins that no module has any more.
   void forget_unloaded();
 
   size_t size() const { return cubins_.size(); }

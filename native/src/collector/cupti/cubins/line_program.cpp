@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kTexts = ".debug_str";
 
-// DWARF 2, section 6.2.5, and the one opcode of NVIDIA's.
+// DWARF 2, section 6.2.5, and one opcode of NVIDIA's.
 enum Opcode : uint8_t {
   kExtended = 0,
   kCopy = 1,
@@ -69,7 +69,7 @@ const std::string &LineProgram::file(uint32_t number) const {
   return files_[number < files_.size() ? number : 0];
 }
 
-/// Returns where the unit's part of .debug_str begins, which NVIDIA's tools note behind the files.
+/// Returns the offset of the unit's part of .debug_str, which NVIDIA's tools note behind the files.
 uint64_t LineProgram::read_files(ByteCursor &cursor, size_t program) {
   std::vector<std::string> folders{""};
   while (cursor.is_sound() && cursor.at() < program) {
@@ -91,7 +91,7 @@ uint64_t LineProgram::read_files(ByteCursor &cursor, size_t program) {
   return cursor.at() + sizeof(uint32_t) <= program ? cursor.number<uint32_t>() : 0;
 }
 
-/// Returns where the next one begins.
+/// Returns the offset of the next unit.
 size_t LineProgram::read_unit(size_t at) {
   ByteCursor whole(bytes_of_section_.subspan(at));
   uint64_t size = whole.number<uint32_t>();
@@ -102,7 +102,7 @@ size_t LineProgram::read_unit(size_t at) {
   cursor.seek(at + sizeof(uint32_t));
   auto version = cursor.number<uint16_t>();
   if (version < 2 || version > 3)
-    return end; // nobody writes it for GPUs
+    return end; // compilers for GPUs do not write it
   size_t program = cursor.number<uint32_t>();
   program += cursor.at();
   Unit unit;
@@ -212,7 +212,7 @@ void LineProgram::add_row(const State &state) {
   bool has_file = state.file >= 1 && state.file <= state.files;
   row.file = has_file ? static_cast<uint32_t>(state.first_file + state.file - 1) : 0;
   row.line = state.line <= INT32_MAX ? static_cast<uint32_t>(state.line) : 0;
-  // Only rows that are there can be called from, so that chains end.
+  // A row may only be inlined into a row that exists, so that chains end.
   bool is_inlined = state.inlined_at >= 1 && state.inlined_at <= open_.rows.size();
   row.inlined_at = is_inlined ? static_cast<uint32_t>(state.inlined_at) : 0;
   row.function = is_inlined ? state.function : std::string_view();

@@ -12,24 +12,24 @@
 
 namespace proton {
 
-/// From an address up to that of the next row.
+/// Covers addresses up to that of the next row.
 struct LineRow {
   uint64_t address = 0;
-  uint32_t file = 0; ///< of LineProgram::files; 0: none
+  uint32_t file = 0; ///< of LineProgram::files; 0 if there is none
   uint32_t line = 0; ///< 0: no line
-  /// Row of the same sequence, counted from 1, into whose line this one was inlined; 0: into none.
+  /// Row of the same sequence, counted from 1, into whose line this one was inlined; or 0.
   uint32_t inlined_at = 0;
   std::string_view function; ///< that was inlined; empty where that is not known
 };
 
-/// Instructions one after the other in one section.
+/// Consecutive instructions in one section.
 struct LineSequence {
   uint16_t section = 0;
   uint64_t end = 0;          ///< address behind the last instruction
   std::vector<LineRow> rows; ///< as the compiler wrote them: addresses do not fall
 };
 
-/// Points into the image. What does not make sense ends the unit: sequences that ended before it
+/// Points into the image. What does not make sense ends the unit; sequences that ended before it
 /// are kept.
 class LineProgram {
 public:
@@ -37,9 +37,9 @@ public:
   LineProgram(const CubinImage &image, std::string_view section);
 
   const std::vector<LineSequence> &sequences() const { return sequences_; }
-  /// "folder/file"; empty where the table does not tell.
+  /// "folder/file"; empty if the table does not say.
   const std::string &file(uint32_t number) const;
-  /// About what it takes of memory.
+  /// Approximate memory.
   size_t bytes() const { return bytes_; }
 
 private:
@@ -50,7 +50,7 @@ private:
   size_t read_unit(size_t at);
   uint64_t read_files(class ByteCursor &cursor, size_t program);
   void run(ByteCursor &cursor, const Unit &unit);
-  /// True: the sequence has ended.
+  /// Returns whether the sequence has ended.
   bool run_extended(ByteCursor &cursor, const Unit &unit, State &state);
   bool run_standard(ByteCursor &cursor, const Unit &unit, uint8_t opcode, State &state);
   void add_row(const State &state);

@@ -9,7 +9,7 @@
 namespace proton {
 namespace {
 
-// As deep as anybody inlines.
+// Deeper than compilers inline.
 constexpr size_t kMostPlaces = 64;
 
 std::string_view trimmed(std::string_view text) {
@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
 
-/// Takes a number off the beginning of a text; 0: there is none.
+/// Removes a number from the start of a text; 0 if there is none.
 uint32_t take_number(std::string_view &text) {
   text = trimmed(text);
   uint32_t number = 0;
@@ -30,7 +30,7 @@ uint32_t take_number(std::string_view &text) {
   return number;
 }
 
-/// "a.py:9:15" -> a.py, 9; line 0: it is something else.
+/// "a.py:9:15" -> a.py, 9; line 0 for anything else.
 PtxNotes::Place read_place(std::string_view text) {
   size_t column = text.rfind(':');
   size_t line = column == 0 || column == std::string_view::npos ? std::string_view::npos
@@ -41,7 +41,7 @@ PtxNotes::Place read_place(std::string_view text) {
   return {std::string(text.substr(0, line)), take_number(number)};
 }
 
-/// What tells one cubin from another, whatever it is packed in.
+/// Identifies a cubin, whatever it is packed in.
 uint64_t key_of(const CubinImage &cubin) {
   uint64_t key = 0;
   for (const char *name : {".debug_line", ".nv_debug_line_sass", ".nv_debug_ptx_txt"}) {
@@ -77,7 +77,7 @@ void PtxNotes::read_loc(std::string_view rest, uint32_t ptx_line) {
   while (places.size() < kMostPlaces) {
     size_t next = rest.find(" @[ ");
     Place place = read_place(rest.substr(0, std::min(next, rest.find(" ]"))));
-    if (place.second == 0) { // somebody else's comment
+    if (place.second == 0) { // another comment
       places.clear();
       return;
     }
@@ -102,7 +102,7 @@ void PtxNotes::read_file(std::string_view rest) {
     files_[number] = std::string(rest.substr(begin + 1, end - begin - 1));
 }
 
-/// The path of the one file of that name, or the name.
+/// The path of the only file of that name, or the name.
 std::string PtxNotes::path_of(std::string_view name) const {
   if (name.starts_with('\n')) {
     std::string_view number = name.substr(1);

@@ -1,4 +1,4 @@
-// What Triton before 3.9 says of inlined code: comments in its PTX, which no cubin keeps.
+// Inlining as Triton before 3.9 notes it: comments in its PTX, which no cubin keeps.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ public:
   using Place = std::pair<std::string, uint32_t>;
 
   explicit PtxNotes(std::string_view ptx);
-  /// Places of the line of PTX, the kernel's first; empty where nothing was inlined.
+  /// Places of the line of PTX, the kernel's first; empty if nothing was inlined.
   const std::vector<Place> &find(uint32_t ptx_line) const;
   size_t bytes() const { return bytes_; }
 
@@ -37,12 +37,12 @@ private:
   size_t bytes_ = 0;
 };
 
-/// Those of the cubins of this process, until it ends. [any thread]
+/// Notes for the cubins of this process, for its whole life. [any thread]
 class PtxNoteStore {
 public:
   static PtxNoteStore &instance();
-  /// Notes the PTX that a cubin was made of. Past the limit, or without anything inlined, nothing
-  /// is kept.
+  /// Notes the PTX that a cubin was made of. Past a limit, or if nothing was inlined, nothing is
+  /// kept.
   void add(const CubinImage &cubin, std::string_view ptx);
   /// Null for a cubin that was not noted.
   std::shared_ptr<const PtxNotes> find(const CubinImage &cubin) const;

@@ -14,7 +14,7 @@ std::string text_of(const SourcePlace &place, const std::string &kernel) {
   return place.file + ":" + std::to_string(place.line) + "@" + function;
 }
 
-/// The innermost line as CUPTI tells it; line 0: it does not.
+/// The innermost line as CUPTI reports it; line 0 if it does not.
 SourcePlace ask(const CuptiPcSampling &cupti, const std::vector<char> &cubin,
                 const std::string &function, uint64_t offset) {
   cupti::SassToSourceParameters parameters;
@@ -33,19 +33,19 @@ SourcePlace ask(const CuptiPcSampling &cupti, const std::vector<char> &cubin,
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-/// CUPTI's word counts: a table of the cubin that we misread shows nothing.
-bool is_same(const SourcePlace &told, const SourcePlace &read) {
-  return told.line == read.line && last_part(told.file) == last_part(read.file);
+/// CUPTI is right where both differ, so that a table which we misread shows nothing.
+bool is_same(const SourcePlace &reported, const SourcePlace &read) {
+  return reported.line == read.line && last_part(reported.file) == last_part(read.file);
 }
 
 } // namespace
 
 std::vector<std::string> source_lines(const CuptiPcSampling &cupti, const CubinLines &cubin,
                                       const KernelNames &kernel, uint64_t offset) {
-  SourcePlace told = ask(cupti, cubin.image(), kernel.raw, offset);
+  SourcePlace reported = ask(cupti, cubin.image(), kernel.raw, offset);
   std::vector<SourcePlace> places = cubin.places(kernel.raw, offset);
-  if (told.line != 0 && (places.empty() || !is_same(told, places.back())))
-    places.assign(1, told);
+  if (reported.line != 0 && (places.empty() || !is_same(reported, places.back())))
+    places.assign(1, reported);
   uint32_t ptx_line = places.empty() ? cubin.ptx_line(kernel.raw, offset) : 0;
   if (ptx_line != 0)
     places.push_back({kernel.raw + ".ptx", ptx_line, {}});

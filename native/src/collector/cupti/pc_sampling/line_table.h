@@ -1,4 +1,4 @@
-// The lines of instructions, each asked for once.
+// The lines of instructions, each looked up once.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +23,17 @@ struct KernelNames {
   const std::string &shown;
 };
 
-/// Texts "folder/file:line@function": the line in the kernel, that of what was inlined there, and
-/// so on to the line of the instruction.
+/// Texts "folder/file:line@function": the line in the kernel, the line of what was inlined there,
+/// and so on to the line of the instruction.
 using LineChain = std::vector<const char *>;
 
 /// Not synchronised.
 class LineTable {
 public:
-  /// Null where the cubin does not tell. Valid until `trim`.
+  /// Null if the cubin does not say. Valid until `trim`.
   const LineChain *find(const CuptiPcSampling &cupti, const PcKey &pc,
                         const CubinStore::Cubin &cubin, const KernelNames &kernel);
-  /// Forgets everything once that is much.
+  /// Forgets everything once there is much.
   void trim();
   size_t size() const { return lines_.size(); }
 
@@ -49,7 +49,7 @@ private:
   size_t cubin_bytes_ = 0;
 };
 
-/// What is known of the instruction at an offset, as texts of a chain; empty for nothing.
+/// What is known of the instruction at an offset, as texts of a chain; may be empty.
 std::vector<std::string> source_lines(const CuptiPcSampling &cupti, const CubinLines &cubin,
                                       const KernelNames &kernel, uint64_t offset);
 

@@ -13,7 +13,7 @@ constexpr size_t kScratchBytes = 16u << 20; // about 90 000 PCs
 constexpr uint32_t kLargestIndex = 4096;    // of a stall reason
 constexpr uint32_t kLongestStep = 4;        // doublings at once
 
-/// For ever: who knows whether CUPTI still writes there.
+/// Kept for ever: CUPTI may still write there.
 void keep(std::unique_ptr<PcBuffer> buffer) {
   static auto *kept = new std::vector<std::unique_ptr<PcBuffer>>;
   kept->push_back(std::move(buffer));
@@ -99,8 +99,9 @@ void PcContext::configure(const PcSamplingOptions &options) {
   add(cupti::kPcHardwareBytes).bytes = options.hardware_bytes;
   add(cupti::kPcBuffer).buffer = &rest_->samples();
   add(cupti::kPcCollectionMode).mode = cupti::kPcContinuous;
-  // What is left can be read after `stop`, where a bare cuptiPCSamplingDisable drops what its one
-  // buffer has no room for; and buffers are made in `start` instead of the target's next launch.
+  // With it, what is left can be read after `stop`, where a bare cuptiPCSamplingDisable drops what
+  // its one buffer has no room for; and buffers are made in `start`, not in the target's next
+  // launch.
   add(cupti::kPcStartStopControl).number = 1;
   cupti::PcConfigurationParameters parameters;
   parameters.context = context_;
@@ -188,7 +189,7 @@ PcHarvest PcContext::disable(PcCounts &counts) {
   rest.error = cupti_.disable(&off);
   add(rest_->samples(), counts, rest);
   all.add(rest);
-  all.is_overrun = false; // nobody samples any more
+  all.is_overrun = false; // sampling has ended
   if (rest.error != cupti::kSuccess)
     keep(std::move(rest_));
   buffer_.reset();

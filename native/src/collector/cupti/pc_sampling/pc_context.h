@@ -1,4 +1,4 @@
-// Sampling of program counters in one context, as CUPTI is asked for it.
+// Samples program counters in one context through CUPTI.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace proton {
 
-/// What came of a context in one go.
+/// What one harvest of a context yields.
 struct PcHarvest {
   uint64_t total = 0;
   uint64_t dropped = 0;
@@ -47,21 +47,21 @@ public:
   PcContext(const PcContext &) = delete;
   PcContext &operator=(const PcContext &) = delete;
 
-  // No other thread launches during these five; see LaunchHold.
-  /// Makes ready to sample between `start` and `stop`, and starts if it `starts`. Throws
-  /// Error(kUnavailable), and nothing is on then. Kernel activity has been enabled before.
+  // No other thread launches during the next five; see LaunchHold.
+  /// Prepares sampling between `start` and `stop`, and starts if `starts`. Throws
+  /// Error(kUnavailable) and then leaves nothing on. Kernel activity is enabled before.
   void enable(const PcSamplingOptions &options, uint32_t period_log2, bool starts,
               StallNames &names);
   cupti::Result start() noexcept;
-  /// What was sampled is all there for `harvest` then.
+  /// Afterwards `harvest` finds all samples.
   cupti::Result stop() noexcept;
-  /// Ends sampling and adds the rest.
+  /// Ends sampling and adds the remaining samples.
   PcHarvest disable(PcCounts &counts);
-  /// After `disable`: samples half as often, or less where nothing came since the last time. Throws
-  /// as `enable`.
+  /// After `disable`: samples half as often, or even less if no samples came since the last time.
+  /// Throws as `enable`.
   void enable_longer(const PcSamplingOptions &options, bool starts, StallNames &names);
 
-  /// Adds all that CUPTI has.
+  /// Adds all samples that CUPTI has.
   PcHarvest harvest(PcCounts &counts);
 
   bool is_started() const { return is_started_; }
@@ -82,7 +82,7 @@ private:
   uint32_t step_ = 0;             ///< doublings of last time
   bool has_come_ = true;          ///< samples, since then
   std::vector<uint32_t> indices_; ///< of the reasons that are asked for
-  std::vector<int32_t> reasons_;  ///< CUPTI's index -> number of StallNames; -1: none
+  std::vector<int32_t> reasons_;  ///< CUPTI's index -> number of StallNames, or -1
   std::unique_ptr<PcBuffer> buffer_;
   std::unique_ptr<PcBuffer> rest_; ///< which CUPTI fills when it is switched off
 };

@@ -1,4 +1,4 @@
-// How often each instruction was sampled, by what its warp waited for.
+// How often each instruction was sampled, by the reason that its warp waited.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct FunctionKey {
   bool operator==(const FunctionKey &other) const = default;
 };
 
-/// An instruction of it.
+/// An instruction of a function.
 struct PcKey {
   FunctionKey of;
   uint64_t offset = 0;
@@ -34,8 +34,8 @@ struct PcKeyHash {
   }
 };
 
-/// Memory is bounded and no sample is lost for it: past the limits samples are counted for their
-/// function as a whole, or for all other functions. Not synchronised.
+/// Memory is bounded, yet no sample is lost: past the limits samples are counted for their function
+/// as a whole, or for all other functions. Not synchronised.
 class PcCounts {
 public:
   struct Count {
@@ -46,13 +46,13 @@ public:
   static constexpr size_t kMostPcs = size_t{1} << 18;
   static constexpr size_t kMostFunctions = size_t{1} << 14;
 
-  /// Adds what CUPTI has of one PC. `reasons` has a number for each of CUPTI's; -1: not asked for.
+  /// Adds CUPTI's counts of one PC. `reasons` has a number for each of CUPTI's, or -1 to ignore it.
   void add(const cupti::PcData &pc, const std::vector<int32_t> &reasons);
-  /// Adds what another one counted.
+  /// Adds the counts of another object.
   void absorb(const PcCounts &other);
   bool is_empty() const { return counts_.empty(); }
   void clear();
-  /// About what it takes of memory.
+  /// Approximate memory.
   size_t bytes() const { return bytes_; }
 
   const std::unordered_map<PcKey, std::vector<Count>, PcKeyHash> &counts() const { return counts_; }

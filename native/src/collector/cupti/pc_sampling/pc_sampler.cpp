@@ -20,7 +20,7 @@ constexpr uint32_t kTendHoldMs = 20;
 constexpr uint32_t kMostTries = 6; // 64 rounds between two of them
 constexpr uint32_t kStopHoldMs = 10'000;
 
-/// Adds the processor time of the calling thread to a sum, for as long as it lives.
+/// Adds the processor time of the calling thread to a sum, while it lives.
 class CpuTime {
 public:
   explicit CpuTime(int64_t &sum_ns) : sum_ns_(sum_ns), start_ns_(now_ns()) {}
@@ -118,7 +118,7 @@ void PcSampler::start(const CuptiLibrary &library, const CudaDriver &driver,
   std::lock_guard ranges(range_mutex_);
   DeviceWait wait; // switching sampling waits for the device
   LaunchHold hold(kStartHoldMs);
-  // Calls that began before the callbacks were enabled are not known of.
+  // Calls that began before the callbacks were enabled are not known.
   nanosleep(&kUnseenCalls, nullptr);
   {
     Lock lock(mutex_);
@@ -234,8 +234,8 @@ std::vector<void *> PcSampler::newcomers() const {
   return unknown;
 }
 
-// Whoever launches meanwhile waits, so this happens where it must only, and seldom where a call
-// of the driver takes long.
+// Launches of other threads wait meanwhile, so this happens only where it must, and seldom where a
+// call of the driver takes long.
 void PcSampler::tend() {
   if (pauses_ != 0 && --pauses_ != 0)
     return;

@@ -33,14 +33,14 @@ public:
   PcSampler(const PcSampler &) = delete;
   PcSampler &operator=(const PcSampler &) = delete;
 
-  /// Begins to sample every context, now and later. Kernel activity is enabled by now: the other
+  /// Begins to sample every context, now and later. Kernel activity is enabled before: the other
   /// order does not work. `deliver` has all work recorded that was launched before. Throws
-  /// Error(kUnavailable), and nothing is on then.
+  /// Error(kUnavailable) and then leaves nothing on.
   void start(const CuptiLibrary &library, const CudaDriver &driver,
              const PcSamplingOptions &options, std::function<void()> deliver);
-  /// Hands over what was sampled. The work that was sampled is recorded by now. [any thread]
+  /// Hands over what was sampled. Records of the sampled work came before. [any thread]
   void flush() noexcept;
-  /// Ends, with a last flush. Returns how many calls failed.
+  /// Ends, with a last flush. Returns the number of failed calls.
   uint64_t stop() noexcept;
   PcSamplingFacts facts() const;
 
@@ -50,18 +50,19 @@ public:
   void context_ending(void *context) noexcept;
   void module_loaded(void *context, const cupti::ModuleResourceData &module) noexcept;
   void module_ending(void *context, const cupti::ModuleResourceData &module) noexcept;
-  /// A cubin that was loaded before anybody listened. Throws Error(kUnavailable) for one that is
-  /// none.
+  /// Adds a cubin that was loaded before the start. Throws Error(kUnavailable) if it is not a
+  /// cubin.
   void add_cubin(const char *image, size_t bytes);
-  /// Around a driver call that launches; in mode launch the device is waited for, and no other
-  /// launch goes on meanwhile.
+  /// Around a driver call that launches. In mode launch it waits for the device, and other launches
+  /// wait meanwhile.
   void launch_begins(void *context) noexcept;
   void launch_ended(void *context, bool is_graph) noexcept;
-  /// In the child: nothing is sampled there.
+  /// Called in a forked child, where nothing is sampled.
   static void forget_after_fork() noexcept;
 
 private:
-  /// Of the samples. While a thread has it, what CUPTI has the driver do is no event of the target.
+  /// Lock of the samples. While a thread has it, driver work of CUPTI is not an event of the
+  /// target.
   class Lock {
   public:
     explicit Lock(std::mutex &mutex) : lock_(mutex) { is_here_ = true; }
@@ -76,7 +77,7 @@ private:
   };
   using Contexts = std::map<void *, std::unique_ptr<PcContext>>;
   bool is_continuous() const { return options_.mode == PcSamplingMode::kContinuous; }
-  /// Does it and counts what it throws.
+  /// Runs `work` and counts what it throws.
   template <typename Work> void guarded(Work work) noexcept;
 
   // Held: launches, and samples.
@@ -84,7 +85,7 @@ private:
   void try_adopt(void *context) noexcept;
   void adopt_all();
   bool lengthen_period(void *context, PcContext &sampled) noexcept;
-  /// Counts it where not.
+  /// Counts a failure.
   bool can_switch(const LaunchHold &hold) noexcept;
   bool start_context(void *context) noexcept;
   void stop_context(void *context) noexcept;
@@ -99,19 +100,19 @@ private:
   std::vector<void *> newcomers() const;
 
   void drain() noexcept;
-  /// Adopts contexts, doubles periods and ends a range, where that has to be. [drain thread]
+  /// Enables contexts, doubles periods and ends a range, where needed. [drain thread]
   void tend();
   void drain_and_tend() noexcept;
   void abandon_all() noexcept;
   PcCounts take();
-  /// Hands the counts over as records; `at`: where all of them were launched.
+  /// Hands the counts over as records; `at`: the place of all their launches.
   void publish(PcCounts taken, const Capture *at);
 
   void begin_ranges();
   void end_ranges() noexcept;
   void begin_range();
   void end_range();
-  /// Ends the range that is open, unless that has to wait. [ranges held]
+  /// Ends the open range, unless that has to wait. [ranges held]
   void close_range();
 
   inline static std::atomic<bool> is_forked_{false};
@@ -124,7 +125,7 @@ private:
   std::function<void()> deliver_;
   PeriodicThread thread_;
   std::atomic<bool> samples_launches_{false}; ///< mode launch, between start and stop
-  uint32_t tries_ = 0;                        ///< of `tend` that came to nothing [drain thread]
+  uint32_t tries_ = 0;                        ///< of `tend` that failed [drain thread]
   uint32_t pauses_ = 0;                       ///< rounds until the next [drain thread]
 
   std::mutex range_mutex_; ///< ranges: of what follows; in mode launch held during a launch
@@ -139,7 +140,8 @@ private:
   bool is_running_ = false;
   bool is_range_open_ = false;
   Contexts contexts_;
-  /// That could not be switched off; CUPTI may write to their buffers. An address may come again.
+  /// Contexts that could not be switched off: CUPTI may write to their buffers. Addresses may
+  /// recur.
   std::multimap<void *, std::unique_ptr<PcContext>> abandoned_;
   std::set<void *> refused_;
   std::set<void *> overrun_; ///< whose buffers were full

@@ -27,7 +27,7 @@ struct SampledLaunch {
 };
 thread_local SampledLaunch t_launch;
 
-thread_local uint64_t t_range_serial = 0; ///< of the sampler when it was told of the open scope
+thread_local uint64_t t_range_serial = 0; ///< of the sampler when the open scope was reported
 
 std::atomic<PcSampler *> g_ranged{nullptr}; ///< that scopes begin and end ranges of
 
@@ -55,14 +55,14 @@ void PcSampler::context_created(void *context) noexcept {
   });
 }
 
-// The first launch of a context is where it can be switched on: nothing of it is sampled late, and
-// the thread has no lock of the driver yet.
+// Sampling is switched on at the first launch of a context: nothing of it is sampled late, and the
+// thread has no lock of the driver yet.
 void PcSampler::launching_in(void *context) noexcept {
   DeviceWait wait;
   LaunchThread *thread = this_launch_thread();
   if (!wait.is_allowed() || !thread || is_own_work())
     return;        // the drain thread does it afterwards
-  thread->leave(); // it waits as those that are held; else two of them wait for each other
+  thread->leave(); // while it waits, it is held too; else two threads wait for each other
   guarded([&] {
     LaunchHold hold(kEventHoldMs);
     Lock lock(mutex_);
@@ -248,7 +248,7 @@ void PcSampler::begin_range() {
 void PcSampler::end_range() {
   std::lock_guard range(range_mutex_);
   if (t_range_serial != range_serial_)
-    return; // nobody listened when the scope was opened
+    return; // no sampler ran when the scope was opened
   t_range_serial = 0;
   if (open_scopes_ != 0 && --open_scopes_ == 0)
     close_range();

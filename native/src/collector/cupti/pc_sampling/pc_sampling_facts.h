@@ -6,13 +6,13 @@
 
 namespace proton {
 
-/// Since the last start. `samples` + `own` are what came with a PC: every one of them is on a node
-/// of each session that listened, or was of a kernel that ran while none did.
+/// Since the last start. `samples` + `own` came with a PC: each is on a node of every session that
+/// was active, or belongs to a kernel that ran while none was.
 struct PcSamplingFacts {
-  uint64_t period_cycles = 0; ///< the longest of the contexts; 0: none is sampled
+  uint64_t period_cycles = 0; ///< the longest of the contexts; 0 if none is sampled
   bool is_automatic = false;
-  std::string attribution;        ///< how samples came to their call paths
-  uint64_t samples = 0;           ///< stalled ones and those that were selected, of the target
+  std::string attribution;        ///< how samples were given call paths
+  uint64_t samples = 0;           ///< of the target, of stalled and of selected warps
   uint64_t not_issued = 0;        ///< counted beside them: nothing was issued at that moment
   uint64_t dropped = 0;           ///< by the hardware
   uint64_t of_driver_kernels = 0; ///< these come without a PC

@@ -1,5 +1,4 @@
-// Callbacks that a sampler needs besides those who asked for them first: it takes their places and
-// passes them on.
+// Callbacks that both a sampler and another source need: the sampler takes them and passes them on.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace proton {
 
-/// Contexts and modules that come and go.
+/// How contexts and modules are created and destroyed.
 class PcResourceSource : public CallbackSource {
 public:
   PcResourceSource(PcSampler &sampler, CallbackSource &contexts, CallbackSource &modules)
@@ -25,8 +24,8 @@ private:
   CallbackSource &modules_;  ///< asked for their beginnings
 };
 
-/// Driver calls that make and end contexts and modules: CUPTI takes part in these too, so that they
-/// are held back as launches are.
+/// Driver calls that make and end contexts and modules: CUPTI takes part in them, so they are held
+/// back as launches are.
 class PcCallSource : public CallbackSource {
 public:
   int domain() const override { return cupti::kDomainDriver; }

@@ -1,4 +1,4 @@
-// What was counted, as records: by function and line.
+// Counts as records, by function and line.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace proton {
 /// Owns what its records point to.
 class SampledFunctions {
 public:
-  /// `cubins` has those of the counted functions that are known. The profiler's own kernels are
-  /// left out.
+  /// `cubins` has the known cubins of the counted functions. The profiler's own kernels are left
+  /// out.
   SampledFunctions(const PcCounts &counts, const std::map<uint64_t, CubinStore::Cubin> &cubins,
                    const StallNames &names, const CuptiPcSampling &cupti, LineTable &lines);
   std::vector<PcSampleRecord> records() const;

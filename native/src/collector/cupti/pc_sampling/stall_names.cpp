@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kStalled = "stalled_";
 constexpr std::string_view kNotIssued = "_not_issued";
 
-/// The constant of that text, or a copy that is never freed.
+/// The constant with that text, or a copy that is never freed.
 const char *lasting(const std::string &text) {
   for (const char *known : kStallMetrics)
     if (text == known)

@@ -1,4 +1,4 @@
-// Stall reasons by small numbers, and the metrics that stand for them.
+// Numbers of stall reasons, and the metrics that stand for them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace proton {
 
-/// What CUPTI counts is a reason, or the same at moments when nothing was issued. Not synchronised.
+/// CUPTI counts each reason twice: always, and when nothing was issued. Not synchronised.
 class StallNames {
 public:
   struct Reason {
@@ -18,8 +18,8 @@ public:
     const char *not_issued_metric; ///< "not_issued_wait"
   };
 
-  /// Number of what CUPTI calls "smsp__pcsamp_warps_issue_stalled_wait_not_issued"; none for names
-  /// that are no reason. Twice the reason's own number, and 1 more if it is the second kind.
+  /// Number of what CUPTI calls "smsp__pcsamp_warps_issue_stalled_wait_not_issued"; empty for other
+  /// names. It is twice the reason's own number, plus 1 for the second kind.
   std::optional<uint16_t> find_or_add(std::string_view name);
   static size_t reason(uint16_t number) { return number / 2; }
   static bool is_not_issued(uint16_t number) { return number % 2 != 0; }

@@ -11,7 +11,7 @@ namespace proton {
 /// Pairs of both clocks are noted now and then, and times between two of them are interpolated.
 class ClockPairs {
 public:
-  /// Reads the vendor's clock in ns; false when that failed.
+  /// Reads the vendor's clock in ns; false on failure.
   using Read = bool (*)(const void *library, uint64_t &time_ns) noexcept;
 
   /// Begins anew with a first pair.

@@ -1,4 +1,4 @@
-// The devices that records name: what their vendor says of them, and the tick of their timers.
+// The devices that records name: their vendor's facts, and the tick of their timers.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +21,10 @@ public:
     int64_t tick_ns = 0; ///< 0: too few kernels to tell
   };
 
-  /// Where facts of new devices come from. Before the first note.
+  /// Sets the source of facts about new devices. Call before the first note.
   void set_source(const DeviceSource *source) { source_ = source; }
-  /// A record of the device lasted so long; 0: it says nothing of the timer. A device that is new
-  /// is put into the device table. [completing thread, one at a time, noexcept]
+  /// Notes a record's duration on the device; 0 says nothing of the timer. A new device is added to
+  /// the device table. [completing thread, one at a time, noexcept]
   void note(int32_t device, int64_t duration_ns) noexcept {
     if (device != newest_ && !find(device))
       return;
@@ -45,8 +45,8 @@ private:
     std::array<std::atomic<uint64_t>, kBits + 1>
         multiples{}; ///< durations by their number of zero bits
   };
-  /// The number of zero bits, or that of a neighbour: where timestamps go over to another clock
-  /// both ends of a launch are rounded, and a third of the durations on an H200 are off by 1 ns.
+  /// The number of zero bits, or a neighbour's: where timestamps change to another clock both ends
+  /// of a launch are rounded, and a third of the durations on an H200 are off by 1 ns.
   static int zero_bits(uint64_t duration_ns) noexcept {
     int exact = std::countr_zero(duration_ns);
     int above = std::countr_zero(duration_ns + 1);

@@ -1,4 +1,4 @@
-// Where facts of devices come from.
+// The source of facts about devices.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace proton {
 
-/// What a vendor says of a device; 0 and "" where it does not answer.
+/// A vendor's description of a device; 0 and "" where it does not answer.
 struct DeviceDescription {
   Device device;
   std::string name;
@@ -18,7 +18,7 @@ struct DeviceDescription {
 class DeviceSource {
 public:
   virtual ~DeviceSource() = default;
-  /// Facts of the device that records call by this number. May throw std::bad_alloc.
+  /// Facts about the device with this number in records. May throw std::bad_alloc.
   virtual DeviceDescription describe(int32_t device) const = 0;
 };
 

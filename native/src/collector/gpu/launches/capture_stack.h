@@ -1,4 +1,4 @@
-// The captures that a thread has begun and nobody has ended.
+// The open captures that a thread has begun.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The contexts in which something was launched: those that a flush has to wait for.
+// The contexts that had a launch: a flush has to wait for them.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace proton {
 
-/// Told of contexts. [launching thread, inside of a watched call]
+/// Receives new contexts. [launching thread, inside of a watched call]
 class NewContextListener {
 public:
   virtual ~NewContextListener() = default;
@@ -26,8 +26,8 @@ public:
     if (thread.context != context || thread.context_generation != generation)
       add(thread, context);
   }
-  /// Whom `note` tells of a context that a thread launches in for the first time, before the
-  /// launch goes on; null: nobody.
+  /// Set the listener that `note` calls when a thread first launches in a context, before the
+  /// launch goes on; null removes it.
   void set_listener(NewContextListener *listener) noexcept { listener_.store(listener); }
   void forget(void *context) noexcept;
   void forget_all() noexcept;

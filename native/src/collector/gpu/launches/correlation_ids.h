@@ -1,4 +1,4 @@
-// Correlation ids of vendors' libraries, of which CUPTI's have 32 bits and wrap; ours have 64.
+// Widens correlation ids of vendors' libraries to 64 bits; those of CUPTI have 32 bits and wrap.
 #pragma once
 
 #include <atomic>
@@ -6,9 +6,9 @@
 
 namespace proton {
 
-/// Widens ids on the launching and on the completing side alike: an id stands for the number
-/// nearest to the newest one seen that ends in the same 32 bits. That is exact as long as a record
-/// comes within two thousand million calls of its launch.
+/// The launching and the completing side widen alike: an id stands for the number nearest to the
+/// newest one that ends in the same 32 bits. That is exact as long as a record comes within two
+/// thousand million calls of its launch.
 class CorrelationIds {
 public:
   /// Ids of vendors' libraries begin here, far from those of next_correlation_id.
@@ -18,12 +18,12 @@ public:
   /// [any thread, no lock]
   uint64_t widen(uint32_t id) const noexcept {
     uint64_t newest = newest_.load(std::memory_order_relaxed);
-    return newest + static_cast<uint64_t>(ahead(id, newest));
+    return newest + static_cast<uint64_t>(past(newest, id));
   }
   /// Same for the id of a call that begins now. [launching thread, no lock]
   uint64_t widen_newest(uint32_t id) noexcept {
     uint64_t newest = newest_.load(std::memory_order_relaxed);
-    int64_t distance = ahead(id, newest);
+    int64_t distance = past(newest, id);
     uint64_t wide = newest + static_cast<uint64_t>(distance);
     // Rarely, so that threads do not pass one cache line around.
     if (distance > kStep)
@@ -33,14 +33,14 @@ public:
     return wide;
   }
 
-  /// An id above all that `widen_newest` returned so far.
+  /// An id above all that `widen_newest` has returned.
   uint64_t above_all() const noexcept {
     return newest_.load(std::memory_order_relaxed) + static_cast<uint64_t>(kStep) + 1;
   }
 
 private:
   static constexpr int64_t kStep = 1 << 20;
-  static int64_t ahead(uint32_t id, uint64_t newest) noexcept {
+  static int64_t past(uint64_t newest, uint32_t id) noexcept {
     return static_cast<int32_t>(id - static_cast<uint32_t>(newest));
   }
   // Above the beginning, so that an id that looks older stays above it too.

@@ -9,7 +9,7 @@
 namespace proton {
 namespace {
 
-// Longer than anybody holds; a target must not stand still for ever for the sake of samples.
+// Longer than any hold; a target must not stand still for ever for the sake of samples.
 constexpr int64_t kLongestWaitNs = 30'000'000'000;
 constexpr timespec kBetweenLooks{0, 20'000};
 
@@ -46,7 +46,7 @@ LaunchHold::LaunchHold(uint32_t limit_ms) {
   is_set_.store(true, std::memory_order_seq_cst);
   try {
     is_complete_ = wait_for_open_calls(limit_ms);
-  } catch (...) { // no memory: nobody knows who is inside
+  } catch (...) { // no memory: the threads inside are not known
   }
 }
 

@@ -1,4 +1,4 @@
-// Keeps threads of the target from beginning calls of the driver for a moment.
+// Keeps threads of the target from beginning driver calls for a moment.
 #pragma once
 
 #include <atomic>
@@ -11,25 +11,25 @@ namespace proton {
 struct LaunchThread;
 
 /// While one lives, no watched call begins: its thread waits at the entry, where it has no lock of
-/// the driver yet. CUPTI's switches of PC sampling need that. They take a lock of CUPTI, then one
-/// of the driver; a launch takes them the other way round, and both wait for ever.
+/// the driver yet. CUPTI needs that to switch PC sampling: it takes its own lock, then one of the
+/// driver. A launch takes them in the other order, and both would wait for ever.
 class LaunchHold {
 public:
-  /// Waits for the calls of other threads that are open, and for others who hold, not longer than
-  /// `limit_ms`. A thread that holds may hold once more.
+  /// Waits for open calls and for holds of other threads, not longer than `limit_ms`. A thread that
+  /// holds may hold once more.
   explicit LaunchHold(uint32_t limit_ms);
   ~LaunchHold();
   LaunchHold(const LaunchHold &) = delete;
   LaunchHold &operator=(const LaunchHold &) = delete;
 
-  /// No other thread is in a watched call.
+  /// Whether no other thread is in a watched call.
   bool is_complete() const { return is_complete_; }
 
-  /// At the entry of a watched call, after its thread said that it is inside.
+  /// Read at the entry of a watched call, after its thread noted that it is inside.
   static bool is_set() noexcept { return is_set_.load(std::memory_order_relaxed); }
-  /// Has the calling thread, which said so, be outside until nobody else holds.
+  /// Notes that the calling thread is outside until no other thread holds.
   static void wait_outside(LaunchThread &thread) noexcept;
-  /// In the child, where whoever held does not exist.
+  /// Called in a forked child, where the holder does not exist.
   static void forget_after_fork() noexcept;
 
 private:

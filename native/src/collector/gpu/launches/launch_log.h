@@ -1,4 +1,4 @@
-// Notes launches when their driver calls begin, and takes back those that came to nothing.
+// Notes launches when their driver calls begin, and takes back those that failed.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace proton {
 
-/// What a vendor's library says of a driver call.
+/// A driver call as a vendor's library reports it.
 struct VendorCall {
   uint32_t correlation_id = 0; ///< the low half of it, where it has 64 bits
   void *context = nullptr;     ///< what a flush waits for; of a driver without contexts any handle
@@ -21,7 +21,7 @@ class LaunchLog {
 public:
   LaunchLog(RecordSink &sink, CorrelationIds &ids) : sink_(sink), ids_(ids) {}
 
-  /// Begins and ends noting; callbacks are enabled before and disabled after.
+  /// Begin and end noting; callbacks are enabled before and disabled after.
   void arm() noexcept;
   void disarm() noexcept { is_armed_.store(false, std::memory_order_release); }
 
@@ -29,14 +29,14 @@ public:
   void enter(const VendorCall &call, LaunchKind kind, uint32_t code) noexcept;
   /// It ended; a failed or captured one is taken back. [launching thread, no lock]
   void leave(bool has_failed) noexcept;
-  /// The open call of this thread became a node of a graph: nothing is launched now. True when it
-  /// launches a kernel.
+  /// The open call of this thread became a node of a graph, so nothing is launched now. Returns
+  /// whether it launches a kernel.
   static bool captured() noexcept;
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_acquire); }
-  /// Whether the launch of a record must have been noted. Calls that were under way at `arm` were
-  /// not; a second later, they have ended. [completing thread]
+  /// Whether the launch of a record must have been noted. Calls that were open at `arm` were not;
+  /// they have ended a second later. [completing thread]
   bool must_know(uint64_t id) const noexcept { return settled_from_ != 0 && id >= settled_from_; }
-  /// Looks whether that second has passed. [completing thread, one at a time]
+  /// Checks whether that second has passed. [completing thread, one at a time]
   void observe(int64_t now_ns) noexcept;
   ContextList &contexts() { return contexts_; }
 

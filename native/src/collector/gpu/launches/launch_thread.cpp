@@ -67,7 +67,7 @@ void pause_briefly() noexcept {
   nanosleep(&pause, nullptr);
 }
 
-/// Has every running thread pass a memory barrier.
+/// Makes every running thread pass a memory barrier.
 void fence_all_threads() noexcept {
   static const bool is_registered =
       syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;

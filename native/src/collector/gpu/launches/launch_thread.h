@@ -11,10 +11,10 @@
 
 namespace proton {
 
-/// Only its own thread writes. Lives for the whole process; a later thread takes it over.
+/// Only its own thread writes. Lives for the whole process; a later thread reuses it.
 struct LaunchThread {
   std::atomic<uint32_t> serial{0};    ///< odd while inside a watched call
-  std::atomic<uint32_t> forgotten{0}; ///< that of a call whose end nobody tells; set by others
+  std::atomic<uint32_t> forgotten{0}; ///< of a call whose end is not reported; set by other threads
   uint64_t launch_id = 0;             ///< of the open call; 0: it was not noted
   bool is_kernel = false;             ///< the open call launches a kernel
   bool is_captured = false;           ///< the open call became a node of a graph: nothing ran
@@ -39,7 +39,7 @@ struct LaunchThread {
   MarkerRanges markers;
 
   struct Stream {
-    const void *handle = nullptr; ///< null: none was looked up
+    const void *handle = nullptr; ///< null before the first lookup
     uint32_t number = 0;
   };
   Stream stream;           ///< launched to lately, where a vendor does not number streams
@@ -64,21 +64,20 @@ struct LaunchThread {
   }
 };
 
-/// The calling thread's own; null when there is no memory for it.
+/// The calling thread's; null if there is no memory for it.
 LaunchThread *this_launch_thread() noexcept;
 
-/// Waits until every call that other threads have open now has ended, but not longer than
-/// `limit_ms`; whether they have. Whatever the threads did in calls that ended is visible then.
-/// [any thread]
+/// Waits until every open call of other threads has ended, but not longer than `limit_ms`; returns
+/// whether they have. What the threads did in calls that ended is visible then. [any thread]
 bool wait_for_open_calls(uint32_t limit_ms);
 
-/// Calls that are open now count as ended: nobody was told of their ends. To be called while no
-/// callback comes, before the first may.
+/// Calls that are open now count as ended, because their ends are not reported. Call while no
+/// callback can come, before callbacks are enabled.
 void forget_open_calls() noexcept;
 
-/// Says that the thread is inside a watched call, as soon as nobody holds such calls back.
+/// Notes that the thread is inside a watched call, as soon as no other thread holds calls back.
 inline void enter_call(LaunchThread &thread) noexcept {
-  bool is_inside = thread.is_inside(); // of an outer call, or of one whose end nobody told
+  bool is_inside = thread.is_inside(); // of an outer call, or one whose end was not reported
   thread.enter();
   if (LaunchHold::is_set() && !is_inside) [[unlikely]]
     LaunchHold::wait_outside(thread);

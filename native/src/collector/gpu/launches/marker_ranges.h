@@ -9,7 +9,7 @@
 
 namespace proton {
 
-/// Used by its own thread only. Ranges past the limit count, but are no scopes.
+/// Used by its own thread only. Ranges past the limit are counted, but do not become scopes.
 class MarkerRanges {
 public:
   void push(const void *domain, std::string_view name);

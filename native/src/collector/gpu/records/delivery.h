@@ -1,4 +1,4 @@
-// Has all work recorded that was launched before.
+// Waits until all work that was launched before is recorded.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace proton {
 
 inline constexpr uint32_t kOpenCallsMs = 1000;
 
-/// What a vendor's library is asked for.
+/// What `deliver` needs of a vendor's library.
 class RecordSource {
 public:
   virtual ~RecordSource() = default;
   /// Waits for all work of every device that something was launched on.
   virtual void wait_for_devices() noexcept = 0;
-  /// Has the records of work that is over handed over, as far as the library does.
+  /// Asks the library for the records of work that is over.
   virtual void hand_over_records() noexcept = 0;
   /// Records that the library said it dropped.
   virtual uint64_t dropped() const noexcept = 0;
@@ -26,7 +26,7 @@ struct Delivered {
   bool is_waited = false; ///< that work is over; else more records of it may come
 };
 
-/// While some thread captures a graph, this one waits for the records only: see DeviceWait.
+/// While a thread captures a graph, this waits for the records only: see DeviceWait.
 Delivered deliver(RecordSink &sink, RecordSource &source);
 
 } // namespace proton

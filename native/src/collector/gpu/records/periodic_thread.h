@@ -1,4 +1,4 @@
-// A thread that asks a library now and then for what it has.
+// A thread that asks a library for records now and then.
 #pragma once
 
 #include <condition_variable>
@@ -13,9 +13,9 @@ namespace proton {
 /// Calls a function again and again, at a low priority and without signals of the target.
 class PeriodicThread {
 public:
-  /// False: the system gives no thread.
+  /// False if the system gives no thread.
   bool start(uint32_t period_ms, std::function<void()> ask) noexcept;
-  /// Returns once the function runs no more. Does nothing when it was not started.
+  /// Returns once the function no longer runs. Does nothing if the thread was not started.
   void stop() noexcept;
 
 private:

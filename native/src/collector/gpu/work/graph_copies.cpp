@@ -1,4 +1,4 @@
-// Graphs whose vendor copies them in one step, and gives their nodes no ids.
+// For graphs that a vendor copies in one step, without ids for their nodes.
 #include "collector/gpu/work/graph_table.h"
 
 namespace proton {
@@ -36,7 +36,7 @@ void GraphTable::executable_made(uint32_t original, uint32_t executable, bool kn
   {
     Lock lock(mutex_);
     if (!graphs_.contains(original))
-      return; // made before anybody listened: its first launch says so
+      return; // made before the collector started: its first launch says so
   }
   graph_copied(executable, original);
   Lock lock(mutex_);

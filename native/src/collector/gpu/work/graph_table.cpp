@@ -28,7 +28,7 @@ uint32_t GraphTable::Making::end_node(uint32_t graph) {
       return child;
     }
   }
-  return 0; // begun before anybody listened
+  return 0; // begun before the collector started
 }
 
 void GraphTable::start(bool whole_graphs) {
@@ -80,7 +80,7 @@ void GraphTable::release(const Graph &graph) {
 void GraphTable::graph_created(uint32_t graph) {
   Lock lock(mutex_);
   graphs_.try_emplace(graph);
-  making().is_executable = false; // one that failed is not told of
+  making().is_executable = false; // a failed one is not reported
   making().add({graph, false});
 }
 
@@ -275,7 +275,7 @@ void GraphTable::executable_updated(uint32_t executable, uint32_t graph) {
   std::vector<Node> leaves;
   append_leaves(source->second, leaves);
   std::vector<Node> &nodes = target->second.nodes;
-  // The driver pairs nodes by the order of their making, and so do we.
+  // Nodes are paired in the order of their making, as the driver does it.
   if (!std::equal(
           nodes.begin(), nodes.end(), leaves.begin(), leaves.end(),
           [](const Node &left, const Node &right) { return left.is_kernel == right.is_kernel; }))
@@ -320,7 +320,7 @@ void GraphTable::capture_begun(CaptureStack &stack, const void *stream, uint32_t
   Lock lock(mutex_);
   if (starting_ != 0) {
     --starting_;
-  } else { // nobody listened at the entry of the call
+  } else { // the entry of the call was not seen
     proton::capture_found();
     ++counted_;
   }

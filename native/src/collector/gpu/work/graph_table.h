@@ -1,4 +1,4 @@
-// The graphs of the process as a vendor tells of them: which nodes, and where each was captured.
+// The graphs of the process as a vendor reports them: their nodes, and where each was captured.
 #pragma once
 
 #include <atomic>
@@ -14,22 +14,22 @@
 
 namespace proton {
 
-/// A node, and what a record of it says where that does not name it.
+/// A node, and a key that records name if they do not name the node.
 struct NodeKey {
   uint64_t node = 0;
   uint64_t key = 0; ///< 0: nothing is known
 };
 
-/// Ids are those of the vendor's library, or its collector's where that has none. Every function
-/// but `generation` locks.
+/// Ids come from the vendor's library, or from its collector if the library has none. Every
+/// function but `generation` locks.
 class GraphTable {
 public:
   explicit GraphTable(GraphSink &sink) : sink_(sink) {}
 
-  /// Launches make one record each from now on, or one per node.
+  /// Whether launches from now on make one record each, or one per node.
   void start(bool whole_graphs);
-  /// What follows is not watched. Graphs of before may be launched again later: ids are the
-  /// driver's, and no later graph gets one of them.
+  /// Changes from now on are not watched. Earlier graphs may be launched again later: ids are the
+  /// driver's, and no later graph reuses one.
   void suspend() noexcept;
   void forget_all() noexcept;
 
@@ -44,36 +44,36 @@ public:
   void executable_starting();
   void executable_created(uint32_t original, uint32_t executable);
   void executable_destroyed(uint32_t executable);
-  /// It runs what `graph` was captured with now.
+  /// The executable graph now runs what `graph` was captured with.
   void executable_updated(uint32_t executable, uint32_t graph);
 
   /// The driver is asked to begin a capture; `capture_begun` or `capture_refused` follows. Waits
-  /// for those who wait for devices. [no lock held]
+  /// until no thread waits for a device. [no lock held]
   void capture_starting();
   void capture_refused();
   void capture_begun(CaptureStack &stack, const void *stream, uint32_t graph);
-  /// One that began while nobody listened. `graph`: 0 where it is not known.
+  /// A capture that began before the collector started. `graph` is 0 if it is not known.
   void capture_found(CaptureStack &stack, const void *stream, uint32_t graph);
   void capture_ended(const void *stream);
-  /// The graph that the calling thread created last; 0: none.
+  /// The graph that the calling thread created last; 0 if there is none.
   uint32_t newest_of_thread();
 
-  // For vendors whose nodes have no ids: those of a graph are numbered in the order of their
+  // For vendors whose nodes have no ids: nodes of a graph are numbered in the order of their
   // making.
-  /// Takes over the reference to `at`. `key`: what a record says of the node.
+  /// Takes over the reference to `at`. `key`: what a record names instead of the node.
   void node_captured(uint32_t graph, bool is_kernel, uint64_t key, CaptureId at);
-  /// The graph holds all that `from` holds as well: it is a clone, or gets `from` as a child.
+  /// The graph now also holds all that `from` holds: it is a clone, or gets `from` as a child.
   void graph_copied(uint32_t graph, uint32_t from);
-  /// It runs what `original` holds now. `knows_all`: no node was made that nobody told of.
+  /// It runs what `original` holds now. `knows_all`: every node was reported.
   void executable_made(uint32_t original, uint32_t executable, bool knows_all);
   /// The kernels of an executable graph, in the order of their making.
   std::vector<NodeKey> kernel_keys(uint32_t executable);
   size_t node_count(uint32_t graph);
 
-  /// The layout of an executable graph. `is_new_unknown`: it was made before anybody listened, and
-  /// this is the first launch that is seen.
+  /// The layout of an executable graph. `is_new_unknown`: it was made before the collector started,
+  /// and this is the first launch that is seen.
   LayoutId layout(uint32_t executable, bool &is_new_unknown);
-  /// Changes whenever a layout that was handed out may be none any more. [any thread, no lock]
+  /// Changes when a layout that was handed out may have become invalid. [any thread, no lock]
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   size_t graph_count();
 
@@ -91,9 +91,9 @@ private:
     std::vector<CaptureId> metrics;
     std::vector<uint32_t> sources; ///< graphs that the metrics were taken over from
     uint32_t next_node = 0;        ///< low half of the next id
-    bool has_others = false;       ///< nodes that nobody told of
+    bool has_others = false;       ///< nodes that were not reported
   };
-  /// What a thread is in the middle of.
+  /// What a thread is doing.
   struct Making {
     struct Step {
       uint32_t graph;
@@ -104,7 +104,7 @@ private:
 
     void add(Step step);
     /// Ends the newest beginning of a node of the graph. Returns the graph that was created since
-    /// then, which is the node's child; 0: none.
+    /// then, which is the node's child; 0 if there is none.
     uint32_t end_node(uint32_t graph);
   };
 
@@ -119,7 +119,7 @@ private:
   void release(const Graph &graph);
   Making &making() { return making_[std::this_thread::get_id()]; }
   void open_capture(CaptureStack &stack, const void *stream, uint32_t graph);
-  /// Says for how many captures fewer nobody may wait for devices, after a change of the three.
+  /// Updates the count of captures that forbid waiting for devices, after a change of the three.
   void count_captures() noexcept;
 
   GraphSink &sink_;
@@ -129,10 +129,10 @@ private:
   std::unordered_map<uint32_t, LayoutId> executables_;
   std::map<std::thread::id, Making> making_;
   std::map<const void *, CaptureStack *> captures_; ///< by stream
-  /// Those that were open when it was suspended last, and that nobody saw end since.
+  /// Captures that were open at the last suspension, and whose ends were not seen since.
   std::map<const void *, CaptureStack *> left_open_;
   size_t starting_ = 0; ///< captures that the driver is asked for
-  size_t counted_ = 0;  ///< of captures that `capture_begins` was told of
+  size_t counted_ = 0;  ///< captures that `capture_begins` knows of
   std::atomic<uint32_t> generation_{1};
 };
 

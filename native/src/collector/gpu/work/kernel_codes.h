@@ -1,4 +1,4 @@
-// Which compiled code a kernel is: by its function where a compiler told, else by its name.
+// Which compiled code a kernel is: by its function if a compiler reported it, else by its name.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,16 @@ class KernelCodes {
 public:
   static KernelCodes &instance();
 
-  /// Notes the hash of a loaded function, and what an autotuner chose for it; later ones take the
-  /// place of older ones, since functions are unloaded and their addresses used again.
-  /// [any thread] locks
+  /// Notes the hash of a loaded function, and what an autotuner chose for it. Later notes replace
+  /// older ones, because functions are unloaded and their addresses used again. [any thread] locks
   void set(const void *function, uint64_t hash, std::string_view config = {});
-  /// Number of the function's code (record/code_table.h); 0: unknown. Locks at the calling thread's
-  /// first launch of the function only. [launching thread, noexcept]
+  /// Number of the function's code (record/code_table.h); 0 if it is not known. Locks at the
+  /// calling thread's first launch of the function only. [launching thread, noexcept]
   uint16_t find(const void *function) noexcept;
-  /// Notes the hash of a module for a kernel of it; two that differ make it unknown. [any thread]
+  /// Notes the hash of a module for one of its kernels; a second, different hash makes it unknown.
+  /// [any thread]
   void set_name(std::string_view kernel, uint64_t hash);
-  /// Hash by name; 0: unknown. [any thread] locks
+  /// Hash by name; 0 if it is not known. [any thread] locks
   uint64_t find_name(std::string_view kernel) const;
 
 private:

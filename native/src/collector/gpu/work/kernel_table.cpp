@@ -72,7 +72,7 @@ const KnownKernel &KernelTable::find(const KernelShape &shape) {
   if (is_recent)
     return *recent;
   Owned &entry = kernels_[shape];
-  // A module that was unloaded may have left its place to another's names.
+  // The name of an unloaded module may have made room for another at the same address.
   if (entry && entry->raw_name != name)
     replaced_.push_back(std::move(entry));
   if (!entry)

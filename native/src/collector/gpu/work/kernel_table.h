@@ -1,4 +1,4 @@
-// The kernels that records told of: one entry per name, shape and device, with a lasting identity.
+// The kernels that records name: one entry per name, shape and device, with a lasting identity.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace proton {
 
-/// What a record says of its kernel.
+/// A kernel as a record describes it.
 struct KernelShape {
   const char *name = nullptr; ///< as the vendor's library gives it; the pointer is only a hint
   int32_t device = 0;
@@ -34,10 +34,9 @@ struct KnownKernel {
 /// Not synchronised.
 class KernelTable {
 public:
-  /// The entry of the shape, made when it is new. Its address stays until `trim`.
+  /// The entry of the shape, made if it is new. Its address stays until `trim`.
   const KnownKernel &find(const KernelShape &shape);
-  /// Forgets kernels that others took the place of, and starts over when very many are known;
-  /// identities are not given twice.
+  /// Forgets replaced kernels, and starts over if there are too many; identities are not reused.
   void trim();
   size_t size() const { return kernels_.size(); }
 

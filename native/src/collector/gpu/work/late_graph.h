@@ -1,4 +1,4 @@
-// Says once that a graph was captured before anybody listened.
+// Warns once about a graph that was captured before the collector started.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@ class LateGraph {
 public:
   /// `kind`: e.g. "CUDA".
   explicit LateGraph(const std::string &kind);
-  /// Has graphs that were captured before told of once more, on stderr.
+  /// Lets the next launch of such a graph warn again, on stderr.
   void warn_again() noexcept { has_warned_.store(false); }
-  /// A launch of such a graph was seen. [launching thread]
+  /// Call at a launch of such a graph. [launching thread]
   void warn() noexcept;
 
 private:

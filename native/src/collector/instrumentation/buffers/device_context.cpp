@@ -7,7 +7,7 @@ namespace proton {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-constexpr uint32_t kAnchorsPerProcessor = 4; // so that none is left without a block
+constexpr uint32_t kAnchorsPerProcessor = 4; // so that every processor gets a block
 
 template <typename Task>
 cuda::Result launch(const CudaWorkFunctions &functions, void *function, const Task &task,
@@ -63,7 +63,7 @@ cuda::DevicePointer DeviceContext::allocate(size_t bytes, const std::string &pur
   work_.check(functions.mem_alloc(&memory, bytes), "cuMemAlloc",
               purpose + " (" + std::to_string(bytes) + " bytes)");
   OwnWork own;
-  // On a stream of our own: the user's may be captured, and a graph shall not clear at each launch.
+  // On a stream of our own: the user's may be captured, and a graph must not clear at each launch.
   cuda::Result result = functions.memset_d8_async(memory, 0, bytes, side_stream_);
   if (result == cuda::kSuccess)
     result = functions.stream_synchronize(side_stream_);

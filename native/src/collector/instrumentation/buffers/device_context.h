@@ -1,4 +1,4 @@
-// A context of a device: our kernels in it, and memory that comes zeroed.
+// A context of a device: our kernels in it, and zeroed memory.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace proton {
 
-/// Not copied: what it loaded stays where it is until `release`.
+/// Not copied: what it loaded keeps its place until `release`.
 class DeviceContext {
 public:
-  /// Loads our kernels into the calling thread's context. Throws Error(kUnavailable); nothing is
-  /// left behind then.
+  /// Loads our kernels into the calling thread's context. Throws Error(kUnavailable) and then
+  /// leaves nothing behind.
   DeviceContext(const CudaWork &work, void *context);
   DeviceContext(const DeviceContext &) = delete;
   DeviceContext &operator=(const DeviceContext &) = delete;
@@ -23,16 +23,16 @@ public:
   uint32_t processors() const { return processors_; } ///< of the device, at least 1
   /// Whether kernels may end without every program having run (cluster launch control).
   bool may_skip_programs() const { return capability_major_ >= 10; }
-  /// A stream of ours that waits for no other.
+  /// A stream of ours that does not wait for others.
   void *side_stream() const { return side_stream_; }
-  /// One more, for what follows launches without standing on their streams; null before
+  /// A second one, for work that follows launches without being on their streams; null before
   /// `copy_stream`.
   void *made_copy_stream() const { return copy_stream_; }
   const CudaWork &work() const { return work_; }
 
-  // The following want the context to be current.
+  // The context must be current in the following.
 
-  /// Zeroed memory, also while something is captured. Throws Error(kUnavailable).
+  /// Zeroed memory, also during a capture. Throws Error(kUnavailable).
   cuda::DevicePointer allocate(size_t bytes, const std::string &purpose) const;
   void free(cuda::DevicePointer memory) const noexcept;
   /// Memory of the host that the device can write. Throws Error(kUnavailable).
@@ -43,7 +43,7 @@ public:
   void *copy_stream();
   /// An event without times. Throws Error(kUnavailable).
   void *make_event(const std::string &purpose) const;
-  /// Whether the device got to the event's newest record. An event that cannot tell is not over.
+  /// Whether the device has reached the event's newest record; false if the event cannot tell.
   bool is_over(void *event) const noexcept;
 
   cuda::Result reduce(const device::ReduceTask &task, const device::ReduceShape &shape,
@@ -52,7 +52,7 @@ public:
   cuda::Result anchor(const device::AnchorTask &task, void *stream) const noexcept;
   cuda::Result clear(cuda::DevicePointer memory, size_t bytes, void *stream) const noexcept;
 
-  /// Gives back what the constructor took; how many calls failed. [nothing of ours runs]
+  /// Releases what the constructor took; returns the number of failed calls. [nothing of ours runs]
   uint64_t release() noexcept;
 
 private:

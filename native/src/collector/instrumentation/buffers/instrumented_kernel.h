@@ -12,7 +12,7 @@
 
 namespace proton {
 
-/// Everything of it is fixed once `finish` was called.
+/// Does not change after `finish`.
 struct InstrumentedKernel {
   std::string name;
   uint32_t scratch_bytes = 0;
@@ -21,7 +21,7 @@ struct InstrumentedKernel {
   bool has_short_clock = false;
   uint32_t record_cost_cycles = 0;
   bool is_private = false;              ///< no session sees it: its totals are taken by `take`
-  std::vector<std::string> scope_names; ///< by id; empty where an id has none
+  std::vector<std::string> scope_names; ///< by id; empty for an id without a name
   std::vector<uint32_t> scope_parents;  ///< by id
   std::vector<std::pair<uint32_t, uint32_t>> programs; ///< ranges that count; empty: all
 

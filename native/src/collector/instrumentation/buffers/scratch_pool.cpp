@@ -21,7 +21,7 @@ size_t rounded(size_t bytes) {
 
 } // namespace
 
-/// The smallest one that the copy stream has not, or of those that it has the one used first.
+/// The smallest buffer that the copy stream has not; among buffers that it has, the one used first.
 ScratchBuffer *ScratchPool::find(size_t bytes, bool is_copied) const {
   ScratchBuffer *found = nullptr;
   for (const auto &buffer : buffers_) {
@@ -33,7 +33,7 @@ ScratchBuffer *ScratchPool::find(size_t bytes, bool is_copied) const {
   return found;
 }
 
-/// Whether one more may be kept beside those that the copy stream has.
+/// Whether another may be kept beside those that the copy stream has.
 bool ScratchPool::has_room(size_t bytes) const {
   size_t count = 0, all = rounded(bytes);
   for (const auto &buffer : buffers_)
@@ -56,7 +56,7 @@ ScratchBuffer &ScratchPool::add(size_t bytes, bool copies) {
     free(*made);
     throw;
   }
-  // Smaller free ones have served: launches grow, and their sum stays below the new one.
+  // Smaller free buffers have served: launches grow, and their sum stays below the new one.
   for (auto &buffer : buffers_)
     if (buffer)
       buffer->is_outgrown |= !buffer->is_taken && buffer->bytes < made->bytes;
@@ -73,20 +73,20 @@ ScratchBuffer *ScratchPool::try_add(size_t bytes) {
   }
 }
 
-/// The first launch waits for the driver anyway; one amid others should not.
+/// Made now, because the first launch waits for the driver anyway and a later one should not.
 void ScratchPool::add_spares(size_t bytes) {
   for (size_t count = 2; count <= kMostCopied && count * rounded(bytes) <= kSpareBytes; ++count)
     if (!try_add(bytes))
       return;
 }
 
-/// One that the copy stream is done with, one more, or one that the stream waits for; null where
+/// A buffer that the copy stream is done with, a new one, or one that the stream waits for; null if
 /// none is large enough.
 ScratchBuffer *ScratchPool::take_copied(size_t bytes, void *stream) {
   ScratchBuffer *oldest = find(bytes, true);
   if (!oldest)
     return nullptr;
-  // The copy stream does one after the other: where the oldest is not over, none is.
+  // The copy stream works in order: while the oldest is not over, no other is.
   if (!context_.is_over(oldest->event)) {
     if (ScratchBuffer *added = has_room(bytes) ? try_add(bytes) : nullptr)
       return added;

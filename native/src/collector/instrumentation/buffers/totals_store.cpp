@@ -55,7 +55,7 @@ TotalsStore::Place TotalsStore::make_place(const std::shared_ptr<const Instrumen
   return place;
 }
 
-/// One with so many bytes left. Graphs have slabs of their own, which outlive the rest.
+/// A slab with `bytes` left. Graphs have slabs of their own, which are never freed.
 size_t TotalsStore::find_slab(size_t bytes, bool is_of_graph) {
   for (size_t i = slabs_.size(); i-- > 0;)
     if (slabs_[i].is_of_graphs == is_of_graph && kSlabBytes - slabs_[i].used >= bytes)

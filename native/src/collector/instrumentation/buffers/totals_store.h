@@ -1,5 +1,5 @@
-// Totals of kernels in the memory of a device: one place per kernel and place of its launches,
-// which reductions add to until they are harvested.
+// Totals of kernels in the memory of a device: one place per kernel and place of its launches.
+// Reductions add to them until they are harvested.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace proton {
 struct TotalsKey {
   const InstrumentedKernel *kernel = nullptr;
   Capture at;
-  uint64_t capture_id = 0; ///< of the graph that is captured; 0: none
+  uint64_t capture_id = 0; ///< of the graph that is captured; 0 if there is none
 };
 
 /// What was added since the last harvest.
@@ -31,15 +31,15 @@ class TotalsStore {
 public:
   explicit TotalsStore(DeviceContext &context) : context_(context) {}
 
-  /// The totals' place on the device, cleared when it is new. Throws Error(kUnavailable).
+  /// The totals' place on the device, cleared if it is new. Throws Error(kUnavailable).
   cuda::DevicePointer find(const std::shared_ptr<const InstrumentedKernel> &kernel,
                            const Capture &at, uint64_t capture_id);
-  /// Takes over what reductions added; those that still run lose nothing. Throws
-  /// Error(kUnavailable) when some could not be read, after the others were.
+  /// Takes over what reductions added; running ones lose nothing. Throws Error(kUnavailable) if
+  /// some could not be read, after the others were.
   void harvest(std::vector<HarvestedTotals> &to);
-  /// Gives places back whose epoch is over. [no reduction into them runs or follows]
+  /// Frees places whose epoch is over. [no reduction into them runs or follows]
   void forget_before(EpochId epoch);
-  /// Frees all but what graphs may still add to. [the context is idle]
+  /// Frees everything but what graphs may still add to. [the context is idle]
   void free_all() noexcept;
 
   bool has_graphs() const { return has_graphs_; }

@@ -1,4 +1,4 @@
-// One program's block of a profile buffer: its header and the records that each warp kept.
+// One program's block of a profile buffer: its header and the records of each warp.
 #pragma once
 
 #include <cstddef>
@@ -35,14 +35,14 @@ private:
   uint64_t clock_mask_;
 };
 
-/// Reads no byte outside of its block, whatever the block says.
+/// Reads no byte outside of its block, whatever the block holds.
 class BlockReader {
 public:
   /// `block` has layout.scratch_bytes bytes; the layout has no fault.
   BlockReader(std::span<const std::byte> block, const BufferLayout &layout);
   BlockState state() const { return state_; }
   const BlockHeader &header() const { return header_; }
-  /// Only of a written block.
+  /// Only for a written block.
   Segment segment(uint32_t index) const;
 
 private:

@@ -11,7 +11,7 @@ namespace proton {
 /// Totals without an instance.
 ScopeTotals empty_scope_totals() noexcept;
 void add_instance(ScopeTotals &totals, uint64_t cycles) noexcept;
-/// Adds what other launches summed up to.
+/// Adds the sums of other launches.
 void add_totals(ScopeTotals &totals, const ScopeTotals &other) noexcept;
 void add_totals(KernelTotals &totals, const KernelTotals &other) noexcept;
 

@@ -1,9 +1,10 @@
 // Reads profile buffers of instrumented kernels. The reduction on the device follows the same
 // rules:
 //
-// A block whose preamble is 0 is a skipped program; one with another preamble than kBlockPreamble,
-// or whose capacity does not fit the block or is no whole number of records per segment, is
-// corrupt. Neither is read. Of each segment the newest records are kept, from the oldest on.
+// A block whose preamble is 0 is a skipped program. A block with another preamble than
+// kBlockPreamble, or whose capacity does not fit the block or is not a whole number of records per
+// segment, is corrupt. Neither is read. Of each segment the newest records are kept, from the
+// oldest on.
 //
 // Within a warp, in that order, an end is paired with the latest open start of its scope; a start
 // makes an older open start of its scope unpaired. Clocks are subtracted modulo their width.
@@ -26,7 +27,7 @@ namespace proton {
 struct BufferLayout {
   uint32_t scratch_bytes = 0;         ///< of one program's block
   uint32_t warps = 0;                 ///< of a program, whether they record or not
-  std::span<const uint32_t> warp_ids; ///< those that record, ascending; empty: all
+  std::span<const uint32_t> warp_ids; ///< warps that record, ascending; empty: all
   uint32_t scopes = 0;                ///< ids from this on are unknown
   bool has_short_clock = false;       ///< 32 bits
   uint32_t record_cost_cycles = 0;    ///< for each record after the start, up to the end
@@ -38,7 +39,7 @@ struct BufferLayout {
     return warp_ids.empty() ? segment : warp_ids[segment];
   }
   uint32_t data_at() const { return kBlockHeaderBytes + 4 * warps; }
-  /// What is wrong with it, as a sentence; empty when buffers can be read.
+  /// What is wrong with it, as a sentence; empty if buffers can be read.
   std::string fault() const;
 };
 
@@ -63,7 +64,7 @@ struct ScopeInstance {
   uint64_t shift_cycles = 0; ///< what recording cost its warp before the start
 };
 
-/// Is told of what a buffer holds.
+/// Receives what a buffer holds.
 class BufferVisitor {
 public:
   virtual ~BufferVisitor() = default;
@@ -73,13 +74,13 @@ public:
 };
 
 /// Visits every program of the buffer of one launch, and adds to `totals` all but `launches`. Bytes
-/// after the last whole block count as one corrupt program. Any bytes are fine; a layout with a
-/// fault reads nothing.
+/// after the last whole block count as one corrupt program. Any bytes are accepted; with a faulty
+/// layout nothing is read.
 void decode(std::span<const std::byte> buffer, const BufferLayout &layout, BufferVisitor &visitor,
             KernelTotals &totals);
 
-/// Adds one launch: what the device's reduction adds. `scopes` has layout.scopes elements, whose
-/// min_cycles started with all bits set.
+/// Adds one launch, as the device's reduction does. `scopes` has layout.scopes elements, whose
+/// min_cycles start with all bits set.
 void reduce(std::span<const std::byte> buffer, const BufferLayout &layout, KernelTotals &totals,
             std::span<ScopeTotals> scopes);
 

@@ -39,7 +39,7 @@ std::optional<ScopeInstance> WarpPairs::add(const RawRecord &record, uint32_t po
 void AsyncPairs::sort() {
   if (entries_.empty())
     return;
-  // Clocks turn over: half a turn before any of them is a fair place to begin.
+  // Clocks wrap: half a turn before any of them is a safe place to begin.
   uint64_t begin = entries_.front().record.clock - (rules_.clock_mask / 2 + 1);
   std::stable_sort(entries_.begin(), entries_.end(), [&](const Entry &left, const Entry &right) {
     return ((left.record.clock - begin) & rules_.clock_mask) <

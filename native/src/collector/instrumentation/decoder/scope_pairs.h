@@ -10,13 +10,13 @@
 
 namespace proton {
 
-/// What the two pairings share.
+/// Rules of both pairings.
 struct PairingRules {
   uint64_t clock_mask = 0;
   uint32_t record_cost_cycles = 0;
 
   uint64_t cost(uint64_t records) const { return records * record_cost_cycles; }
-  /// From one clock to the other, less the cost of so many records.
+  /// From one clock to the other, less the cost of `records` records.
   uint64_t cycles(uint64_t start, uint64_t end, uint64_t records) const {
     uint64_t between = (end - start) & clock_mask;
     return between > cost(records) ? between - cost(records) : 0;
@@ -28,9 +28,9 @@ class WarpPairs {
 public:
   explicit WarpPairs(PairingRules rules) : rules_(rules) {}
   void begin(uint32_t warp);
-  /// The pair that the record ends. `position` is its place in the segment.
+  /// The pair that the record completes. `position` is its place in the segment.
   std::optional<ScopeInstance> add(const RawRecord &record, uint32_t position);
-  /// Records that found no partner since `begin`. Call it at the end of the segment, once.
+  /// Records without a partner since `begin`. Call it at the end of the segment, once.
   uint64_t unpaired() const { return unpaired_ + open_count_; }
 
 private:
@@ -53,7 +53,8 @@ public:
   void add(const RawRecord &record, uint32_t warp, uint32_t position) {
     entries_.push_back({record, warp, position});
   }
-  /// Pairs what was added, in the order of their ends, and forgets it. Returns the unpaired ones.
+  /// Pairs what was added, in the order of their ends, and forgets it. Returns the number of
+  /// unpaired records.
   template <typename Emit> uint64_t finish(Emit emit) {
     uint64_t unpaired = 0;
     sort();

@@ -18,7 +18,7 @@ void TimelineRows::begin_program(const BlockHeader &header) {
 
 void TimelineRows::instance(const BlockHeader &, const ScopeInstance &instance) {
   TimelineScope &scope = instances.emplace_back();
-  // Without it a scope could seem to begin after the shortened one around it has ended.
+  // Otherwise a scope could seem to begin after the shortened one around it has ended.
   scope.start_cycle = instance.start_clock - instance.shift_cycles;
   scope.cycles = instance.cycles;
   scope.warp = static_cast<uint16_t>(instance.warp);
@@ -33,7 +33,7 @@ void TimelineRows::end_program(const BlockHeader &) {
   std::span<TimelineScope> own = std::span(instances).subspan(program.first);
   if (own.empty())
     return;
-  // Clocks turn over: from half a turn before any of them they can be compared.
+  // Clocks wrap: from half a turn before any of them they can be compared.
   uint64_t begin = own.front().start_cycle - (clock_mask_ / 2 + 1);
   uint64_t first = std::numeric_limits<uint64_t>::max();
   for (TimelineScope &scope : own) {

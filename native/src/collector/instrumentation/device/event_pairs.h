@@ -1,5 +1,5 @@
-// Pairs asynchronous events of a program: in the order of their clocks, whichever warp wrote them.
-// They are rare, so a warp reads the segments once per scope, a lane per segment.
+// Pairs asynchronous events of a program in the order of their clocks, whichever warp wrote them.
+// They are rare, so a warp reads the segments once per scope, one lane per segment.
 #pragma once
 
 #include "collector/instrumentation/device/program_view.h"
@@ -10,7 +10,7 @@ namespace proton::device {
 /// The events of one scope in one segment, in the order of their clocks.
 class EventCursor {
 public:
-  /// Clocks turn over: `begin` is where they are taken to begin.
+  /// Clocks wrap: `begin` is where they are taken to begin.
   PB_DEVICE void start(const Segment &segment, uint32_t scope, uint64_t clock_mask,
                        uint64_t begin) {
     segment_ = segment;
@@ -113,7 +113,7 @@ PB_DEVICE uint64_t events_begin(const ReduceTask &task, const ProgramView &progr
   return lanes == 0 ? 0 : broadcast(first, lowest_bit(lanes)) - (mask / 2 + 1);
 }
 
-/// Returns how many records of the scope's events have no partner.
+/// Returns the number of the scope's records without a partner.
 PB_DEVICE uint32_t pair_scope(const ReduceTask &task, Lanes<EventCursor> &cursors, uint32_t scope,
                               ScopeSums &sums) {
   Lanes<bool> is_open, has_head, is_end;
@@ -164,7 +164,7 @@ PB_DEVICE uint32_t pair_scope(const ReduceTask &task, Lanes<EventCursor> &cursor
   }
 }
 
-/// Adds the program's pairs of events; returns how many of their records have no partner.
+/// Adds the program's pairs of events; returns the number of their records without a partner.
 PB_DEVICE uint32_t pair_events(const ReduceTask &task, const ProgramView &program,
                                ScopeSums &sums) {
   uint64_t mask = (static_cast<uint64_t>(1) << task.clock_bits) - 1;

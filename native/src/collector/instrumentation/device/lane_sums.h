@@ -65,7 +65,7 @@ PB_DEVICE ScopeSum sum_up(const Lanes<uint64_t> &cycles, uint32_t among) {
   for_lanes([&](uint32_t lane) {
     bool counts = (among >> lane & 1) != 0;
     auto low = static_cast<uint32_t>(cycles[lane]);
-    is_wide[lane] = counts && cycles[lane] >> 27 != 0; // 32 of those might not fit 32 bits
+    is_wide[lane] = counts && cycles[lane] >> 27 != 0; // the sum of 32 might not fit 32 bits
     value[lane] = counts ? low : 0;
     least[lane] = counts ? low : kAllLanes;
     most[lane] = counts ? ~low : kAllLanes;

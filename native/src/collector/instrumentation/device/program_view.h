@@ -11,7 +11,7 @@ PB_DEVICE uint32_t load_word(const unsigned char *from) {
   return *reinterpret_cast<const uint32_t *>(from);
 }
 
-/// Records of one warp, from the oldest that was kept on.
+/// Records of one warp, starting with the oldest that was kept.
 struct Segment {
   const unsigned char *data;
   uint32_t slots;
@@ -46,7 +46,7 @@ struct Record {
 
 class ProgramView {
 public:
-  /// Reads preamble, capacity and, a lane each, what the warps wrote.
+  /// Reads preamble, capacity and, one lane each, what the warps wrote.
   PB_DEVICE ProgramView(const ReduceTask &task, uint64_t index)
       : block_(task.buffer + index * task.scratch_bytes),
         data_at_(kBlockHeaderBytes + 4 * task.warps) {
@@ -65,20 +65,20 @@ public:
 
   PB_DEVICE bool is_written() const { return is_written_; }
   PB_DEVICE bool is_skipped() const { return preamble_ == 0; }
-  /// Segments that lost records, a bit each.
+  /// Segments that lost records, one bit each.
   PB_DEVICE uint32_t lossy() const {
     Lanes<bool> is_lossy;
     for_lanes([&](uint32_t lane) { is_lossy[lane] = written_[lane] > slots_; });
     return ballot(is_lossy);
   }
-  /// That of a lane, for code in which lanes read segments of their own.
+  /// A lane's segment, for code in which lanes read segments of their own.
   PB_DEVICE Segment lane_segment(uint32_t lane) const { return make(lane, written_[lane]); }
   PB_DEVICE uint32_t lane_written(uint32_t lane) const { return written_[lane]; }
   PB_DEVICE Segment segment(uint32_t index) const {
     return make(index, broadcast(written_, index));
   }
 
-  // Whether some record is of an event is noted where the program's first time stood.
+  // Marks, in the place of the program's first time, that it has records of events.
   PB_DEVICE static void mark_events(const ReduceTask &task, uint64_t index) {
     auto *word = reinterpret_cast<uint32_t *>(task.buffer + index * task.scratch_bytes + kInitAt);
     word[0] = kAllLanes;

@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(256)
     task.to[i] = exchange(task.totals + i, 0);
 }
 
-/// More blocks than multiprocessors are launched, so that each of those runs one.
+/// There are more blocks than multiprocessors, so that each multiprocessor runs one.
 extern "C" __global__ void __launch_bounds__(32)
     proton_bench_anchor(const __grid_constant__ AnchorTask task) {
   uint32_t processor;

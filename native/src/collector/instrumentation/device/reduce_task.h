@@ -1,4 +1,4 @@
-// What the kernels of device/reduce_records.cu are given: plain data, the same for host and device.
+// Arguments of the kernels of device/reduce_records.cu: plain data, the same for host and device.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ReduceTask {
   uint8_t warp_ids[kMaxWarps]; ///< of the segments
 };
 
-/// Totals that are taken over and cleared, word by word, while reductions may still add to them.
+/// Totals to take over and clear, word by word, while reductions may still add to them.
 struct HarvestTask {
   uint64_t *totals;
   uint64_t *to;

@@ -1,4 +1,4 @@
-// Sums of a block of the reduction in shared memory: those of each warp, and histograms that its
+// Sums of a block of the reduction in shared memory: one set per warp, and histograms that its
 // warps share where they fit.
 #pragma once
 
@@ -33,10 +33,10 @@ public:
         shared[i] = 0;
     });
   }
-  /// The warp's open start of a scope, whatever the reader makes of the number; 0: none.
+  /// The warp's open start of a scope, as the reader packs it; 0 if there is none.
   PB_DEVICE uint64_t &open(uint32_t scope) { return open_[warp_ * task_.scopes + scope]; }
 
-  /// Adds the durations of the lanes in `lanes`, which may be of several scopes.
+  /// Adds the durations of the lanes in `lanes`, which may belong to several scopes.
   PB_DEVICE void add(const Lanes<uint32_t> &scopes, const Lanes<uint64_t> &cycles, uint32_t lanes);
   PB_DEVICE void add(const Counters &counters) {
     const auto *values = reinterpret_cast<const uint64_t *>(&counters);

@@ -1,5 +1,5 @@
 // Pairs the records of one segment at a time, in chunks of 32. Partners within a chunk find each
-// other by the lanes of their scope; what a chunk leaves open waits in a table.
+// other by the lanes of their scope; starts that a chunk leaves open wait in a table.
 #pragma once
 
 #include "collector/instrumentation/device/program_view.h"
@@ -12,7 +12,8 @@ public:
   PB_DEVICE explicit SegmentPairs(const ReduceTask &task)
       : task_(task), clock_mask_((static_cast<uint64_t>(1) << task.clock_bits) - 1) {}
 
-  /// Adds the segment's pairs to `sums`. Whether it holds records of events, which are left out.
+  /// Adds the segment's pairs to `sums`. Returns whether it holds records of events, which are left
+  /// out.
   PB_DEVICE bool read(const Segment &segment, ScopeSums &sums);
   /// Records without a partner so far.
   PB_DEVICE uint64_t unpaired() const { return unpaired_; }

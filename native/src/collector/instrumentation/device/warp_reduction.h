@@ -1,5 +1,5 @@
-// A warp's part of the reduction of a launch's records to totals. Rules are those of
-// host_decoder.h, and tests hold both against each other.
+// A warp's part of the reduction of a launch's records to totals, by the rules of host_decoder.h.
+// Tests compare both.
 #pragma once
 
 #include "collector/instrumentation/device/event_pairs.h"
@@ -21,7 +21,7 @@ public:
 
   PB_DEVICE void clear() { sums_.clear(); }
   PB_DEVICE void read();
-  /// Pairs events, which another warp may have ended, and clears what shows that programs ran.
+  /// Pairs events, which another warp may have ended, and clears the marks of programs that ran.
   PB_DEVICE void finish();
   PB_DEVICE void flush();
 

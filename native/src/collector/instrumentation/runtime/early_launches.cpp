@@ -1,4 +1,4 @@
-// Launches that end before their function is known: another thread is still loading it.
+// Launches that end before their function is known, because another thread is still loading it.
 #include <new>
 
 #include "collector/instrumentation/runtime/runtime.h"
@@ -6,12 +6,12 @@
 namespace proton {
 namespace {
 
-constexpr const char *kUnknownFunction = "launch of a kernel that nobody described";
+constexpr const char *kUnknownFunction = "launch of a kernel without a description";
 constexpr size_t kMostEarly = 256;
 
 } // namespace
 
-/// Triton gives a function to every thread before it tells that the function was loaded. [lock
+/// Triton gives a function to every thread before it reports that the function was loaded. [lock
 /// held]
 void InstrumentationRuntime::keep_early(uint64_t function, const void *stream,
                                         const Capture &at) noexcept {
@@ -31,7 +31,7 @@ void InstrumentationRuntime::keep_early(uint64_t function, const void *stream,
   }
 }
 
-/// Ends the launches of a function that is known now. [lock held]
+/// Ends the launches of a function that is now known. [lock held]
 void InstrumentationRuntime::finish_early(uint64_t function, const Kernel &kernel) noexcept {
   std::erase_if(early_, [&](const EarlyLaunch &early) {
     if (early.function != function)

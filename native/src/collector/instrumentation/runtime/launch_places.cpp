@@ -31,7 +31,7 @@ uint64_t ContextPlaces::capture_of(void *stream) {
 ScratchPool &ContextPlaces::pool(void *stream, uint64_t capture_id) {
   const CudaWorkFunctions &functions = device_.work().functions();
   unsigned long long id = 0; // handles of streams are used again
-  // Asking for the id of a stream that is captured ends the capture.
+  // Asking for the id of a captured stream would end the capture.
   bool asks = capture_id == 0 && functions.stream_get_id;
   if (asks && functions.stream_get_id(stream, &id) != cuda::kSuccess)
     id = 0;
@@ -84,7 +84,7 @@ ContextPlaces &LaunchPlaces::current() {
   cuda::Result result = functions.ctx_get_current(&context);
   bool can_make = functions.device_primary_ctx_retain && functions.ctx_set_current;
   if (result == cuda::kSuccess && !context && can_make) {
-    // A new thread. Triton takes the same step, but after it asked for the buffer.
+    // A new thread. Triton takes the same step, but only after it asked for the buffer.
     result = functions.device_primary_ctx_retain(&context, 0);
     if (result == cuda::kSuccess)
       result = functions.ctx_set_current(context);

@@ -1,4 +1,4 @@
-// Where launches happen: contexts, and in each the buffers of every stream and captured graph.
+// Where launches happen: contexts, each with the buffers of its streams and captured graphs.
 #pragma once
 
 #include <map>
@@ -11,20 +11,20 @@
 
 namespace proton {
 
-/// What is kept of one context.
+/// The state of one context.
 class ContextPlaces {
 public:
   ContextPlaces(const CudaWork &work, void *context) : device_(work, context), totals_(device_) {}
 
   DeviceContext &device() { return device_; }
   TotalsStore &totals() { return totals_; }
-  /// Id of the graph that the stream is captured into; 0: it is not captured.
+  /// Id of the graph that the stream is captured into; 0 if it is not captured.
   uint64_t capture_of(void *stream);
   ScratchPool &pool(void *stream, uint64_t capture_id);
-  /// Whether a capture that asked for a buffer is still open: waiting would end it.
+  /// Whether a capture that asked for a buffer is still open, so that waiting would end it.
   bool is_capturing();
   void free_outgrown() noexcept;
-  /// Gives all memory back but that of graphs. [the context is idle and current]
+  /// Frees all memory but that of graphs. [the context is idle and current]
   void free_all() noexcept;
 
   size_t bytes() const;
@@ -54,7 +54,7 @@ public:
 
 private:
   const CudaWork &work_;
-  std::map<void *, std::unique_ptr<ContextPlaces>> contexts_; ///< few, and none ever removed
+  std::map<void *, std::unique_ptr<ContextPlaces>> contexts_; ///< few, and never removed
 };
 
 } // namespace proton

@@ -1,4 +1,4 @@
-// What a launch recorded, for a program that wants to read it itself.
+// The records of a launch, for a program that wants to read them itself.
 #include "collector/instrumentation/runtime/runtime.h"
 
 namespace proton {

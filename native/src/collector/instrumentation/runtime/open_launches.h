@@ -19,8 +19,8 @@ struct OpenLaunch {
   uint64_t correlation_id = 0; ///< as in TimelineRecord
 };
 
-/// A launch that failed stays, for Triton does not tell; it is dropped when an older one ends, or
-/// when there are too many.
+/// A launch that failed stays, because Triton does not report it; it is dropped when an older
+/// launch ends, or when there are too many.
 class OpenLaunches {
 public:
   static constexpr uint32_t kMost = 8;
@@ -38,7 +38,7 @@ public:
       launches_[i - 1] = launches_[i];
     --size_;
   }
-  /// Position of the newest launch on the stream whose buffer is so many whole blocks; kMost: none.
+  /// Position of the newest launch on the stream whose buffer is this many whole blocks, or kMost.
   uint32_t find(uint64_t owner, const void *stream, size_t block_bytes) const {
     for (uint32_t i = size_; i-- > 0;) {
       const OpenLaunch &launch = launches_[i];

@@ -50,8 +50,8 @@ void InstrumentationRuntime::start() {
   if (!work_)
     work_ = std::make_unique<CudaWork>(CudaWork::open());
   places_ = std::make_unique<LaunchPlaces>(*work_);
-  if (options_.trace)
-    copies_ = std::make_unique<TraceCopies>(sink_);
+  if (options_.timeline)
+    copies_ = std::make_unique<TimelineCopies>(sink_);
   facts_ = {};
   is_running_ = true;
 }
@@ -93,7 +93,7 @@ cuda::DevicePointer InstrumentationRuntime::allocate(size_t bytes, void *stream)
                                          "instrumentation collector does not run");
   ContextPlaces &context = places_->current();
   uint64_t capture_id = context.capture_of(stream);
-  if (capture_id != 0 && options_.trace)
+  if (capture_id != 0 && options_.timeline)
     throw Error(ErrorCode::kUnavailable,
                 "a timeline of scopes inside kernels cannot be recorded while a CUDA graph is "
                 "captured: each launch of the graph would need a buffer of its own; record a tree "
@@ -103,24 +103,25 @@ cuda::DevicePointer InstrumentationRuntime::allocate(size_t bytes, void *stream)
     open.drop_oldest();
   }
   ScratchPool &pool = context.pool(stream, capture_id);
-  TraceLayout layout = trace_layout(context.device(), bytes);
+  TimelineLayout layout = timeline_layout(context.device(), bytes);
   ScratchBuffer &buffer =
-      pool.take(options_.trace ? layout.bytes() : bytes, stream, options_.trace);
+      pool.take(options_.timeline ? layout.bytes() : bytes, stream, options_.timeline);
   if (buffer.is_dirty && capture_id == 0)
     buffer.is_dirty =
         context.device().clear(buffer.address, buffer.bytes, stream) != cuda::kSuccess;
-  if (options_.trace) // without them the timeline has no clock
-    TraceCopies::mark(context.device(), {nullptr, {}, layout, buffer.address, stream, 0},
-                      layout.before_at());
+  if (options_.timeline) // without them the timeline has no clock
+    TimelineCopies::mark(context.device(), {nullptr, {}, layout, buffer.address, stream, 0},
+                         layout.before_at());
   open.push({serial_, &pool, &buffer, bytes, stream, capture_id, 0});
   return buffer.address;
 }
 
-TraceLayout InstrumentationRuntime::trace_layout(const DeviceContext &device, size_t bytes) const {
+TimelineLayout InstrumentationRuntime::timeline_layout(const DeviceContext &device,
+                                                       size_t bytes) const {
   return {bytes, device.processors()};
 }
 
-/// The launch never ended; its kernel may have run nevertheless. [lock held]
+/// Drops a launch that never ended; its kernel may have run nevertheless. [lock held]
 void InstrumentationRuntime::abandon(const OpenLaunch &launch) noexcept {
   if (launch.owner != serial_)
     return;
@@ -154,14 +155,14 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
   end(launch, found->second, at);
 }
 
-/// Has the records of a launch reduced and gives its buffer back. [lock held]
+/// Queues the reduction of a launch's records and gives its buffer back. [lock held]
 void InstrumentationRuntime::end(const OpenLaunch &launch, const Kernel &kernel,
                                  const Capture &at) noexcept {
   launch.buffer->is_dirty = true; // until its reduction is queued
   try {
     if (at.epoch != 0 || kernel->is_private)
       finish(launch, kernel, at);
-  } catch (...) { // no memory of the device for totals, or none of the host
+  } catch (...) { // no memory for totals, on the device or the host
     lose(kFailedReduction, 1);
   }
   launch.pool->give_back(*launch.buffer);
@@ -173,18 +174,18 @@ void InstrumentationRuntime::finish(const OpenLaunch &launch, const Kernel &kern
   void *stream = launch.stream;
   if (copies_ && !kernel->is_private) {
     DeviceContext &device = places_->current().device();
-    TraceLaunch traced{kernel,
-                       at,
-                       trace_layout(device, launch.bytes),
-                       launch.buffer->address,
-                       stream,
-                       launch.correlation_id};
+    CopiedLaunch copied{kernel,
+                        at,
+                        timeline_layout(device, launch.bytes),
+                        launch.buffer->address,
+                        stream,
+                        launch.correlation_id};
     try {
-      work_->check(TraceCopies::mark(device, traced, traced.layout.after_at()), "cuLaunchKernel",
+      work_->check(TimelineCopies::mark(device, copied, copied.layout.after_at()), "cuLaunchKernel",
                    "noting the clocks after a launch");
       launch.pool->hand_over(*launch.buffer, stream);
       stream = device.copy_stream();
-      copies_->copy(device, traced); // before the reduction, which clears what it has read
+      copies_->copy(device, copied); // before the reduction, which clears what it has read
     } catch (const Error &) {        // the totals are there nevertheless
       lose(kFailedCopy, 1);
     }
@@ -192,7 +193,7 @@ void InstrumentationRuntime::finish(const OpenLaunch &launch, const Kernel &kern
   reduce(launch, kernel, at, stream);
 }
 
-/// Has the launch's records reduced on a stream that they are there on. [lock held]
+/// Queues the reduction on a stream where the records are complete. [lock held]
 void InstrumentationRuntime::reduce(const OpenLaunch &launch, const Kernel &kernel,
                                     const Capture &at, void *stream) {
   ContextPlaces &context = places_->current();
@@ -212,8 +213,8 @@ void InstrumentationRuntime::reduce(const OpenLaunch &launch, const Kernel &kern
   facts_.launches += kernel->is_private ? 0 : 1;
   ++context.unread;
   launch.buffer->is_dirty = false;
-  // What programs wrote beyond their headers could be taken for a header of another layout by the
-  // next launch, if it has programs that never run.
+  // The next launch could take what programs wrote behind their headers for a header of another
+  // layout, if some of its programs never run.
   if (device.may_skip_programs())
     launch.buffer->is_dirty =
         device.clear(launch.buffer->address, launch.bytes, stream) != cuda::kSuccess;
@@ -224,8 +225,8 @@ void InstrumentationRuntime::lose(const char *reason, uint64_t count) noexcept {
   sink_.dropped({reason, count, true});
 }
 
-/// Waits for the context, unless that would end a capture; whether all work is over then. A failure
-/// shows where totals are read. [flush lock held, not the other; context current]
+/// Waits for the context, unless that would end a capture; returns whether all work is over. A
+/// failure shows where totals are read. [flush lock held, not the other; context current]
 bool InstrumentationRuntime::synchronize(ContextPlaces &context) noexcept {
   void *copies = nullptr;
   bool is_capturing = false;
@@ -256,7 +257,7 @@ std::vector<HarvestedTotals> InstrumentationRuntime::harvest(ContextPlaces &cont
   return harvested;
 }
 
-/// Hands on what was reduced so far. [flush lock held]
+/// Delivers what was reduced so far. [flush lock held]
 void InstrumentationRuntime::deliver() noexcept {
   std::vector<ContextPlaces *> contexts;
   {
@@ -275,7 +276,7 @@ void InstrumentationRuntime::deliver() noexcept {
       continue;
     std::lock_guard lock(mutex_);
     context->free_outgrown();
-    // One flush later than needed, for a launch that took its place in the old epoch.
+    // One flush later than needed, for a launch that was given its place in the old epoch.
     context->totals().forget_before(flushed_epoch_);
   }
   flushed_epoch_ = epoch;
@@ -345,7 +346,7 @@ void InstrumentationRuntime::stop() {
     std::lock_guard lock(mutex_);
     if (!is_running_)
       return;
-    // Launches of other threads may be on their way; their buffers stay.
+    // Launches of other threads may be in progress; their buffers stay.
     OpenLaunches &open = OpenLaunches::of_thread();
     for (; open.size() != 0; open.drop_newest())
       abandon(open.newest());
@@ -358,8 +359,8 @@ void InstrumentationRuntime::stop() {
   is_running_ = false;
 }
 
-/// Gives the devices' memory back. A graph may run at any later time: its memory, and the code that
-/// it runs, stay for the life of the process. [both locks held]
+/// Frees the devices' memory. A graph may run at any later time, so its memory and code stay for
+/// the life of the process. [both locks held]
 void InstrumentationRuntime::release() noexcept {
   for (ContextPlaces *context : places_->list()) {
     CurrentContext current(work_->functions(), context->device().context());
@@ -377,7 +378,7 @@ void InstrumentationRuntime::release() noexcept {
       context->device().release();
   }
   if (copies_)
-    facts_.trace = copies_->facts();
+    facts_.timeline = copies_->facts();
   copies_.reset();
   places_.reset();
 }
@@ -388,7 +389,7 @@ InstrumentationFacts InstrumentationRuntime::facts() const {
   if (!places_)
     return facts;
   if (copies_)
-    facts.trace = copies_->facts();
+    facts.timeline = copies_->facts();
   facts.device_bytes = facts.graph_bytes = 0;
   for (const ContextPlaces *context : places_->list()) {
     facts.device_bytes += context->bytes();

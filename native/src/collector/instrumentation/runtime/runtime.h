@@ -1,5 +1,5 @@
-// The collector of scopes inside kernels: gives each launch a buffer, has the device reduce it when
-// the launch is over, and hands the totals on when it is asked to.
+// The collector of scopes inside kernels: gives each launch a buffer, has the device reduce it
+// after the launch, and delivers the totals at a flush.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 #include "collector/collector.h"
 #include "collector/instrumentation/runtime/launch_places.h"
 #include "collector/instrumentation/runtime/open_launches.h"
-#include "collector/instrumentation/timeline/trace_copies.h"
+#include "collector/instrumentation/timeline/timeline_copies.h"
 #include "record/record_sink.h"
 
 namespace proton {
@@ -23,7 +23,7 @@ struct InstrumentationOptions {
   size_t byte_limit = size_t{1} << 30; ///< of one launch
   /// Bytes that the compiler's code can address: Triton before 3.7 multiplies in 32 bits.
   size_t addressable_bytes = ~size_t{0};
-  bool trace = false;
+  bool timeline = false;
 };
 
 struct InstrumentationFacts {
@@ -31,8 +31,8 @@ struct InstrumentationFacts {
   uint64_t failed = 0;    ///< whose records were lost: the driver refused
   uint64_t abandoned = 0; ///< that never ended: they failed
   size_t device_bytes = 0;
-  size_t graph_bytes = 0; ///< of those: kept for graphs that may be launched again
-  TraceCopyFacts trace;
+  size_t graph_bytes = 0; ///< the part kept for graphs that may be launched again
+  TimelineCopyFacts timeline;
 };
 
 class InstrumentationRuntime final : public Collector {
@@ -44,23 +44,23 @@ public:
   void flush() override;
   void stop() override;
 
-  /// Describes a loaded function, in place of what was known. [any thread]
+  /// Describes a loaded function, replacing an earlier description. [any thread]
   void add_kernel(uint64_t function, std::shared_ptr<const InstrumentedKernel> kernel);
   /// Notes a loaded function whose launches ask for no buffer. [any thread]
   void add_plain(uint64_t function) { add_kernel(function, nullptr); }
   void remove_kernel(uint64_t function);
   InstrumentationFacts facts() const;
-  /// Waits for the stream, and returns what a private kernel's launches in it came to, if there
+  /// Waits for the stream, and returns the totals of a private kernel's launches in it, if there
   /// were any. Throws Error(kUnavailable). [launching thread]
   std::optional<HarvestedTotals> take(uint64_t function, void *stream);
   /// Whether the stream is captured into a graph. [launching thread]
   bool is_capturing(void *stream);
 
-  /// Memory for the records of the launch that follows in the calling thread. Throws
-  /// Error(kUsage) when it is more than the limit, and Error(kUnavailable). [launching thread]
+  /// Memory for the records of the next launch of the calling thread. Throws Error(kUsage) if it
+  /// exceeds the limit, and Error(kUnavailable). [launching thread]
   cuda::DevicePointer allocate(size_t bytes, void *stream);
-  /// Waits for the stream, and returns what the calling thread's newest launch has written, before
-  /// it ends; nothing without such a launch, or under capture. Throws Error(kUnavailable).
+  /// Waits for the stream, and returns what the calling thread's newest launch has written so far;
+  /// nothing without such a launch, or under capture. Throws Error(kUnavailable).
   std::optional<std::vector<std::byte>> read_open(void *stream);
   /// The launch call of the function returned. [launching thread, noexcept]
   void launched(uint64_t function, void *stream) noexcept;
@@ -69,7 +69,7 @@ public:
 
 private:
   using Kernel = std::shared_ptr<const InstrumentedKernel>;
-  /// A launch that ended before another thread had told what its function is.
+  /// A launch that ended before another thread described its function.
   struct EarlyLaunch {
     uint64_t function = 0;
     OpenLaunch launch;
@@ -78,7 +78,7 @@ private:
 
   void check_size(size_t bytes) const;
   void abandon(const OpenLaunch &launch) noexcept;
-  TraceLayout trace_layout(const DeviceContext &device, size_t bytes) const;
+  TimelineLayout timeline_layout(const DeviceContext &device, size_t bytes) const;
   void keep_early(uint64_t function, const void *stream, const Capture &at) noexcept;
   void finish_early(uint64_t function, const Kernel &kernel) noexcept;
   void abandon_early() noexcept;
@@ -94,13 +94,13 @@ private:
 
   RecordSink &sink_;
   const InstrumentationOptions options_;
-  const uint64_t serial_; ///< tells its launches from those of others
+  const uint64_t serial_; ///< marks its launches
 
   std::mutex flush_mutex_;   ///< one flush at a time; before `mutex_`
   mutable std::mutex mutex_; ///< of all that follows
   std::unique_ptr<CudaWork> work_;
   std::unique_ptr<LaunchPlaces> places_;
-  std::unique_ptr<TraceCopies> copies_;          ///< in trace mode
+  std::unique_ptr<TimelineCopies> copies_;       ///< for timelines
   std::unordered_map<uint64_t, Kernel> kernels_; ///< by function; null: without records
   std::vector<EarlyLaunch> early_;
   bool is_running_ = false;

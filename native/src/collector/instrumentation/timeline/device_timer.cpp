@@ -83,7 +83,7 @@ std::optional<DeviceTimer::Reading> DeviceTimer::read_once() {
   }
   if (last_ns == 0)
     return std::nullopt;
-  // The first was noted after the one reading of the host's clock, the last before the other.
+  // The first one was noted after one reading of the host's clock, the last one before the other.
   int64_t least_ns = less(before_ns, first_ns), most_ns = less(after_ns, last_ns);
   int64_t apart_ns = std::max<int64_t>(most_ns - least_ns, 0);
   return Reading{first_ns + (last_ns - first_ns) / 2,

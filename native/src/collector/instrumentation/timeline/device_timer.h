@@ -1,5 +1,5 @@
-// A device's nanosecond timer against CLOCK_MONOTONIC: it counts something near unix time, up to
-// some tenths of a millisecond beside the host's clock, at a pace of its own.
+// Compares a device's nanosecond timer with CLOCK_MONOTONIC. The timer counts roughly unix time: it
+// is up to some tenths of a millisecond off, and has its own pace.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace proton {
 
-/// What is known of a device's timer.
+/// Facts about a device's timer.
 struct DeviceTimerFacts {
   int device = 0;
   TimerOffset newest;    ///< of the newest reading
   uint64_t readings = 0; ///< that were kept
   double drift_ppm = 0;  ///< from the first to the newest; 0: less than readings can tell
-  std::string failure;   ///< why there is none, or no newer one
+  std::string failure;   ///< why there is no reading, or no newer one
 };
 
-/// A kernel that notes the timer runs between two readings of the host's clock. Used by one thread
-/// at a time; the context has to be current.
+/// A kernel that notes the timer runs between two readings of the host's clock. For one thread at a
+/// time; the context must be current.
 class DeviceTimer {
 public:
   static constexpr int64_t kBetweenNs = 1'000'000'000;
@@ -29,13 +29,13 @@ public:
   explicit DeviceTimer(DeviceContext &context, int64_t between_ns = kBetweenNs)
       : context_(context), between_ns_(between_ns) {}
 
-  /// Reads both, if the last time is long ago, and keeps the reading unless an older one is worth
-  /// more: a busy device takes long to run the kernel.
+  /// Reads both clocks, if the last time is long ago. The reading is kept unless an older one is
+  /// better: a busy device takes long to run the kernel.
   void observe() noexcept;
-  /// At a time of the timer: on the line from the first to the newest reading.
+  /// The offset at a time of the timer, on the line from the first to the newest reading.
   TimerOffset at(uint64_t timer_ns) const noexcept;
   DeviceTimerFacts facts() const;
-  /// Gives its memory back. [nothing of ours runs]
+  /// Frees its memory. [nothing of ours runs]
   void free() noexcept;
 
 private:
@@ -45,7 +45,7 @@ private:
   };
 
   void read();
-  /// Bounds by one run of the kernel; empty where it noted nothing.
+  /// Bounds from one run of the kernel; empty if it noted nothing.
   std::optional<Reading> read_once();
   bool is_worth_keeping(const Reading &reading) const noexcept;
   double drift() const noexcept;

@@ -6,7 +6,7 @@
 
 namespace proton {
 
-LaunchTimeline::LaunchTimeline(const InstrumentedKernel &kernel, const TraceLayout &layout,
+LaunchTimeline::LaunchTimeline(const InstrumentedKernel &kernel, const TimelineLayout &layout,
                                const std::byte *buffer)
     : kernel_(kernel), records_(buffer, layout.records_bytes), processors_(layout.processors),
       before_(reinterpret_cast<const device::ClockAnchor *>(buffer + layout.before_at())),
@@ -87,7 +87,7 @@ uint64_t LaunchTimeline::cycles_since_init(const BlockHeader &header, uint64_t c
   uint64_t cycles_before_anchor = (after.cycles - clock) & clock_mask_;
   uint64_t ns_before_anchor = after.ns - header.init_ns;
   double span = static_cast<double>(ns_before_anchor) * clock_hz_ / 1e9;
-  // A record of a program is later than its first time; a broken header must not move it far.
+  // Records of a program are later than its first time; a broken header must not move it far.
   double offset = span - static_cast<double>(cycles_before_anchor);
   constexpr double kMostCycles = 1e12;
   return offset > 0 && offset < kMostCycles ? static_cast<uint64_t>(std::llround(offset)) : 0;

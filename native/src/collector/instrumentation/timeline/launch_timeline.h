@@ -1,27 +1,27 @@
-// The timeline of one launch, in true time: cycles of a multiprocessor are placed between what its
-// clock and the device's nanosecond timer said before and after the launch.
+// The timeline of one launch, in true time: cycles of a multiprocessor are placed between the times
+// that its clock and the device's nanosecond timer had before and after the launch.
 #pragma once
 
 #include <cstddef>
 
 #include "collector/instrumentation/decoder/timeline_rows.h"
-#include "collector/instrumentation/timeline/trace_copies.h"
+#include "collector/instrumentation/timeline/timeline_copies.h"
 
 namespace proton {
 
 class LaunchTimeline final : public BufferVisitor {
 public:
-  /// Of the launch's copied buffer; `kernel` outlives it.
-  LaunchTimeline(const InstrumentedKernel &kernel, const TraceLayout &layout,
+  /// Reads the launch's copied buffer; `kernel` must live longer.
+  LaunchTimeline(const InstrumentedKernel &kernel, const TimelineLayout &layout,
                  const std::byte *buffer);
 
   void decode();
-  /// Only counts what headers tell of, in place of `decode`.
+  /// Instead of `decode`: only counts what headers say.
   void leave_out();
 
-  /// Valid as long as the timeline is; without place and device.
+  /// Valid while the timeline lives; without place and device.
   TimelineRecord record() const;
-  /// Of the multiprocessors while the launch ran; 0: their clocks are not known.
+  /// Clock of the multiprocessors while the launch ran; 0 if it is not known.
   double clock_hz() const { return clock_hz_; }
 
   void begin_program(const BlockHeader &header) override;

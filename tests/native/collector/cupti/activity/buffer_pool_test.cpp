@@ -1,4 +1,4 @@
-// Activity buffers: kept over a pause, told from those of others.
+// Activity buffers: kept over a pause, and distinguished from foreign buffers.
 #include <cstddef>
 #include <cstdint>
 

@@ -29,7 +29,7 @@ inline void launch(const char *scope, uint32_t executable, int times = 1) {
     fake_cupti_graph_launch(executable, 7);
 }
 
-/// Declared before a session: nothing of graphs is held when that is over.
+/// Declared before a session: checks that nothing of graphs is left after it.
 struct NothingIsLeft {
   ~NothingIsLeft() {
     CHECK_EQ(book().open_count(), 0);

@@ -1,4 +1,4 @@
-// Graphs over flushes and many replays, and those of before where launches are one entry.
+// Graphs over flushes and many replays, and earlier graphs with one entry per launch.
 #include <string>
 #include <thread>
 #include <vector>

@@ -68,7 +68,7 @@ TEST(launches_without_a_pause_lose_no_value) {
   CHECK_EQ(session.losses(), "");
 }
 
-TEST(what_a_graph_leaves_while_nobody_listens_is_nobodys) {
+TEST(values_that_a_graph_leaves_without_a_session_are_dropped) {
   CuptiSession session;
   LeavingGraph graph;
   graph.launch("before", 1);

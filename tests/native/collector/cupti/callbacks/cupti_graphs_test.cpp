@@ -164,7 +164,7 @@ TEST(a_session_sees_what_was_captured_while_it_was_active) {
   CHECK_EQ(session.losses(), "");
 }
 
-TEST(captures_outlive_the_phase_they_were_made_in) {
+TEST(captures_survive_the_phase_they_were_made_in) {
   NothingIsLeft after;
   CuptiSession session;
   SessionRegistry &sessions = session.sessions();
@@ -313,7 +313,7 @@ TEST(replays_take_no_more_memory_than_one) {
   session.stop();
 }
 
-TEST(captures_outlive_a_pause_of_the_collector) {
+TEST(captures_survive_a_pause_of_the_collector) {
   NothingIsLeft after;
   CuptiSession session;
   fake_cupti_capture_begin(7);

@@ -1,4 +1,4 @@
-// NVTX ranges as scopes, among scopes of ours.
+// NVTX ranges as scopes, among our own scopes.
 #include "collector/cupti/callbacks/nvtx_source.h"
 
 #include <cstring>
@@ -16,7 +16,7 @@ CuptiOptions with_nvtx() {
   return options;
 }
 
-/// As a library hands over what the double has no control for.
+/// Calls back as the library does, where the double has no control.
 void call(uint32_t cbid, const void *parameters, const void *result = nullptr) {
   static NvtxSource source;
   cupti::NvtxData data{"", parameters, result};
@@ -127,7 +127,7 @@ TEST(registered_texts_name_ranges) {
   CHECK_EQ(session.tree(), "ncclAllReduce/caf\u00e9/<nvtx range>/a=1 ");
 }
 
-TEST(ranges_past_the_limit_count_but_are_no_scopes) {
+TEST(ranges_past_the_limit_count_but_are_not_scopes) {
   CuptiSession session(with_nvtx());
   constexpr int kMany = 5000;
   for (int i = 0; i < kMany; ++i)

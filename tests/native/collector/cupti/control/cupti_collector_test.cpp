@@ -227,7 +227,7 @@ TEST(windows_are_exact_to_the_launch) {
   CHECK_EQ(session.tree(), "outside=5 inside=5 ");
 }
 
-TEST(launches_while_no_session_listens_are_no_losses) {
+TEST(launches_without_a_session_are_not_losses) {
   CuptiSession session;
   SessionRegistry &sessions = CuptiSession::sessions();
   fake_cupti_launch("heard", 7);

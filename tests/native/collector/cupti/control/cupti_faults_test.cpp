@@ -20,7 +20,7 @@ void expect_all_off() {
   CHECK_EQ(fake_cupti_is_enabled(cupti::kDomainResource, cupti::kGraphNodeCreated), 0);
 }
 
-/// What a failed call left on in the double, so that the next case begins like the first.
+/// Switches off what a failed call left on in the double.
 void switch_off() {
   const CuptiLibrary library = CuptiLibrary::open(double_options().candidates);
   library.functions().activity_flush_all(0);

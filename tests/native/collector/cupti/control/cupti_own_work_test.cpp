@@ -1,4 +1,4 @@
-// Work of the profiler's own, between that of the target: in no tree, and missed by nobody.
+// The profiler's own work between the target's: it is in no tree and not counted as lost.
 #include <thread>
 
 #include "check.h"

@@ -25,7 +25,7 @@ uint64_t wanted_launches() {
   return 20'000 * static_cast<uint64_t>(factor ? std::max(1, std::atoi(factor)) : 1);
 }
 
-/// Threads that launch until they are told to stop.
+/// Threads that launch until they are stopped.
 class Crew {
 public:
   Crew() {
@@ -47,7 +47,7 @@ public:
 private:
   void work(const std::string &name, uint32_t stream) {
     for (uint64_t serial = 0; !is_over_; ++serial) {
-      // A GPU would not be faster than its records are read either, and the double's flush waits
+      // A GPU does not outrun the reader of its records either, and the double's flush waits
       // until there is nothing left to deliver.
       if (fake_cupti_buffers_outstanding() > kMostBuffers)
         while (fake_cupti_buffers_outstanding() > 1 && !is_over_)
@@ -61,7 +61,7 @@ private:
         replay_graph(stream);
     }
   }
-  /// From its capture to its end; the collector may start or stop at any point.
+  /// Captures, launches and destroys a graph; the collector may start or stop at any point.
   void replay_graph(uint32_t stream) {
     fake_cupti_capture_begin(stream);
     fake_cupti_launch("captured", stream);

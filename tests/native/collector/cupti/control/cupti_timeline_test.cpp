@@ -1,4 +1,4 @@
-// Timelines of what CUPTI tells: launch calls with their returns, kernels, copies, graphs, ranges.
+// Timelines of CUPTI's reports: launch calls with their returns, kernels, copies, graphs, ranges.
 #include <thread>
 
 #include "aggregate/consumer/timeline_session.h"
@@ -109,7 +109,7 @@ TEST(ranges_of_nvtx_are_events) {
   CHECK_EQ(described(recording.end()), "scope load; launch load/k; kernel load/k");
 }
 
-TEST(work_of_the_profiler_and_failed_launches_are_no_events) {
+TEST(work_of_the_profiler_and_failed_launches_are_not_events) {
   Recording recording;
   {
     OwnWork own;

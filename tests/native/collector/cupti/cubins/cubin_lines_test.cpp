@@ -1,4 +1,4 @@
-// Lines and inlined code of a cubin that ptxas made, and of what is left of it when it is damaged.
+// Lines and inlined code of a cubin that ptxas made, whole and damaged.
 #include "collector/cupti/cubins/cubin_lines.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ CubinLines lines_of(std::vector<char> image) {
 }
 
 /// "file:line@function file:line@function"
-std::string told(const CubinLines &lines, uint64_t offset, const char *function = "outer") {
+std::string places(const CubinLines &lines, uint64_t offset, const char *function = "outer") {
   std::string text;
   for (const SourcePlace &place : lines.places(function, offset))
     text += (text.empty() ? "" : " ") + place.file + ":" + std::to_string(place.line) + "@" +
@@ -34,7 +34,7 @@ std::string told(const CubinLines &lines, uint64_t offset, const char *function 
   return text;
 }
 
-/// The same where a text stands in it once, with others of the same length.
+/// The same cubin with one text replaced by another of the same length.
 std::vector<char> renamed(std::string_view from, std::string_view to) {
   std::vector<char> image = cubin();
   auto found = std::search(image.begin(), image.end(), from.begin(), from.end());
@@ -43,7 +43,7 @@ std::vector<char> renamed(std::string_view from, std::string_view to) {
   return image;
 }
 
-/// Nothing of it may depend on what the bytes are.
+/// Must work for any bytes.
 void read_all(const CubinLines &lines) {
   for (uint64_t offset : {uint64_t{0}, uint64_t{0x50}, uint64_t{0x80}, ~uint64_t{0}}) {
     CHECK(lines.places("outer", offset).size() <= 64);
@@ -55,20 +55,20 @@ void read_all(const CubinLines &lines) {
 
 TEST(inlined_code_stands_below_the_line_it_was_inlined_into) {
   CubinLines lines = lines_of(cubin());
-  CHECK_EQ(told(lines, 0x0), "/src/kernel.py:20@");
-  CHECK_EQ(told(lines, 0x40), "/src/kernel.py:21@");
-  CHECK_EQ(told(lines, 0x50), "/src/kernel.py:21@ /src/kernel.py:5@_Z5firstf");
-  CHECK_EQ(told(lines, 0x70), "/src/kernel.py:21@ /src/kernel.py:6@_Z5firstf");
-  CHECK_EQ(told(lines, 0xb0),
+  CHECK_EQ(places(lines, 0x0), "/src/kernel.py:20@");
+  CHECK_EQ(places(lines, 0x40), "/src/kernel.py:21@");
+  CHECK_EQ(places(lines, 0x50), "/src/kernel.py:21@ /src/kernel.py:5@_Z5firstf");
+  CHECK_EQ(places(lines, 0x70), "/src/kernel.py:21@ /src/kernel.py:6@_Z5firstf");
+  CHECK_EQ(places(lines, 0xb0),
            "/src/kernel.py:21@ /src/kernel.py:6@_Z5firstf /src/parts/inner.py:3@second");
-  CHECK_EQ(told(lines, 0xc0), "/src/kernel.py:24@");
+  CHECK_EQ(places(lines, 0xc0), "/src/kernel.py:24@");
 }
 
 TEST(instructions_outside_of_a_function_have_no_line) {
   CubinLines lines = lines_of(cubin());
-  CHECK_EQ(told(lines, 0x180), "");
-  CHECK_EQ(told(lines, 0x50, "another"), "");
-  CHECK_EQ(told(lines, ~uint64_t{0} - 8), "");
+  CHECK_EQ(places(lines, 0x180), "");
+  CHECK_EQ(places(lines, 0x50, "another"), "");
+  CHECK_EQ(places(lines, ~uint64_t{0} - 8), "");
   CHECK_EQ(lines.ptx_line("outer", 0x180), 0u);
 }
 
@@ -78,18 +78,18 @@ TEST(lines_of_ptx_are_known_also_where_those_of_the_source_are_not) {
   CHECK_EQ(lines.ptx_line("outer", 0xc0), 24u);
   using namespace std::literals;
   CubinLines bare = lines_of(renamed("\0.debug_line\0"sv, "\0.other_line\0"sv));
-  CHECK_EQ(told(bare, 0x50), "");
+  CHECK_EQ(places(bare, 0x50), "");
   CHECK_EQ(bare.ptx_line("outer", 0x40), 15u);
 }
 
-TEST(what_is_no_cubin_has_no_lines) {
+TEST(what_is_not_a_cubin_has_no_lines) {
   std::vector<char> empty;
   std::vector<char> text(5000, 'x');
   std::vector<char> head = cubin();
   head.resize(64);
   for (const std::vector<char> &image : {empty, text, head}) {
     CubinLines lines = lines_of(image);
-    CHECK_EQ(told(lines, 0x50), "");
+    CHECK_EQ(places(lines, 0x50), "");
     CHECK_EQ(lines.ptx_line("outer", 0x50), 0u);
   }
 }

@@ -1,4 +1,4 @@
-// Comments in PTX that tell what was inlined where.
+// Comments in PTX that say what was inlined where.
 #include "collector/cupti/cubins/ptx_notes.h"
 
 #include <random>
@@ -29,7 +29,7 @@ const std::string kPtx = R"(.version 8.7
 	.file	4 "/other/b.py"
 )";
 
-std::string told(const PtxNotes &notes, uint32_t line) {
+std::string places(const PtxNotes &notes, uint32_t line) {
   std::string text;
   for (const auto &[file, number] : notes.find(line))
     text += (text.empty() ? "" : " ") + file + ":" + std::to_string(number);
@@ -40,32 +40,32 @@ std::string told(const PtxNotes &notes, uint32_t line) {
 
 TEST(a_chain_holds_from_its_line_to_the_next) {
   PtxNotes notes(kPtx);
-  CHECK_EQ(told(notes, 1), "");
-  CHECK_EQ(told(notes, 5), "");
-  CHECK_EQ(told(notes, 6), "/src/a.py:22 /src/a.py:14 /src/a.py:9");
-  CHECK_EQ(told(notes, 7), "/src/a.py:22 /src/a.py:14 /src/a.py:9");
-  CHECK_EQ(told(notes, 8), "/src/a.py:23 /lib/standard.py:293 /lib/standard.py:263");
-  CHECK_EQ(told(notes, 12), "");
+  CHECK_EQ(places(notes, 1), "");
+  CHECK_EQ(places(notes, 5), "");
+  CHECK_EQ(places(notes, 6), "/src/a.py:22 /src/a.py:14 /src/a.py:9");
+  CHECK_EQ(places(notes, 7), "/src/a.py:22 /src/a.py:14 /src/a.py:9");
+  CHECK_EQ(places(notes, 8), "/src/a.py:23 /lib/standard.py:293 /lib/standard.py:263");
+  CHECK_EQ(places(notes, 12), "");
 }
 
-TEST(the_file_of_the_instruction_is_told_by_its_number) {
-  CHECK_EQ(told(PtxNotes(kPtx), 10), "/src/a.py:24 /src/b.py:7");
+TEST(the_file_of_the_instruction_is_found_by_its_number) {
+  CHECK_EQ(places(PtxNotes(kPtx), 10), "/src/a.py:24 /src/b.py:7");
 }
 
 TEST(a_caller_in_one_of_two_files_of_that_name_keeps_the_name_alone) {
   PtxNotes notes(".loc 1 9 1 // a.py:9:1 @[ b.py:2:1 ]\n.file 1 \"/a.py\"\n"
                  ".file 2 \"/src/b.py\"\n.file 3 \"/other/b.py\"\n");
-  CHECK_EQ(told(notes, 1), "b.py:2 /a.py:9");
+  CHECK_EQ(places(notes, 1), "b.py:2 /a.py:9");
 }
 
-TEST(other_comments_are_no_chains) {
+TEST(other_comments_are_not_chains) {
   for (const char *text :
        {"", "\n\n", ".loc", ".loc 1", ".loc 1 2 3 // @[ ]", ".loc 1 2 3 // x @[ y",
         ".loc 1 2 3 // a.py:9:1 @[ a.py:3:1 ]", ".loc 1 2 3 // :2:1 @[ ::1 ]",
         ".loc 1 2 3, function_name $x, inlined_at 1 4 5 // a.py:2:3",
         ".loc 1 4294967296 3 // a.py:4294967296:3 @[ a.py:3:1 ]"}) {
     PtxNotes notes(text);
-    CHECK_EQ(told(notes, 1), "");
+    CHECK_EQ(places(notes, 1), "");
     CHECK_EQ(notes.bytes(), 0u);
   }
 }

@@ -1,4 +1,4 @@
-// Samples while a scope or a launch is open: they belong to it and to nothing else.
+// Samples during an open scope or launch belong to it only.
 #include <atomic>
 #include <thread>
 #include <vector>

@@ -38,7 +38,7 @@ TEST(missing_privileges_and_other_samplers_are_explained) {
   };
   for (Case each : {Case{"cuptiPCSamplingEnable=35", "NVreg_RestrictProfilingToAdminUsers=0"},
                     Case{"cuptiPCSamplingEnable=26", "another process samples this GPU"},
-                    Case{"cuptiPCSamplingEnable=14", "does not go with it"}}) {
+                    Case{"cuptiPCSamplingEnable=14", "end that tool first"}}) {
     fake_cupti_fail(each.fault);
     std::string error = error_of_start(sampling_options());
     fake_cupti_fail(nullptr);

@@ -1,4 +1,4 @@
-// Sessions that sample program counters on the double of libcupti, and what came of it.
+// Sessions that sample program counters on the double of libcupti, and their results.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ inline CuptiOptions sampling_options(PcSamplingMode mode = PcSamplingMode::kCont
   return options;
 }
 
-/// What the double made since this was made.
+/// The samples that the double made since the construction.
 class MadeSamples {
 public:
   uint64_t stalled() const { return fake_cupti_pc_made(0) - stalled_; }
@@ -41,7 +41,7 @@ inline std::map<std::string, int64_t> values(const CuptiSession &session, const 
   return found;
 }
 
-/// Its sum over the nodes whose path begins so.
+/// Its sum over the nodes whose path has this prefix.
 inline int64_t sum(const CuptiSession &session, const char *metric, const std::string &path = "",
                    uint32_t phase = 0) {
   int64_t all = 0;

@@ -1,4 +1,4 @@
-// Samples of program counters, continuously: all of them arrive, below the kernels they are of.
+// Continuous samples of program counters all arrive, below their kernels.
 #include "collector/cupti/pc_sampling/cupti_samples.h"
 
 #include <atomic>
@@ -62,7 +62,7 @@ TEST(lines_stand_below_kernels_whose_cubin_is_known) {
   fake_cupti_module_loaded(5, 77, 256);
   run("lined", 8000);
   run("nolines", 8000);
-  run("unknown", 8000); // its cubin was loaded before anybody listened
+  run("unknown", 8000); // its cubin was loaded before the start
   session.stop();
   auto found = values(session, "num_samples");
   CHECK_EQ(found.size(), 4 + 2);
@@ -171,7 +171,7 @@ TEST(contexts_are_sampled_when_they_come_and_until_they_go) {
   run("k", 1000, 3); // its making went unseen
   CHECK_EQ(fake_cupti_pc_period(3), kPeriodLog2);
   run("k", 1000, 3);
-  fake_cupti_context_destroyed(2); // with samples that nobody has taken
+  fake_cupti_context_destroyed(2); // with samples that were not taken
   session.stop();
   CHECK_EQ(sum(session, "num_samples"), 375);
   CHECK_EQ(session.collector.facts().pc_sampling->contexts, 3);
@@ -207,7 +207,7 @@ TEST(modules_with_one_cubin_share_it) {
   CHECK_EQ(sum(session, "num_samples", "twice/"), 125);
 }
 
-TEST(a_cubin_of_before_may_be_told_of) {
+TEST(an_earlier_cubin_may_be_added) {
   fake_cupti_pc_module("early", 44);
   CuptiSession session(sampling_options());
   std::string image(32, '\0');

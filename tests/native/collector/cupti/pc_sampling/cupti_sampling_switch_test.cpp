@@ -9,7 +9,7 @@
 
 using namespace proton;
 
-TEST(full_buffers_double_the_period_and_are_told_of) {
+TEST(full_buffers_double_the_period_and_are_counted) {
   CuptiOptions options = sampling_options();
   options.pc_sampling.drain_ms = 1;
   CuptiSession session(options);
@@ -34,9 +34,9 @@ TEST(full_buffers_double_the_period_and_are_told_of) {
   CHECK_EQ(sum(session, "num_samples"), 62 + 62);
 }
 
-TEST(a_buffer_that_is_full_at_the_end_is_told_of) {
+TEST(a_buffer_that_is_full_at_the_end_is_reported) {
   CuptiOptions options = sampling_options();
-  options.pc_sampling.drain_ms = 3'600'000; // nobody doubles the period
+  options.pc_sampling.drain_ms = 3'600'000; // so the period is not doubled
   CuptiSession session(options);
   fake_cupti_pc_overrun(1);
   session.collector.flush();
@@ -65,7 +65,7 @@ TEST(first_launches_of_two_threads_do_not_wait_for_each_other) {
   CHECK_EQ(sum(session, "num_samples"), 40 * 125);
 }
 
-TEST(a_call_of_before_whose_end_nobody_told_holds_nothing_up) {
+TEST(an_earlier_call_whose_end_was_not_reported_holds_nothing_up) {
   std::atomic<bool> is_inside{false}, is_over{false};
   std::thread idle([&] {
     enter_call(*this_launch_thread()); // CUPTI was switched off before the call ended
@@ -101,14 +101,14 @@ TEST(kernels_of_modules_that_came_between_two_sessions_have_samples) {
   CHECK_EQ(second.collector.facts().pc_sampling->of_driver_kernels, 0);
 }
 
-TEST(sampling_is_switched_while_nobody_launches) {
+TEST(sampling_is_switched_while_no_thread_launches) {
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
   for (uint32_t number = 1; number <= 3; ++number)
     threads.emplace_back([&, number] {
       while (!is_over) {
         run("k", 1000, number);
-        fake_cupti_drain(); // else records come faster than anybody reads them
+        fake_cupti_drain(); // else records come faster than they are read
       }
     });
   for (PcSamplingMode mode : {PcSamplingMode::kContinuous, PcSamplingMode::kScope})

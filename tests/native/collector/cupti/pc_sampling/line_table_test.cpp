@@ -1,4 +1,4 @@
-// Lines of instructions: what CUPTI tells, and what the cubin or the PTX tells beside it.
+// Lines of instructions, from CUPTI and from the cubin or the PTX.
 #include "collector/cupti/pc_sampling/line_table.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace proton;
 
-// What the library answers.
+// The answers of the library.
 uint32_t g_line = 0;
 const char *g_file = "kernel.py";
 int g_asked = 0;
@@ -26,7 +26,7 @@ cupti::Result answer(cupti::SassToSourceParameters *parameters) {
     return cupti::kErrorUnknown;
   parameters->line = g_line;
   parameters->file = g_file ? strdup(g_file) : nullptr;
-  parameters->folder = strdup("/told");
+  parameters->folder = strdup("/reported");
   return cupti::kSuccess;
 }
 
@@ -42,7 +42,7 @@ CubinStore::Cubin cubin() {
                                                    std::istreambuf_iterator<char>());
 }
 
-std::string told(uint32_t line, uint64_t offset, const CubinStore::Cubin &image = cubin()) {
+std::string lines_of(uint32_t line, uint64_t offset, const CubinStore::Cubin &image = cubin()) {
   g_line = line;
   const std::string raw = "outer", shown = "outer(float*)";
   std::string text;
@@ -54,20 +54,20 @@ std::string told(uint32_t line, uint64_t offset, const CubinStore::Cubin &image 
 } // namespace
 
 TEST(where_both_name_one_line_its_callers_are_shown) {
-  CHECK_EQ(told(6, 0x70), "/src/kernel.py:21@outer(float*) /src/kernel.py:6@first(float)");
+  CHECK_EQ(lines_of(6, 0x70), "/src/kernel.py:21@outer(float*) /src/kernel.py:6@first(float)");
 }
 
 TEST(where_they_differ_the_library_is_right) {
-  CHECK_EQ(told(7, 0x70), "/told/kernel.py:7@outer(float*)");
+  CHECK_EQ(lines_of(7, 0x70), "/reported/kernel.py:7@outer(float*)");
   g_file = "other.py";
-  CHECK_EQ(told(6, 0x70), "/told/other.py:6@outer(float*)");
+  CHECK_EQ(lines_of(6, 0x70), "/reported/other.py:6@outer(float*)");
   g_file = "kernel.py";
 }
 
 TEST(what_the_library_does_not_know_the_cubin_may) {
-  CHECK_EQ(told(0, 0x70), "/src/kernel.py:21@outer(float*) /src/kernel.py:6@first(float)");
+  CHECK_EQ(lines_of(0, 0x70), "/src/kernel.py:21@outer(float*) /src/kernel.py:6@first(float)");
   g_file = nullptr;
-  CHECK_EQ(told(6, 0x40), "/src/kernel.py:21@outer(float*)");
+  CHECK_EQ(lines_of(6, 0x40), "/src/kernel.py:21@outer(float*)");
   g_file = "kernel.py";
 }
 
@@ -79,19 +79,19 @@ TEST(without_a_line_of_the_source_that_of_the_ptx_stands_in) {
   CHECK(found != bare.end());
   found[2] = 'x';
   auto image = std::make_shared<const std::vector<char>>(bare);
-  CHECK_EQ(told(0, 0x40, image), "outer.ptx:15@outer(float*)");
-  CHECK_EQ(told(0, 0x400, image), "");
-  CHECK_EQ(told(21, 0x40, image), "/told/kernel.py:21@outer(float*)");
+  CHECK_EQ(lines_of(0, 0x40, image), "outer.ptx:15@outer(float*)");
+  CHECK_EQ(lines_of(0, 0x400, image), "");
+  CHECK_EQ(lines_of(21, 0x40, image), "/reported/kernel.py:21@outer(float*)");
 }
 
-TEST(comments_of_the_ptx_tell_callers_that_the_cubin_does_not) {
+TEST(comments_of_the_ptx_name_callers_that_the_cubin_lacks) {
   std::string ptx(12, '\n');
   ptx += ".loc 1 20 3 // kernel.py:20:3 @[ kernel.py:40:1 ]\n\n";
   ptx += ".loc 1 99 3 // kernel.py:99:3 @[ kernel.py:40:1 ]\n.file 1 \"/src/kernel.py\"\n";
   PtxNoteStore::instance().add(CubinImage(*cubin()), ptx);
-  CHECK_EQ(told(20, 0x10), "/src/kernel.py:40@outer(float*) /src/kernel.py:20@outer(float*)");
-  CHECK_EQ(told(21, 0x40), "/src/kernel.py:21@outer(float*)"); // they speak of another line
-  CHECK_EQ(told(6, 0x70), "/src/kernel.py:21@outer(float*) /src/kernel.py:6@first(float)");
+  CHECK_EQ(lines_of(20, 0x10), "/src/kernel.py:40@outer(float*) /src/kernel.py:20@outer(float*)");
+  CHECK_EQ(lines_of(21, 0x40), "/src/kernel.py:21@outer(float*)"); // they speak of another line
+  CHECK_EQ(lines_of(6, 0x70), "/src/kernel.py:21@outer(float*) /src/kernel.py:6@first(float)");
 }
 
 TEST(each_instruction_is_asked_for_once) {

@@ -9,7 +9,7 @@ namespace {
 
 using proton::DeviceFacts;
 
-/// The tick after so many durations that `duration` makes of 0, 1, 2...
+/// The tick after `count` durations, made by `duration` of 0, 1, 2...
 template <typename Duration> int64_t tick_of(int count, Duration duration) {
   DeviceFacts facts;
   for (int i = 0; i < count; ++i)
@@ -34,7 +34,7 @@ TEST(a_timer_of_four_nanoseconds_is_not_taken_for_a_coarser_one) {
   CHECK_EQ(tick_of(1000, [](int i) { return 5000 + 4 * i; }), 4);
 }
 
-TEST(few_durations_and_none_tell_nothing) {
+TEST(few_or_no_durations_show_no_tick) {
   CHECK_EQ(tick_of(31, [](int i) { return 32 * (i + 90); }), 0);
   CHECK_EQ(tick_of(64, [](int) { return 0; }), 0);
 }
@@ -46,7 +46,7 @@ TEST(a_device_that_is_not_known_counts_like_others) {
   CHECK_EQ(facts.list().at(-1).tick_ns, 32);
 }
 
-TEST(the_shortest_durations_are_no_multiples_of_anything) {
+TEST(the_shortest_durations_are_not_multiples_of_anything) {
   CHECK_EQ(tick_of(64, [](int) { return 1; }), 1);
 }
 

@@ -1,4 +1,4 @@
-// Threads of the target wait at the entry of a call while somebody holds, and only there.
+// During a hold, threads of the target wait at the entry of a call, and only there.
 #include "collector/gpu/launches/launch_hold.h"
 
 #include <atomic>
@@ -16,10 +16,10 @@ using namespace proton;
 
 namespace {
 
-constexpr uint32_t kLongMs = 20'000; // nobody waits as long
+constexpr uint32_t kLongMs = 20'000; // longer than any wait
 constexpr uint32_t kShortMs = 20;
 
-/// A thread that is inside a call until it is told to leave.
+/// A thread inside a call until the test lets it leave.
 class Caller {
 public:
   Caller()
@@ -78,7 +78,7 @@ bool can_have_python() {
 
 } // namespace
 
-TEST(a_hold_is_complete_where_nobody_is_inside) {
+TEST(a_hold_is_complete_if_no_thread_is_inside) {
   LaunchHold hold(kLongMs);
   CHECK(hold.is_complete());
   CHECK(LaunchHold::is_set());
@@ -103,7 +103,7 @@ TEST(a_hold_waits_for_calls_that_are_open) {
   ending.join();
 }
 
-TEST(calls_begin_once_nobody_holds_any_more) {
+TEST(calls_begin_once_the_last_hold_ends) {
   std::unique_ptr<Caller> caller;
   {
     LaunchHold hold(kLongMs);
@@ -174,17 +174,17 @@ TEST(a_thread_that_holds_waits_for_calls_that_need_python) {
   set_python_lock(nullptr);
 }
 
-TEST(whoever_is_told_of_a_scope_may_wait_for_python) {
+TEST(the_listener_of_a_scope_may_wait_for_python) {
   set_python_lock(&kLock);
-  static std::atomic<int> told{0};
-  set_scope_border([](bool) noexcept { told += t_has_python ? 0 : 1; });
+  static std::atomic<int> calls{0};
+  set_scope_border([](bool) noexcept { calls += t_has_python ? 0 : 1; });
   publish_situation({.epoch = 1, .birth = 1, .active = true});
   g_python.lock();
   t_has_python = true;
   open_scope(hashed("s"), FrameKind::kScope, situation());
   close_top(situation());
   CHECK(t_has_python);
-  CHECK_EQ(told, 2);
+  CHECK_EQ(calls, 2);
   t_has_python = false;
   g_python.unlock();
   publish_situation({});

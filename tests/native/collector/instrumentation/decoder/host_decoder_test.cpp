@@ -263,7 +263,7 @@ TEST(the_reduction_sums_what_decoding_visits) {
   CHECK_EQ(scopes[1].min_cycles, 0);
 }
 
-TEST(buckets_hold_every_clock_and_tell_their_least_value) {
+TEST(buckets_hold_every_clock_and_know_their_least_value) {
   for (uint32_t bucket = 0; bucket < kCycleBuckets; ++bucket) {
     CHECK_EQ(cycle_bucket(cycle_bucket_floor(bucket)), bucket);
     if (bucket + 1 < kCycleBuckets)

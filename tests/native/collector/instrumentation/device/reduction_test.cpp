@@ -1,4 +1,4 @@
-// The device's reduction, run on the host, against the host decoder and an oracle of its own.
+// The device's reduction, run on the host, agrees with the host decoder and an oracle.
 #include <cstring>
 #include <map>
 #include <random>
@@ -136,7 +136,7 @@ device::ReduceTask task_of(const Case &made, std::byte *buffer, std::vector<uint
   return task;
 }
 
-/// Leaves in `buffer` what the device leaves there.
+/// Leaves `buffer` as the device does.
 Totals reduce_on_device(const Case &made, std::vector<std::byte> &buffer, uint32_t processors) {
   std::vector<uint64_t> words;
   device::ReduceTask task = task_of(made, buffer.data(), words);
@@ -168,7 +168,7 @@ bool same(const Totals &left, const Totals &right) {
                      left.scopes.size() * sizeof(ScopeTotals)) == 0;
 }
 
-/// Sums of plain scopes without wrap, cost or nonsense, written as simply as they can be.
+/// Sums of plain scopes without wrap, cost or nonsense, in the simplest code.
 std::map<uint32_t, uint64_t> simple_sums(const Case &made) {
   std::map<uint32_t, uint64_t> sums;
   for (uint32_t i = 0; i < made.programs * made.warps; ++i) {

@@ -1,4 +1,4 @@
-"""The PTX of our kernels is of the present sources, and every Triton's assembler takes it."""
+"""The PTX of our kernels matches the sources, and every Triton's assembler accepts it."""
 
 from __future__ import annotations
 

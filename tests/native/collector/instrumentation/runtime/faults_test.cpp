@@ -16,10 +16,10 @@ struct Outcome {
   bool is_clear = true; ///< errors name the call that failed
 };
 
-/// A runtime whose launches may raise, and what became of them.
+/// A runtime whose launches may raise, and their results.
 class Faulty {
 public:
-  explicit Faulty(bool trace) : runtime(sink_, {size_t{1} << 30, ~size_t{0}, trace}) {
+  explicit Faulty(bool timeline) : runtime(sink_, {size_t{1} << 30, ~size_t{0}, timeline}) {
     runtime.start();
     runtime.add_kernel(7, make_kernel("matmul"));
   }
@@ -51,8 +51,8 @@ public:
 };
 
 /// Launches on two streams, and a flush in between.
-Outcome run(bool trace) {
-  Faulty faulty(trace);
+Outcome run(bool timeline) {
+  Faulty faulty(timeline);
   faulty.launch(4, stream(1));
   faulty.launch(4, stream(1));
   faulty.runtime.flush();
@@ -62,8 +62,8 @@ Outcome run(bool trace) {
 }
 
 /// The device is late, so that a stream runs out of buffers.
-Outcome run_late(bool trace) {
-  Faulty faulty(trace);
+Outcome run_late(bool timeline) {
+  Faulty faulty(timeline);
   fake_cuda_hold(stream(1));
   for (size_t i = 0; i <= ScratchPool::kMostCopied; ++i)
     faulty.launch(4, stream(1));
@@ -71,11 +71,11 @@ Outcome run_late(bool trace) {
   return faulty.stop();
 }
 
-void fail_each_call(Outcome (*run)(bool), bool trace) {
+void fail_each_call(Outcome (*run)(bool), bool timeline) {
   uint64_t faults = 0;
   for (uint64_t skip = 0; skip < 1000; ++skip) {
     fake_cuda_plan_fault(nullptr, skip % 2 == 0 ? 2 : 700, skip);
-    Outcome outcome = run(trace);
+    Outcome outcome = run(timeline);
     bool has_failed = !fake_cuda_fault_waits();
     fake_cuda_plan_fault(nullptr, 0, 0);
     if (!has_failed) {
@@ -88,7 +88,7 @@ void fail_each_call(Outcome (*run)(bool), bool trace) {
     if (!is_whole && outcome.errors + outcome.lost == 0)
       CHECK_EQ(skip, 1000); // shows which call it was
     CHECK(outcome.recorded + outcome.errors + outcome.lost >= outcome.launches);
-    if (trace)
+    if (timeline)
       CHECK(outcome.timelines + outcome.errors + outcome.lost >= outcome.launches);
   }
   CHECK(faults > 30);

@@ -37,7 +37,7 @@ namespace launches {
 
 using namespace proton;
 
-/// What a sink was told.
+/// A sink that keeps what it gets.
 class Sink : public RecordSink {
 public:
   struct Cycles {
@@ -127,7 +127,7 @@ inline std::shared_ptr<InstrumentedKernel> make_kernel(const std::string &name,
   return kernel;
 }
 
-/// Writes what a launch writes: in each warp one instance of scope `scope` of so many cycles.
+/// Writes what a launch writes: in each warp one instance of scope `scope` of `cycles`.
 inline void play(cuda::DevicePointer buffer, uint32_t programs, uint32_t scope, uint32_t cycles,
                  uint32_t scratch_bytes = kScratchBytes) {
   for (uint32_t program = 0; program < programs; ++program) {
@@ -169,7 +169,7 @@ struct Played {
   }
 };
 
-/// Same as `launch` for a device that may be late. The result outlives the work of the stream.
+/// Same as `launch` for a device that may be late. Keep the result until the stream's work is done.
 inline std::unique_ptr<Played> launch_late(InstrumentationRuntime &runtime, uint64_t function,
                                            uint32_t programs, uint32_t cycles,
                                            void *on = stream(1)) {
@@ -180,7 +180,7 @@ inline std::unique_ptr<Played> launch_late(InstrumentationRuntime &runtime, uint
   return played;
 }
 
-/// Somebody listens, for as long as it lives.
+/// A session is active while it lives.
 class Listening {
 public:
   Listening() {

@@ -68,7 +68,7 @@ TEST(a_launch_that_ends_before_its_function_is_described_counts) {
   CHECK_EQ(sink.lost, 0);
 }
 
-TEST(a_launch_whose_function_nobody_describes_is_counted_as_lost) {
+TEST(a_launch_of_a_function_without_a_description_is_counted_as_lost) {
   Listening listening;
   Sink sink;
   InstrumentationRuntime runtime(sink, {});
@@ -196,7 +196,7 @@ TEST(a_kernel_may_be_launched_while_another_one_is) {
     CHECK_EQ(each.totals.programs, each.kernel == "outer" ? 8 : 2);
 }
 
-TEST(nothing_is_recorded_while_nobody_listens) {
+TEST(nothing_is_recorded_without_a_session) {
   publish_situation({});
   Sink sink;
   InstrumentationRuntime runtime(sink, {});

@@ -1,4 +1,4 @@
-// What stands on which stream while timelines are copied, on the double of libcuda.
+// The order of work on streams while timelines are copied, on the double of libcuda.
 #include <algorithm>
 #include <set>
 
@@ -10,12 +10,12 @@ using namespace launches;
 
 namespace {
 
-constexpr InstrumentationOptions kTrace{size_t{1} << 30, ~size_t{0}, true};
+constexpr InstrumentationOptions kTimeline{size_t{1} << 30, ~size_t{0}, true};
 
 /// A runtime that records timelines of function 7; its first launch is over.
-class Traced {
+class TimelineRun {
 public:
-  Traced() : runtime(sink, kTrace) {
+  TimelineRun() : runtime(sink, kTimeline) {
     runtime.start();
     runtime.add_kernel(7, make_kernel("matmul"));
     launch(runtime, 7, 4, kFirstCycles);
@@ -59,61 +59,61 @@ public:
 } // namespace
 
 TEST(a_copy_waits_for_its_launch) {
-  Traced traced;
+  TimelineRun recorded;
   fake_cuda_hold(stream(1));
-  traced.launch_late(3);
-  CHECK_EQ(traced.ran(), 0);
+  recorded.launch_late(3);
+  CHECK_EQ(recorded.ran(), 0);
 
   fake_cuda_let_go(stream(1));
-  traced.runtime.stop();
+  recorded.runtime.stop();
 
-  traced.check_timelines();
-  CHECK_EQ(traced.sink.total(&KernelTotals::launches), 4);
-  CHECK_EQ(traced.sink.total(&KernelTotals::programs), 16);
-  CHECK_EQ(traced.sink.lost, 0);
+  recorded.check_timelines();
+  CHECK_EQ(recorded.sink.total(&KernelTotals::launches), 4);
+  CHECK_EQ(recorded.sink.total(&KernelTotals::programs), 16);
+  CHECK_EQ(recorded.sink.lost, 0);
 }
 
 TEST(launches_go_on_while_the_copies_of_others_wait) {
-  Traced traced;
-  fake_cuda_hold(traced.copy_stream);
+  TimelineRun recorded;
+  fake_cuda_hold(recorded.copy_stream);
 
-  traced.launch_late(ScratchPool::kMostCopied);
+  recorded.launch_late(ScratchPool::kMostCopied);
 
-  CHECK_EQ(traced.ran(), ScratchPool::kMostCopied);
-  CHECK_EQ(traced.buffers(), ScratchPool::kMostCopied);
-  fake_cuda_let_go(traced.copy_stream);
-  traced.runtime.stop();
-  traced.check_timelines();
+  CHECK_EQ(recorded.ran(), ScratchPool::kMostCopied);
+  CHECK_EQ(recorded.buffers(), ScratchPool::kMostCopied);
+  fake_cuda_let_go(recorded.copy_stream);
+  recorded.runtime.stop();
+  recorded.check_timelines();
 }
 
 TEST(a_launch_does_not_overwrite_what_is_still_copied) {
-  Traced traced;
-  fake_cuda_hold(traced.copy_stream);
+  TimelineRun recorded;
+  fake_cuda_hold(recorded.copy_stream);
 
-  traced.launch_late(3 * ScratchPool::kMostCopied);
+  recorded.launch_late(3 * ScratchPool::kMostCopied);
 
-  CHECK_EQ(traced.ran(), ScratchPool::kMostCopied); // the stream waits, the thread does not
-  CHECK_EQ(traced.buffers(), ScratchPool::kMostCopied);
-  fake_cuda_let_go(traced.copy_stream);
-  CHECK_EQ(traced.ran(), traced.played.size());
-  traced.runtime.stop();
-  traced.check_timelines();
-  CHECK_EQ(traced.sink.total(&KernelTotals::launches), traced.played.size() + 1);
-  CHECK_EQ(traced.sink.total(&KernelTotals::skipped_programs), 0);
-  CHECK_EQ(traced.sink.lost, 0);
+  CHECK_EQ(recorded.ran(), ScratchPool::kMostCopied); // the stream waits, the thread does not
+  CHECK_EQ(recorded.buffers(), ScratchPool::kMostCopied);
+  fake_cuda_let_go(recorded.copy_stream);
+  CHECK_EQ(recorded.ran(), recorded.played.size());
+  recorded.runtime.stop();
+  recorded.check_timelines();
+  CHECK_EQ(recorded.sink.total(&KernelTotals::launches), recorded.played.size() + 1);
+  CHECK_EQ(recorded.sink.total(&KernelTotals::skipped_programs), 0);
+  CHECK_EQ(recorded.sink.lost, 0);
 }
 
 TEST(launches_ask_for_no_memory_after_the_first) {
-  Traced traced;
+  TimelineRun recorded;
   uint64_t before = fake_cuda_calls("cuMemAlloc_v2") + fake_cuda_calls("cuEventCreate");
-  fake_cuda_hold(traced.copy_stream);
+  fake_cuda_hold(recorded.copy_stream);
 
-  traced.launch_late(3 * ScratchPool::kMostCopied);
+  recorded.launch_late(3 * ScratchPool::kMostCopied);
 
   CHECK_EQ(fake_cuda_calls("cuMemAlloc_v2") + fake_cuda_calls("cuEventCreate"), before);
-  fake_cuda_let_go(traced.copy_stream);
-  traced.runtime.stop();
-  traced.check_timelines();
+  fake_cuda_let_go(recorded.copy_stream);
+  recorded.runtime.stop();
+  recorded.check_timelines();
 }
 
 namespace {
@@ -184,86 +184,86 @@ TEST(large_buffers_are_bounded_by_their_bytes) {
 }
 
 TEST(a_buffer_that_was_not_reduced_is_cleared_behind_its_copy) {
-  Traced traced;
-  fake_cuda_hold(traced.copy_stream);
+  TimelineRun recorded;
+  fake_cuda_hold(recorded.copy_stream);
   fake_cuda_plan_fault("cuLaunchKernel", 700, 2); // two are the clocks around the launch
-  traced.launch_late(2 * ScratchPool::kMostCopied);
-  fake_cuda_let_go(traced.copy_stream);
-  traced.runtime.stop();
+  recorded.launch_late(2 * ScratchPool::kMostCopied);
+  fake_cuda_let_go(recorded.copy_stream);
+  recorded.runtime.stop();
 
-  traced.check_timelines();
-  CHECK_EQ(traced.sink.lost, 1);
-  CHECK_EQ(traced.sink.total(&KernelTotals::launches), traced.played.size());
-  CHECK_EQ(traced.sink.total(&KernelTotals::programs), 4 * traced.played.size());
+  recorded.check_timelines();
+  CHECK_EQ(recorded.sink.lost, 1);
+  CHECK_EQ(recorded.sink.total(&KernelTotals::launches), recorded.played.size());
+  CHECK_EQ(recorded.sink.total(&KernelTotals::programs), 4 * recorded.played.size());
 }
 
 TEST(a_flush_waits_for_reductions_of_timelines_when_the_context_cannot_be_waited_for) {
-  Traced traced;
-  fake_cuda_hold(traced.copy_stream);
-  traced.launch_late(2);
+  TimelineRun recorded;
+  fake_cuda_hold(recorded.copy_stream);
+  recorded.launch_late(2);
   fake_cuda_plan_fault("cuCtxSynchronize", cuda::kErrorStreamCaptureUnsupported, 0);
 
-  traced.runtime.flush();
+  recorded.runtime.flush();
 
-  traced.check_timelines();
-  CHECK_EQ(traced.sink.total(&KernelTotals::launches), 3);
-  traced.runtime.stop();
+  recorded.check_timelines();
+  CHECK_EQ(recorded.sink.total(&KernelTotals::launches), 3);
+  recorded.runtime.stop();
 }
 
 TEST(a_launch_whose_stream_cannot_wait_is_refused) {
-  Traced traced;
-  fake_cuda_hold(traced.copy_stream);
-  traced.launch_late(ScratchPool::kMostCopied);
+  TimelineRun recorded;
+  fake_cuda_hold(recorded.copy_stream);
+  recorded.launch_late(ScratchPool::kMostCopied);
   uint64_t waits = fake_cuda_calls("cuStreamWaitEvent");
   fake_cuda_plan_fault("cuStreamWaitEvent", 700, 0);
 
-  CHECK_THROWS(traced.runtime.allocate(4 * kScratchBytes, stream(1)), Error);
+  CHECK_THROWS(recorded.runtime.allocate(4 * kScratchBytes, stream(1)), Error);
 
   CHECK_EQ(fake_cuda_calls("cuStreamWaitEvent"), waits + 1);
-  fake_cuda_let_go(traced.copy_stream);
-  traced.launch_late(1);
-  traced.runtime.stop();
-  traced.check_timelines();
+  fake_cuda_let_go(recorded.copy_stream);
+  recorded.launch_late(1);
+  recorded.runtime.stop();
+  recorded.check_timelines();
 }
 
 TEST(a_launch_that_the_copies_cannot_follow_keeps_its_totals) {
   const char *const calls[] = {"cuEventRecord", "cuStreamWaitEvent", "cuMemcpyDtoHAsync_v2"};
   for (const char *call : calls) {
-    Traced traced;
+    TimelineRun recorded;
     fake_cuda_plan_fault(call, 700, 0);
-    traced.launch_late(1);
+    recorded.launch_late(1);
     CHECK(!fake_cuda_fault_waits());
-    traced.played.clear(); // it has no timeline
-    traced.runtime.stop();
+    recorded.played.clear(); // it has no timeline
+    recorded.runtime.stop();
 
-    traced.check_timelines();
-    CHECK_EQ(traced.sink.lost, 1);
-    CHECK_EQ(traced.sink.total(&KernelTotals::launches), 2);
+    recorded.check_timelines();
+    CHECK_EQ(recorded.sink.lost, 1);
+    CHECK_EQ(recorded.sink.total(&KernelTotals::launches), 2);
   }
 }
 
 TEST(a_buffer_whose_end_cannot_be_noted_is_waited_for) {
-  Traced traced;
-  fake_cuda_hold(traced.copy_stream);
+  TimelineRun recorded;
+  fake_cuda_hold(recorded.copy_stream);
   fake_cuda_plan_fault("cuEventRecord", 700, 2); // launch, copy, and then the reduction
-  traced.launch_late(1);
+  recorded.launch_late(1);
   CHECK(!fake_cuda_fault_waits());
-  traced.launch_late(2 * ScratchPool::kMostCopied); // one of them gets the buffer
-  traced.runtime.stop();
+  recorded.launch_late(2 * ScratchPool::kMostCopied); // one of them gets the buffer
+  recorded.runtime.stop();
 
-  traced.check_timelines();
-  CHECK_EQ(traced.sink.lost, 0);
+  recorded.check_timelines();
+  CHECK_EQ(recorded.sink.lost, 0);
 }
 
 TEST(streams_and_events_are_given_back_at_the_end) {
   size_t handles = fake_cuda_handles(), memory = fake_cuda_allocations();
   {
-    Traced traced;
-    fake_cuda_hold(traced.copy_stream);
-    traced.launch_late(6);
-    fake_cuda_let_go(traced.copy_stream);
+    TimelineRun recorded;
+    fake_cuda_hold(recorded.copy_stream);
+    recorded.launch_late(6);
+    fake_cuda_let_go(recorded.copy_stream);
     CHECK(fake_cuda_handles() > handles);
-    traced.runtime.stop();
+    recorded.runtime.stop();
   }
 
   CHECK_EQ(fake_cuda_handles(), handles);

@@ -11,14 +11,14 @@ using namespace launches;
 
 namespace {
 
-constexpr InstrumentationOptions kTrace{size_t{1} << 30, ~size_t{0}, true};
+constexpr InstrumentationOptions kTimeline{size_t{1} << 30, ~size_t{0}, true};
 
 } // namespace
 
 TEST(each_launch_has_a_timeline_and_totals) {
   Listening listening;
   Sink sink;
-  InstrumentationRuntime runtime(sink, kTrace);
+  InstrumentationRuntime runtime(sink, kTimeline);
   runtime.start();
   runtime.add_kernel(7, make_kernel("matmul"));
   for (int i = 0; i < 3; ++i)
@@ -40,7 +40,7 @@ TEST(each_launch_has_a_timeline_and_totals) {
 TEST(cycles_are_placed_by_the_clock_of_their_multiprocessor) {
   Listening listening;
   Sink sink;
-  InstrumentationRuntime runtime(sink, kTrace);
+  InstrumentationRuntime runtime(sink, kTimeline);
   runtime.start();
   runtime.add_kernel(7, make_kernel("matmul"));
   cuda::DevicePointer buffer = runtime.allocate(kScratchBytes, stream(1));
@@ -67,7 +67,7 @@ TEST(cycles_are_placed_by_the_clock_of_their_multiprocessor) {
 TEST(each_timeline_says_how_the_timer_stands_and_which_launch_it_is_of) {
   Listening listening;
   Sink sink;
-  InstrumentationRuntime runtime(sink, kTrace);
+  InstrumentationRuntime runtime(sink, kTimeline);
   fake_cuda_set_timer(1'790'000'000'000'000'000, 0);
   runtime.start();
   runtime.add_kernel(7, make_kernel("matmul"));
@@ -91,13 +91,13 @@ TEST(each_timeline_says_how_the_timer_stands_and_which_launch_it_is_of) {
   }
   CHECK_EQ(sink.timelines[0].correlation_id, 1);
   CHECK_EQ(sink.timelines[1].correlation_id, 2);
-  CHECK_EQ(runtime.facts().trace.timers.at(0).readings, 1);
+  CHECK_EQ(runtime.facts().timeline.timers.at(0).readings, 1);
 }
 
 TEST(a_timer_that_cannot_be_read_is_said_and_changes_nothing) {
   Listening listening;
   Sink sink;
-  InstrumentationRuntime runtime(sink, kTrace);
+  InstrumentationRuntime runtime(sink, kTimeline);
   runtime.start();
   runtime.add_kernel(7, make_kernel("matmul"));
   cuda::DevicePointer buffer = runtime.allocate(kScratchBytes, stream(1));
@@ -109,14 +109,14 @@ TEST(a_timer_that_cannot_be_read_is_said_and_changes_nothing) {
 
   CHECK_EQ(sink.timelines.size(), 1);
   CHECK(!sink.timelines[0].timer.is_known());
-  CHECK(!runtime.facts().trace.timers.at(0).failure.empty());
+  CHECK(!runtime.facts().timeline.timers.at(0).failure.empty());
   CHECK_EQ(sink.lost, 0);
 }
 
 TEST(a_flush_hands_timelines_on) {
   Listening listening;
   Sink sink;
-  InstrumentationRuntime runtime(sink, kTrace);
+  InstrumentationRuntime runtime(sink, kTimeline);
   runtime.start();
   runtime.add_kernel(7, make_kernel("matmul"));
   launch(runtime, 7, 4, 100);
@@ -129,7 +129,7 @@ TEST(a_flush_hands_timelines_on) {
 TEST(programs_that_are_not_asked_for_are_left_out) {
   Listening listening;
   Sink sink;
-  InstrumentationRuntime runtime(sink, kTrace);
+  InstrumentationRuntime runtime(sink, kTimeline);
   runtime.start();
   auto kernel = make_kernel("matmul");
   kernel->programs = {{1, 1}, {3, 9}};
@@ -145,11 +145,11 @@ TEST(programs_that_are_not_asked_for_are_left_out) {
   CHECK_EQ(sink.total(&KernelTotals::programs), 4);
 }
 
-TEST(a_launch_that_nobody_has_room_for_is_only_counted) {
+TEST(a_launch_without_room_is_only_counted) {
   Listening listening;
   Sink sink;
   sink.has_room = false;
-  InstrumentationRuntime runtime(sink, kTrace);
+  InstrumentationRuntime runtime(sink, kTimeline);
   runtime.start();
   auto kernel = make_kernel("matmul");
   kernel->programs = {{1, 1}, {3, 9}};
@@ -162,18 +162,18 @@ TEST(a_launch_that_nobody_has_room_for_is_only_counted) {
   CHECK_EQ(sink.timelines[0].programs.size(), 0);
   CHECK_EQ(sink.timelines[0].instances.size(), 0);
   CHECK_EQ(sink.timelines[0].left_out, 8);
-  CHECK(runtime.facts().trace.clock_hz > 0);
+  CHECK(runtime.facts().timeline.clock_hz > 0);
   CHECK_EQ(sink.total(&KernelTotals::programs), 4);
 }
 
 namespace {
 
-/// Copies of one buffer, without a runtime. The destructor checks that all was given back.
+/// Copies of one buffer, without a runtime. The destructor checks that all memory was freed.
 class Copied {
 public:
   Copied(RecordSink &sink, size_t pinned_bytes)
       : before_(fake_cuda_allocations()), handles_(fake_cuda_handles()), work_(CudaWork::open()),
-        device(work_, current()), copies(std::make_unique<TraceCopies>(sink, pinned_bytes)),
+        device(work_, current()), copies(std::make_unique<TimelineCopies>(sink, pinned_bytes)),
         launched{make_kernel("matmul"), {}, {4 * kScratchBytes, device.processors()}, 0, nullptr} {
     launched.buffer = device.allocate(launched.layout.bytes(), "testing");
   }
@@ -200,11 +200,11 @@ private:
 
 public:
   DeviceContext device;
-  std::unique_ptr<TraceCopies> copies;
-  TraceLaunch launched;
+  std::unique_ptr<TimelineCopies> copies;
+  CopiedLaunch launched;
 };
 
-/// Queues another copy whenever one is decoded, for as long as it is told to.
+/// Queues another copy whenever one is decoded, until the test ends that.
 class Relaunching : public Sink {
 public:
   void complete(const TimelineRecord &) noexcept override {
@@ -236,7 +236,7 @@ TEST(memory_for_copies_is_bounded_and_waited_for) {
 
 TEST(draining_ends_while_others_launch) {
   Relaunching sink;
-  Copied copied(sink, TraceCopies::kPinnedBytes);
+  Copied copied(sink, TimelineCopies::kPinnedBytes);
   sink.copied = &copied;
   copied.copies->copy(copied.device, copied.launched);
 
@@ -262,7 +262,7 @@ TEST(memory_of_a_failed_copy_is_kept_aside_and_given_back) {
   }
 }
 
-TEST(memory_of_a_copy_that_nobody_saw_end_is_kept_aside) {
+TEST(memory_of_a_copy_whose_end_was_not_seen_is_kept_aside) {
   Sink sink;
   Copied copied(sink, 100'000);
   fake_cuda_plan_fault("cuEventSynchronize", 700, 0);

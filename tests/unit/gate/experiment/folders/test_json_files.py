@@ -1,4 +1,4 @@
-"""Files of an experiment that are no JSON."""
+"""Files of an experiment that are not JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proton_bench.gate.experiment.folders.json_files import read_json
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b'{"a": "\xff"}', b"[" * 100_000, b"{} {}"])
-def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_what_is_not_json_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
 
     with pytest.raises(ProfileFormatError, match="JSON"):

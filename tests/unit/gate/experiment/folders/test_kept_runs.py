@@ -1,4 +1,4 @@
-"""Runs count once the manifest names them, and a damaged manifest is told."""
+"""Runs count once the manifest names them, and a damaged manifest is reported."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_two_processes_never_run_one_experiment(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_without_an_experiment_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_an_experiment_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no manifest\.json in it"):
         KeptRuns.open(tmp_path)
 
@@ -98,7 +98,7 @@ def test_a_folder_without_an_experiment_is_told(tmp_path: Path) -> None:
         lambda text: "[]",
     ],
 )
-def test_a_damaged_manifest_is_told(tmp_path: Path, damage: Any) -> None:
+def test_a_damaged_manifest_is_reported(tmp_path: Path, damage: Any) -> None:
     keep(KeptRuns.create(tmp_path, {}), SLOTS[0], 1.0)
     manifest = tmp_path / "manifest.json"
     text = manifest.read_text()

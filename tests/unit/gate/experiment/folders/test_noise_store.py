@@ -41,7 +41,7 @@ def test_newer_noise_takes_the_place_of_older(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "null", '{"schema": "something.else"}'])
-def test_noise_that_cannot_be_read_is_told_with_its_file(tmp_path: Path, content: str) -> None:
+def test_noise_that_cannot_be_read_is_reported_with_its_file(tmp_path: Path, content: str) -> None:
     file = save_noise(noise(profile()), tmp_path, facts={})
     file.write_text(content)
 
@@ -49,7 +49,7 @@ def test_noise_that_cannot_be_read_is_told_with_its_file(tmp_path: Path, content
         stored_noise(profile(), tmp_path)
 
 
-def test_a_folder_in_the_place_of_noise_is_told(tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_noise_is_reported(tmp_path: Path) -> None:
     file = save_noise(noise(profile()), tmp_path, facts={})
     file.unlink()
     file.mkdir()
@@ -58,7 +58,7 @@ def test_a_folder_in_the_place_of_noise_is_told(tmp_path: Path) -> None:
         stored_noise(profile(), tmp_path)
 
 
-def test_a_store_that_is_no_folder_holds_no_noise(tmp_path: Path) -> None:
+def test_a_store_that_is_not_a_folder_holds_no_noise(tmp_path: Path) -> None:
     store = tmp_path / "store"
     store.write_text("")
 

@@ -78,7 +78,7 @@ def test_a_planted_list_of_what_git_ignores_is_not_followed(tmp_path: Path, outs
     assert [each.name for each in outside.iterdir()] == ["mine"]
 
 
-def test_a_link_is_no_experiment_to_go_on_with(tmp_path: Path, outside: Path) -> None:
+def test_a_link_is_not_an_experiment_to_go_on_with(tmp_path: Path, outside: Path) -> None:
     made = new_folder("ab", tmp_path / ".proton")
     (made.parent / "99999999").symlink_to(outside)
 

@@ -1,4 +1,4 @@
-"""A process of a run and what it started end with the run."""
+"""A process of a run and its children end with the run."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ def test_an_interrupted_run_takes_its_children_with_it(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_what_cannot_be_started_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_started_is_reported(tmp_path: Path) -> None:
     nothing = Launch(["/no/such/program"], "", tmp_path / "x.log", {})
 
     with pytest.raises(UsageError, match="cannot start"):
         run_fresh(nothing)
 
 
-def test_a_log_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot write"):
         run_fresh(Launch([sys.executable], "", tmp_path / "no" / "x.log", {}))
 
 
 def _assert_ends(number: int) -> None:
-    """Wait for the end of a process that is no child of ours; a zombie has ended."""
+    """Wait for the end of a process that is not a child; a zombie has ended."""
     try:
         descriptor = os.pidfd_open(number)
     except ProcessLookupError:

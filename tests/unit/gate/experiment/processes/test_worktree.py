@@ -1,4 +1,4 @@
-"""Another revision stands beside the working tree as long as it is needed and no longer."""
+"""Another revision stands beside the working tree exactly as long as it is needed."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def test_a_revision_is_found_from_a_folder_below(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("ref", ["nothing", "--all", "HEAD:tool.py"])
-def test_what_is_no_commit_is_told(repository: Path, ref: str) -> None:
+def test_what_is_not_a_commit_is_reported(repository: Path, ref: str) -> None:
     with pytest.raises(UsageError, match=r"there is no commit|is no revision"):
         find_revision(ref, str(repository))
 
 
-def test_a_folder_without_a_repository_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_repository_is_reported(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"git rev-parse failed .* compare commands, with --base CMD"
     ):
         find_revision("HEAD", str(tmp_path))
 
 
-def test_what_git_tells_its_hooks_does_not_lead_elsewhere(
+def test_variables_of_git_hooks_do_not_lead_elsewhere(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
@@ -108,7 +108,7 @@ def test_a_tree_that_a_killed_process_left_is_replaced(repository: Path, tmp_pat
     left.__exit__(None, None, None)
 
 
-def test_folders_of_sources_are_ahead_but_packages_are_not(
+def test_folders_of_sources_come_first_but_packages_do_not(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (repository / "tools").mkdir()

@@ -1,6 +1,6 @@
 // Timelines: the records of each launch are copied to pinned memory on a stream of ours that
-// follows the launch, and decoded on a thread of their own. Nothing waits for the device, except
-// for room in that memory.
+// follows the launch, and decoded on a separate thread. Nothing waits for the device, except for
+// room in that memory.
 #pragma once
 
 #include <condition_variable>
@@ -19,8 +19,8 @@
 
 namespace proton {
 
-/// Where a launch's records and clocks are in one buffer.
-struct TraceLayout {
+/// How a launch's records and clocks lie in one buffer.
+struct TimelineLayout {
   size_t records_bytes = 0;
   uint32_t processors = 0;
 
@@ -30,43 +30,43 @@ struct TraceLayout {
   size_t bytes() const { return after_at() + processors * sizeof(device::ClockAnchor); }
 };
 
-struct TraceLaunch {
+struct CopiedLaunch {
   std::shared_ptr<const InstrumentedKernel> kernel;
   Capture at;
-  TraceLayout layout;
+  TimelineLayout layout;
   cuda::DevicePointer buffer = 0;
   void *stream = nullptr;
   uint64_t correlation_id = 0; ///< see TimelineRecord
 };
 
-struct TraceCopyFacts {
+struct TimelineCopyFacts {
   uint64_t waits = 0; ///< launches that waited for room
   size_t pinned_bytes = 0;
   double clock_hz = 0;                  ///< of the multiprocessors in the newest launch; 0: unknown
   std::vector<DeviceTimerFacts> timers; ///< of each device of which a launch was decoded
 };
 
-class TraceCopies {
+class TimelineCopies {
 public:
   static constexpr size_t kPinnedBytes = size_t{256} << 20;
 
-  explicit TraceCopies(RecordSink &sink, size_t pinned_bytes = kPinnedBytes);
-  /// Waits for what is queued. Memory was given back by `free_all`, or is lost.
-  ~TraceCopies();
+  explicit TimelineCopies(RecordSink &sink, size_t pinned_bytes = kPinnedBytes);
+  /// Waits for what is queued. Memory was freed by `free_all`, or is lost.
+  ~TimelineCopies();
 
   /// Notes the clocks before or after a launch, on its stream.
-  static cuda::Result mark(DeviceContext &context, const TraceLaunch &launch, size_t at) noexcept;
+  static cuda::Result mark(DeviceContext &context, const CopiedLaunch &launch, size_t at) noexcept;
   /// Queues the copy on the context's copy stream, which follows the launch. Throws
   /// Error(kUnavailable); the timeline is lost then. [context current]
-  void copy(DeviceContext &context, const TraceLaunch &launch);
+  void copy(DeviceContext &context, const CopiedLaunch &launch);
   /// Returns when everything that was queued before the call is decoded.
   void drain();
-  /// Gives the context's pinned memory back. [drained, and the context is idle]
+  /// Frees the context's pinned memory. [drained, and the context is idle]
   void free_all(DeviceContext &context) noexcept;
-  TraceCopyFacts facts() const;
+  TimelineCopyFacts facts() const;
 
 private:
-  /// Pinned memory of several chunks: to pin some takes the driver longer than to copy it.
+  /// Pinned memory of several chunks: pinning some takes the driver longer than copying it.
   class Block {
   public:
     Block(DeviceContext &context, size_t bytes);
@@ -88,7 +88,7 @@ private:
   };
   struct Job {
     DeviceContext *context;
-    TraceLaunch launch;
+    CopiedLaunch launch;
     std::unique_ptr<Chunk> chunk;
   };
   using Jobs = std::list<Job>; ///< they change lists without a failure
@@ -101,7 +101,7 @@ private:
   void run();
   bool wait_for(const Job &job) noexcept;
   void decode(const Job &job) noexcept;
-  /// Compares the timer of the job's device with our clock, now and then.
+  /// Compares the timer of the job's device with our clock now and then.
   const DeviceTimer &observed_timer(const Job &job);
 
   RecordSink &sink_;
@@ -116,7 +116,7 @@ private:
   uint64_t queued_ = 0;    ///< jobs, ever
   uint64_t done_ = 0;
   bool is_ending_ = false;
-  TraceCopyFacts facts_;
+  TimelineCopyFacts facts_;
   std::map<const DeviceContext *, DeviceTimer> timers_; ///< the thread alone reads them
   std::thread thread_;                                  ///< last: it uses the others
 };

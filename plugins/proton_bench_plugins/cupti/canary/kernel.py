@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from contextlib import ExitStack
 
-from proton_bench_plugins.cupti.cuda_driver import RELAXED, Driver
+from proton_bench_plugins.cupti.canary.driver import RELAXED, Driver
 
 __all__ = ["CanaryKernel"]
 

@@ -1,4 +1,4 @@
-#include "collector/instrumentation/timeline/trace_copies.h"
+#include "collector/instrumentation/timeline/timeline_copies.h"
 
 #include <algorithm>
 #include <bit>
@@ -20,10 +20,10 @@ const std::string kPurpose = "copying the timeline of a launch";
 
 } // namespace
 
-TraceCopies::TraceCopies(RecordSink &sink, size_t pinned_bytes)
+TimelineCopies::TimelineCopies(RecordSink &sink, size_t pinned_bytes)
     : sink_(sink), pinned_bytes_(pinned_bytes), thread_([this] { run(); }) {}
 
-TraceCopies::~TraceCopies() {
+TimelineCopies::~TimelineCopies() {
   {
     std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -34,15 +34,15 @@ TraceCopies::~TraceCopies() {
     static_cast<void>(job.chunk.release()); // its context still runs, or is broken
 }
 
-cuda::Result TraceCopies::mark(DeviceContext &context, const TraceLaunch &launch,
-                               size_t at) noexcept {
+cuda::Result TimelineCopies::mark(DeviceContext &context, const CopiedLaunch &launch,
+                                  size_t at) noexcept {
   device::AnchorTask task{};
   task.anchors = reinterpret_cast<device::ClockAnchor *>(launch.buffer + at);
   task.processors = launch.layout.processors;
   return context.anchor(task, launch.stream);
 }
 
-void TraceCopies::copy(DeviceContext &context, const TraceLaunch &launch) {
+void TimelineCopies::copy(DeviceContext &context, const CopiedLaunch &launch) {
   const CudaWork &work = context.work();
   void *stream = context.copy_stream();
   Jobs job;
@@ -66,14 +66,15 @@ void TraceCopies::copy(DeviceContext &context, const TraceLaunch &launch) {
   has_work_.notify_one();
 }
 
-/// The copy may be on its way, so nobody else may have the chunk. [lock held]
-void TraceCopies::put_aside(Jobs &job) noexcept {
+/// The copy may be in progress, so the chunk must not be reused. [lock held]
+void TimelineCopies::put_aside(Jobs &job) noexcept {
   taken_bytes_ -= job.front().chunk->bytes;
   aside_.splice(aside_.end(), job);
   has_room_.notify_all();
 }
 
-std::unique_ptr<TraceCopies::Chunk> TraceCopies::find_free(DeviceContext &context, size_t bytes) {
+std::unique_ptr<TimelineCopies::Chunk> TimelineCopies::find_free(DeviceContext &context,
+                                                                 size_t bytes) {
   for (auto &chunk : free_)
     if (chunk->context == &context && chunk->bytes >= bytes) {
       std::swap(chunk, free_.back());
@@ -84,7 +85,8 @@ std::unique_ptr<TraceCopies::Chunk> TraceCopies::find_free(DeviceContext &contex
   return nullptr;
 }
 
-std::unique_ptr<TraceCopies::Chunk> TraceCopies::take_chunk(DeviceContext &context, size_t bytes) {
+std::unique_ptr<TimelineCopies::Chunk> TimelineCopies::take_chunk(DeviceContext &context,
+                                                                  size_t bytes) {
   size_t rounded = bytes < kLeastBytes ? kLeastBytes : std::bit_ceil(bytes);
   std::unique_lock lock(mutex_);
   auto has_room = [&] { return taken_bytes_ == 0 || taken_bytes_ + rounded <= pinned_bytes_; };
@@ -103,12 +105,12 @@ std::unique_ptr<TraceCopies::Chunk> TraceCopies::take_chunk(DeviceContext &conte
   return chunk;
 }
 
-TraceCopies::Block::Block(DeviceContext &context, size_t bytes)
+TimelineCopies::Block::Block(DeviceContext &context, size_t bytes)
     : context_(context), memory_(static_cast<std::byte *>(context.allocate_host(bytes, kPurpose))) {
 }
 
-/// Makes at least one free chunk of so many bytes. [lock held]
-void TraceCopies::add_chunks(DeviceContext &context, size_t bytes) {
+/// Makes at least one free chunk of `bytes`. [lock held]
+void TimelineCopies::add_chunks(DeviceContext &context, size_t bytes) {
   size_t room = pinned_bytes_ > taken_bytes_ ? pinned_bytes_ - taken_bytes_ : 0;
   size_t count = std::clamp<size_t>(std::min(kBlockBytes, room) / bytes, 1, kMostOfBlock);
   auto block = std::make_shared<Block>(context, count * bytes);
@@ -120,7 +122,7 @@ void TraceCopies::add_chunks(DeviceContext &context, size_t bytes) {
       chunk->event = context.make_event(kPurpose);
     } catch (const Error &) {
       if (i > 0)
-        return; // those that are there serve
+        return; // the existing chunks serve
       throw;
     }
     chunk->block = block;
@@ -130,7 +132,7 @@ void TraceCopies::add_chunks(DeviceContext &context, size_t bytes) {
   }
 }
 
-void TraceCopies::free_chunk(Chunk &chunk) noexcept {
+void TimelineCopies::free_chunk(Chunk &chunk) noexcept {
   const CudaWorkFunctions &functions = chunk.context->work().functions();
   CurrentContext current(functions, chunk.context->context());
   functions.event_destroy(chunk.event);
@@ -138,7 +140,7 @@ void TraceCopies::free_chunk(Chunk &chunk) noexcept {
   facts_.pinned_bytes -= chunk.bytes;
 }
 
-void TraceCopies::run() {
+void TimelineCopies::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     has_work_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });
@@ -162,7 +164,7 @@ void TraceCopies::run() {
   }
 }
 
-bool TraceCopies::wait_for(const Job &job) noexcept {
+bool TimelineCopies::wait_for(const Job &job) noexcept {
   const CudaWorkFunctions &functions = job.context->work().functions();
   CurrentContext current(functions, job.context->context());
   RelaxedCapture relaxed(functions);
@@ -172,7 +174,7 @@ bool TraceCopies::wait_for(const Job &job) noexcept {
   return false;
 }
 
-const DeviceTimer &TraceCopies::observed_timer(const Job &job) {
+const DeviceTimer &TimelineCopies::observed_timer(const Job &job) {
   std::unique_lock lock(mutex_);
   DeviceTimer &timer = timers_.try_emplace(job.context, *job.context).first->second;
   lock.unlock();
@@ -189,7 +191,7 @@ const DeviceTimer &TraceCopies::observed_timer(const Job &job) {
   return timer;
 }
 
-void TraceCopies::decode(const Job &job) noexcept {
+void TimelineCopies::decode(const Job &job) noexcept {
   try {
     const DeviceTimer &timer = observed_timer(job);
     LaunchTimeline timeline(*job.launch.kernel, job.launch.layout, job.chunk->memory);
@@ -213,12 +215,12 @@ void TraceCopies::decode(const Job &job) noexcept {
   }
 }
 
-void TraceCopies::drain() {
+void TimelineCopies::drain() {
   std::unique_lock lock(mutex_);
   has_room_.wait(lock, [this, before = queued_] { return done_ >= before; });
 }
 
-void TraceCopies::free_all(DeviceContext &context) noexcept {
+void TimelineCopies::free_all(DeviceContext &context) noexcept {
   std::lock_guard lock(mutex_);
   if (auto timer = timers_.find(&context); timer != timers_.end()) {
     timer->second.free();
@@ -238,7 +240,7 @@ void TraceCopies::free_all(DeviceContext &context) noexcept {
   });
 }
 
-TraceCopyFacts TraceCopies::facts() const {
+TimelineCopyFacts TimelineCopies::facts() const {
   std::lock_guard lock(mutex_);
   return facts_;
 }

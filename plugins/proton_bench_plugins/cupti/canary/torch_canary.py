@@ -13,8 +13,8 @@ from typing import Any
 
 from proton_bench.plugin.canary import ScopeMaker, Ticks
 from proton_bench.recording.launcher.on_import import ImportCallback
-from proton_bench_plugins.cupti.canary_kernel import CanaryKernel
-from proton_bench_plugins.cupti.cuda_driver import Driver
+from proton_bench_plugins.cupti.canary.driver import Driver
+from proton_bench_plugins.cupti.canary.kernel import CanaryKernel
 from proton_bench_plugins.patch import Patch
 
 __all__ = ["TorchCanary"]

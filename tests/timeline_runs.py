@@ -22,7 +22,7 @@ _STREAMS = Path(__file__).parent / "data" / "cupti"
 
 
 @dataclass(frozen=True)
-class TracedRun:
+class TimelineRun:
     """The files of a run.
 
     Attributes:
@@ -43,25 +43,25 @@ class TracedRun:
 
     @property
     def tree(self) -> Profile:
-        """What the run's tree says."""
+        """The run's tree."""
         return read_profile(self.name.with_suffix(".proton"))
 
     @property
     def timeline(self) -> ChromeTimeline:
-        """What the timeline says, read the plain way."""
+        """The timeline, read the plain way."""
         return ChromeTimeline(self.chrome)
 
 
-def trace_program(what: str, doubles: Doubles, folder: Path, **variables: str) -> TracedRun:
+def record_program(what: str, doubles: Doubles, folder: Path, **variables: str) -> TimelineRun:
     """Record a program of device_programs.py, or a stream of tests/data/cupti, with a timeline.
 
     Args:
         what: Name of the program, or of the stream with the suffix ``.cupti``.
         doubles: Of libcupti and libcuda.
         folder: Where files go.
-        **variables: Of the environment, beside those that ask for a timeline.
+        **variables: Of the environment, besides those of the timeline.
     """
-    output = folder / "traced"
+    output = folder / "timeline"
     clock = {"DEVICE_PROGRAM_CLOCK_NS": str(time.monotonic_ns() + _AHEAD_NS)}
     if what.endswith(".cupti"):
         stream, what = _STREAMS / f"{what}.gz", str(folder / what)
@@ -81,4 +81,4 @@ def trace_program(what: str, doubles: Doubles, folder: Path, **variables: str) -
     command = [sys.executable, str(_PROGRAMS), "ours", what, str(output)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return TracedRun(output)
+    return TimelineRun(output)
