@@ -87,5 +87,5 @@ def _model(device: Device) -> str:
 def _incomparable(one: tuple[str, str], other: tuple[str, str]) -> UsageError:
     return UsageError(
         f"{one[0]!a} ran on {one[1]} and {other[0]!a} on {other[1]}: times of different devices "
-        "say little about a change of the program; --ignore-devices compares them all the same"
+        "say little about a change of the program; give --ignore-devices to compare them anyway"
     )

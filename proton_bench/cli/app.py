@@ -22,23 +22,25 @@ __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 # commands. A new command is one line here.
 COMMANDS = {
     "run": "Run a program and record where the time of its Python processes goes.",
-    "view": "Show where the time of a profile went, as a tree.",
-    "diff": "Show what changed from one profile to another, and what explains it.",
-    "merge": "Make one file of those that the processes, ranks or phases of a run wrote.",
-    "gate": "Judge new runs by base runs; exits with 0 where nothing got slower and 1 where "
-    "something did.",
-    "ab": "Run two versions of a program in turn and tell which call paths got slower.",
-    "noise": "Run one program several times and keep how much it differs from itself on this "
-    "machine.",
+    "view": "Show where the time went, as a tree.",
+    "diff": "Show what changed from one profile to another, and why.",
+    "merge": "Merge the files of the processes, ranks or phases of a run.",
+    "gate": (
+        "Compare new runs with base runs; exits with 0 if nothing got slower and 1 if something "
+        "did."
+    ),
+    "ab": "Run two versions of a program in turn and show which call paths got slower.",
+    "noise": "Run one program several times and store how much it varies on this machine.",
     "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
     "them.",
-    "query": "Ask profiles a question in SQL.",
-    "report": "Write a page with flame graph, kernel table and roofline that any browser opens.",
-    "export": "Write a profile in another format, whole or not at all.",
+    "query": "Query profiles in SQL.",
+    "report": "Write an HTML page with flame graph, kernel table and roofline.",
+    "export": "Write a profile in another format.",
     "dump-ir": "Run a program with Triton's dumps on, and list the files of its kernels.",
-    "plugins": "List backends with their availability and the reason, and plugins that are broken.",
-    "doctor": "Examine this installation: versions, scripts, backends, extras, settings; or "
-    "profiles.",
+    "plugins": "List backends, whether they are available and why, and broken plugins.",
+    "doctor": (
+        "Check this installation (versions, scripts, backends, extras, settings) or profiles."
+    ),
 }
 # Commands that read profiles, so that formats of plugins matter to them.
 _READERS = ("view", "diff", "merge", "gate", "baseline", "query", "report", "export")
@@ -92,9 +94,9 @@ def build_app(names: Iterable[str] = (), *, completes: bool = False) -> typer.Ty
     app = typer.Typer(
         name="proton",
         cls=_CommandsOnDemand,
-        help="Record where a GPU program spends its time, and look at it.\n\n"
-        "`proton -n NAME script.py` is short for `proton run -n NAME script.py`, and so for pytest "
-        "and python.",
+        help="Record where a GPU program spends its time, and look at it.\n\n`proton -n NAME "
+        "script.py` is short for `proton run -n NAME script.py`, and so for pytest and "
+        "python.",
         context_settings={**_HELP, "max_content_width": _WIDTH},
         add_completion=completes,
         **_PLAIN,

@@ -66,7 +66,7 @@ def _exit_code(command: Callable[[], int]) -> int:
         _drop_stdout()
         return _EXIT_BROKEN_PIPE
     except MemoryError:
-        return report_error(UsageError("there is no memory for this: name a smaller file"))
+        return report_error(UsageError("there is not enough memory for this: use a smaller file"))
     except SystemExit as end:
         # Typer makes 1 of it, which would read as a gate's regression.
         if not isinstance(end.__context__, BrokenPipeError):

@@ -34,7 +34,8 @@ MetricOption = Annotated[
     typer.Option(
         "--metric",
         metavar="M",
-        help="What to judge by, such as min, mean, p95, total or cycles (default: median).",
+        help="Metric of the default threshold, such as min, mean, p95, total or cycles (default: "
+        "median).",
     ),
 ]
 JsonFileOption = Annotated[
@@ -93,7 +94,7 @@ def split_command(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"--base {text!a} is no command: {error}") from error
+        raise UsageError(f"--base {text!a} is not a command: {error}") from error
 
 
 def about_metric(policy: Policy, metric: str | None) -> Policy:

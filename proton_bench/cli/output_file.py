@@ -51,7 +51,9 @@ def refuse_input(target: Path, inputs: Iterable[Path]) -> None:
         UsageError: It is one of them.
     """
     if str(target) != "-" and any(_is_same(each, target) for each in inputs):
-        raise UsageError(f"{target} is the file to read: name another one with -o")
+        raise UsageError(
+            f"{target} is an input and would be overwritten: name another file with -o"
+        )
 
 
 def print_bytes(content: bytes) -> None:

@@ -34,4 +34,4 @@ def _here() -> Path:
     try:
         return Path.cwd()
     except OSError:
-        raise UsageError("the current folder is gone; change to one that exists") from None
+        raise UsageError("the current folder was removed; change to one that exists") from None

@@ -140,7 +140,7 @@ def _joined(profile: Profile, path: Path) -> JoinedCounters:
 def _warn_about(profile: Profile, file: Path) -> None:
     if len(profile) == 1 or not available_metrics(profile).recorded:
         what = "no rows" if len(profile) == 1 else "no metrics"
-        warn(f"{str(file)!a} is empty: it holds {what}; nothing was recorded in that run")
+        warn(f"{str(file)!a} is empty: it has {what}; nothing was recorded in that run")
 
 
 def _warn_about_overflow(tree: MetricTree) -> None:

@@ -99,8 +99,8 @@ def _require_script(target: str, hint: Callable[[str], str]) -> None:
         raise UsageError(f"script {target!r} does not exist{hint(target)}")
     if not target.endswith(_SCRIPT_SUFFIXES) and _is_other_program(path):
         raise UsageError(
-            f"{target!r} is a program and not executable: make it so (chmod +x), "
-            "or name its interpreter, as in `proton bash FILE`"
+            f"{target!r} is not executable: run chmod +x on it, or name its interpreter, as in "
+            "`proton bash FILE`"
         )
 
 
@@ -120,8 +120,8 @@ def _require_same_interpreter(interpreter: str) -> None:
     ours = (os.path.dirname(os.path.abspath(sys.executable)), os.path.join(sys.prefix, "bin"))
     if os.path.dirname(path) not in ours:
         raise UsageError(
-            f"{interpreter!r} is another interpreter than {sys.executable!r}: install "
-            f"proton-bench there and run `{interpreter} -m proton_bench ...`"
+            f"{interpreter!r} is not the interpreter {sys.executable!r}: install proton-bench "
+            f"there and run `{interpreter} -m proton_bench ...`"
         )
 
 
@@ -135,7 +135,7 @@ def _read_python(words: Sequence[str], hint: Callable[[str], str]) -> TargetWord
             return TargetWords(TargetKind.PROGRAM, sys.executable, tuple(words))
         if _WITHOUT_SITE.fullmatch(word):
             raise UsageError(
-                "`proton python -S` finds no proton_bench to record with: leave -S away"
+                "`proton python -S` cannot import proton_bench to record with: leave -S out"
             )
         letter, at = _special_flag(word)
         if letter and letter in _ENDING_FLAGS:

@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-l", "--list", action="store_true", help=_LIST_HELP)
     add("-m", "--metrics", help="Metrics to show, separated by comma.")
     add("-i", "--include", help="Keep paths through frames that match this regular expression.")
-    add("-e", "--exclude", help="Leave out frames that match, and what is below them.")
+    add("-e", "--exclude", help="Leave out frames that match, and those below them.")
     add("-t", "--threshold", type=float, help="Leave out frames whose first metric is below this.")
     add("-d", "--depth", type=int, default=DEFAULT_DEPTH, help="Levels to show.")
     add(
@@ -103,7 +103,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE2",
         help="Subtract this profile: `-m time -diff file1 file2` shows file2 - file1.",
     )
-    add("--trials", action="store_true", help="Also show what autotuners launched as a trial.")
+    add(
+        "--trials",
+        action="store_true",
+        help="Also show launches with which autotuners tried configurations.",
+    )
     add(
         "--raw-names",
         action="store_true",

@@ -35,7 +35,7 @@ def examined_sections(manager: PluginManager) -> Iterator[Section]:
         try:
             findings = tuple(offered.backend.examine())
         except Exception as error:  # noqa: BLE001 - a plugin of others must not end the examination
-            value = f"the examination failed: {type(error).__name__}: {error}"
+            value = f"the check failed: {type(error).__name__}: {error}"
             findings = (Finding("examination", Status.PROBLEM, value, f"from {offered.plugin}"),)
         if findings:
             yield Section(name, findings)

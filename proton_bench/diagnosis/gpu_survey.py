@@ -224,7 +224,7 @@ def _smi_state(row: Mapping[str, str], processes: list[dict[str, str]] | None) -
                 raise ValueError
             facts[name] = read(text)
         except ValueError:
-            unknown[name] = f"nvidia-smi says {text}" if text else "nvidia-smi does not tell it"
+            unknown[name] = f"nvidia-smi says {text}" if text else "nvidia-smi does not show it"
     if processes is None:
         unknown["processes"] = "nvidia-smi does not list them"
     else:

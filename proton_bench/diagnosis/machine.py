@@ -33,14 +33,14 @@ def interpreter_section(environ: Mapping[str, str], loaded: Collection[str]) -> 
         "TRITON_INTERPRET",
         Status.NOTE if interpreted else Status.OK,
         mode or "not set",
-        "Triton kernels run in the interpreter, also where there is a GPU" if interpreted else "",
+        "Triton kernels run in the interpreter, even with a GPU" if interpreted else "",
     )
     early = "triton" in loaded
     triton = Finding(
         "triton imported",
         Status.PROBLEM if early else Status.OK,
         "yes, while Python started" if early else "no",
-        "TRITON_INTERPRET and the compat names come too late: look for a .pth file or a "
+        "TRITON_INTERPRET and the compat names have no effect: look for a .pth file or a "
         "sitecustomize that imports triton"
         if early
         else "",
@@ -71,7 +71,7 @@ def native_section(
         load: Imports a module by its name.
     """
     expected = package_version or installed_version(DISTRIBUTION)
-    again = "pip install it again, with a C++ compiler"
+    again = "reinstall it with a C++ compiler"
     try:
         module = load(_NATIVE)
     except ImportError as error:
@@ -101,7 +101,7 @@ def folder_section(folder: str | None = None) -> Section:
             free = shutil.disk_usage(where).free
     except OSError as error:
         value = f"cannot be written: {error.strerror}"
-        advice = "name the output in another folder: -o /tmp/run.proton"
+        advice = "write to another folder: -o /tmp/run.proton"
         return Section("folder", (Finding("current", Status.PROBLEM, value, advice),))
     low = free < _LOW_SPACE_BYTES
     return Section(

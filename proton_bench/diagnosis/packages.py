@@ -46,7 +46,7 @@ def version_section(version_of: Lookup = installed_version) -> Section:
             DISTRIBUTION,
             Status.OK if ours else Status.PROBLEM,
             ours or "not installed",
-            "" if ours else "the sources are imported from a folder: pip install -e . in it",
+            "" if ours else "the sources are imported from a folder: run pip install -e . there",
         ),
         Finding("python", Status.OK, f"{platform.python_version()} ({sys.executable})"),
     ]

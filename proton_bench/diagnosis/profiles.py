@@ -33,7 +33,7 @@ def _findings(profile: Profile) -> Iterator[Finding]:
         yield Finding(
             "numbers",
             Status.OK,
-            f"{len(profile)} rows and {samples} distributions contradict each other nowhere",
+            f"{len(profile)} rows and {samples} distributions are consistent",
         )
     for each in found[:_MOST]:
         yield Finding(f"row {each.row}", Status.PROBLEM, _sentence(profile, each))

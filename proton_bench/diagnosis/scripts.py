@@ -34,7 +34,7 @@ _NOT_THE_OWNER = {"re", "sys", "os", "importlib"}
 _HEAD_BYTES = 8192
 # Longest first line that every Linux kernel reads whole.
 _MAX_SHEBANG = 127
-_FIX = "`proton-bench doctor --fix-scripts` makes it ours"
+_FIX = "run `proton-bench doctor --fix-scripts` to replace it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def _script(name: str, place: Place) -> Finding:
         advice = f"a shell starts {started}: activate the environment, or put it first on PATH"
         return Finding(name, Status.PROBLEM, str(own), advice, provides=(name,))
     others = [each for each in place.owners[name] if not _is_ours(each)]
-    advice = f"{', '.join(others)} declares it too and takes it when upgraded" if others else ""
+    advice = f"{', '.join(others)} declares it too and replaces it when upgraded" if others else ""
     return Finding(name, Status.OK, started, advice, provides=(name,))
 
 

@@ -79,7 +79,8 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_CUPTI_FLUSH_PERIOD_MS",
         Reader.OURS,
-        "the cupti backend reads full buffers at least this often; default 100; 0 leaves it to CUPTI",
+        "the cupti backend reads full buffers at least this often; default 100; 0 leaves it to "
+        "CUPTI",
     ),
     Variable("PROTON_BENCH_CUPTI_LIB", Reader.OURS, "libcupti or its folder; no other is tried"),
     Variable(
@@ -100,7 +101,8 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_HW_TRACE",
         Reader.OURS,
-        "1: Blackwell GPUs measure the times of kernels themselves; start before the first CUDA call",
+        "1: Blackwell GPUs measure the times of kernels themselves; start before the first CUDA "
+        "call",
     ),
     Variable(
         "PROTON_BENCH_NATIVE", Reader.OURS, "1, on or true: finalize() also writes NAME.proton"
@@ -141,12 +143,14 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_ROCM_BUFFER_BYTES",
         Reader.OURS,
-        "bytes of the record buffer of the backends for AMD GPUs, 65536 to 268435456; default 1048576",
+        "bytes of the record buffer of the backends for AMD GPUs, 65536 to 268435456; default "
+        "1048576",
     ),
     Variable(
         "PROTON_BENCH_ROCM_FLUSH_PERIOD_MS",
         Reader.OURS,
-        "the backends for AMD GPUs read records at least this often; default 100; 0 leaves it to ROCm",
+        "the backends for AMD GPUs read records at least this often; default 100; 0 leaves it "
+        "to ROCm",
     ),
     Variable(
         "PROTON_BENCH_ROCPROFILER_LIB",
@@ -162,7 +166,8 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_SIGNALS",
         Reader.OURS,
-        "1: signals also write sessions of start(); 0: signals write nothing, and there are no partial files",
+        "1: signals also write sessions of start(); 0: signals write nothing, and there are no "
+        "partial files",
     ),
     Variable(
         "PROTON_BENCH_STRESS",
@@ -183,8 +188,8 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_UPSTREAM_TREE",
         Reader.OURS,
-        "1: .hatchet, .chrome_trace and data.get() show what upstream Proton would, as they do for "
-        "start() by a program that imports triton.profiler; 0: ours in any case",
+        "1: .hatchet, .chrome_trace and data.get() have upstream Proton's form, as for start() "
+        "in a program that imports triton.profiler; 0: always ours",
     ),
     Variable(
         "PROTON_BENCH_WORKER",

@@ -126,7 +126,7 @@ def _scalar_size(content: bytes, start: int, source: str) -> int:
     elif head in _FIXED:
         size = _FIXED[head]
     else:
-        raise corrupt(source, f"byte {start} starts no value that a profile holds")
+        raise corrupt(source, f"byte {start} does not start a value that a profile can have")
     if start + size > len(content):
         raise corrupt(source, "the file ends too early")
     return size

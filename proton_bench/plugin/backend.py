@@ -190,7 +190,7 @@ def parse_mode(text: str | None) -> Mode:
                 f"malformed option {part!r} in mode {text!r}: write the mode as name:key=value"
             )
         if key in options:
-            raise UsageError(f"option {key!r} stands twice in mode {text!r}: give it once")
+            raise UsageError(f"option {key!r} is given twice in mode {text!r}: give it once")
         options[key] = value
     return Mode(name, options, text)
 
@@ -292,7 +292,9 @@ def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
         for spec in specs
         if spec.name or spec.options
     ]
-    choices = f"choose one of {', '.join(known)}" if known else "it has no modes, leave it out"
+    choices = (
+        f"choose one of {', '.join(known)}" if known else "it has no modes, leave the mode out"
+    )
     takers = [spec.name for spec in specs if mode.options and {*mode.options} <= {*spec.options}]
     if takers and not mode.name:
         choices += f"; these are options of {takers[0]!r}: write {takers[0]}:{mode.text}"

@@ -129,7 +129,7 @@ def check_modes(backend: Backend) -> None:
         assign_modes([backend], "no-such-mode")
     except UsageError as error:
         for spec in backend.modes:
-            _require(spec.name in str(error), f"the refusal does not name {spec.name!r}: {error}")
+            _require(spec.name in str(error), f"the error does not name {spec.name!r}: {error}")
     else:
         raise AssertionError(f"{backend.name!r} accepts a mode that it does not declare")
 
@@ -218,4 +218,4 @@ def _require_line(text: str, what: str) -> None:
 
 def _require_known(values: Iterable[str], known: Iterable[str], what: str) -> None:
     unknown = sorted(set(values) - set(known))
-    _require(not unknown, f"{what}: {unknown} is not among {sorted(known)}")
+    _require(not unknown, f"{what}: {unknown} is not one of {sorted(known)}")

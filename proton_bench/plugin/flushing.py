@@ -19,9 +19,9 @@ PERIODIC_FLUSHING = ModeSpec(
     _NAME,
     options={
         "format": f"of the files: {', '.join(_FORMATS)}",
-        "interval": "seconds after which a new phase begins by itself",
+        "interval": "seconds after which a new phase begins automatically",
     },
-    summary="write each phase that is over as NAME.part_N, and free it",
+    summary="write each finished phase as NAME.part_N, and free it",
 )
 """What a backend declares whose records have phases; beside another mode it is joined by ``+``."""
 
@@ -62,7 +62,7 @@ def take_flushing(
     if not asked or not able:
         return None, text or ""  # where nobody declares it, it is an unknown mode
     if len(asked) > 1:
-        raise UsageError(f"mode {text!r} asks for {_NAME} twice: give it once")
+        raise UsageError(f"mode {text!r} has {_NAME} twice: give it once")
     rest = "+".join(part for part in parts if part not in asked)
     return _read(parse_mode(asked[0]), f"{able[0].capitalize()}Profiler"), rest
 

@@ -116,5 +116,5 @@ def _allocation() -> tuple[str, str]:
     pm.run(module, "probe")
     found = _ALLOCATION.search(module.str_nodebug())
     if found is None:
-        raise LookupError("this Triton's compiler allocates the buffer of records in another way")
+        raise LookupError("this Triton's compiler allocates the record buffer differently")
     return found[1], found[2]

@@ -220,7 +220,7 @@ def resolve_backend(text: str | None = None) -> tuple[Backend, ...]:
             raise UsageError(_unknown_backend_message(name, manager, offered))
         backends.append(offered[name].backend)
     if len(set(names)) != len(names):
-        raise UsageError(f"backend {chosen!r} names a backend twice: name each one once")
+        raise UsageError(f"backend {chosen!r} names a backend twice: name each once")
     for backend in backends:
         _require_available(backend)
     return tuple(backends)
@@ -242,9 +242,8 @@ def explaining_default(text: str | None, backends: Sequence[Backend]) -> Iterato
             raise
         names = "+".join(backend.name for backend in backends)
         raise UsageError(
-            f"{error}. Backend {names!r} was chosen because {reasons[0]}: make one visible "
-            "(`proton doctor` tells what is seen), or name another backend by -b (`proton plugins` "
-            "lists them)"
+            f"{error}. Backend {names!r} was chosen because {reasons[0]}: make one visible (see "
+            "`proton doctor`), or name another backend with -b (`proton plugins` lists them)"
         ) from error
 
 
@@ -276,7 +275,7 @@ def _add_backends(offered: dict[str, OfferedBackend], plugin: str, backends: obj
             raise TypeError(f"proton_backends returned a {type(backend).__name__}, not a Backend")
         if backend.name in offered:
             other = offered[backend.name].plugin
-            raise UsageError(f"backend {backend.name!r} is offered by plugin {other!r} already")
+            raise UsageError(f"backend {backend.name!r} already exists in plugin {other!r} already")
         offered[backend.name] = OfferedBackend(backend, plugin)
 
 

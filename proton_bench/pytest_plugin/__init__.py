@@ -82,12 +82,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption(
         "--proton-no-interpret",
         action="store_true",
-        help="do not switch Triton to its interpreter where there is no GPU driver",
+        help="do not switch Triton to its interpreter without a GPU driver",
     )
     group.addoption(
         "--proton-strict",
         action="store_true",
-        help="exit with 74 where tests passed and the profile cannot be written",
+        help="exit with 74 if tests passed and the profile cannot be written",
     )
     add_options(group)
 

@@ -85,7 +85,7 @@ class CompatFinder:
         ours = ALIASES.get(fullname)
         if ours is None:
             raise ModuleNotFoundError(
-                f"No module named {fullname!r}: proton_bench answers for {UPSTREAM} here "
+                f"No module named {fullname!r}: proton_bench replaces {UPSTREAM} here "
                 "(--no-compat turns this off) and has no such module",
                 name=fullname,
             )

@@ -13,7 +13,7 @@ try:
     from proton_bench import _native as native
 except ImportError as error:
     raise NativeModuleError(
-        f"the native module proton_bench._native does not load ({error}), so nothing can be "
-        "captured here; analysis still works. Reinstall proton-bench with a C++ compiler and "
+        f"the native module proton_bench._native does not load ({error}), so recording is "
+        "impossible; analysis still works. Reinstall proton-bench with a C++ compiler and "
         "without PROTON_BENCH_BUILD_NATIVE=OFF"
     ) from error

@@ -100,7 +100,7 @@ def refused(what: str) -> Iterator[None]:
             raise
         where = f" ({error.filename!a})" if error.filename else ""
         raise OutputError(
-            f"cannot {what}: {error.strerror or error}{where}; choose another place, or free some"
+            f"cannot {what}: {error.strerror or error}{where}; choose another folder, or free space"
         ) from None
 
 
@@ -316,7 +316,7 @@ class Folder:
             try:
                 shutil.rmtree(name, dir_fd=self._descriptor)
             except RecursionError:
-                raise OSError(errno.ELOOP, "too many folders in each other", name) from None
+                raise OSError(errno.ELOOP, "too many nested folders", name) from None
 
     @contextmanager
     def undone(self, name: str) -> Iterator[None]:
@@ -361,8 +361,8 @@ def _open_folder(name: str, path: Path, *, create: bool, within: int | None = No
 
 def _not_plain(path: Path, kind: str, wanted: str) -> UsageError:
     return UsageError(
-        f"{str(path)!a} is {kind}, where proton_bench keeps a {wanted} of its own and follows no "
-        "links; remove it, or name the real place"
+        f"{str(path)!a} is {kind}, where proton_bench needs its own {wanted} and follows no "
+        "links; remove it, or name the real path"
     )
 
 

@@ -32,7 +32,7 @@ def read_file(file: Path) -> bytes:
     try:
         mode = os.fstat(handle).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            raise OSError(errno.EINVAL, "it is no file")
+            raise OSError(errno.EINVAL, "it is not a file")
         if stat.S_ISFIFO(mode):
             # The writer of a pipe of the shell's may compute for long; its end ends the pipe.
             is_of_shell = os.path.realpath(file).startswith("/proc/")
@@ -56,7 +56,9 @@ def open_file(file: Path) -> IO[bytes]:
     os.close(handle)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    raise OSError(errno.EINVAL, "it is no file, and has to be one here: write it to a file first")
+    raise OSError(
+        errno.EINVAL, "it is not a regular file, which is needed here: write it to a file first"
+    )
 
 
 def unreadable(file: Path, error: Exception, kind: str = "file") -> UsageError:
@@ -87,4 +89,4 @@ def _piped(handle: int, wait_ms: int | None) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > _MOST_PIPED:
-            raise OSError(errno.EFBIG, f"more than {_MOST_PIPED >> 30} GiB come through the pipe")
+            raise OSError(errno.EFBIG, f"the pipe has more than {_MOST_PIPED >> 30} GiB")

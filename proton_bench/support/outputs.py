@@ -36,7 +36,7 @@ _MOST_LINKS = 40
 def unwritable(file: Path | str, error: Exception) -> OutputError:
     """Return the error that says why a file cannot be written."""
     reason = getattr(error, "strerror", None) or str(error)
-    return OutputError(f"cannot write {str(file)!a}: {reason}; choose another place")
+    return OutputError(f"cannot write {str(file)!a}: {reason}; choose another file")
 
 
 @contextmanager
@@ -99,7 +99,7 @@ class RawOutput(io.FileIO):
                 waiting.register(self.fileno(), select.POLLOUT)
                 if not waiting.poll(self._wait_ms):
                     raise OSError(
-                        errno.ETIMEDOUT, "it is a pipe whose reader takes no more"
+                        errno.ETIMEDOUT, "it is a pipe whose reader stopped reading"
                     ) from None
 
 

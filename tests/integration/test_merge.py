@@ -79,7 +79,7 @@ def test_a_pattern_may_name_all_formats_of_a_run(tmp_path: Path, proton_here: Ru
 
     assert done.returncode == 0, done.stderr
     assert f"{first.with_suffix('.hatchet')} is left out: {first} is of the same" in done.stderr
-    assert f"{partial} is left out: {second} is of the same process" in done.stderr
+    assert f"{partial} is left out, because {second} is of the same process" in done.stderr
     assert read_profile(tmp_path / "job.proton").inclusive("time (ns)")[0] == 20
 
 

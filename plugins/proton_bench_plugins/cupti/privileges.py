@@ -28,9 +28,9 @@ class Permission(Enum):
     """What the driver lets this process do."""
 
     EVERYBODY = "allowed to every user"
-    ADMINISTRATOR = "for administrators; this process has CAP_SYS_ADMIN"
-    MONITOR = "for administrators; this process has CAP_PERFMON, enough from driver 565 on"
-    REFUSED = "for administrators, and this process is none"
+    ADMINISTRATOR = "only for administrators; this process has CAP_SYS_ADMIN"
+    MONITOR = "only for administrators; this process has CAP_PERFMON, enough from driver 565 on"
+    REFUSED = "only for administrators, and this process is not one"
     UNKNOWN = "unknown"
 
 
@@ -60,7 +60,7 @@ def read_privileges(parameters: Path = _PARAMETERS, process: Path = _PROCESS) ->
         return _unknown(f"{parameters}: {error.strerror}")
     restricted = settings.get("RmProfilingAdminOnly", "")
     if restricted not in ("0", "1"):
-        return _unknown(f"{parameters} does not tell it")
+        return _unknown(f"{parameters} does not say")
     if restricted == "0":
         return _known(Permission.EVERYBODY)
     held = _capabilities(process)

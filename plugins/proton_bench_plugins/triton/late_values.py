@@ -54,7 +54,9 @@ class LateValues:
         try:
             for name, tensor in tensors.items():
                 if torch.cuda.is_current_stream_capturing():
-                    self._report(kernel, f"metric {name!r} is a tensor in a graph nobody records")
+                    self._report(
+                        kernel, f"metric {name!r} is a tensor in a graph that no session records"
+                    )
                     continue
                 with own_operators():
                     source = _converted(name, tensor.detach())

@@ -169,7 +169,7 @@ def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
     for run in runs:
         if not has_samples(run.profile):
             raise UsageError(
-                f"{run.source!a} has no PC samples, which lines are compared by: record them with "
+                f"{run.source!a} has no PC samples, which --by line needs: record them with "
                 "`proton run -m pcsampling`, or name another metric with -m"
             )
     return ALL

@@ -49,7 +49,9 @@ class Threshold:
         except ValueError:
             value = float("nan")
         if not 0.0 <= value < float("inf"):
-            raise UsageError(f"threshold {text!r} is no number, such as 0.5, and no share: 1%")
+            raise UsageError(
+                f"threshold {text!r} is neither a number, such as 0.5, nor a share, such as 1%"
+            )
         return cls(value / 100.0 if is_share else value, is_share)
 
 

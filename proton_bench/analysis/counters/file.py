@@ -100,7 +100,7 @@ def _read(content: bytes, path: Path) -> CounterFile:
         if content.startswith(b"\x1f\x8b"):
             content = _unpacked(content)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ProfileFormatError(f"{str(path)!a} cannot be unpacked: {error}") from error
+        raise ProfileFormatError(f"{str(path)!a} cannot be decompressed: {error}") from error
     if len(content) > _MAX_BYTES:
         raise ProfileFormatError(f"{str(path)!a} holds more than 1 GiB of counters")
     return parse_counters(content.decode("utf-8-sig", "replace"), str(path))
@@ -131,8 +131,8 @@ def parse_counters(text: str, source: str) -> CounterFile:
     heading = next((row for _, row in rows if is_heading(row)), None)
     if heading is None:
         raise ProfileFormatError(
-            f"{source!a} has no line of column names with a kernel's name: write it with "
-            "`ncu --csv --page raw` or take pmc_perf.csv of rocprof-compute"
+            f"{source!a} has no heading with a column of kernel names: write it with `ncu --csv "
+            "--page raw` or use pmc_perf.csv of rocprof-compute"
         )
     tool = "ncu" if is_of_ncu(heading) else "rocprof"
     table = _Table(heading, source)
@@ -141,9 +141,9 @@ def parse_counters(text: str, source: str) -> CounterFile:
     table.decimal_commas = tool == "ncu" and has_decimal_commas(cells)
     launches = table.long(complete) if table.columns.long else table.wide(complete)
     if not launches:
-        raise ProfileFormatError(f"{source!a} has column names but not one launch")
+        raise ProfileFormatError(f"{source!a} has column names but no launches")
     if not any(launch.values for launch in launches):
-        raise ProfileFormatError(f"{source!a} has launches but not one counter that is a number")
+        raise ProfileFormatError(f"{source!a} has launches but no numeric counter")
     return CounterFile(tool, tuple(launches))
 
 
@@ -175,7 +175,7 @@ class _Table:
             if len(row) != wanted:
                 raise ProfileFormatError(
                     f"{self._source!a}: line {line} has {len(row)} cells, not {wanted}: the file "
-                    "was cut short, or output of the program stands in it (use --log-file of ncu)"
+                    "was truncated, or contains output of the program (use --log-file of ncu)"
                 )
             take(Limit.CELLS, wanted)
             yield line, row

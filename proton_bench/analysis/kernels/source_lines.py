@@ -180,7 +180,7 @@ def _why_none(profile: Profile) -> str:
         if facts is not None and facts.error
         else (f"no kernel ran while it sampled, or none for longer than the period{period}")
     )
-    return f"the profile has no PC samples, though the run took them: {why}"
+    return f"the profile has no PC samples, although the run sampled: {why}"
 
 
 def _kept(profile: Profile, names: NameFilter) -> npt.NDArray[np.bool_]:

@@ -112,14 +112,14 @@ _NVIDIA = (
     ),
     StallReason(
         "dispatch_stall",
-        "was picked, and the dispatcher held it back",
-        "units or registers conflict inside; look at what issues beside it",
+        "was picked, but the dispatcher held it back",
+        "units or registers conflict; look at instructions issued at the same time",
     ),
     StallReason("sleeping", "all its threads sleep, yield or have been blocked", "wake it earlier"),
     StallReason("misc", "a reason of the hardware that has no name", ""),
     StallReason(
         "not_selected",
-        "was ready, and another warp was picked",
+        "was ready, but another warp was picked",
         "enough warps to hide latency; fewer may be enough",
     ),
     StallReason("selected", "issued an instruction: no stall", ""),
@@ -130,7 +130,7 @@ _AMD = (
     ),
     StallReason("waitcnt", "waits for memory at an s_waitcnt", "load earlier, or run more waves"),
     StallReason("internal_instruction", "runs an instruction that issues nothing", ""),
-    StallReason("arbiter_win_ex_stall", "was picked, and its unit could not start", "another unit"),
+    StallReason("arbiter_win_ex_stall", "was picked, but its unit could not start", "another unit"),
     StallReason("other_wait", "waits for something else, such as a barrier or a message", ""),
 )
 _KNOWN = {

@@ -52,7 +52,7 @@ _CUDA, _HIP = "CUDA", "HIP"
 ISSUED, STALLED, NOT_ISSUED = "issued", "stalled", "not_issued"
 PARTS = {
     ISSUED: "the sampled warp issued an instruction",
-    STALLED: "it waited, and another warp of its scheduler issued one",
+    STALLED: "it waited while another warp of its scheduler issued one",
     NOT_ISSUED: "its scheduler issued nothing: latency that no other warp hid",
 }
 
@@ -140,7 +140,7 @@ def stall_values(profile: Profile, name: str) -> MetricValues:
     shown = name.strip().lower()
     known = stall_names(profile)
     if shown not in known:
-        have = f"known are {', '.join(known)}" if known else "this file holds no PC samples"
+        have = f"known are {', '.join(known)}" if known else "this file has no PC samples"
         raise MetricError(f"metric {name!r} is no ratio of samples: {have}")
     part = shown.removesuffix(_SUFFIX)
     form = sample_form(profile)

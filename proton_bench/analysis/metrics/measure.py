@@ -65,8 +65,8 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
         if len(run.profile) == 1 or not offer.recorded:
             what = "no rows" if len(run.profile) == 1 else "no metrics"
             raise UsageError(
-                f"{run.source!a} is empty: it holds {what}, so there is nothing to compare; was "
-                "anything launched in that run?"
+                f"{run.source!a} is empty: it has {what}, so there is nothing to compare; check "
+                "that the run launched something"
             )
     if name is None:
         return _default(runs, offers)

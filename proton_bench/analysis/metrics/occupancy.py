@@ -137,8 +137,8 @@ def with_occupancy(profile: Profile) -> Profile:
     time = find_metric("time", profile.columns)
     if not profile.variants or time is None or not profile.columns[time].kind.is_number:
         raise MetricError(
-            "metric 'occupancy' needs grid, block, registers and time of kernels, "
-            "which only .proton files of backend cupti hold"
+            "metric 'occupancy' needs grid, block, registers and time of kernels, which only "
+            ".proton files of backend cupti have"
         )
     by_launch: dict[tuple[int, int], float] = {}
     pairs = np.stack([profile.variant_rows, profile.device_rows], axis=1)

@@ -38,7 +38,7 @@ _NAMES = (*(f"{_ROOF_TIME}/{unit}" for unit in SECONDS), _BOUND, _DISTANCE, _INT
 
 _MEANINGS = {
     _ROOF_TIME: "attainable time of the row and all rows below it",
-    _BOUND: "what bounds most of the attainable time of the row and all rows below it",
+    _BOUND: "bound of most of the attainable time of the row and all rows below it",
     _DISTANCE: "time / attainable time of the row and all rows below it, 1 at the roof",
     _INTENSITY: "operations per byte of the row and all rows below it",
 }

@@ -77,7 +77,7 @@ STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
     "max": lambda samples: samples.maximum if samples.n else None,
     "cv": coefficient_of_variation,
 }
-_MEANING = "over the calls of the row alone; of a row without any, over the launches below it"
+_MEANING = "over the calls of the row alone or, if it has none, over the launches below it"
 _MEANING_INSIDE = "over the passes of the scope in all warps"
 _NAME = re.compile(rf"(?P<what>{'|'.join(STATISTICS)})_(?P<source>[^/]+)(?:/(?P<unit>\w+))?")
 
@@ -156,10 +156,10 @@ def _source(profile: Profile, name: str, base: str) -> str:
         if MetricSpec(full).base.lower() == base:
             return full
     known = ", ".join(MetricSpec(full).base for full in profile.distributions)
-    have = f"samples were recorded of: {known}" if known else "this file holds no samples"
+    have = f"samples were recorded of: {known}" if known else "this file has no samples"
     raise MetricError(
-        f"metric {name!r} needs single samples of {base!r}, and {have}; "
-        "only .proton files hold samples of launches"
+        f"metric {name!r} needs single samples of {base!r}, and {have}; only .proton files have "
+        "samples of launches"
     )
 
 

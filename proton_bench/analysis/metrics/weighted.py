@@ -20,7 +20,7 @@ __all__ = ["is_part_of_mean", "mean_names", "mean_values", "with_mean"]
 
 _SUM = "weighted sum of "
 _WEIGHT = "weight of "
-_MEANING = "mean over the kernels of the row and of all rows below it, each by its time"
+_MEANING = "mean over the kernels of the row and all rows below it, weighted by time"
 
 
 def with_mean(

@@ -150,7 +150,7 @@ def _read_statement(connection: Any, sql: str) -> Any:
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(
-            f"a query is one SQL statement, this is {len(statements)}: {sql[:80]!r}; tables are "
+            f"a query is one SQL statement, not {len(statements)}: {sql[:80]!r}; tables are "
             + ", ".join(TABLES)
         )
     kind = statements[0].type.name

@@ -44,10 +44,12 @@ def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
         if before is None:
             kept[key] = member
         elif member.origin.is_partial and not before.origin.is_partial:
-            notes.append(f"{member.source} is left out: {before.source} is its whole recording")
+            notes.append(
+                f"{member.source} is left out, because {before.source} is the complete recording"
+            )
         else:
             raise UsageError(
-                f"{before.source} and {member.source} are the same recording, which would count "
+                f"{before.source} and {member.source} are the same recording and would count "
                 "twice: name one of them"
             )
     _check_sizes(kept.values())

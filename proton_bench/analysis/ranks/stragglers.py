@@ -113,13 +113,15 @@ def _profiles_by_rank(members: Sequence[Member]) -> Mapping[int, Profile]:
     for member in members:
         if member.origin.rank is None or member.profile is None:
             raise UsageError(
-                f"{member.source} does not tell its rank: name files of ranks, as torchrun, Slurm "
-                "and MPI start them"
+                f"{member.source} has no rank: name files of ranks that torchrun, Slurm or MPI "
+                "started"
             )
         found.setdefault(member.origin.rank, []).append(member.profile)
     if len(found) < 2:
         named = ", ".join(member.source for member in members)
-        raise UsageError(f"one rank alone is no straggler, got {named}: name files of two or more")
+        raise UsageError(
+            f"--stragglers compares ranks, got only {named}: name files of two or more"
+        )
     return {rank: Profile.merge(profiles) for rank, profiles in sorted(found.items())}
 
 
@@ -141,7 +143,7 @@ def _metric_of(by_rank: Mapping[int, Profile], wanted: str | None) -> str:
     if not found:
         choices = ", ".join(known) or "none"
         what = repr(wanted) if wanted is not None else "time"
-        raise MetricError(f"not all ranks have the metric {what}; times that they have: {choices}")
+        raise MetricError(f"not all ranks have the metric {what}; they have the times {choices}")
     return found[0]
 
 

@@ -58,7 +58,7 @@ def _demangler() -> _Library:
         demangle.restype = ctypes.c_void_p
         return _Library(demangle, ctypes.CDLL(None).free)
     raise BackendUnavailableError(
-        "names cannot be demangled: neither libstdc++.so.6 nor libc++abi is on this machine"
+        "names cannot be demangled: this machine has neither libstdc++.so.6 nor libc++abi"
     )
 
 

@@ -71,8 +71,8 @@ def _refuse_code(text: str) -> None:
         inner = match[1] if match[1] is not None else match[2]
         if re.search(r"[\"'\r\n]|\\\Z", inner):
             raise UsageError(
-                f"hatchet cannot match {inner[:80]!r}: a text of its dialect holds no quotation "
-                "mark or line break and ends in no backslash; write . for such a character with =~"
+                f"hatchet cannot match {inner[:80]!r}: a text must not have a quotation mark or "
+                "line break or end in a backslash; write . for such a character with =~"
             )
 
 

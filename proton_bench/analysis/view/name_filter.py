@@ -96,7 +96,7 @@ def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: boo
     except TimeoutError:
         raise UsageError(
             f"{what} {expression[:200]!a} takes too long on the names of this profile: write it "
-            "without repetitions in repetitions"
+            "without nested repetitions"
         ) from None
     return found
 
@@ -107,7 +107,7 @@ def _check_counts(expression: str, what: str) -> None:
     for count in _COUNTED_GROUP.findall(expression):
         times *= max(2, int(count[:9] or 0))
     if times > _MOST_TIMES:
-        raise UsageError(f"{what} {expression[:200]!a} repeats groups more often than any name can")
+        raise UsageError(f"{what} {expression[:200]!a} repeats groups too often")
 
 
 def rows_below(rows: Mask, ends: Rows) -> Mask:

@@ -67,7 +67,10 @@ def promote(name: _Reference, store: StoreOption = None) -> None:
 def remove(
     name: _Reference,
     candidates: Annotated[
-        bool, typer.Option("--candidates", help="Remove everything but what the name means.")
+        bool,
+        typer.Option(
+            "--candidates", help="Remove all entries except those that the name points to."
+        ),
     ] = False,
     store: StoreOption = None,
 ) -> None:
@@ -80,7 +83,7 @@ def remove(
 @group.command("check")
 def check(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Move what is damaged to `damaged` of the store.")
+        bool, typer.Option("--repair", help="Move damaged entries to `damaged` of the store.")
     ] = False,
     store: StoreOption = None,
 ) -> int:
@@ -94,7 +97,7 @@ def check(
 def export(
     name: _Reference,
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Where to; it must be empty or not be there.")
+        Path, typer.Argument(metavar="FOLDER", help="Folder to copy to; new or empty.")
     ],
     store: StoreOption = None,
 ) -> None:

@@ -38,13 +38,13 @@ def command(
     output: Annotated[
         Path | None,
         output_option(
-            "File to write, - for standard output; with --to kineto a folder. Without it FILE "
-            "with another suffix, or rank<N>.json.gz beside FILE."
+            "File to write, - for standard output; with --to kineto a folder (default: FILE with "
+            "another suffix, or rank<N>.json.gz beside FILE)."
         ),
     ] = None,
     rank: Annotated[
         int | None,
-        typer.Option("--rank", metavar="N", help="With --to kineto: write this rank alone.", min=0),
+        typer.Option("--rank", metavar="N", help="With --to kineto: write only this rank.", min=0),
     ] = None,
 ) -> None:
     """Write a profile in another format, whole or not at all."""
@@ -54,9 +54,11 @@ def command(
         export_kineto(files, output, rank)
         return
     if rank is not None:
-        raise UsageError("--rank is for --to kineto, which writes a file for each rank")
+        raise UsageError("--rank works only with --to kineto, which writes a file for each rank")
     if len(files) > 1:
-        raise UsageError("one profile is written at a time: name one FILE, or merge them first")
+        raise UsageError(
+            "only one profile can be exported at a time: name one FILE, or merge them first"
+        )
     (file,) = files
     check_profiles(files)
     from proton_bench.formats.registry import find_format, read_profile, write_profile

@@ -41,13 +41,15 @@ def command(
     policy: PolicyOption = None,
     settings: SetOption = None,
     quarantine: QuarantineOption = None,
-    strict: Annotated[bool, typer.Option("--strict", help="New and removed paths fail.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail on new and removed paths.")
+    ] = False,
     ignore_devices: Annotated[
         bool,
-        typer.Option("--ignore-devices", help="Compare what ran on different kinds of devices."),
+        typer.Option("--ignore-devices", help="Compare runs of different kinds of devices."),
     ] = False,
     raw_names: Annotated[
-        bool, typer.Option("--raw-names", help="Names have to agree to the letter.")
+        bool, typer.Option("--raw-names", help="Names have to match exactly.")
     ] = False,
     inconclusive: InconclusiveOption = None,
     noise: NoiseOption = None,
@@ -61,7 +63,7 @@ def command(
     ] = None,
     everything: EverythingOption = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, all rows in it.")
+        bool, typer.Option("--json", help="Print one JSON document with all rows.")
     ] = False,
     markdown: MarkdownOption = None,
     junit: JunitOption = None,

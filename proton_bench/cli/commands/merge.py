@@ -28,18 +28,18 @@ def command(
     output: Annotated[
         Path | None,
         output_option(
-            "File to write; its suffix chooses the format. .pftrace and .chrome_trace make "
-            "one timeline of timelines, all others a profile."
+            "File to write; its suffix chooses the format. .pftrace and .chrome_trace merge "
+            "timelines into one, all others write a profile."
         ),
     ] = None,
     by: Annotated[
         ApartBy,
-        typer.Option("--by", help="What gets a row of its own on top of the merged tree."),
+        typer.Option("--by", help="Top rows of the merged tree."),
     ] = ApartBy.NOTHING,
     stragglers: Annotated[
         bool,
         typer.Option(
-            "--stragglers", help="Print the time of each scope on each rank, and who is slowest."
+            "--stragglers", help="Print the time of each scope on each rank, and the slowest rank."
         ),
     ] = False,
     metric: Annotated[
@@ -72,9 +72,9 @@ def command(
 
 def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool) -> None:
     if output is None and not stragglers:
-        raise UsageError("-o is missing: say which file to write, or ask for --stragglers")
+        raise UsageError("-o is missing: name the file to write, or give --stragglers")
     if as_json and not stragglers:
-        raise UsageError("--json prints the table of --stragglers: ask for that too")
+        raise UsageError("--json prints the table of --stragglers: give that too")
     if output is None:
         return
     if is_trace(output):

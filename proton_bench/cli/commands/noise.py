@@ -45,7 +45,7 @@ def command(
         typer.Option(
             "--folder",
             metavar="DIR",
-            help="Keep the runs here; those that are here already are not run again.",
+            help="Keep the runs here; runs that are already here count too.",
         ),
     ] = None,
     backend: BackendOption = None,

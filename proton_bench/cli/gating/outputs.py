@@ -67,7 +67,8 @@ class Outputs:
         """
         if outcome.result.verdict is SuiteVerdict.INCONCLUSIVE and not outcome.result.exit_code:
             sys.stderr.write(
-                "proton: warning: the gate does not know, and --inconclusive=pass lets it pass\n"
+                "proton: warning: the gate is undecided, and passes because of "
+                "--inconclusive=pass\n"
             )
         if self.markdown is not None:
             text = gate_markdown(outcome)

@@ -111,17 +111,17 @@ def read_words(words: Words) -> Sides:
         return _with_command(words, before, after, has_mark=mark)
     if before and after:
         raise UsageError(
-            f"how often is {' '.join(after)!a} to run? `--runs R {' '.join(before)} -- CMD` runs "
-            "a command in R fresh processes; two sides that are there stand without --"
+            f"a command after -- needs --runs R: write `--runs R {' '.join(before)} -- CMD` to "
+            "run it in R fresh processes, or leave -- out to compare two recorded sides"
         )
     if words.recording != Recording():
-        raise UsageError("-b, -c, -m and -k say how to record a command: give --runs R -- CMD too")
+        raise UsageError("-b, -c, -m and -k are for recording a command: give --runs R -- CMD too")
     base, new = _sides([*before, *after], list(words.base), list(words.new))
     if not (base and new):
         raise UsageError(
-            "a gate takes two sides, BASE and NEW: each a profile, a folder of runs or the name "
-            "of a baseline; further runs with --base and --new. Or --runs R BASE -- CMD runs a "
-            "command R times"
+            "a gate needs two sides, BASE and NEW: each a profile, a folder of runs or the name "
+            "of a baseline. Add runs with --base and --new, or run a command R times with --runs "
+            "R BASE -- CMD"
         )
     return Sides(base, new)
 
@@ -138,10 +138,12 @@ def _with_command(
     words: Words, before: Sequence[str], after: Sequence[str], *, has_mark: bool
 ) -> Sides:
     if words.new:
-        raise UsageError("--runs makes the new side, --new names one that is there: give one")
+        raise UsageError(
+            "--runs records the new side, --new names a recorded one: give one of them"
+        )
     if not after:
         hint = "" if has_mark else ", such as `proton gate --runs 6 main -- bench.py`"
-        raise UsageError(f"--runs R is about a command: write it after --{hint}")
+        raise UsageError(f"--runs R needs a command: write it after --{hint}")
     if words.save is not None:
         check_name(words.save)
     base = [*before, *words.base]

@@ -91,7 +91,7 @@ class _Export:
         if not self._files:
             there = ", ".join(map(str, sorted(self._ranks)))
             what = f"nothing of rank {self._rank}" if self._rank is not None else "no slice"
-            has = f"; ranks that are there: {there}" if there else ""
+            has = f"; it has ranks {there}" if there else ""
             raise UsageError(f"{visible(self._inputs[0])} holds {what}{has}")
         for file in self._files.values():
             file.close()
@@ -99,10 +99,10 @@ class _Export:
 
     def _begin(self, rank: int, found: TimelineSlice) -> KinetoFile:
         if len(self._files) >= _MOST_RANKS:
-            raise UsageError(f"more than {_MOST_RANKS} ranks: write some of them, with --rank")
+            raise UsageError(f"there are more than {_MOST_RANKS} ranks: choose with --rank")
         if self._is_file and self._files:
             raise UsageError(
-                f"there are several ranks, and {self._output} is one file: name a folder with -o, "
+                f"there are several ranks, but {self._output} is one file: name a folder with -o, "
                 "or one rank with --rank"
             )
         path = self._output if self._is_file else self._folder() / f"rank{rank}.json.gz"
@@ -139,6 +139,6 @@ def _timeline_of(file: Path) -> Path:
         if beside.is_file():
             return beside
     raise UsageError(
-        f"{visible(file)} is a tree, and no timeline lies beside it: record one with "
-        "`proton run -d trace`"
+        f"{visible(file)} is a tree, and there is no timeline beside it: record one with `proton "
+        "run -d trace`"
     )

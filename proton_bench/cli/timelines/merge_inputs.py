@@ -47,7 +47,10 @@ def best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) ->
         if before is not None:
             taken, other = sorted([before, (worth, file)], key=lambda each: each[0])
             best[run] = taken
-            warn(f"{visible(other[1])} is left out: {visible(taken[1])} is of the same process")
+            warn(
+                f"{visible(other[1])} is left out, because {visible(taken[1])} is of the same "
+                "process"
+            )
         else:
             best[run] = (worth, file)
     return [file for _, file in best.values()]
@@ -58,5 +61,5 @@ def _resolved(file: Path) -> Path:
         return file.resolve()
     except (OSError, ValueError):  # ValueError: a NUL in the name
         raise UsageError(
-            f"cannot read {visible(file)}: it is no name of a file; name one that exists"
+            f"cannot read {visible(file)}: it is not the name of a file; name one that exists"
         ) from None

@@ -42,7 +42,7 @@ def revision(
     if base is None:
         return find_revision(ref or "HEAD", folder)
     if ref is not None or setup is not None:
-        raise UsageError("--base CMD stands alone: --base-ref and --setup are about versions")
+        raise UsageError("--base CMD excludes --base-ref and --setup: give one or the other")
     return None
 
 
@@ -77,7 +77,7 @@ class Comparison:
         try:
             result = compare()
         except InterruptedExperimentError as error:
-            hint = f"{error}; go on with `proton ab --resume {shown(folder)}`"
+            hint = f"{error}; continue with `proton ab --resume {shown(folder)}`"
             raise InterruptedExperimentError(error.signal, hint) from None
         except ProtonError as error:
             code = report_error(error)

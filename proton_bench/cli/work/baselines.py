@@ -41,8 +41,8 @@ def save(store: BaselineStore, name: str, runs: Sequence[Path]) -> None:
     for run in found:
         if any(run.profile.dropped.values()):
             sys.stderr.write(
-                f"proton: warning: {run.source} lost records, so that no gate against it can "
-                "find a regression; record it again\n"
+                f"proton: warning: {run.source} lost records, so a gate against it cannot find a "
+                "regression; record it again\n"
             )
 
 
@@ -64,9 +64,9 @@ def promote(store: BaselineStore, name: str) -> None:
     """Make a candidate what the name means on its device, driver and versions."""
     entry, before = store.promote(*split_reference(name))
     if before is not None and before.id == entry.id:
-        said = "it was that already"
+        said = "it was already"
     else:
-        said = f"it was {before.reference}" if before is not None else "it meant nothing before"
+        said = f"it was {before.reference}" if before is not None else "it was unset before"
     typer.echo(f"{entry.name} is now {entry.reference}; {said}")
 
 
@@ -74,7 +74,7 @@ def remove(store: BaselineStore, name: str, *, candidates: bool) -> None:
     """Remove a candidate, or a baseline with everything that was saved for it."""
     chosen, id = split_reference(name)
     if candidates and id is not None:
-        raise UsageError("--candidates is about all of a baseline; leave out @ID")
+        raise UsageError("--candidates is for a whole baseline; leave @ID out")
     gone = store.remove_candidates(chosen) if candidates else store.remove(chosen, id)
     for each in gone:
         typer.echo(f"removed {chosen}@{each}")
@@ -88,7 +88,7 @@ def check(store: BaselineStore, *, repair: bool) -> int:
     if not found:
         typer.echo("nothing is damaged")
     elif repair:
-        typer.echo(f"what was damaged is in {visible(str(store.folder / DAMAGED))}")
+        typer.echo(f"damaged entries are now in {visible(str(store.folder / DAMAGED))}")
     else:
         typer.echo(f"{count_text(len(found), 'damaged place')}; --repair moves them aside")
     return ProfileFormatError.exit_code if found and not repair else 0

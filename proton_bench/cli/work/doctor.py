@@ -46,7 +46,7 @@ def examine_profiles(files: Sequence[str], *, as_json: bool) -> None:
     diagnosis = examine_files(files)
     _print(diagnosis, (), as_json=as_json)
     if any(each.status is Status.PROBLEM for each in diagnosis.findings()):
-        raise ProfileFormatError("numbers of these files contradict each other, as told above")
+        raise ProfileFormatError("numbers of these files contradict each other, see above")
 
 
 def write_scripts() -> None:

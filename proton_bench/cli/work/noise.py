@@ -54,9 +54,9 @@ def measure_noise(
             progress=open_progress("noise"),
         )
     except InterruptedExperimentError as error:
-        hint = "; name the folder with --folder to go on"
+        hint = "; continue with --folder and the name of the folder"
         raise InterruptedExperimentError(error.signal, f"{error}{hint}") from None
-    sys.stderr.write(f"proton noise: kept as {shown(found.file)}\n")
+    sys.stderr.write(f"proton noise: stored in {shown(found.file)}\n")
     if json is not None:
         write_output(json, encode_document(_document(found)))
     if json != STDOUT:
@@ -76,11 +76,11 @@ def _document(found: MeasuredNoise) -> dict[str, Any]:
 def _lines(found: MeasuredNoise) -> Iterator[str]:
     alarms = found.false_alarms
     yield (
-        f"the gate failed {alarms.events} of {alarms.trials} times when halves of these "
-        f"{found.noise.runs} runs were judged by each other ({100 * alarms.value:.1f} %)"
+        f"the gate failed {alarms.events} of {alarms.trials} times between halves of these "
+        f"{found.noise.runs} runs ({100 * alarms.value:.1f} %)"
     )
     floors = sorted(found.noise.paths, key=_floor, reverse=True)
-    yield "one run differs from the next by (standard deviation), noisiest paths first:"
+    yield "standard deviation from run to run, noisiest paths first:"
     for each in floors[:_SHOWN]:
         path = visible(" > ".join(each.path), 400)
         yield f"  {percent_text(_floor(each)).lstrip('+'):>8}  {each.metric}  {path}"

@@ -168,7 +168,7 @@ class Catalogue:
         except (OSError, ProfileFormatError, UsageError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ProfileFormatError(
-                f"{source} cannot be read: {reason}; promote the baseline anew"
+                f"{source} cannot be read: {reason}; promote the baseline again"
             ) from None
         return decode_pointer(content, source)
 
@@ -185,8 +185,8 @@ class Catalogue:
                 continue
             if entry is None:
                 raise ProfileFormatError(
-                    f"{visible(file)}: entry {pointer.entry!a} of baseline {name} is gone or "
-                    f"corrupt; promote another one, or `proton baseline check --repair`"
+                    f"{visible(file)}: entry {pointer.entry!a} of baseline {name} is missing or "
+                    "corrupt; promote another one, or `proton baseline check --repair`"
                 )
             found.append((pointer, entry))
         return sorted(found, key=lambda each: (-each[0].number, -each[0].promoted_ns))
@@ -249,7 +249,7 @@ class Catalogue:
             if len(content) != run.size:
                 raise _damaged(file, f"{len(content)} bytes instead of {run.size}")
             if hashlib.sha256(content).hexdigest() != run.sha256:
-                raise _damaged(file, "its content is not what was saved")
+                raise _damaged(file, "its content differs from what was saved")
             found.append((run, content))
         return found
 
@@ -292,5 +292,5 @@ class Catalogue:
 
 def _damaged(file: Path, why: str) -> ProfileFormatError:
     return ProfileFormatError(
-        f"{visible(file)}: the saved run is damaged ({why}); remove the entry and save it anew"
+        f"{visible(file)}: the saved run is damaged ({why}); remove the entry and save it again"
     )

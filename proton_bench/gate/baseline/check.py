@@ -73,7 +73,7 @@ def _wrong_parts(store: Folder) -> dict[str, str]:
     for name in FOLDERS:
         mode = store.mode(name)
         if mode is not None and not stat.S_ISDIR(mode):
-            found[name] = "it is no folder, or a link to one"
+            found[name] = "it is not a folder, or is a link to one"
     try:
         if store.mode(LOCK) is not None:
             os.close(store.open_lock(LOCK, create=False))
@@ -116,7 +116,7 @@ def _wrong_names(catalogue: Catalogue, entries: Mapping[str, str]) -> Iterator[t
             if pointer is None:
                 continue
             if f"entries/{pointer.entry}" in entries or catalogue.find(pointer.entry) is None:
-                yield f"names/{name}/{file.name}", f"entry {pointer.entry!a} is gone or damaged"
+                yield f"names/{name}/{file.name}", f"entry {pointer.entry!a} is missing or damaged"
 
 
 def _put_aside(store: Folder, places: Mapping[str, str]) -> None:

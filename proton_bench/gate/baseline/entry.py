@@ -128,7 +128,7 @@ def decode_entry(content: bytes, source: str) -> Entry:
     """
     entry = _decoded(content, source, (_ENTRY, Entry))
     if not all(map(is_name, (entry.id, entry.name, *(run.file for run in entry.runs)))):
-        raise ProfileFormatError(f"{source}: names in it cannot be names of a store; save it anew")
+        raise ProfileFormatError(f"{source}: names in it cannot be names of a store; save it again")
     _check_numbers(source, entry.number, entry.created_ns, *(run.size for run in entry.runs))
     return entry
 
@@ -146,7 +146,7 @@ def decode_pointer(content: bytes, source: str) -> Pointer:
 
 def _check_numbers(source: str, number: int, *others: int) -> None:
     if not (0 <= number <= MOST_NUMBER and all(0 <= each < _MOST_NS for each in others)):
-        raise ProfileFormatError(f"{source}: numbers in it cannot be true; save it anew")
+        raise ProfileFormatError(f"{source}: numbers in it cannot be true; save it again")
 
 
 _CORRUPT = (
@@ -171,7 +171,7 @@ def _decoded(content: bytes, source: str, wanted: tuple[str, type[T]]) -> T:
         document = msgspec.json.decode(content, type=dict[str, Any])
         if document.get("schema") != schema or document["version"][0] != _VERSION[0]:
             raise ProfileFormatError(
-                f"{source}: not {schema} of version {_VERSION[0]}; save the baseline anew"
+                f"{source}: not {schema} of version {_VERSION[0]}; save the baseline again"
             )
         return msgspec.convert(document, kind)
     except _CORRUPT as error:
@@ -179,5 +179,5 @@ def _decoded(content: bytes, source: str, wanted: tuple[str, type[T]]) -> T:
             raise
         raise ProfileFormatError(
             f"{source}: the store's own file is corrupt ({error}); remove the entry and save it "
-            "anew"
+            "again"
         ) from None

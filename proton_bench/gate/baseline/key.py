@@ -57,7 +57,7 @@ def key_of(runs: Sequence[Run]) -> Key:
             known, source = found.setdefault(place, (value, run.source))
             if known != value:
                 raise UsageError(
-                    f"runs of different kinds are no one baseline: {place[1]} is {known!a} in "
+                    f"runs of different kinds cannot be one baseline: {place[1]} is {known!a} in "
                     f"{source!a} and {value!a} in {run.source!a}; save them under two names"
                 )
     return Key(tuple(sorted((tier, fact, value) for (tier, fact), (value, _) in found.items())))

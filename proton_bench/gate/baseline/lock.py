@@ -85,7 +85,7 @@ def _take(handle: int, kind: int, store: Path) -> None:
             if left <= 0:
                 raise OutputError(
                     f"{str(store / LOCK)!a} is held by {_holder(handle)}, for more than "
-                    f"{TIMEOUT_S:g} s; wait until it has ended, or end it, and try again"
+                    f"{TIMEOUT_S:g} s; wait until that process has ended, or end it, and try again"
                 ) from None
             time.sleep(min(_STEP_S, left))
 
@@ -98,7 +98,7 @@ def _holder(handle: int) -> str:
     words = os.pread(handle, _SHOWN_BYTES, 0).decode("ascii", "replace").split()
     if len(words) == 2 and words[0].isdecimal():
         return f"process {words[0]} of machine {words[1]!a}"
-    return "a process elsewhere that left no number in it"  # readers leave none
+    return "an unknown process elsewhere"  # readers leave none
 
 
 def _holders_of(inode: int) -> list[str]:

@@ -27,5 +27,5 @@ def read_noise(file: Path) -> Noise:
     except OSError as error:
         raise UsageError(f"noise {name} cannot be read: {error.strerror or error}") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ProfileFormatError(f"noise {name} is no JSON: {error}; measure it anew") from None
+        raise ProfileFormatError(f"noise {name} is not JSON: {error}; measure it again") from None
     return Noise.from_document(document, name)

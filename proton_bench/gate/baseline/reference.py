@@ -122,8 +122,8 @@ def _stored(word: str, store: BaselineStore, key: Key | None) -> tuple[list[Run]
     if runs is None:
         newest = store.catalogue.entry(name).reference
         return [], (
-            f"nothing was promoted to be baseline {name}; look at its candidates with "
-            f"`proton baseline show {name}` and take one with `proton baseline promote {newest}`"
+            f"nothing was promoted to be baseline {name}; list its candidates with `proton "
+            f"baseline show {name}` and choose one with `proton baseline promote {newest}`"
         )
     return runs, ""
 

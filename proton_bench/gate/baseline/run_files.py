@@ -31,7 +31,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     for file in files:
         place = file.resolve()
         if place in seen:
-            raise UsageError(f"{visible(file)} is named twice; the same run again says nothing new")
+            raise UsageError(f"{visible(file)} is named twice; name each run once")
         seen.add(place)
     return [_read(file) for file in files]
 
@@ -64,6 +64,6 @@ def _read(file: Path) -> Run:
     columns = drop_trials(drop_metadata(profile)).columns.values()
     if not any(column.valid.any() for column in columns):
         raise UsageError(
-            f"{visible(file)} is empty: it holds no values; did the run launch anything?"
+            f"{visible(file)} is empty: it has no values; check that the run launched something"
         )
     return Run(profile, str(file))

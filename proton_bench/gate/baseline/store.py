@@ -155,8 +155,8 @@ class BaselineStore:
                 file = self.catalogue.pointer_file(name, entry.key).name
                 if stat.S_ISDIR(pointers.mode(file) or 0):
                     raise UsageError(
-                        f"{str(pointers.path / file)!a} is a folder, where the store keeps a file "
-                        "of its own; `proton baseline check --repair` moves it aside"
+                        f"{str(pointers.path / file)!a} is a folder where the store needs its own "
+                        "file; `proton baseline check --repair` moves it aside"
                     )
                 pointers.write(file, pointer.encoded(), scratch=opened.staging)
         former = None if before is None else self.catalogue.find(before.entry)
@@ -296,7 +296,7 @@ def _check(name: str, runs: Sequence[Run]) -> None:
     for run in runs:
         if run.profile.partial:
             raise UsageError(
-                f"{run.source!a} was written before its run had ended, which is no baseline; "
+                f"{run.source!a} was written before its run ended, so it cannot be a baseline; "
                 "record it again"
             )
 

@@ -60,7 +60,7 @@ def measure_aa(
         ProtonError: See `record_runs`.
     """
     if count < FEWEST_RUNS:
-        raise UsageError(f"--runs {count} say too little of noise: take {FEWEST_RUNS} or more")
+        raise UsageError(f"--runs {count} say too little about noise: give {FEWEST_RUNS} or more")
     place = folder or new_folder("noise-runs", store)
     done = record_runs(command, count, doing="noise", folder=place, progress=progress)
     noise = measure_noise(done.runs, policy)

@@ -122,7 +122,7 @@ class _Experiment:
             return stored_noise(run.profile, self.store)
         except ProtonError as error:
             self.series.progress.say(
-                f"warning: {error}; going on without stored noise (`proton noise` measures it)"
+                f"warning: {error}; continuing without stored noise (`proton noise` measures it)"
             )
             return None
 
@@ -141,7 +141,7 @@ class _Experiment:
             context = Context(noise, seen, confirm=())
             return judge(seen.base, seen.new, looser, context=context), seen
         self.series.progress.say(
-            f"{len(screening.flagged)} of {screening.screened} paths deserve a second look"
+            f"{len(screening.flagged)} of {screening.screened} paths are measured again"
         )
         fresh = self._runs(Stage.CONFIRMING, max(self.plan.confirming_pairs, policy.runs))
         return self._judge(fresh, Context(noise, fresh, confirm=screening.flagged)), fresh
@@ -189,7 +189,7 @@ def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
     path, configs = next(iter(flipped.items()))
     more = f" and {len(flipped) - 1} more" if len(flipped) > 1 else ""
     text = (
-        f"an autotuner chose otherwise in some runs of a side for {' > '.join(path)}{more} "
-        f"({' or '.join(configs)}): a change may be one of its choice and not of the code"
+        f"an autotuner chose differently in some runs of a side for {' > '.join(path)}{more} "
+        f"({' or '.join(configs)}): a change may come from its choice and not from the code"
     )
     return replace(result, rows=rows, notes=(*result.notes, Note(Reason.AUTOTUNE_FLIP, text)))

@@ -73,8 +73,9 @@ def _alike(files: list[str], request: Request) -> Note:
     return Note(
         Reason.LOADED_ALIKE,
         f"{_listed(files)} changed since {ref}, but both sides loaded the same version, so their "
-        "times say nothing of the change. Something puts an installed package or a folder before "
-        "the worktree: give each side an environment of its own with --setup 'pip install .'",
+        "times say nothing about the change. An installed package or a folder comes before the "
+        "worktree in the search path: give each side its own environment with --setup 'pip "
+        "install .'",
     )
 
 
@@ -82,24 +83,24 @@ def _idle(request: Request) -> Note:
     ref = request.revision.ref if request.revision else ""
     return Note(
         Reason.CHANGE_NOT_LOADED,
-        f"no side loaded a file that changed since {ref} as a module; where the change is in code "
-        "that has to be built, give each side an environment of its own with --setup",
+        f"no side loaded a file that changed since {ref} as a module; if the changed code has to "
+        "be built, give each side its own environment with --setup",
     )
 
 
 def _edited(arm: str, files: list[str]) -> Note:
     return Note(
         Reason.CHANGED_MEANWHILE,
-        f"{_listed(files)} changed between the runs of the {arm} side: leave the files alone "
-        "while both sides are measured, and begin anew",
+        f"{_listed(files)} changed between the runs of the {arm} side: do not edit files while "
+        "both sides are measured, and start again",
     )
 
 
 def _unknown() -> Note:
     return Note(
         Reason.MODULES_UNKNOWN,
-        "nobody wrote down which files the sides loaded, because the target is no Python program "
-        "or ended abruptly: whether they ran different code is not known",
+        "it is unknown which files the sides loaded and whether they ran different code, because "
+        "the target is not a Python program or ended abruptly",
     )
 
 

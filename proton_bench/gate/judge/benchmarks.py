@@ -96,8 +96,8 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
     if not all(holding):
         with_some, without = runs[holding.index(True)], runs[holding.index(False)]
         raise UsageError(
-            f"{without.source!a} holds no benchmark of pytest and {with_some.source!a} does, so "
-            "they do not measure the same: leave one of them out"
+            f"{without.source!a} has no benchmark of pytest but {with_some.source!a} has, so they "
+            "do not measure the same: leave one of them out"
         )
     base, new = (
         tuple(Run(_gated(run.profile), run.source) for run in side)
@@ -130,8 +130,8 @@ def one_sided(base: Sequence[Run], new: Sequence[Run]) -> str:
     hold = "holds" if before else "hold"
     none = "hold" if before else "holds"
     return (
-        f"the {which} {hold} benchmarks of pytest, which are what is compared then, and the "
-        f"{other} {none} none"
+        f"the {which} {hold} benchmarks of pytest, so only these are compared, but the {other} "
+        f"{none} none"
     )
 
 

@@ -139,7 +139,7 @@ def _check_units(measured: Measured, checks: Sequence[Check]) -> None:
         times = check.threshold.metric not in _FROM_SUMS or check.threshold.metric == "total"
         if times and measured.unit != "ns" and not all(each.is_relative for each in amounts):
             raise UsageError(
-                f"threshold {str(check.threshold)!r} names an amount of time, and these runs have "
+                f"threshold {str(check.threshold)!r} is an amount of time, but these runs have "
                 f"{measured.source!a}, which is not in ns; use a percentage"
             )
 

@@ -58,9 +58,9 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
         notes.append(
             Note(
                 Reason.REMOVED_PATHS,
-                f"{100.0 * lost:.0f} % of the base's time is in paths that no new run has, and "
-                "nothing was decided about them; did the runs end early? If they are meant to be "
-                f"gone, compare with a base without them. Gone: {listed}",
+                f"{100.0 * lost:.0f} % of the base's time is in paths that no new run has, so "
+                "these were not compared; check that the runs did not end early. If the paths "
+                f"were removed on purpose, compare with a base without them. Missing: {listed}",
             )
         )
     added = _asked(measured, policy, timed, rows=np.flatnonzero(new & ~base).tolist())
@@ -70,8 +70,8 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
         notes.append(
             Note(
                 Reason.NEW_PATHS,
-                f"{100.0 * unknown:.0f} % of the new time is in paths that no base run has, and "
-                f"nothing was decided about them; record a base that has them. New: {listed}",
+                f"{100.0 * unknown:.0f} % of the new time is in paths that no base run has, so "
+                f"these were not compared; record a base that has them. New: {listed}",
             )
         )
     return notes

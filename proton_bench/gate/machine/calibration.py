@@ -138,12 +138,13 @@ def _as_pairs(
 ) -> tuple[Measured, tuple[Check, ...], Observations, Numbers]:
     if len(runs) < FEWEST_RUNS:
         raise UsageError(
-            f"{len(runs)} runs say too little of noise; record {FEWEST_RUNS} of one program or more"
+            f"{len(runs)} runs say too little about noise; record at least {FEWEST_RUNS} of one "
+            "program"
         )
     findings = examine_runs(runs[:1], runs[1:])
     other = [each.fact for each in findings if each.tier in {Tier.HARD, Tier.UNIT}]
     if other:
-        raise UsageError(f"the runs differ in {', '.join(other)}: noise is of one machine")
+        raise UsageError(f"the runs differ in {', '.join(other)}: noise must be of one machine")
     pairs = len(runs) // 2
     firsts, seconds = runs[0 : 2 * pairs : 2], runs[1 : 2 * pairs : 2]
     turns = [pair % 2 == 0 for pair in range(pairs)]

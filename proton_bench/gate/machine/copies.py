@@ -25,8 +25,7 @@ def check_replicates(runs: Sequence[Run]) -> None:
             continue
         if identity in seen:
             raise UsageError(
-                f"{seen[identity]!a} and {run.source!a} are one run (process {identity[1]} of "
-                f"{identity[0]!a}), which says nothing new the second time: name each run once, "
-                "and record every run in a process of its own"
+                f"{seen[identity]!a} and {run.source!a} are the same run (process {identity[1]} "
+                f"of {identity[0]!a}): name each run once, and record every run in its own process"
             )
         seen[identity] = run.source

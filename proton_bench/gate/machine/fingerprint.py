@@ -81,7 +81,7 @@ _OF_GPU = {
 }
 # Bits of NVML: clocks held down by heat, by the board or by its power supply. The power cap (4) is
 # everyday life of large kernels: it says something only where some runs met it and others did not.
-_SLOWED = {8: "hardware slowdown", 32: "heat", 64: "heat of the board", 128: "power brake"}
+_SLOWED = {8: "hardware slowdown", 32: "heat", 64: "temperature of the board", 128: "power brake"}
 _POWER_CAP = 4
 _WARMER_C = 10
 

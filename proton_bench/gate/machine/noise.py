@@ -169,7 +169,7 @@ class Noise:
         try:
             if document["schema"] != SCHEMA or document["version"][0] != VERSION[0]:
                 raise ProfileFormatError(
-                    f"{source!a} is not noise of version {VERSION[0]}: measure it anew"
+                    f"{source!a} is not noise of version {VERSION[0]}: measure it again"
                 )
             return cls(
                 machine={str(key): str(value) for key, value in document["machine"].items()},
@@ -187,7 +187,7 @@ class Noise:
             if isinstance(error, ProfileFormatError):
                 raise
             raise ProfileFormatError(
-                f"{source!a} holds no noise that can be read: {type(error).__name__} {error}"
+                f"{source!a} cannot be read as noise: {type(error).__name__} {error}"
             ) from error
 
 
@@ -254,5 +254,5 @@ def _read_spread(document: Sequence[Any]) -> Spread:
 def _positive(value: Any) -> float:
     number = float(value)
     if not (math.isfinite(number) and number >= 0.0):
-        raise ValueError(f"{value!r} is no variance and no freedom")
+        raise ValueError(f"{value!r} is not a variance with degrees of freedom")
     return number

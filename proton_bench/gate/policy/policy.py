@@ -125,8 +125,8 @@ def read_policy(path: Path) -> Policy:
         beside = sorted(_KEYS.keys() & document.keys())
         if table and beside:
             raise UsageError(
-                f"policy {str(path)!a} has {beside[0]} outside of [{_TABLE}], where it would say "
-                "nothing; put all keys into one of the two"
+                f"policy {str(path)!a} has {beside[0]} outside [{_TABLE}], where it has no "
+                "effect; put all keys into one of the two"
             )
         if not table:
             return policy_from_table(document, str(path))
@@ -140,15 +140,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
         why = error.strerror or error
         raise UsageError(f"policy {str(path)!a} cannot be read: {why}") from error
     if len(content) > _MOST_BYTES:
-        raise UsageError(
-            f"policy {str(path)!a} is larger than {_MOST_BYTES >> 10} KiB, which no policy is"
-        )
+        raise UsageError(f"policy {str(path)!a} is larger than {_MOST_BYTES >> 10} KiB")
     if _DEEP_KEY.search(content):
         raise UsageError(f"policy {str(path)!a} has a key of more than {_MOST_PARTS} parts")
     try:
         return tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or nested too deeply
-        raise UsageError(f"policy {str(path)!a} is no TOML: {str(error)[:200]}") from error
+        raise UsageError(f"policy {str(path)!a} is not TOML: {str(error)[:200]}") from error
 
 
 def policy_from_table(table: Any, source: str, start: Policy | None = None) -> Policy:
@@ -163,7 +161,7 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
         UsageError: A key or value means nothing; the message names it.
     """
     if not isinstance(table, Mapping):
-        raise UsageError(f"{source} is no table")
+        raise UsageError(f"{source} is not a table")
     found: dict[str, Any] = {}
     for key, value in table.items():
         if key not in _KEYS:
@@ -186,7 +184,7 @@ def _check_spelling(tables: Mapping[str, Any], path: Path) -> None:
     meant = difflib.get_close_matches("gate", [each.lower() for each in tables], n=1)
     if meant:
         raise UsageError(
-            f"policy {str(path)!a} has a table [tool.proton.{meant[0]}], which means nothing: "
+            f"policy {str(path)!a} has a table [tool.proton.{meant[0]}], which has no effect: "
             f"write [{_TABLE}]"
         )
 
@@ -199,7 +197,7 @@ def _part(value: Any) -> float:
     else:
         number = _number(value)
     if not 0.0 < number < 1.0:
-        raise UsageError(f'{value!r} is not more than 0 and less than 1, such as "3%" or 0.03')
+        raise UsageError(f'{value!r} is not between 0 and 1, such as "3%" or 0.03')
     return number
 
 
@@ -260,7 +258,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _globs(value: Any) -> tuple[str, ...]:
     found = _texts(value)
     if not all(each.strip() for each in found):
-        raise UsageError("an empty glob would be about every path; write '**' to mean that")
+        raise UsageError("an empty glob would match every path; write '**' for that")
     return found
 
 

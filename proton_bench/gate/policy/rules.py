@@ -26,5 +26,5 @@ def find_rules(names: Sequence[str]) -> dict[str, Rule]:
     for name in names:
         if name not in offered:
             known = ", ".join(sorted(offered)) or "none"
-            raise UsageError(f"no plugin offers a rule {name!r}; there are: {known}")
+            raise UsageError(f"no plugin has a rule {name!r}; there are: {known}")
     return {name: offered[name] for name in names}

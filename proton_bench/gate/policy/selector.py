@@ -103,7 +103,7 @@ class Selectors:
                 found |= bits
             if time.thread_time() > self._latest:
                 raise UsageError(
-                    f"{len(self._ends)} selectors take too long on the names of these runs: give "
+                    f"{len(self._ends)} selectors take too long on the names of these runs: use "
                     "fewer"
                 )
         return found

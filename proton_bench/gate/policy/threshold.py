@@ -152,7 +152,7 @@ class _Reader:
     def threshold(self) -> Threshold:
         selector, mark, _ = self._text.rpartition("@")
         if mark and not selector:
-            raise self._error("a selector stands before '@'", 0)
+            raise self._error("a selector is missing before '@'", 0)
         self._at = len(selector) + len(mark)
         metric = self._metric()
         self._skip(":", f"':' and a number follow {metric!r}, as in {metric}:5%")
@@ -163,7 +163,7 @@ class _Reader:
             self._at += 1
             amounts.append(self._amount(metric))
         if self._at < len(self._text):
-            raise self._error("nothing may follow here but '&' and another amount")
+            raise self._error("only '&' and another amount may follow here")
         return Threshold(metric, tuple(amounts), sign, selector)
 
     def _metric(self) -> str:
@@ -172,7 +172,7 @@ class _Reader:
         if name not in METRICS or name == "pNN":
             percentile = _PERCENTILE.fullmatch(name)
             if percentile is None or float(percentile[1]) == 0.0:
-                said = f"{name!r} is no metric" if name else "a metric stands here"
+                said = f"{name!r} is no metric" if name else "a metric is missing here"
                 raise self._error(f"{said}; metrics are {', '.join(METRICS)}, NN from 1 to 99")
         self._at += len(name)
         return name
@@ -181,7 +181,7 @@ class _Reader:
         start = self._at
         found = _NUMBER.match(self._text, start)
         if found is None:
-            raise self._error("a number stands here, such as 5 in 5%")
+            raise self._error("a number is missing here, such as 5 in 5%")
         self._at = found.end()
         number = float(found[0])
         unit = _UNIT.match(self._text, self._at)
@@ -196,11 +196,11 @@ class _Reader:
 
     def _check(self, metric: str, amount: Amount, column: int) -> None:
         if amount.number > 1e15:
-            raise self._error("that is too large a number", column)
+            raise self._error("the number is too large", column)
         if amount.unit == "x" and amount.number <= 1.0:
             raise self._error("a factor is more than 1, as in 1.05x", column)
         if amount.number == 0.0 and metric != "calls":
-            raise self._error("0 leaves no room for noise; only calls may be 0", column)
+            raise self._error("0 leaves no room for noise; only calls may have 0", column)
 
     def _here(self) -> str:
         return self._text[self._at : self._at + 1]

@@ -72,8 +72,8 @@ class BenchmarkCall:
             raise UsageError(f"proton_bench takes a function and its arguments, not {fn!r}")
         if self._is_used:
             raise UsageError(
-                f"{self._test} called proton_bench twice: one test is one benchmark; write two "
-                "tests or parametrize this one"
+                f"{self._test} called proton_bench twice, but one test is one benchmark: write "
+                "two tests or parametrize this one"
             )
         self._is_used = True
         call = functools.partial(fn, *args, **kwargs)

@@ -51,25 +51,25 @@ def add_options(group: Any) -> None:
         "--proton-compare-fail",
         action="append",
         metavar="EXPR",
-        help="what may grow by how much, such as median:5%%; may be repeated",
+        help="a threshold, such as median:5%%; may be repeated",
     )
     add("--proton-policy", metavar="FILE", help="policy of the gate instead of pyproject.toml's")
-    add("--proton-noise", metavar="FILE", help="what `proton noise` knows of this machine")
+    add("--proton-noise", metavar="FILE", help="file of `proton noise` for this machine")
     add("--proton-runs", metavar="R", help="measure in R fresh processes for save and compare")
-    add("--proton-inconclusive", choices=_FAIL_OR_PASS, help="what an undecided gate does")
+    add("--proton-inconclusive", choices=_FAIL_OR_PASS, help="result of an undecided gate")
     add(
         "--proton-missing-baseline",
         choices=_FAIL_OR_PASS,
         default="fail",
-        help="what the gate does without a baseline",
+        help="result of a gate without a baseline",
     )
     add("--proton-save", metavar="NAME", help="save the run as a candidate of a baseline")
     add("--proton-autosave", action="store_true", help="save it as a candidate of `pytest`")
-    add("--proton-storage", metavar="DIR", help="where baselines are instead of .proton")
+    add("--proton-storage", metavar="DIR", help="folder of baselines instead of .proton")
     add("--proton-json", metavar="FILE", help="write times and verdict as JSON")
     add("--proton-markdown", metavar="FILE", help="write the verdict as a comment")
     add("--proton-junit", metavar="FILE", help="write the verdict as JUnit XML")
-    add("--proton-html", metavar="FILE", help="write what changed as a page")
+    add("--proton-html", metavar="FILE", help="write the changes as a page")
     add(
         "--proton-write",
         action="append",
@@ -82,7 +82,7 @@ def add_options(group: Any) -> None:
     add("--proton-sort", choices=_SORTS, default="none", help="order within a table")
     add("--proton-columns", metavar="NAME[,NAME]", default=_SHOWN, help=", ".join(COLUMNS))
     add("--proton-time-unit", choices=("auto", *UNITS), default="auto", help="unit of times")
-    add("--proton-histogram", action="store_true", help="draw how the rounds spread")
+    add("--proton-histogram", action="store_true", help="draw a histogram of the rounds")
     # What the fresh processes of --proton-runs are started with: tests to run, nothing to judge.
     add("--proton-replicate", metavar="FILE", help="used by --proton-runs")
 
@@ -244,7 +244,7 @@ def _check(settings: Settings) -> None:
     }
     alone = [name for name, value in judged.items() if value]
     if alone:
-        raise UsageError(f"{alone[0]} is about the gate: give --proton-compare=BASE too")
+        raise UsageError(f"{alone[0]} is for the gate: give --proton-compare=BASE too")
 
 
 def _check_gate(settings: Settings) -> None:
@@ -273,7 +273,7 @@ def _written(texts: Sequence[str], folder: Path) -> tuple[tuple[str, Path], ...]
             raise UsageError(f"--proton-write={text} is not FORMAT=FILE")
         if name not in WRITTEN:
             known = ", ".join(WRITTEN)
-            raise UsageError(f"--proton-write={text}: {name} is no format; formats are {known}")
+            raise UsageError(f"--proton-write={text}: {name} is not a format; formats are {known}")
         found.append((name, folder / file))
     return tuple(found)
 
@@ -286,7 +286,7 @@ def _runs(text: str | None) -> int:
     except ValueError:
         runs = 0
     if runs < 1:
-        raise UsageError(f"--proton-runs={text}: a number of processes from 1 on is wanted")
+        raise UsageError(f"--proton-runs={text}: expected a number of processes, 1 or more")
     return runs
 
 
@@ -294,7 +294,7 @@ def _columns(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     unknown = [name for name in names if name not in COLUMNS]
     if unknown or not names:
-        what = f"{unknown[0]!r} is no column" if unknown else "no column is named"
+        what = f"{unknown[0]!r} is not a column" if unknown else "no column is named"
         raise UsageError(f"--proton-columns={text}: {what}; columns are {', '.join(COLUMNS)}")
     return names
 
@@ -308,6 +308,6 @@ def _clock(text: str | None) -> Callable[[], int]:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"--proton-timer={text}: {error}") from None
     if not callable(found):
-        raise UsageError(f"--proton-timer={text} is no function: write MODULE.NAME")
+        raise UsageError(f"--proton-timer={text} is not a function: write MODULE.NAME")
     clock: Callable[[], int] = found
     return clock

@@ -109,8 +109,8 @@ def as_graph(call: Callable[[], object]) -> Callable[[], None]:
     except RuntimeError as error:
         line = str(error).partition("\n")[0]
         raise UsageError(
-            f"cudagraph=True: the function cannot be captured into a CUDA graph ({line}); "
-            "take out what waits for the GPU or leave cudagraph away"
+            f"cudagraph=True: the function cannot be captured into a CUDA graph ({line}); remove "
+            "code that waits for the GPU, or leave cudagraph out"
         ) from error
     return functools.partial(_replay, graph, kept)
 
@@ -130,11 +130,11 @@ def cuda_torch() -> Any:
         import torch
     except ImportError:
         raise UsageError(
-            "a GPU's timer, cudagraph and flush_l2 need torch, which is not installed; "
-            "leave device='cuda' and cudagraph away to be timed on the CPU"
+            "a GPU's timer, cudagraph and flush_l2 need torch, which is not installed; leave "
+            "device='cuda' and cudagraph out to measure on the CPU"
         ) from None
     if not torch.cuda.is_available():
-        raise UsageError("torch sees no GPU here; use device='cpu'")
+        raise UsageError("torch sees no GPU; use device='cpu'")
     return torch
 
 

@@ -198,8 +198,8 @@ class WorkerParts:
 
         if session.plan.flushing is not None:
             raise UsageError(
-                "periodic_flushing does not fit the workers of pytest-xdist, whose profiles become "
-                "one: record without it, or run without -n"
+                "periodic_flushing does not work with the workers of pytest-xdist, whose "
+                "profiles are merged: record without it, or run without -n"
             )
         self._session = session
         self._folder = _make_folder(session.path)
@@ -326,7 +326,7 @@ class WorkerParts:
 
 def _missing(worker: str, tests: int) -> str:
     noun = "test" if tests == 1 else "tests"
-    return f"worker {worker} left no profile: {tests} {noun} that it ran are not in this one"
+    return f"worker {worker} left no profile: {tests} {noun} missing from this one"
 
 
 def _make_folder(output: str) -> Path:

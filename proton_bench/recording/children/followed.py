@@ -63,7 +63,7 @@ class FollowedChildren:
             )
         if not self._options.children:
             raise UsageError(
-                "a program is recorded through its Python children: leave --no-children away"
+                "a program is recorded through its Python children: leave --no-children out"
             )
         if self._are_followed:
             plan = plan_capture(session_options(self._options))

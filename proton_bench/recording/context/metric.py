@@ -132,7 +132,7 @@ def normalize_metrics(metrics: Mapping[str, object]) -> list[Metric]:
 def _text(name: str, aggregation: Aggregation, value: str) -> str:
     if aggregation == "inc":
         raise MetricError(
-            f"metric {name!r} is the text {value[:40]!r}, and texts have no sum over a call path: "
+            f"metric {name!r} is the text {value[:40]!r}, but texts have no sum over a call path: "
             f"call it '{name} (pty)' or '{name} (exc)', and the newest text is kept"
         )
     return value
@@ -205,7 +205,7 @@ def _refuse_captured(array: Any) -> None:
 
     with torch.cuda.device(array.device):
         if torch.cuda.is_current_stream_capturing():
-            raise RuntimeError("a graph is captured that no session saw the beginning of")
+            raise RuntimeError("a graph is captured whose beginning no session saw")
 
 
 def _vector(name: str, values: list[object] | tuple[object, ...]) -> list[int] | list[float]:

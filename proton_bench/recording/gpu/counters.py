@@ -51,7 +51,7 @@ def counter_rate_hz() -> float:
         rate_hz = math.nan
     if not 0 < rate_hz <= _MAX_RATE_HZ:
         raise UsageError(
-            f"{_RATE}={text!r} is no number of samples per second: give one up to "
+            f"{_RATE}={text!r} is not a number of samples per second: give one up to "
             f"{_MAX_RATE_HZ:.0f}, or off"
         )
     return rate_hz
@@ -132,7 +132,7 @@ class _Sampler:
                 wait_s = self._sample()
             self._sample()
         except Exception:  # noqa: BLE001 - the program must not see it; what is missing is counted
-            native.add_dropped("samples of counters after one that failed", 1)
+            native.add_dropped("samples of counters after a failed one", 1)
             self._has_first.set()
 
     def _sample(self) -> float:

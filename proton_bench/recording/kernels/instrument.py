@@ -69,7 +69,7 @@ def _best(takers: Sequence[Backend], available: Sequence[bool]) -> str:
         zip(takers, available, strict=True), key=lambda each: (each[0].records_wall, not each[1])
     )
     if not ranked:
-        raise UsageError("no backend here takes passes; `proton plugins` lists the backends")
+        raise UsageError("no backend here supports passes; `proton plugins` lists the backends")
     return ranked[0][0].name
 
 
@@ -78,6 +78,6 @@ def _with_passes(backend: Backend, mode: Mode, passes: str) -> str:
         return mode.text
     if _OPTION in mode.options:
         raise UsageError(
-            f"passes are given twice, by --instrument and by mode {mode.text!r}: give them once"
+            f"passes are given twice, with --instrument and in mode {mode.text!r}: give them once"
         )
     return f"{mode.text or backend.passes_mode}:{_OPTION}={encode(passes)}"

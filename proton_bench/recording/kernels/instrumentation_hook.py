@@ -90,7 +90,7 @@ class InstrumentationHook(Hook, metaclass=_Switched):
         if InstrumentationHook.active_count > 0:
             raise BackendUnavailableError(
                 "Only one instance of the instrumentation hook can be active at a time: finalize "
-                "the session, or unregister the hook, that instruments kernels now"
+                "the session or unregister the hook that instruments kernels now"
             )
         from proton_bench.plugin.manager import resolve_backend
 

@@ -63,8 +63,9 @@ def close_scopes_above(depth: int) -> None:
         if (kernel, scope) not in _warned:
             _warned.add((kernel, scope))
             warn(
-                f"kernel {kernel!r}: scope {scope!r} is opened and never closed: it was closed "
-                "where the program or the loop around it ended; close it in the block that opens it"
+                f"kernel {kernel!r}: scope {scope!r} is opened but never closed: it was closed at "
+                "the end of the program or the loop around it; close it in the block that opens "
+                "it"
             )
 
 
@@ -102,7 +103,7 @@ def exit_scope(name: str) -> None:
         return
     if native.thread_depth() <= _running.depth:
         raise ScopeError(
-            f"kernel {_running.kernel!r}: scope {name!r} is closed and not open; each exit_scope "
+            f"kernel {_running.kernel!r}: scope {name!r} is closed but not open; each exit_scope "
             "needs one enter_scope before it in the same kernel"
         )
     try:

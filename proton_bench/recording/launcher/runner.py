@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["RunOptions", "main", "runner_command"]
 
 _EMPTY = (
-    "the profile is empty: the target ran nothing that the backend records "
-    "(see `proton plugins`, and -b for another backend)"
+    "the profile is empty: the target ran nothing that the backend records (see `proton "
+    "plugins`, and -b for another backend)"
 )
 _EXIT_INTERRUPTED = 128 + signal.SIGINT
 
@@ -231,7 +231,7 @@ class _Recording:
     def _interrupted(self) -> None:
         """A Ctrl-C came while the files were written."""
         if os.getpid() == self._process_id:
-            say("interrupted at its end; what was recorded is written")
+            say("interrupted at the end; the recording is written")
             _exit_with(_EXIT_INTERRUPTED)
 
     def _write_modules(self) -> None:
@@ -242,7 +242,7 @@ class _Recording:
         try:
             write_loaded_modules(self._options.modules_file)
         except OSError as error:
-            warn(f"the files of modules were not written down: {error.strerror or error}")
+            warn(f"the list of loaded modules was not written: {error.strerror or error}")
 
 
 def _exit_with(code: int) -> None:

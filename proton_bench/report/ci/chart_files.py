@@ -55,6 +55,6 @@ def read_chart_files(
         if not mark or not file:
             raise UsageError(f"{option} {text!a} is not FORMAT=FILE")
         if name not in known:
-            raise UsageError(f"{option}: {name!a} is no format; choose from: {', '.join(known)}")
+            raise UsageError(f"{option}: {name!a} is not a format; choose from: {', '.join(known)}")
         found.append(ChartFile(name, Path(file)))
     return tuple(found)

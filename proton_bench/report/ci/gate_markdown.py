@@ -66,7 +66,7 @@ def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
         page.add(["", "</details>"], needed=True)
     cut = [count_text(count, one, many) for count, one, many in left if count]
     if cut:
-        page.add(["", f"Not shown for want of space: {', '.join(cut)}."], needed=True)
+        page.add(["", f"Not shown for lack of space: {', '.join(cut)}."], needed=True)
     power = power_line(outcome)
     page.add(["", escaped(power)] if power else [], needed=True)
     return page.text()

@@ -96,7 +96,7 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
         example = f"-m time/ms,{visible(first.name, 80)}"
         raise MetricError(
             f"metric {first.name!r} does not add up over rows, so it cannot be the width of a "
-            f"flame graph: name one that does before it, such as {example}"
+            f"flame graph: put one that does first, such as {example}"
         )
     sizes = np.where(first.valid, first.values, 0).astype(np.float64)
     widths = row_widths(tree.parents, sizes)
@@ -130,8 +130,8 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
     """
     if not comparison.measure.is_additive:
         raise MetricError(
-            f"metric {comparison.measure.name!r} does not add up over rows, so it cannot be a "
-            "width of a flame graph; proton diff -m shows its change row by row"
+            f"metric {comparison.measure.name!r} does not add up over rows, so it cannot be the "
+            "width of a flame graph; use proton diff -m to see its change row by row"
         )
     tree, values = comparison.tree, comparison.inclusive
     base, new = (np.asarray(side, dtype=np.float64) for side in (values.base, values.new))

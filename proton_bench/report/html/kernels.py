@@ -80,7 +80,7 @@ def changed_kernels(comparison: Comparison, frames: FrameFormat) -> KernelTable:
     if any(fates):
         # Beside the change, where it is seen without scrolling.
         place = [column.title for column in columns].index("growth") + 1
-        columns.insert(place, Column("what became of it", Form.TEXT, fates))
+        columns.insert(place, Column("status", Form.TEXT, fates))
     columns += _devices([tree.device_names[place] for place in tree.devices[rows].tolist()])
     names = (_label(tree.name(row), frames) for row in rows.tolist())
     return KernelTable(tuple(names), tuple(columns))

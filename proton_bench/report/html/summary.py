@@ -134,7 +134,7 @@ def _warnings(profile: Profile, tree: MetricTree | None) -> Iterator[str]:
     yield from losses(profile)
     if len(profile) == 1 or not available_metrics(profile).recorded:
         what = "rows" if len(profile) == 1 else "metrics"
-        yield f"EMPTY: the profile holds no {what}: nothing was recorded in that run"
+        yield f"EMPTY: the profile has no {what}: nothing was recorded in that run"
     for metric in tree.metrics if tree is not None else ():
         is_bytes = metric.name.lower().startswith("bytes") and metric.is_number
         if is_bytes and bool((metric.values[metric.valid] < 0).any()):

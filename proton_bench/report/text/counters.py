@@ -46,7 +46,7 @@ class CounterReport:
         ordered = sum(1 for doubt in self.join.doubts if not doubt.counts_differ)
         if ordered:
             which = count_text(ordered, "kernel was", "kernels were")
-            line = f"{which} launched from several rows and paired by order alone"
+            line = f"{which} launched from several rows and paired only by order"
             yield from prose(console, line, DIM, edge=edge)
         yield Segment("\n")
 
@@ -71,8 +71,8 @@ def _most(lines: Sequence[str]) -> Iterator[str]:
 def _doubt(doubt: Doubt) -> str:
     return (
         f"AMBIGUOUS: {visible(doubt.kernel, 120)}: {doubt.measured} launches measured, "
-        f"{doubt.launched} in the profile from {doubt.places} rows: counters of these rows may "
-        "belong to one another"
+        f"{doubt.launched} in the profile from {doubt.places} rows: the counters of these rows "
+        "may be swapped"
     )
 
 

@@ -128,7 +128,7 @@ class DiffReport:
             yield Segment(f"  {line}\n", DIM)
         if hidden:
             what = count_text(hidden, "column does", "columns do")
-            yield Segment(f"  {what} not fit; a pipe or file gets them all\n", DIM)
+            yield Segment(f"  {what} not fit; a pipe or file gets all\n", DIM)
 
 
 def _more_is_better(name: str) -> bool:

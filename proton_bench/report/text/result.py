@@ -49,7 +49,7 @@ class ResultReport:
         for cells in zip(*(column.cells for column in columns), strict=True):
             yield Segment(_line(cells, columns) + "\n")
         lines = count_text(len(result.rows), "line")
-        more = "; there are more, --limit shows them" if result.has_more else ""
+        more = "; use --limit to see more" if result.has_more else ""
         yield Segment(f"({lines}{more})\n", DIM)
 
 

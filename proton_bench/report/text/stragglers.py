@@ -61,13 +61,15 @@ class StragglerReport:
         yield ""
         what = visible(self.stragglers.metric)
         if _has_waiting(self.stragglers.scopes):
-            what += " less that of NCCL's kernels, which is in the column waiting (its most)"
-        yield f"times are {what}; spread is slowest less fastest, of the median rank"
+            what += " without NCCL's kernels, whose largest time is in the column waiting"
+        yield f"times are {what}; spread is slowest minus fastest, relative to the median rank"
         left_out = len(self.stragglers.scopes) - min(len(self.stragglers.scopes), _MOST_SCOPES)
         if left_out:
-            yield f"{count_text(left_out, 'scope')} that differ less left out; --json has all"
+            yield (
+                f"{count_text(left_out, 'scope')} with smaller differences left out; --json has all"
+            )
         if hidden:
-            yield f"{count_text(hidden, 'column')} left out; a pipe or file gets them all"
+            yield f"{count_text(hidden, 'column')} left out; a pipe or file gets all"
 
 
 def straggler_document(stragglers: Stragglers, sources: Sequence[str]) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def _prefixes(tree: MetricTree, guides: _Guides, room: int) -> Iterator[str]:
 def _losses(cut: int, hidden: int) -> Iterator[str]:
     if hidden:
         what = "column does" if hidden == 1 else "columns do"
-        yield f"{hidden} {what} not fit; a pipe or file gets them all"
+        yield f"{hidden} {what} not fit; a pipe or file gets all"
     if cut:
         what = "name is" if cut == 1 else "names are"
-        yield f"{cut} {what} cut at the edge; a pipe or file gets them whole"
+        yield f"{cut} {what} cut at the edge; a pipe or file gets them in full"

@@ -23,7 +23,7 @@ from proton_bench.support.units import Unit, count_text
 __all__ = ["SCALED", "columns", "footer", "meanings", "names", "notes"]
 
 # What the new values of benchmarks are where runs called them differently often.
-SCALED = "what ran in rounds of benchmarks is for as many calls as in the base"
+SCALED = "values from rounds of benchmarks are scaled to the number of calls in the base"
 
 
 def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
@@ -180,7 +180,7 @@ def _changed(comparison: Comparison, change: float) -> str:
     if comparison.own is None:
         return ""
     unit = measured_unit(comparison.measure, [change])
-    return f" and changed by {unit.text(change, signed=True)} in all"
+    return f" and changed by {unit.text(change, signed=True)} in total"
 
 
 def meanings(comparison: Comparison) -> Iterator[tuple[str, str]]:
@@ -198,4 +198,4 @@ def meanings(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield "by launches", "mean latency of both sides x more or fewer launches"
         yield "by latency", "mean launches of both sides x change of one launch"
         if comparison.inclusive.split.rest.any():
-            yield "unlaunched", "change of values that no launch was counted for"
+            yield "unlaunched", "change of values without a launch"

@@ -74,7 +74,7 @@ def _total(comparison: Comparison, explanation: Explanation) -> str:
         text += scaled
     if not bounds:
         return text
-    doubt = ", which may be no change at all" if bounds[0] <= 0 <= bounds[1] else ""
+    doubt = ", perhaps no change at all" if bounds[0] <= 0 <= bounds[1] else ""
     ends = " to ".join(unit.text(each, signed=True) for each in bounds)
     return f"{text}, 95 % interval {ends}{doubt}"
 
@@ -117,7 +117,7 @@ def _where(comparison: Comparison, cause: Cause) -> str:
     where = _under(comparison, cause.row)
     if cause.kind is Kind.BELOW:
         return f"below {name}{where}"
-    return f"{name}{where}" if cause.row else "outside of all rows below"
+    return f"{name}{where}" if cause.row else "outside all rows below"
 
 
 def _under(comparison: Comparison, row: int) -> str:
@@ -225,8 +225,8 @@ def calls_line(comparison: Comparison) -> str | None:
         return None
     what = "1 benchmark was" if count == 1 else f"{count} benchmarks were"
     return (
-        f"{what} called differently often: all values of what ran in the rounds are for as many "
-        f"calls as in {'the base' if len(comparison.base) == 1 else 'the first run of the base'}"
+        f"{what} called differently often: values from their rounds are scaled to the number of "
+        f"calls in {'the base' if len(comparison.base) == 1 else 'the first run of the base'}"
     )
 
 
@@ -242,7 +242,7 @@ def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     sides = [[own_cost(run.profile) for run in runs] for runs in (comparison.base, comparison.new)]
     known = [cost for side in sides for cost in side if cost is not None]
     if not known:
-        yield "both", "own cost of the profiler: not known, the files do not say"
+        yield "both", "own cost of the profiler: unknown, the files do not say"
         return
     units = (
         Unit.of_times(cost.cost_ns for cost in known),
@@ -255,7 +255,7 @@ def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
 
 def _cost(cost: OwnCost | None, units: tuple[Unit, Unit]) -> str:
     if cost is None:
-        return "not known, the file does not say"
+        return "unknown, the file does not say"
     text = f"about {units[0].text(cost.cost_ns)} (its estimate)"
     if cost.run_ns is not None and cost.share is not None:
         text += f", {100.0 * cost.share:.2g} % of {units[1].text(cost.run_ns)}"
@@ -274,7 +274,7 @@ def _costs(costs: Sequence[OwnCost | None], unit: Unit) -> str:
         text += f", {least} %" if least == most else f", {least} to {most} %"
         text += " of a run"
     missing = len(costs) - len(known)
-    return f"{text}; not known of {count_text(missing, 'run')}" if missing else text
+    return f"{text}; unknown for {count_text(missing, 'run')}" if missing else text
 
 
 def cost_warning(comparison: Comparison) -> str | None:
@@ -285,5 +285,5 @@ def cost_warning(comparison: Comparison) -> str | None:
     more, less = ("new", "base") if found[1] > found[0] else ("base", "new")
     return (
         f"recording cost {duration_text(abs(found[1] - found[0]))} more in {more} than in {less}: "
-        "times of the host (wall, cpu_time, launch latency) may differ for that alone"
+        "host times (wall, cpu_time, launch latency) may differ for this reason alone"
     )

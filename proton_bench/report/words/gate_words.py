@@ -50,9 +50,9 @@ _RATES = {"flops": "flop/s", "gbps": "GB/s"}
 _WHOLE_TIMES = frozenset({"mean", "median", "total"})
 _OTHER = {"cycles": "cycles", "mem": ""}
 MEANINGS_OF_COLUMNS = {
-    "90 % interval": "where the change lies, nine times in ten",
-    "would see": "smallest change that these runs find four times in five",
-    "share": "part of a run's time",
+    "90 % interval": "contains the true change nine times in ten",
+    "would see": "smallest change that these runs would find four times in five",
+    "share": "share of a run's time",
 }
 
 
@@ -93,7 +93,7 @@ def _cost(regressions: Sequence[GateRow]) -> str:
 
 def _success(outcome: Outcome) -> str:
     if not outcome.result.rows:
-        return "structure is as allowed; no threshold asked about timing"
+        return "structure is as allowed; no threshold is about timing"
     improved = [row for row in outcome.result.rows if row.verdict is Verdict.IMPROVED]
     said = f"none of {count_text(len(_paths(outcome.result.rows)), 'path')} got worse"
     if improved:
@@ -113,9 +113,9 @@ def _doubt(outcome: Outcome) -> str:
     said = f"{_of_checks(outcome, len(undecided))}, {share} of the gated time, may be worse"
     needed = [row.pairs_needed for row in undecided]
     if max(needed) > 0:
-        said += f"; {runs_text(max(needed), paired=outcome.result.paired)} would tell"
+        said += f"; {runs_text(max(needed), paired=outcome.result.paired)} would decide"
     if min(needed) < 0:
-        said += f"; of {needed.count(-1)} no number of runs that anybody would make"
+        said += f"; for {needed.count(-1)} no practical number of runs would"
     return said
 
 

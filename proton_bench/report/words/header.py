@@ -126,7 +126,7 @@ def cost_line(profile: Profile) -> str:
     """Return what recording took of the run, as the profiler itself estimated it."""
     cost = own_cost(profile)
     if cost is None:
-        return "own cost of the profiler: not known, the file does not say"
+        return "own cost of the profiler: unknown, the file does not say"
     text = f"own cost of the profiler: about {duration_text(cost.cost_ns)} (its estimate)"
     if cost.share is not None:
         text += f", {100.0 * cost.share:.2g} % of the run"
@@ -137,7 +137,7 @@ def losses(profile: Profile) -> tuple[str, ...]:
     """Return a sentence about each thing that the profile should hold and does not, or changed."""
     found = []
     if profile.partial:
-        found.append("PARTIAL: the run had not ended when this was written")
+        found.append("PARTIAL: the file was written before the run ended")
     found.extend(f"INCOMPLETE: {gap}" for gap in gap_sentences(gaps_of(profile.provenance)))
     lost = [(reason, count) for reason, count in profile.dropped.items() if count]
     for reason, count in lost[:_MOST_REASONS]:

@@ -18,8 +18,8 @@ def gap_sentences(gaps: RankGaps) -> Iterator[str]:
         yield f"{ranks_text(gaps.missing)} of {gaps.world_size} {_are(gaps.missing)} missing"
     if gaps.partial:
         yield (
-            f"{ranks_text(gaps.partial)} of {gaps.world_size} {_are(gaps.partial)} partial: the "
-            "run had not ended when its file was written"
+            f"{ranks_text(gaps.partial)} of {gaps.world_size} {_are(gaps.partial)} partial: its "
+            "file was written before the run ended"
         )
 
 

@@ -23,7 +23,7 @@ def record_cost_notes(profile: Profile) -> tuple[str, ...]:
     # One kernel that was compiled in several configurations is told of once per difference.
     notes = [*dict.fromkeys(filter(None, map(_note, record_costs(profile))))]
     rest = len(notes) - _MOST_KERNELS
-    more = (f"RECORDS: {count_text(rest, 'more kernel')} likewise",) if rest > 0 else ()
+    more = (f"RECORDS: also for {count_text(rest, 'more kernel')}",) if rest > 0 else ()
     return (*notes[:_MOST_KERNELS], *more)
 
 

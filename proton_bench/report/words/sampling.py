@@ -47,8 +47,8 @@ def _losses(facts: SamplingFacts) -> Iterator[str]:
         seen = facts.samples + facts.dropped
         share = 100.0 * facts.dropped / seen
         yield (
-            f"DROPPED: {count_text(facts.dropped, 'PC sample')} ({share:.2g} % of those taken): "
-            "the hardware had no room for them; a longer interval keeps more"
+            f"DROPPED: {count_text(facts.dropped, 'PC sample')} ({share:.2g} % of all): the "
+            "hardware had no room for them; a longer interval keeps more"
         )
     if facts.doubled:
         times = "once" if facts.doubled == 1 else f"{facts.doubled} times"

@@ -87,7 +87,7 @@ def _read(place: Path, root: Path) -> str | None:
 
 def _note(place: Path, path: str, profile: Profile, *, is_short: bool) -> str:
     if is_short:
-        return f"text of {place}, which is shorter than when it ran: it was changed"
+        return f"text of {place}, which has fewer lines than in the run: it was changed"
     ended = profile.provenance.get("end_time_ns")
     try:
         is_newer = type(ended) is int and place.stat().st_mtime_ns > ended

@@ -73,7 +73,7 @@ class KeptRuns:
         make_folder(folder)
         _refuse_links(folder)
         if (folder / MANIFEST).exists():
-            raise UsageError(f"{str(folder)!a} holds an experiment already: name another folder")
+            raise UsageError(f"{str(folder)!a} already has an experiment: name another folder")
         kept = cls(folder, description, {})
         kept._write()
         return kept
@@ -88,7 +88,7 @@ class KeptRuns:
         """
         path = folder / MANIFEST
         if not path.exists():
-            raise UsageError(f"{str(folder)!a} holds no experiment: there is no {MANIFEST} in it")
+            raise UsageError(f"{str(folder)!a} has no experiment: there is no {MANIFEST} in it")
         _refuse_links(folder)
         document = read_json(path)
         try:
@@ -160,7 +160,7 @@ class KeptRuns:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise UsageError(f"{str(self.folder)!a} is being run by another process") from error
+                raise UsageError(f"{str(self.folder)!a} is in use by another process") from error
             yield
         finally:
             os.close(descriptor)
@@ -181,8 +181,8 @@ def _refuse_links(folder: Path) -> None:
         for name in opened.names():
             if stat.S_ISLNK(opened.mode(name) or 0):
                 raise UsageError(
-                    f"{str(folder / name)!a} is a symbolic link, which no experiment makes; remove "
-                    "it, or begin a new experiment"
+                    f"{str(folder / name)!a} is a symbolic link that the experiment did not make; "
+                    "remove it, or begin a new experiment"
                 )
 
 

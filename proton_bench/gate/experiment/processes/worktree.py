@@ -51,7 +51,7 @@ def find_revision(ref: str, folder: str) -> Revision:
         root = _git(folder, "rev-parse", "--show-toplevel")
     except UsageError as error:
         raise UsageError(
-            f"{error}; outside of a repository compare commands, with --base CMD"
+            f"{error}; outside a repository compare commands, with --base CMD"
         ) from error
     if ref.startswith("-"):
         raise UsageError(f"--base-ref {ref!r} is no revision")
@@ -59,7 +59,7 @@ def find_revision(ref: str, folder: str) -> Revision:
         commit = _git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     except UsageError as error:
         raise UsageError(
-            f"there is no commit {ref!r} in {root!a}; was it fetched? (git fetch origin)"
+            f"there is no commit {ref!r} in {root!a}; fetch it with `git fetch origin`"
         ) from error
     return Revision(os.path.realpath(root), ref, commit)
 

@@ -60,9 +60,7 @@ class BenchmarksOfRun:
             found = yield
         except BaseException:
             if self._settings.gates:
-                self._lines.append(
-                    "not asked: the run was stopped, so nothing was compared or saved"
-                )
+                self._lines.append("skipped: the run was stopped, so nothing was compared or saved")
             self._write_times()
             raise
         if not self._config.option.collectonly:
@@ -89,7 +87,7 @@ class BenchmarksOfRun:
                 self._draw(terminalreporter)
             if len({record.worker for record in self._records.values()}) > 1:
                 terminalreporter.write_line(
-                    "measured by workers beside each other, which disturbs times on the CPU"
+                    "measured by concurrent workers, which disturb times on the CPU"
                 )
         if self._lines:
             terminalreporter.section("proton gate")
@@ -128,7 +126,7 @@ class BenchmarksOfRun:
     def _judge(self, session: pytest.Session) -> None:
         if session.testsfailed:
             self._lines.append(
-                f"not asked: {session.testsfailed} failed, so nothing was compared or saved"
+                f"skipped: {session.testsfailed} failed, so nothing was compared or saved"
             )
             return
         from proton_bench.pytest_plugin.benchmarks.end.judging import Judging

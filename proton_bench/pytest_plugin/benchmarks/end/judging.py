@@ -127,7 +127,8 @@ class Judging:
             lines += self._advice(outcome)
         lines += [f"error: {visible(problem)}" for problem in self._problems]
         lines += [
-            f"saved as candidate {reference}; `proton baseline promote {reference}` makes it count"
+            f"saved as candidate {reference}; `proton baseline promote {reference}` makes it the "
+            "baseline"
             for reference in self._saved
         ]
         if outcome is not None and self._settings.github:
@@ -199,11 +200,11 @@ class Judging:
     def _advice(self, outcome: Outcome) -> list[str]:
         verdict = outcome.result.verdict
         if verdict is SuiteVerdict.NO_BASELINE:
-            return ["--proton-missing-baseline=pass lets a run without a baseline pass"]
+            return ["--proton-missing-baseline=pass accepts a run without a baseline"]
         if verdict is SuiteVerdict.INCONCLUSIVE and not self._settings.runs:
             return [
-                "rounds of one process are one replicate, which decides structure alone: "
-                "--proton-runs=6 measures in 6 fresh processes"
+                "rounds of one process are one replicate, which decides only structure: use "
+                "--proton-runs=6 to measure in 6 fresh processes"
             ]
         return []
 

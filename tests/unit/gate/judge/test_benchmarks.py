@@ -255,7 +255,7 @@ def test_where_one_side_alone_holds_benchmarks_nothing_is_compared() -> None:
 def test_a_run_of_a_side_that_lacks_benchmarks_is_named() -> None:
     runs = [Run(profile, name) for profile, name in ((with_kernels(), "a"), (plain(), "b"))]
 
-    with pytest.raises(UsageError, match="'b' holds no benchmark of pytest and 'a' does"):
+    with pytest.raises(UsageError, match="'b' has no benchmark of pytest but 'a' has"):
         judge(runs, [Run(with_kernels(), "c")], Policy())
 
 

@@ -48,7 +48,7 @@ def test_nothing_is_a_heading() -> None:
 
 
 def test_more_lines_are_announced() -> None:
-    assert table(result((1,), has_more=True))[-1] == "(1 line; there are more, --limit shows them)"
+    assert table(result((1,), has_more=True))[-1] == "(1 line; use --limit to see more)"
 
 
 def test_hostile_names_stay_on_their_line() -> None:
