@@ -152,8 +152,8 @@ def test_frames_are_shortened(diff: Diff) -> None:
 def test_raw_names_tell_lines_apart(diff: Diff) -> None:
     document = json.loads(diff("base.proton", "new.proton", "--json", "--raw-names"))
 
-    fates = {row["name"]: row["fate"] for row in document["rows"]}
-    assert (fates["m.py:3@f"], fates["m.py:5@f"]) == ("removed", "new")
+    states = {row["name"]: row["fate"] for row in document["rows"]}
+    assert (states["m.py:3@f"], states["m.py:5@f"]) == ("removed", "new")
 
 
 def test_trials_are_compared_on_request(diff: Diff, files: Path) -> None:
@@ -271,8 +271,8 @@ def test_different_devices_are_compared_on_request(diff: Diff, files: Path) -> N
 
     document = json.loads(diff("base.proton", "hip.proton", "--ignore-devices", "--json"))
 
-    fates = {row["name"]: row["fate"] for row in document["rows"]}
-    assert fates["a"] == "matched"
+    states = {row["name"]: row["fate"] for row in document["rows"]}
+    assert states["a"] == "matched"
 
 
 def test_hostile_names_stay_text_everywhere(diff: Diff, files: Path) -> None:

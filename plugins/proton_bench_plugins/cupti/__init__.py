@@ -49,7 +49,7 @@ def _examine() -> Sequence[Finding]:
 
 
 def _canary() -> Canary:
-    from proton_bench_plugins.cupti.canary import TorchCanary
+    from proton_bench_plugins.cupti.torch_canary import TorchCanary
 
     return TorchCanary()
 

@@ -84,9 +84,9 @@ def explain_refusal(message: str, privileges: Privileges | None = None) -> str:
         known = f"the driver's own settings say: {found.text}; a container needs the capability too"
     else:
         known = f"sampling is {found.text}" if found.permission is not Permission.UNKNOWN else ""
-    told = f" ({known})" if known else ""
+    detail = f" ({known})" if known else ""
     message = _SHORT_ADVICE.sub("", message)
-    return f"{message}: this user may not sample program counters{told}; {ADVICE}"
+    return f"{message}: this user may not sample program counters{detail}; {ADVICE}"
 
 
 def _known(permission: Permission) -> Privileges:

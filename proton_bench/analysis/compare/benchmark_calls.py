@@ -30,7 +30,7 @@ _NESTED = "wall (ns)"
 # Whole numbers above have no exact quotient.
 _LARGEST = 2.0**53
 
-# A benchmark by its id; several rows of one id are told apart by their order.
+# A benchmark by its id; several rows of one id are reported apart by their order.
 _Key = tuple[str, int]
 
 
@@ -74,13 +74,13 @@ def with_equal_calls(
     for each in reversed(found):
         wanted.update(each)
     scaled = [_scaled(profile, own, wanted) for profile, own in zip(profiles, found, strict=True)]
-    told = []
+    reported = []
     for key in dict.fromkeys(key for each in found for key in each):
         calls = [each[key].times[ROUNDS] if key in each else None for each in found]
         if len({each for each in calls if each is not None}) > 1:
             sides = tuple(calls[: len(base)]), tuple(calls[len(base) :])
-            told.append(BenchmarkCalls(key[0], wanted[key].times[ROUNDS], *sides))
-    return scaled, tuple(told)
+            reported.append(BenchmarkCalls(key[0], wanted[key].times[ROUNDS], *sides))
+    return scaled, tuple(reported)
 
 
 def _benchmarks(profile: Profile) -> dict[_Key, _Parts]:

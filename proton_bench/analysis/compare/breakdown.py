@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.kernel_groups import kernel_labels
-from proton_bench.analysis.compare.pairing import SEVERAL, Fate, PairedTree, Side, agreed
+from proton_bench.analysis.compare.pairing import SEVERAL, PairedTree, RowState, Side, agreed
 from proton_bench.model.frame import FrameKind
 
 __all__ = ["Breakdown", "By", "break_down"]
@@ -103,10 +103,10 @@ def _by_kernel(tree: PairedTree, measured: Mask, *, lines: bool) -> Breakdown:
     parents[0] = -1
     sides = (_combined(tree.base, places, kernels), _combined(tree.new, places, kernels))
     found = _coarser(tree, parents=parents, heads=heads, places=places, sides=sides)
-    renamed = (found.tree.fates == Fate.MATCHED) & (sides[0].names != sides[1].names)
+    renamed = (found.tree.states == RowState.MATCHED) & (sides[0].names != sides[1].names)
     renamed[0] = False
-    fates = np.where(renamed, np.uint8(Fate.RENAMED), found.tree.fates)
-    return replace(found, tree=replace(found.tree, fates=fates))
+    states = np.where(renamed, np.uint8(RowState.RENAMED), found.tree.states)
+    return replace(found, tree=replace(found.tree, states=states))
 
 
 def _combined(side: Side, places: Rows, rows: Rows) -> Side:
@@ -130,16 +130,16 @@ def _coarser(
     tree: PairedTree, *, parents: Rows, heads: Rows, places: Rows, sides: tuple[Side, Side]
 ) -> Breakdown:
     present = [np.bincount(places, weights=side.present) > 0 for side in (tree.base, tree.new)]
-    fates = np.where(present[1], Fate.MATCHED, Fate.REMOVED)
-    fates = np.where(present[0], fates, Fate.NEW).astype("u1")
+    states = np.where(present[1], RowState.MATCHED, RowState.REMOVED)
+    states = np.where(present[0], states, RowState.NEW).astype("u1")
     alone = np.bincount(places) == 1
-    fates[alone] = tree.fates[heads][alone]
+    states[alone] = tree.states[heads][alone]
     coarser = replace(
         tree,
         parents=parents,
         kinds=tree.kinds[heads],
         devices=tree.devices[heads],
-        fates=fates,
+        states=states,
         base=sides[0],
         new=sides[1],
         origins=tree.origins.renumbered(places, alone),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.kernel_groups import kernel_labels
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.model import preorder
 
 __all__ = ["Cause", "Explanation", "Kind", "explain"]
@@ -50,7 +50,7 @@ class Cause:
         new: New value.
         base_count: Launches in the base, 0 where unknown.
         new_count: Launches now.
-        fate: What became of the row; ``MATCHED`` for several rows.
+        state: What became of the row; ``MATCHED`` for several rows.
     """
 
     kind: Kind
@@ -62,7 +62,7 @@ class Cause:
     new: float
     base_count: float
     new_count: float
-    fate: Fate
+    state: RowState
 
     @property
     def per_launch(self) -> float | None:
@@ -155,7 +155,9 @@ def _of(
         new=new,
         base_count=base_count,
         new_count=new_count,
-        fate=Fate(comparison.tree.fates[row]) if kind is not Kind.KERNEL else Fate.MATCHED,
+        state=RowState(comparison.tree.states[row])
+        if kind is not Kind.KERNEL
+        else RowState.MATCHED,
     )
 
 

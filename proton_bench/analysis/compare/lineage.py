@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Lone", "Step", "trace"]
+__all__ = ["Step", "UnmatchedRows", "find_counterparts"]
 
 Rows = npt.NDArray[Any]
 
@@ -30,7 +30,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lone:
+class UnmatchedRows:
     """Rows that one side has alone; numbers mean the same on both sides.
 
     Attributes:
@@ -58,9 +58,9 @@ class Lone:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, chosen: Rows) -> Lone:
+    def take(self, chosen: Rows) -> UnmatchedRows:
         """Return the chosen ones (positions or mask)."""
-        return Lone(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        return UnmatchedRows(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     def per_launch(self) -> Rows:
         """Return the size of one launch, of the whole where launches are unknown."""
@@ -86,7 +86,7 @@ class _Pass:
     within: float = 0.0
     alone: bool = False
 
-    def keys_of(self, rows: Lone) -> Rows:
+    def keys_of(self, rows: UnmatchedRows) -> Rows:
         """Return one line of numbers per row."""
         with np.errstate(invalid="ignore"):  # numbers of damaged files
             return np.stack([getattr(rows, key).astype(np.int64) for key in self.keys], axis=1)
@@ -107,7 +107,9 @@ _PASSES = (
 )
 
 
-def trace(base: Lone, new: Lone, *, anywhere: bool) -> list[tuple[Rows, Rows, Step]]:
+def find_counterparts(
+    base: UnmatchedRows, new: UnmatchedRows, *, anywhere: bool
+) -> list[tuple[Rows, Rows, Step]]:
     """Return rows of the base, their counterparts in the new runs, and what they did.
 
     No row is in two pairs. Exchanging the sides gives the same pairs.
@@ -131,7 +133,7 @@ def trace(base: Lone, new: Lone, *, anywhere: bool) -> list[tuple[Rows, Rows, St
     return found
 
 
-def _matches(each: _Pass, base: Lone, new: Lone) -> tuple[Rows, Rows]:
+def _matches(each: _Pass, base: UnmatchedRows, new: UnmatchedRows) -> tuple[Rows, Rows]:
     sides = []
     for side in (base, new):
         usable = np.flatnonzero(side.codes > 0) if "codes" in each.keys else np.arange(len(side))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.compare.lineage import Lone, Step, trace
+from proton_bench.analysis.compare.lineage import Step, UnmatchedRows, find_counterparts
 from proton_bench.analysis.compare.origins import Origins
 from proton_bench.analysis.compare.run_rows import Identity, Interning, RunRows
 from proton_bench.analysis.view.align import Alignment, align
@@ -23,7 +23,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 
-__all__ = ["SEVERAL", "Fate", "PairedTree", "Side", "agreed", "pair"]
+__all__ = ["SEVERAL", "PairedTree", "RowState", "Side", "agreed", "pair"]
 
 Rows = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ Mask = npt.NDArray[np.bool_]
 SEVERAL = -2
 
 
-class Fate(IntEnum):
+class RowState(IntEnum):
     """What became of a row from the base to the new runs."""
 
     MATCHED = 0
@@ -75,7 +75,7 @@ class PairedTree:
         parents: Row of each row's parent, -1 for the root.
         kinds: `FrameKind` of each row.
         devices: Position of each row's device in ``device_names``, 0 for none.
-        fates: `Fate` of each row.
+        states: `RowState` of each row.
         base: What the base runs say.
         new: What the new runs say.
         origins: For moved rows the names from below the root to where they were.
@@ -89,7 +89,7 @@ class PairedTree:
     parents: Rows
     kinds: npt.NDArray[np.uint8]
     devices: Rows
-    fates: npt.NDArray[np.uint8]
+    states: npt.NDArray[np.uint8]
     base: Side
     new: Side
     origins: Origins
@@ -159,8 +159,8 @@ def pair(
     interning = Interning(base, new, identity)
     union = align(interning.trees(len(base)))
     tree = _described(union, interning, len(base))
-    lone = _lone_rows(tree, interning, profiles, weight=weight)
-    matches = trace(*lone, anywhere=follow)
+    unmatched = _unmatched_rows(tree, interning, profiles, weight=weight)
+    matches = find_counterparts(*unmatched, anywhere=follow)
     if not matches:
         return tree
     return _joined(tree, matches)
@@ -178,13 +178,13 @@ def _described(union: Alignment, interning: Interning, first_new: int) -> Paired
     for run, place in zip(reversed(runs), reversed(places), strict=True):
         kinds[place] = np.where(run.kinds > 0, run.kinds, kinds[place])
         devices[place] = run.devices
-    fates = np.where(sides[1].present, Fate.MATCHED, Fate.REMOVED)
-    fates = np.where(sides[0].present, fates, Fate.NEW).astype("u1")
+    states = np.where(sides[1].present, RowState.MATCHED, RowState.REMOVED)
+    states = np.where(sides[0].present, states, RowState.NEW).astype("u1")
     return PairedTree(
         parents=union.parents,
         kinds=kinds,
         devices=devices,
-        fates=fates,
+        states=states,
         base=sides[0],
         new=sides[1],
         origins=Origins((), lambda _: ()),
@@ -236,9 +236,9 @@ def agreed(
 
 
 # -- rows of one side ----------------------------------------------------------------------------
-def _lone_rows(
+def _unmatched_rows(
     tree: PairedTree, interning: Interning, profiles: Sequence[Profile], *, weight: str
-) -> tuple[Lone, Lone]:
+) -> tuple[UnmatchedRows, UnmatchedRows]:
     """Return the measured leaves that only the base has, and those that only the new runs have."""
     total = len(tree)
     sizes = np.zeros(total)
@@ -259,12 +259,12 @@ def _lone_rows(
         order[place[::-1]] = np.arange(start + len(place), start, -1)
         start += len(place)
     sides = []
-    for fate, side in ((Fate.REMOVED, tree.base), (Fate.NEW, tree.new)):
-        rows = np.flatnonzero((tree.fates == fate) & leaf & measured)
+    for state, side in ((RowState.REMOVED, tree.base), (RowState.NEW, tree.new)):
+        rows = np.flatnonzero((tree.states == state) & leaf & measured)
         # Lines have no launches, and are never renamed: the sides must not agree in that.
         rows = rows[np.argsort(order[rows], kind="stable")]
         sides.append(
-            Lone(
+            UnmatchedRows(
                 rows=rows,
                 parents=tree.parents[rows],
                 names=identities[rows],
@@ -273,7 +273,7 @@ def _lone_rows(
                 devices=tree.devices[rows],
                 codes=np.maximum(side.codes[rows], 0),
                 sizes=sizes[rows],
-                counts=np.where(tree.kinds[rows] == FrameKind.LINE, -1.0 - fate, counts[rows]),
+                counts=np.where(tree.kinds[rows] == FrameKind.LINE, -1.0 - state, counts[rows]),
             )
         )
     return sides[0], sides[1]
@@ -297,14 +297,16 @@ def _summed(profile: Profile, metric: str, place: Rows, *, total: int) -> npt.ND
 def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> PairedTree:
     """Give each found row of the base the place of its counterpart."""
     target = np.arange(len(tree))
-    fates = tree.fates.copy()
+    states = tree.states.copy()
     frames, names = tree.base.frames.copy(), tree.base.names.copy()
     variants, codes = tree.base.variants.copy(), tree.base.codes.copy()
     present = tree.base.present.copy()
     moved: list[tuple[int, int]] = []
     for old, new, step in matches:
         target[old] = new
-        fates[new] = {Step.STAYED: Fate.MATCHED, Step.RENAMED: Fate.RENAMED}.get(step, Fate.MOVED)
+        states[new] = {Step.STAYED: RowState.MATCHED, Step.RENAMED: RowState.RENAMED}.get(
+            step, RowState.MOVED
+        )
         frames[new], names[new] = tree.base.frames[old], tree.base.names[old]
         variants[new], codes[new] = tree.base.variants[old], tree.base.codes[old]
         present[new] = True
@@ -317,7 +319,7 @@ def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> Pai
         parents=np.where(tree.parents >= 0, number[tree.parents], -1).astype("<i4")[keep],
         kinds=tree.kinds[keep],
         devices=tree.devices[keep],
-        fates=fates[keep],
+        states=states[keep],
         base=base.take(keep),
         new=tree.new.take(keep),
         origins=Origins(((int(number[row]), was) for row, was in moved), tree.path),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.view.name_filter import NameFilter, rows_above
 from proton_bench.errors import UsageError
 from proton_bench.model import preorder
@@ -158,7 +158,7 @@ def _sizes(comparison: Comparison) -> npt.NDArray[Any]:
     values = comparison.inclusive
     largest = np.maximum(np.abs(values.base), np.abs(values.new))
     one_sided = values.base_valid != values.new_valid
-    apart = (comparison.tree.fates != Fate.MATCHED) | one_sided
+    apart = (comparison.tree.states != RowState.MATCHED) | one_sided
     sizes: npt.NDArray[Any] = np.where(apart, largest, np.abs(values.change)).astype(np.float64)
     return sizes
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proton_bench.analysis.query.relations import Relation, Run, relations, wide_columns
+from proton_bench.analysis.query.relations import LabelledRun, Relation, relations, wide_columns
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.profile import Profile
@@ -47,7 +47,9 @@ class QueryResult:
     has_more: bool = False
 
 
-def label_runs(profiles: Sequence[tuple[str, Profile]], suffixes: Sequence[str]) -> list[Run]:
+def label_runs(
+    profiles: Sequence[tuple[str, Profile]], suffixes: Sequence[str]
+) -> list[LabelledRun]:
     """Name each profile after its file, with as much of the path as tells them apart.
 
     Args:
@@ -63,7 +65,7 @@ def label_runs(profiles: Sequence[tuple[str, Profile]], suffixes: Sequence[str])
         labels = [f"{file} #{number}" for number, file in enumerate(files, 1)]
     printable = [label.encode("utf-8", "backslashreplace").decode() for label in labels]
     return [
-        Run(label, os.fspath(file), profile)
+        LabelledRun(label, os.fspath(file), profile)
         for label, (file, profile) in zip(printable, profiles, strict=True)
     ]
 
@@ -73,7 +75,7 @@ def _stem(name: str, suffixes: Sequence[str]) -> str:
     return name.removesuffix(found) or name
 
 
-def query(runs: Sequence[Run], sql: str, limit: int | None = None) -> QueryResult:
+def query(runs: Sequence[LabelledRun], sql: str, limit: int | None = None) -> QueryResult:
     """Return what one SQL statement says of the runs; `TABLES` lists what it can name.
 
     Args:
@@ -160,7 +162,7 @@ def _read_statement(connection: Any, sql: str) -> Any:
 
 
 # -- tables --------------------------------------------------------------------------------------
-def _create_tables(connection: Any, runs: Sequence[Run]) -> list[str]:
+def _create_tables(connection: Any, runs: Sequence[LabelledRun]) -> list[str]:
     """Create every table, empty, and return the columns that metrics add to ``nodes``."""
     wide = wide_columns([run.profile for run in runs])
     for table, columns in TABLES.items():
@@ -183,7 +185,7 @@ def _named_tables(duckdb: Any, connection: Any, sql: str) -> list[str]:
 
 
 def _fill(
-    connection: Any, runs: Sequence[Run], tables: Sequence[str], *, wide: Sequence[str]
+    connection: Any, runs: Sequence[LabelledRun], tables: Sequence[str], *, wide: Sequence[str]
 ) -> None:
     for run in runs:
         for relation in relations(run, tables, wide):

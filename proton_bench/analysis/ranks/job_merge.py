@@ -131,10 +131,10 @@ def _dropped(profiles: Sequence[Profile], members: Sequence[Member]) -> dict[str
 def _cost_ns(members: Sequence[Member]) -> int | float | None:
     found: dict[Hashable, int | float] = {}
     for member in members:
-        told = member.profile.provenance.get(_COST) if member.profile is not None else None
-        if isinstance(told, int | float) and not isinstance(told, bool):
+        recorded = member.profile.provenance.get(_COST) if member.profile is not None else None
+        if isinstance(recorded, int | float) and not isinstance(recorded, bool):
             run = _run_of(member)
-            found[run] = max(found.get(run, told), told)
+            found[run] = max(found.get(run, recorded), recorded)
     return sum(found.values()) if found else None
 
 

@@ -160,8 +160,8 @@ def _tell(library: _Library, names: Sequence[str], writing: int) -> None:
 def _message(library: _Library, name: str) -> bytes:
     signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)  # its signal ends the process
     text = _text_of(library, name).encode("utf-8", "replace")
-    told = text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace")
-    return len(told).to_bytes(4, "little") + told
+    shown = text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace")
+    return len(shown).to_bytes(4, "little") + shown
 
 
 def _texts(content: bytes) -> Iterator[str]:

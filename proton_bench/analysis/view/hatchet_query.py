@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.analysis.view.dataframe import import_hatchet, to_graphframe
 from proton_bench.analysis.view.name_filter import matches
@@ -29,7 +29,7 @@ _OF_NODES = ("depth", "node_id")
 _FIXED = ("run", "depth", "name")
 
 
-def match_nodes(runs: Sequence[Run], text: str, limit: int | None = None) -> QueryResult:
+def match_nodes(runs: Sequence[LabelledRun], text: str, limit: int | None = None) -> QueryResult:
     """Return the nodes that a query of hatchet matches: run, depth, name and their metrics.
 
     Variants of one kernel are one node, and launch levels below 480 are folded, as in `.hatchet`
@@ -130,7 +130,7 @@ def _matched(frame: Any, text: str) -> Any:
         ) from error
 
 
-def _rows(run: Run, frame: Any, *, columns: Sequence[str]) -> Iterator[list[Any]]:
+def _rows(run: LabelledRun, frame: Any, *, columns: Sequence[str]) -> Iterator[list[Any]]:
     if frame is None:
         return
     lines = frame.dataframe
@@ -161,7 +161,7 @@ def _cells(column: Any, name: str, profile: Profile) -> list[Any]:
     ]
 
 
-def _type(name: str, runs: Sequence[Run]) -> str:
+def _type(name: str, runs: Sequence[LabelledRun]) -> str:
     if name in _FIXED:
         return "BIGINT" if name == "depth" else "VARCHAR"
     found = {_type_of_metric(name, run.profile) for run in runs} - {""}

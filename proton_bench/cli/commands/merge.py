@@ -10,7 +10,7 @@ import typer
 from proton_bench.analysis.choices import ApartBy
 from proton_bench.cli.inputs import check_profiles
 from proton_bench.cli.output_file import output_option, refuse_input
-from proton_bench.cli.timelines.suffixes import is_trace
+from proton_bench.cli.timelines.suffixes import is_timeline
 from proton_bench.errors import UsageError
 
 __all__ = ["command"]
@@ -57,11 +57,11 @@ def command(
 ) -> None:
     """Make one file of those that the processes, ranks or phases of a run wrote."""
     _check(output, by, stragglers=stragglers, as_json=as_json)
-    if output is not None and is_trace(output):
-        from proton_bench.cli.timelines.merge_traces import merge_traces
+    if output is not None and is_timeline(output):
+        from proton_bench.cli.timelines.merge_timelines import merge_timelines
 
         refuse_input(output, files)
-        merge_traces(files, output)
+        merge_timelines(files, output)
         output = None
     if output is not None or stragglers:
         check_profiles(files)
@@ -77,7 +77,7 @@ def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool)
         raise UsageError("--json prints the table of --stragglers: give that too")
     if output is None:
         return
-    if is_trace(output):
+    if is_timeline(output):
         if by is not ApartBy.NOTHING:
             raise UsageError("--by is for trees: in a timeline each process has its own tracks")
     else:

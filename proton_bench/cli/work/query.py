@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import label_runs, query
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import print_bytes
@@ -53,7 +53,7 @@ def answer(
     print_bytes(content)
 
 
-def _read_runs(files: Sequence[str]) -> list[Run]:
+def _read_runs(files: Sequence[str]) -> list[LabelledRun]:
     profiles = [(file, read_profile(file)) for file in files]
     for file, profile in profiles:
         if len(profile) == 1:

@@ -53,7 +53,7 @@ def measure_aa(
         policy: What a gate would ask.
         store: The project's ``.proton``.
         folder: Where runs are kept, and found that were kept before; a new one by default.
-        progress: Who is told.
+        progress: Gets the progress.
 
     Raises:
         UsageError: There are too few runs.

@@ -19,7 +19,7 @@ from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.sides import TREE, at_home, sides
 from proton_bench.gate.experiment.slot import BASE, Slot, Stage, pairs
-from proton_bench.gate.experiment.validity import Scrutiny, scrutinize
+from proton_bench.gate.experiment.validity import Validity, check_validity
 from proton_bench.gate.judge.benchmarks import subject_of
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
@@ -40,7 +40,7 @@ def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path)
     Args:
         request: What is compared.
         folder: Where runs are kept.
-        progress: Who is told.
+        progress: Gets the progress.
         store: The project's ``.proton``, which may hold noise of this machine.
 
     Raises:
@@ -90,20 +90,20 @@ class _Experiment:
     def result(self) -> GateResult:
         warm_up = pairs(Stage.WARM_UP, 1)
         self.series.run(warm_up)
-        scrutiny = self._scrutinize()
-        if scrutiny.fatal:
-            return self._incomparable(scrutiny)
+        validity = self._check_validity()
+        if validity.fatal:
+            return self._incomparable(validity)
         first, second = (self.series.read(warm_up)[slot] for slot in warm_up)
         hopeless = self._hopeless(first, second)
         if hopeless is not None:
-            return replace(hopeless, notes=(*hopeless.notes, *scrutiny.notes))
+            return replace(hopeless, notes=(*hopeless.notes, *validity.notes))
         noise = self._noise(first)
         result, judged = self._at_once(noise) if self.request.runs else self._in_stages(noise)
-        scrutiny = self._scrutinize()
-        if scrutiny.fatal:
-            return self._incomparable(scrutiny)
-        told = _with_flips(result, subject_of(judged, self.request.policy).arrangement)
-        return replace(told, notes=(*told.notes, *scrutiny.notes))
+        validity = self._check_validity()
+        if validity.fatal:
+            return self._incomparable(validity)
+        marked = _with_flips(result, subject_of(judged, self.request.policy).arrangement)
+        return replace(marked, notes=(*marked.notes, *validity.notes))
 
     def _hopeless(self, base: Run, new: Run) -> GateResult | None:
         """Return what keeps any number of runs from being judged, None for nothing.
@@ -117,7 +117,7 @@ class _Experiment:
         return None if reasons.isdisjoint(_HOPELESS) else result
 
     def _noise(self, run: Run) -> Noise | None:
-        """Return what is stored of this machine; what cannot be read is told and done without."""
+        """Return what is stored of this machine; what cannot be read is marked and done without."""
         try:
             return stored_noise(run.profile, self.store)
         except ProtonError as error:
@@ -165,11 +165,11 @@ class _Experiment:
             return run
         return at_home(run, self.series.kept.folder / TREE, revision.root)
 
-    def _scrutinize(self) -> Scrutiny:
-        return scrutinize(self.series.kept, self.request)
+    def _check_validity(self) -> Validity:
+        return check_validity(self.series.kept, self.request)
 
-    def _incomparable(self, scrutiny: Scrutiny) -> GateResult:
-        notes = (*scrutiny.fatal, *scrutiny.notes)
+    def _incomparable(self, validity: Validity) -> GateResult:
+        notes = (*validity.fatal, *validity.notes)
         return GateResult(SuiteVerdict.INCOMPARABLE, notes=notes, level=self.request.policy.level)
 
 

@@ -18,7 +18,7 @@ class Arm:
         name: ``base`` or ``new``.
         command: What to run.
         label: What it is, for people: a revision, a command, the working tree.
-        ahead: Folders that modules are looked for in first.
+        first_folders: Folders that modules are looked for in first.
         interpreter: Python of an environment of its own; "" for this one.
         environment: Variables that differ from this process's.
     """
@@ -26,6 +26,6 @@ class Arm:
     name: str
     command: Command
     label: str = ""
-    ahead: tuple[str, ...] = ()
+    first_folders: tuple[str, ...] = ()
     interpreter: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -21,7 +21,7 @@ import numpy as np
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
-from proton_bench.gate.judge.questions import Context, Session
+from proton_bench.gate.judge.questions import Context, Questions
 from proton_bench.gate.judge.structure import StructuralChange, find_structural_changes
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import arrange
@@ -78,7 +78,7 @@ def screen(
     subject = subject_of(context.arrangement or arrange(base_runs, new_runs), policy)
     measured, policy = measure_subject(subject), subject.policy
     looser = replace(policy, runs=min(policy.runs, plan.screening_pairs))
-    judged, _ = Session(measured, subject.arrangement, looser, context).judged()
+    judged, _ = Questions(measured, subject.arrangement, looser, context).judged()
     least = np.fmin(judged.decisions.p_more, judged.decisions.p_less)
     odd = ~(least >= plan.flag_below) | ~judged.evidence.tested
     tree = measured.comparison.tree

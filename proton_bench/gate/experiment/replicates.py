@@ -46,7 +46,7 @@ def record_runs(
         count: How often.
         folder: Where to keep the runs, such as `new_folder("gate", store)`.
         doing: Name of the command that asks, for progress.
-        progress: Who is told; stderr by default.
+        progress: Gets the progress; stderr by default.
 
     Raises:
         TargetFailedError: A run failed or recorded nothing; the message has the end of its output.

@@ -33,7 +33,7 @@ class Series:
     Args:
         kept: Where runs are kept.
         arms: Sides by name.
-        progress: Who is told.
+        progress: Gets the progress.
     """
 
     def __init__(self, kept: KeptRuns, arms: Mapping[str, Arm], progress: Progress) -> None:
@@ -71,7 +71,9 @@ class Series:
             self._remove_remains(slot.name)
             begun_ns = time.time_ns()
             launch = Launch(
-                line=arm.command.line(name, ahead=arm.ahead, interpreter=arm.interpreter),
+                line=arm.command.line(
+                    name, first_folders=arm.first_folders, interpreter=arm.interpreter
+                ),
                 folder=arm.command.options.folder,
                 log=log,
                 environment={**_REPLAYED, **os.environ, **arm.environment},

@@ -10,7 +10,7 @@ from pathlib import Path
 from proton_bench.analysis.run import Run
 from proton_bench.gate.experiment.arm import Arm
 from proton_bench.gate.experiment.processes.environment import own_environment
-from proton_bench.gate.experiment.processes.worktree import folders_ahead, worktree
+from proton_bench.gate.experiment.processes.worktree import first_folders_of, worktree
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.slot import BASE, NEW
 
@@ -40,18 +40,18 @@ def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
         return
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(worktree(revision, folder / TREE))
-        ahead = {BASE: folders_ahead(revision, tree), NEW: ()}
+        first_folders = {BASE: first_folders_of(revision, tree), NEW: ()}
         places = {BASE: tree, NEW: Path(revision.root)}
         labels = {BASE: revision.label, NEW: new.label}
         found = {}
         for name in (BASE, NEW):
-            arm = Arm(name, request.command, labels[name], ahead[name])
+            arm = Arm(name, request.command, labels[name], first_folders[name])
             if request.setup:
                 own = stack.enter_context(
                     own_environment(folder / f"{name}-environment", places[name], request.setup)
                 )
                 # What was built for this side comes even before its sources.
-                front = (own.packages, *ahead[name])
+                front = (own.packages, *first_folders[name])
                 arm = Arm(
                     name, request.command, labels[name], front, own.interpreter, own.variables
                 )

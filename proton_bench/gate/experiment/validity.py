@@ -19,13 +19,13 @@ from proton_bench.gate.experiment.slot import BASE, NEW, Stage
 from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.verdict import Reason
 
-__all__ = ["Scrutiny", "scrutinize"]
+__all__ = ["Validity", "check_validity"]
 
 _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Scrutiny:
+class Validity:
     """What was found.
 
     Attributes:
@@ -37,7 +37,7 @@ class Scrutiny:
     notes: tuple[Note, ...] = ()
 
 
-def scrutinize(kept: KeptRuns, request: Request) -> Scrutiny:
+def check_validity(kept: KeptRuns, request: Request) -> Validity:
     """Look at what the runs loaded so far.
 
     Raises:
@@ -59,7 +59,7 @@ def scrutinize(kept: KeptRuns, request: Request) -> Scrutiny:
             places = (root, str(kept.folder / TREE))
             if changed and not loads_any([*base, *new], changed, places=places):
                 notes.append(_idle(request))
-    return Scrutiny(tuple(fatal), tuple(notes))
+    return Validity(tuple(fatal), tuple(notes))
 
 
 def _modules(kept: KeptRuns, arm: str) -> list[Loaded]:

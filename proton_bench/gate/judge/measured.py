@@ -14,7 +14,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import drop_metadata, drop_trials, shown_rows
 from proton_bench.errors import UsageError
 from proton_bench.formats.budget import DecodeBudget, Limit
-from proton_bench.gate.machine.canary import CANARY_SCOPE
+from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.sample import Sample
 from proton_bench.model.metrics.distribution import Distribution

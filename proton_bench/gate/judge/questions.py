@@ -13,7 +13,7 @@ from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, lim
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.judge.rows import Judged
-from proton_bench.gate.machine.canary import WARM_UP_SCOPE, Canaries, log_clocks, observe
+from proton_bench.gate.machine.canary_shift import WARM_UP_SCOPE, CanaryShift, log_clocks, shift_of
 from proton_bench.gate.machine.fingerprint import machine_of
 from proton_bench.gate.machine.noise import Noise, Spread
 from proton_bench.gate.policy.policy import Policy
@@ -23,7 +23,7 @@ from proton_bench.gate.statistics.controls import Controls, examine
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
 
-__all__ = ["Context", "Session"]
+__all__ = ["Context", "Questions"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -45,7 +45,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Session:
+class Questions:
     """One gate.
 
     Attributes:
@@ -176,7 +176,7 @@ class Session:
         one_order = ~np.isfinite(evidence.contrast.order_effect)
         return one_order & (self.arrangement.is_paired and not self.canaries().count)
 
-    def canaries(self) -> Canaries:
+    def canaries(self) -> CanaryShift:
         """Return what kernels of our own showed."""
         measured = self.measured
         found = np.flatnonzero(measured.canary & measured.present.all(axis=0)).tolist()
@@ -189,7 +189,7 @@ class Session:
             each = measured.totals[:, rows] / np.maximum(measured.calls[:, rows], 1.0)
             logs = np.where(each > 0, np.log(each), np.nan)
         base, new = measured.sides(logs)
-        return observe(contrast_of(base, new, self.arrangement.order).effect)
+        return shift_of(contrast_of(base, new, self.arrangement.order).effect)
 
 
 def _about_time(checks: Sequence[Check]) -> Mask:

@@ -10,7 +10,7 @@ from typing import Any
 
 from proton_bench.gate.judge.structure import StructuralChange
 from proton_bench.gate.judge.verdict import EXIT_CODES, UNDECIDED, Reason, SuiteVerdict, Verdict
-from proton_bench.gate.machine.canary import Canaries
+from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.fingerprint import Finding
 from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.statistics.controls import Controls
@@ -121,7 +121,7 @@ class GateResult:
     notes: tuple[Note, ...] = ()
     findings: tuple[Finding, ...] = ()
     controls: Controls = field(default_factory=Controls)
-    canaries: Canaries = field(default_factory=Canaries)
+    canaries: CanaryShift = field(default_factory=CanaryShift)
     noise: UsedNoise | None = None
     metric: str = ""
     unit: str = ""

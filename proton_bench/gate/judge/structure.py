@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.gate.judge.benchmarks import launch_slack
 from proton_bench.gate.judge.check import Governing
 from proton_bench.gate.judge.measured import Measured
@@ -20,11 +20,11 @@ __all__ = ["StructuralChange", "find_structural_changes"]
 
 Numbers = npt.NDArray[np.float64]
 
-_FATES = {
-    Fate.NEW: Verdict.NEW,
-    Fate.REMOVED: Verdict.REMOVED,
-    Fate.MOVED: Verdict.MOVED,
-    Fate.RENAMED: Verdict.MOVED,
+_VERDICTS = {
+    RowState.NEW: Verdict.NEW,
+    RowState.REMOVED: Verdict.REMOVED,
+    RowState.MOVED: Verdict.MOVED,
+    RowState.RENAMED: Verdict.MOVED,
 }
 
 
@@ -85,10 +85,10 @@ class _Survey:
 
 
 def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
-    """Mark measured rows with another fate, or launches that differ in any two runs."""
+    """Mark measured rows with another state, or launches that differ in any two runs."""
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     counted = measured.calls.min(axis=0) != measured.calls.max(axis=0)
-    changed = (base != new) | counted | (measured.comparison.tree.fates != Fate.MATCHED)
+    changed = (base != new) | counted | (measured.comparison.tree.states != RowState.MATCHED)
     found: npt.NDArray[np.bool_] = (base | new) & changed & ~measured.canary
     return found
 
@@ -101,8 +101,8 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
     known = [
         (float(low.min()), float(high.max())) for low, high in zip(lowest, highest, strict=True)
     ]
-    fate = _fate(measured, row)
-    verdict = _FATES.get(fate)
+    state = _state(measured, row)
+    verdict = _VERDICTS.get(state)
     varies = base[0] != base[1] or new[0] != new[1]
     if verdict in {None, Verdict.MOVED}:
         counted = _counted(known[0], known[1]) if base[1] and new[1] else None
@@ -124,7 +124,7 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
     return StructuralChange(
         path=measured.comparison.tree.path(row),
         verdict=verdict,
-        former_path=_former_path(measured, row, fate),
+        former_path=_former_path(measured, row, state),
         base_calls=base,
         new_calls=new,
         change=_change_by_launches(measured, row),
@@ -134,17 +134,17 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
     )
 
 
-def _fate(measured: Measured, row: int) -> Fate:
-    """Return the row's fate; one that a side has without a value of its own is new or gone too."""
+def _state(measured: Measured, row: int) -> RowState:
+    """Return the row's state; one that a side has without a value of its own is new or gone too."""
     base, new = (bool(each[:, row].any()) for each in measured.sides(measured.present))
     if base and new:
-        return Fate(int(measured.comparison.tree.fates[row]))
-    return Fate.NEW if new else Fate.REMOVED
+        return RowState(int(measured.comparison.tree.states[row]))
+    return RowState.NEW if new else RowState.REMOVED
 
 
-def _former_path(measured: Measured, row: int, fate: Fate) -> tuple[str, ...]:
+def _former_path(measured: Measured, row: int, state: RowState) -> tuple[str, ...]:
     tree = measured.comparison.tree
-    if fate is Fate.RENAMED:
+    if state is RowState.RENAMED:
         return (*tree.path(row)[:-1], tree.former_name(row) or "")
     return tuple(tree.origins.get(row, ()))
 

@@ -46,11 +46,11 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
     base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
     before, after = measured.side_shares()
     notes = []
-    lone = np.flatnonzero(base & ~new).tolist()
+    unmatched = np.flatnonzero(base & ~new).tolist()
     if asked is not None:
         tops = _tops(measured)
-        lone = [row for row in lone if measured.comparison.tree.name(tops[row]) in asked]
-    gone = _asked(measured, policy, timed, rows=lone)
+        unmatched = [row for row in unmatched if measured.comparison.tree.name(tops[row]) in asked]
+    gone = _asked(measured, policy, timed, rows=unmatched)
     named = [row for row, thresholds in gone.items() if any(each.selector for each in thresholds)]
     lost = float(before[list(gone)].sum()) if gone else 0.0
     if named or lost > policy.undecided_share:

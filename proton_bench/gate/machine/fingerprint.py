@@ -93,7 +93,7 @@ def examine_runs(base: Sequence[Run], new: Sequence[Run]) -> tuple[Finding, ...]
     found = []
     for tier, fact in keys:
         known = [each.get((tier, fact)) for each in facts]
-        sides = [_told(side) for side in (known[: len(base)], known[len(base) :])]
+        sides = [_text(side) for side in (known[: len(base)], known[len(base) :])]
         if len({value for value in known if value is not None}) > 1:
             found.append(Finding(tier, fact, *sides))
     found += _kinds_apart(base, new)
@@ -110,7 +110,7 @@ def machine_of(profile: Profile) -> dict[str, str]:
     }
 
 
-def _told(values: Sequence[str | None]) -> str:
+def _text(values: Sequence[str | None]) -> str:
     return ", ".join(sorted({value for value in values if value is not None}))
 
 
@@ -180,7 +180,7 @@ def _disturbances(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
     ):
         if any(marks):
             sides = (marks[: len(base)], marks[len(base) :])
-            found.append(Finding(Tier.STATE, fact, *(_told([*filter(None, s)]) for s in sides)))
+            found.append(Finding(Tier.STATE, fact, *(_text([*filter(None, s)]) for s in sides)))
     return found
 
 

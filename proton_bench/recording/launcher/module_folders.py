@@ -7,30 +7,30 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["AheadInPytest", "put_ahead", "put_behind_ahead", "pytest_plugins"]
+__all__ = ["FirstInPytest", "put_after_first", "put_first", "pytest_plugins"]
 
 _PATH = "PYTHONPATH"
-_ahead: list[str] = []
+_first: list[str] = []
 
 
-def put_ahead(folders: Sequence[str]) -> None:
+def put_first(folders: Sequence[str]) -> None:
     """Look for modules in these folders first, whatever the target puts in front later.
 
     Processes that the target starts do so too.
     """
-    _ahead[:] = folders
+    _first[:] = folders
     sys.path[:0] = folders
     if folders:
         others = os.environ.get(_PATH)
         os.environ[_PATH] = os.pathsep.join([*folders, *([others] if others else [])])
 
 
-def put_behind_ahead(folder: str) -> None:
+def put_after_first(folder: str) -> None:
     """Add the target's own folder to the path: in front of all others but those ahead."""
-    sys.path.insert(len(_ahead), folder)
+    sys.path.insert(len(_first), folder)
 
 
-class AheadInPytest:
+class FirstInPytest:
     """Keeps folders ahead in a pytest that would put those of its test files in front.
 
     Test files are imported by their place (``--import-mode=importlib``), so that those of another
@@ -40,7 +40,7 @@ class AheadInPytest:
     def pytest_load_initial_conftests(self, early_config: Any) -> None:
         """Act once options are known and before the first file of the tests is imported."""
         _import_by_place(early_config.known_args_namespace)
-        sys.path[:] = _ahead + [each for each in sys.path if each not in _ahead]
+        sys.path[:] = _first + [each for each in sys.path if each not in _first]
         for each in (str(early_config.rootpath), *early_config.known_args_namespace.file_or_dir):
             path = os.path.abspath(str(each).partition("::")[0])
             _append_root(path if os.path.isdir(path) else os.path.dirname(path))
@@ -56,7 +56,7 @@ class AheadInPytest:
 
 def pytest_plugins() -> list[object]:
     """Return what pytest needs, nothing where no folder is ahead."""
-    return [AheadInPytest()] if _ahead else []
+    return [FirstInPytest()] if _first else []
 
 
 def _import_by_place(options: Any) -> None:

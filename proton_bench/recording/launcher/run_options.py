@@ -42,7 +42,7 @@ class RunOptions:
         quiet: Only errors are said.
         strict: A profile that cannot be written changes the exit code.
         command: Command line for the provenance.
-        ahead: Folders that the target's modules are looked for in first.
+        first_folders: Folders that the target's modules are looked for in first.
         modules_file: Where to write which files the target loaded; "" for nowhere.
         canary: Kernels that never change run beside the target, for a gate.
     """
@@ -65,7 +65,7 @@ class RunOptions:
     quiet: bool = False
     strict: bool = False
     command: tuple[str, ...] = ()
-    ahead: tuple[str, ...] = ()
+    first_folders: tuple[str, ...] = ()
     modules_file: str = ""
     canary: bool = False
 
@@ -78,7 +78,7 @@ class RunOptions:
         """Decode what ``to_json`` wrote."""
         fields = json.loads(text)
         fields["kind"] = TargetKind(fields["kind"])
-        for name in ("formats", "command", "ahead"):
+        for name in ("formats", "command", "first_folders"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
 

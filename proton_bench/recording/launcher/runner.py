@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from proton_bench.errors import ProtonError
 from proton_bench.recording.children.followed import FollowedChildren
-from proton_bench.recording.launcher.module_folders import put_ahead
+from proton_bench.recording.launcher.module_folders import put_first
 from proton_bench.recording.launcher.run_options import (
     RunOptions,
     runner_command,
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
         notices = _prepare(options)
         children = FollowedChildren(options)
         if target.kind is TargetKind.PROGRAM:
-            put_ahead(options.ahead)
+            put_first(options.first_folders)
             _run_program(target, children, notices)
         recording = _Recording(options, children)
     except ProtonError as error:
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
     for notice in notices:
         say(notice)
     recording.finish_at_exit()
-    put_ahead(options.ahead)
+    put_first(options.first_folders)
     try:
         try:
             _run(target, recording)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
-from proton_bench.recording.launcher.module_folders import put_behind_ahead, pytest_plugins
+from proton_bench.recording.launcher.module_folders import put_after_first, pytest_plugins
 
 __all__ = ["PYTEST_AS_MODULE", "Target", "TargetKind", "load_target", "own_traceback"]
 
@@ -130,7 +130,7 @@ def _load_archive(path: str) -> tuple[types.CodeType, types.ModuleType]:
     spec = importlib.machinery.PathFinder.find_spec("__main__", [path])
     if spec is None:
         raise UsageError(f"{path!r} has no __main__ module: name a script in it")
-    put_behind_ahead(path)
+    put_after_first(path)
     return _load_spec(spec)
 
 
@@ -189,7 +189,7 @@ def _load_stdin(_: str) -> tuple[types.CodeType, types.ModuleType]:
 def _put_in_front(folder: str) -> None:
     # Under -P, -I and PYTHONSAFEPATH the interpreter adds no folder either.
     if not sys.flags.safe_path:
-        put_behind_ahead(folder)
+        put_after_first(folder)
 
 
 def _new_main(**attributes: object) -> types.ModuleType:

@@ -15,7 +15,7 @@ from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit
 
-__all__ = ["Column", "Form", "form_unit", "metric_column", "metric_form", "rounded"]
+__all__ = ["HtmlColumn", "Form", "form_unit", "metric_column", "metric_form", "rounded"]
 
 _MAX_TITLE = 80
 _MAX_TEXT = 200
@@ -38,7 +38,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class HtmlColumn:
     """One value per row.
 
     Attributes:
@@ -101,16 +101,16 @@ def _is_rate(name: str) -> bool:
     return formula is not None and formula.divisor is Divisor.SECONDS
 
 
-def metric_column(metric: MetricValues) -> Column:
+def metric_column(metric: MetricValues) -> HtmlColumn:
     """Return a metric as a column of the page."""
     title, form, scale = metric_form(metric.name)
     meaning = metric.meaning or _MEANINGS[metric.aggregation]
     if not metric.is_number:
         texts = [None if value is None else _text(value) for value in metric.to_list()]
-        return Column(title, Form.TEXT, texts, meaning)
+        return HtmlColumn(title, Form.TEXT, texts, meaning)
     if form is Form.NUMBER and metric.values.dtype.kind == "i":
         form = Form.COUNT
-    return Column(title, form, rounded(metric.to_list(), scale), meaning)
+    return HtmlColumn(title, form, rounded(metric.to_list(), scale), meaning)
 
 
 def rounded(values: Iterable[float | None], scale: float = 1.0) -> list[float | None]:

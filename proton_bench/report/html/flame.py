@@ -17,7 +17,7 @@ from proton_bench.errors import MetricError
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.report.html.changes import change_columns, measure_form
-from proton_bench.report.html.column import Column, Form, metric_column, metric_form, rounded
+from proton_bench.report.html.column import HtmlColumn, Form, metric_column, metric_form, rounded
 from proton_bench.report.html.layout import arranged, row_widths
 from proton_bench.report.words.diff_rows import notes
 from proton_bench.report.words.names import FrameFormat, format_name
@@ -57,7 +57,7 @@ class FlameGraph:
     devices: list[int]
     device_names: tuple[str, ...]
     widths: tuple[tuple[str, list[float | None]], ...]
-    columns: tuple[Column, ...]
+    columns: tuple[HtmlColumn, ...]
     notes: dict[int, str]
     tints: list[float | None] | None
     hidden: int

@@ -16,7 +16,7 @@ from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.report.html.changes import change_columns
-from proton_bench.report.html.column import Column, Form, metric_column, rounded
+from proton_bench.report.html.column import HtmlColumn, Form, metric_column, rounded
 from proton_bench.report.words.diff_rows import notes
 from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
@@ -41,7 +41,7 @@ class KernelTable:
     """
 
     names: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[HtmlColumn, ...]
 
     def plain(self) -> dict[str, Any]:
         """Return what the page's script reads."""
@@ -75,12 +75,12 @@ def changed_kernels(comparison: Comparison, frames: FrameFormat) -> KernelTable:
     tree = comparison.tree
     order = np.argsort(-np.abs(comparison.inclusive.change.astype(np.float64)), kind="stable")
     rows = order[order > 0]
-    fates = [", ".join(notes(comparison, row)) or None for row in rows.tolist()]
+    states = [", ".join(notes(comparison, row)) or None for row in rows.tolist()]
     columns = change_columns(comparison, rows)
-    if any(fates):
+    if any(states):
         # Beside the change, where it is seen without scrolling.
         place = [column.title for column in columns].index("growth") + 1
-        columns.insert(place, Column("status", Form.TEXT, fates))
+        columns.insert(place, HtmlColumn("status", Form.TEXT, states))
     columns += _devices([tree.device_names[place] for place in tree.devices[rows].tolist()])
     names = (_label(tree.name(row), frames) for row in rows.tolist())
     return KernelTable(tuple(names), tuple(columns))
@@ -96,12 +96,12 @@ def _built(profile: Profile, metrics: Sequence[str], chosen: Selection) -> Metri
         # Offered by name, and then the device is not known or the samples are of no use.
         extra = [name for name in extra if _is_derivable(profile, name)]
         tree = build_tree(profile, [*metrics, *extra], chosen)
-    told = [
+    shown = [
         metric
         for place, metric in enumerate(tree.metrics)
         if place < len(metrics) or bool(metric.valid[1:].any())
     ]
-    return replace(tree, metrics=tuple(told))
+    return replace(tree, metrics=tuple(shown))
 
 
 def _is_derivable(profile: Profile, name: str) -> bool:
@@ -112,19 +112,19 @@ def _is_derivable(profile: Profile, name: str) -> bool:
     return True
 
 
-def _share(tree: MetricTree) -> Iterator[Column]:
+def _share(tree: MetricTree) -> Iterator[HtmlColumn]:
     first = tree.metrics[0]
     if not first.is_number or first.aggregation is not Aggregation.INCLUSIVE:
         return
     total = float(first.values[0])
     if total > 0:
         shares = rounded([None if v is None else 100.0 * v / total for v in first.to_list()])
-        yield Column("share", Form.PERCENT, shares, f"share of all {first.name}")
+        yield HtmlColumn("share", Form.PERCENT, shares, f"share of all {first.name}")
 
 
-def _devices(names: Sequence[str]) -> Iterator[Column]:
+def _devices(names: Sequence[str]) -> Iterator[HtmlColumn]:
     if len(set(names) - {""}) > 1:
-        yield Column("device", Form.TEXT, [visible(name) or None for name in names])
+        yield HtmlColumn("device", Form.TEXT, [visible(name) or None for name in names])
 
 
 def _label(name: str, frames: FrameFormat) -> str:

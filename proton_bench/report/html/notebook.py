@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.column import Column, Form, form_unit
+from proton_bench.report.html.column import HtmlColumn, Form, form_unit
 from proton_bench.report.html.flame import FlameGraph, flame_of_tree, is_amount
 from proton_bench.report.html.summary import Summary, profile_summary, shown_metrics
 from proton_bench.report.html.template import environment
@@ -57,7 +57,7 @@ def _render(summary: Summary, flame: FlameGraph | None) -> str:
     )
 
 
-def _written(column: Column) -> tuple[str, list[str]]:
+def _written(column: HtmlColumn) -> tuple[str, list[str]]:
     """Return the heading of a column with its unit, and one text per row."""
     if column.form is Form.TEXT:
         return column.title, ["-" if value is None else str(value) for value in column.values]

@@ -101,7 +101,7 @@ def profile_summary(
 
 def comparison_summary(comparison: Comparison) -> Summary:
     """Return the summary of a comparison."""
-    told = [*side_lines(comparison), *cost_lines(comparison)]
+    lines = [*side_lines(comparison), *cost_lines(comparison)]
     scaled = calls_line(comparison)
     warnings = [*loss_lines(comparison)]
     costly = cost_warning(comparison)
@@ -110,7 +110,7 @@ def comparison_summary(comparison: Comparison) -> Summary:
     return Summary(
         headline=headline(comparison),
         lines=(
-            *(f"{word}: {text}" for word, text in told),
+            *(f"{word}: {text}" for word, text in lines),
             *([scaled] if scaled is not None else []),
         ),
         warnings=tuple(warnings),

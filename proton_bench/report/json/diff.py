@@ -9,7 +9,7 @@ from typing import Any
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.compare.compare import Changes, Comparison
 from proton_bench.analysis.compare.explanation import Cause, explain
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.compare.statistics import CONFIDENCE
 from proton_bench.analysis.run import Run
@@ -104,7 +104,7 @@ def _row(comparison: Comparison, row: int, positions: dict[int, int]) -> dict[st
         "name": tree.name(row),
         "kind": FrameKind(tree.kinds[row]).name.lower(),
         "device": tree.device_names[int(tree.devices[row])] or None,
-        "fate": Fate(tree.fates[row]).name.lower(),
+        "fate": RowState(tree.states[row]).name.lower(),
         "former_name": tree.former_name(row),
         "moved_from": list(tree.origins[row]) if row in tree.origins else None,
         "code_changed": tree.code_changed(row),
@@ -152,5 +152,5 @@ def _cause(comparison: Comparison, cause: Cause) -> dict[str, Any]:
         "share": cause.share,
         "per_launch": cause.per_launch,
         "launches": cause.new_count - cause.base_count,
-        "fate": cause.fate.name.lower(),
+        "fate": cause.state.name.lower(),
     }

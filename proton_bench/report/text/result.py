@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.formats.export.csv_text import csv_line
 from proton_bench.report.text.theme import DIM, HEADING
@@ -116,7 +116,7 @@ def result_csv(result: QueryResult) -> bytes:
     return "".join(lines).encode()
 
 
-def result_document(result: QueryResult, runs: Sequence[Run], query: str) -> dict[str, Any]:
+def result_document(result: QueryResult, runs: Sequence[LabelledRun], query: str) -> dict[str, Any]:
     """Return what ``proton query --json`` prints.
 
     ``rows`` hold values in the order of ``columns``, None where there is none; NaN and infinity,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.kernels.source_lines import parse_line
 from proton_bench.model.device import Variant
@@ -106,18 +106,18 @@ def names(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> Iter
 def notes(comparison: Comparison, row: int) -> tuple[str, ...]:
     """Return what is to be said of a row beside its numbers, what became of it first."""
     tree = comparison.tree
-    fate = Fate(tree.fates[row])
+    state = RowState(tree.states[row])
     found: list[str] = []
     former = visible(tree.former_name(row) or "", 200)
-    if fate is Fate.MOVED:
+    if state is RowState.MOVED:
         origin = tree.origins.get(row, ())
         found.append(f"MOVED from {visible(' > '.join(origin[:-1]), 200) or 'the root'}")
         if former != visible(tree.name(row), 200):
             found.append(f"was {former}")
-    elif fate is Fate.RENAMED:
+    elif state is RowState.RENAMED:
         found.append(f"RENAMED from {former}")
-    elif fate is not Fate.MATCHED:
-        found.append(fate.name)
+    elif state is not RowState.MATCHED:
+        found.append(state.name)
     elif tree.kinds[row] == FrameKind.LINE and former != visible(tree.name(row), 200):
         found.append(_former_line(former))
     if tree.code_changed(row):

@@ -12,7 +12,7 @@ from proton_bench.analysis.accounting.own_cost import OwnCost, costs_differ, own
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run
 from proton_bench.report.words.header import losses
 from proton_bench.report.words.quantity import measured_unit, percent_text
@@ -135,15 +135,15 @@ def _under(comparison: Comparison, row: int) -> str:
 
 
 def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
-    if cause.fate is Fate.NEW:
+    if cause.state is RowState.NEW:
         yield "which is new"
         return
-    if cause.fate is Fate.REMOVED:
+    if cause.state is RowState.REMOVED:
         yield "which is gone"
         return
-    if cause.fate is Fate.MOVED:
+    if cause.state is RowState.MOVED:
         yield "moved"
-    if cause.fate is Fate.RENAMED:
+    if cause.state is RowState.RENAMED:
         yield f"which was {visible(comparison.tree.former_name(cause.row) or '', _MAX_NAME)}"
     growth = cause.per_launch
     # Launches of several kernels together have no common latency.

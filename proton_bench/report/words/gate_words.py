@@ -35,7 +35,7 @@ _MAX_NOTE = 600
 _MAX_UNIT = 20
 _MAX_SOURCES = 3
 # Notes that decide nothing by themselves.
-_TOLD = frozenset(
+_MINOR = frozenset(
     {
         Reason.AUTOTUNE_FLIP,
         Reason.GLOBAL_SHIFT,
@@ -123,7 +123,7 @@ def _obstacle(outcome: Outcome) -> str:
     if outcome.problem:
         return visible(outcome.problem, _MAX_NOTE)
     found = outcome.result.notes
-    decided = [note for note in found if note.reason not in _TOLD] or found
+    decided = [note for note in found if note.reason not in _MINOR] or found
     return visible(decided[0].text, _MAX_NOTE) if decided else "nothing was compared"
 
 

@@ -50,13 +50,13 @@ def rank_text(facts: Mapping[str, Any]) -> str:
 
 def gaps_of(facts: Mapping[str, Any]) -> RankGaps:
     """Return what the provenance of a merged profile tells of its ranks."""
-    told = facts.get("ranks")
-    if not isinstance(told, Mapping):
+    entry = facts.get("ranks")
+    if not isinstance(entry, Mapping):
         return RankGaps()
-    size = told.get("world_size")
+    size = entry.get("world_size")
     lists = {}
     for name in ("present", "missing", "partial"):
-        ranks = told.get(name)
+        ranks = entry.get(name)
         ranks = ranks if isinstance(ranks, tuple) else ()
         lists[name] = tuple(rank for rank in ranks if type(rank) is int)
     return RankGaps(size if type(size) is int else 0, **lists)

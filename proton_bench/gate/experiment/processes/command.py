@@ -30,12 +30,14 @@ class Command:
     arguments: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
 
-    def line(self, name: str, *, ahead: tuple[str, ...] = (), interpreter: str = "") -> list[str]:
+    def line(
+        self, name: str, *, first_folders: tuple[str, ...] = (), interpreter: str = ""
+    ) -> list[str]:
         """Return the command line of one run.
 
         Args:
             name: Absolute output path without a suffix.
-            ahead: Folders that modules are looked for in first.
+            first_folders: Folders that modules are looked for in first.
             interpreter: Another Python than this one.
         """
         options = replace(
@@ -45,7 +47,7 @@ class Command:
             formats=FORMATS,
             quiet=True,
             strict=True,
-            ahead=ahead,
+            first_folders=first_folders,
             modules_file=f"{name}.modules.json",
             canary=True,
         )

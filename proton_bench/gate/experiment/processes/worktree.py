@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proton_bench.errors import UsageError
 
-__all__ = ["Revision", "changed_files", "find_revision", "folders_ahead", "worktree"]
+__all__ = ["Revision", "changed_files", "find_revision", "first_folders_of", "worktree"]
 
 # Folders in which repositories keep their packages.
 _SOURCES = ("", "src", "python")
@@ -89,7 +89,7 @@ def worktree(revision: Revision, folder: Path) -> Iterator[Path]:
         _remove(revision, folder)
 
 
-def folders_ahead(revision: Revision, tree: Path) -> tuple[str, ...]:
+def first_folders_of(revision: Revision, tree: Path) -> tuple[str, ...]:
     """Return the folders of a checked-out revision to look for modules in first.
 
     They are the top folder, `src` and `python`, and those that stand for folders of the working

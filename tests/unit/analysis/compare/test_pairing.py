@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from fakes.runs import GPU, Launched, profile_of
 
-from proton_bench.analysis.compare.pairing import Fate, PairedTree, pair
+from proton_bench.analysis.compare.pairing import PairedTree, RowState, pair
 from proton_bench.analysis.compare.run_rows import Identity
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
@@ -22,21 +22,23 @@ def paired(
     return pair(sides[:1], sides[1:], Identity(**identity), weight=TIME)
 
 
-def fates(tree: PairedTree) -> dict[str, str]:
-    return {"/".join(tree.path(row)): Fate(tree.fates[row]).name for row in range(1, len(tree))}
+def states(tree: PairedTree) -> dict[str, str]:
+    return {
+        "/".join(tree.path(row)): RowState(tree.states[row]).name for row in range(1, len(tree))
+    }
 
 
 def test_rows_of_one_side_are_new_or_removed() -> None:
     tree = paired([("s/a", 5, 1, "")], [("s/b", 50, 3, "")])
 
-    assert fates(tree) == {"s": "MATCHED", "s/a": "REMOVED", "s/b": "NEW"}
+    assert states(tree) == {"s": "MATCHED", "s/a": "REMOVED", "s/b": "NEW"}
     assert tree.former_name(3) is None
 
 
 def test_a_kernel_below_another_scope_moved() -> None:
     tree = paired([("s/a", 5, 1, ""), ("s/x", 7, 1, "")], [("t/a", 6, 1, ""), ("s/x", 7, 1, "")])
 
-    assert fates(tree) == {"s": "MATCHED", "s/x": "MATCHED", "t": "NEW", "t/a": "MOVED"}
+    assert states(tree) == {"s": "MATCHED", "s/x": "MATCHED", "t": "NEW", "t/a": "MOVED"}
     assert tree.origins == {4: ("s", "a")}
 
 
@@ -45,14 +47,14 @@ def test_followed_rows_have_one_place_and_others_two() -> None:
 
     tree = pair([base], [new], Identity(), weight=TIME, follow=False)
 
-    assert fates(tree) == {"s": "REMOVED", "s/a": "REMOVED", "t": "NEW", "t/a": "NEW"}
+    assert states(tree) == {"s": "REMOVED", "s/a": "REMOVED", "t": "NEW", "t/a": "NEW"}
 
 
-@pytest.mark.parametrize(("code", "fate"), [("c", "MOVED"), ("", "NEW")])
-def test_an_equal_name_alone_makes_no_move_of_a_much_slower_kernel(code: str, fate: str) -> None:
+@pytest.mark.parametrize(("code", "state"), [("c", "MOVED"), ("", "NEW")])
+def test_an_equal_name_alone_makes_no_move_of_a_much_slower_kernel(code: str, state: str) -> None:
     tree = paired([("s/a", 5, 1, code)], [("t/a", 500, 1, code)])
 
-    assert fates(tree)["t/a"] == fate
+    assert states(tree)["t/a"] == state
 
 
 def test_kernels_below_a_renamed_scope_keep_their_counterparts() -> None:
@@ -68,23 +70,23 @@ def test_kernels_below_a_renamed_scope_keep_their_counterparts() -> None:
 def test_a_kernel_with_the_same_code_and_another_name_was_renamed() -> None:
     tree = paired([("s/old", 5, 1, "c"), ("s/k", 5, 1, "d")], [("s/new", 9, 4, "c")])
 
-    assert fates(tree) == {"s": "MATCHED", "s/k": "REMOVED", "s/new": "RENAMED"}
+    assert states(tree) == {"s": "MATCHED", "s/k": "REMOVED", "s/new": "RENAMED"}
     assert tree.former_name(3) == "old"
 
 
-@pytest.mark.parametrize(("time", "fate"), [(105, "RENAMED"), (120, "NEW")])
+@pytest.mark.parametrize(("time", "state"), [(105, "RENAMED"), (120, "NEW")])
 def test_a_lone_kernel_in_the_place_of_another_was_renamed_if_it_takes_as_long(
-    time: int, fate: str
+    time: int, state: str
 ) -> None:
     tree = paired([("s/old", 100, 2, "")], [("s/new", time, 2, "")])
 
-    assert fates(tree)["s/new"] == fate
+    assert states(tree)["s/new"] == state
 
 
 def test_a_renamed_kernel_below_another_scope_moved() -> None:
     tree = paired([("s/old", 5, 1, "c")], [("t/new", 5, 1, "c")])
 
-    assert fates(tree)["t/new"] == "MOVED"
+    assert states(tree)["t/new"] == "MOVED"
     assert tree.former_name(3) == "old"
 
 
@@ -92,8 +94,8 @@ def test_inductors_numbers_do_not_matter_unless_raw_names_do() -> None:
     base = [("triton_poi_fused_add_0", 5, 1, "")]
     new = [("triton_poi_fused_add_3", 50, 1, "")]
 
-    assert fates(paired(base, new)) == {"triton_poi_fused_add_3": "MATCHED"}
-    assert set(fates(paired(base, new, raw_names=True)).values()) == {"NEW", "REMOVED"}
+    assert states(paired(base, new)) == {"triton_poi_fused_add_3": "MATCHED"}
+    assert set(states(paired(base, new, raw_names=True)).values()) == {"NEW", "REMOVED"}
 
 
 def test_equal_siblings_pair_by_code_before_order() -> None:
@@ -103,14 +105,19 @@ def test_equal_siblings_pair_by_code_before_order() -> None:
 
     tree = paired(base, new)
 
-    assert tree.fates.tolist() == [Fate.MATCHED, Fate.REMOVED, Fate.MATCHED, Fate.MATCHED]
+    assert tree.states.tolist() == [
+        RowState.MATCHED,
+        RowState.REMOVED,
+        RowState.MATCHED,
+        RowState.MATCHED,
+    ]
     assert not any(tree.code_changed(row) for row in range(len(tree)))
 
 
 def test_lines_of_python_frames_do_not_matter() -> None:
     tree = paired([("m.py:10@f/k", 5, 1, "")], [("m.py:12@f/k", 5, 1, "")])
 
-    assert set(fates(tree).values()) == {"MATCHED"}
+    assert set(states(tree).values()) == {"MATCHED"}
     assert tree.name(1) == "m.py:12@f"
     assert tree.former_name(1) == "m.py:10@f"
 
@@ -120,14 +127,14 @@ def test_calls_from_several_lines_pair_by_line_where_most_lines_are_the_same() -
 
     tree = paired(base, base[1:])
 
-    assert fates(tree)["m.py:1@f"] == "REMOVED"
-    assert fates(tree)["m.py:3@f/k3"] == "MATCHED"
+    assert states(tree)["m.py:1@f"] == "REMOVED"
+    assert states(tree)["m.py:3@f/k3"] == "MATCHED"
 
 
 def test_other_code_at_the_same_place_is_a_fact_and_no_new_row() -> None:
     tree = paired([("k", 5, 1, "one")], [("k", 5, 1, "two")])
 
-    assert fates(tree) == {"k": "MATCHED"}
+    assert states(tree) == {"k": "MATCHED"}
     assert tree.code_changed(1)
 
 
@@ -144,7 +151,7 @@ def test_variants_with_one_signature_are_one_row() -> None:
 
     tree = paired(variants(*shapes, *others), variants(*shapes[:1], *others))
 
-    assert list(fates(tree).values()) == ["MATCHED"]
+    assert list(states(tree).values()) == ["MATCHED"]
     assert len(tree) == 3
     assert [len(set(places.tolist())) for places in tree.places] == [3, 3]
     assert tree.variants_of(1)[0] is None
@@ -154,13 +161,13 @@ def test_variants_with_one_signature_are_one_row() -> None:
 def test_another_signature_at_the_same_place_is_a_fact() -> None:
     tree = paired(variants(Variant(signature="*fp32")), variants(Variant(signature="*fp16")))
 
-    assert fates(tree) == {"k": "MATCHED"}
+    assert states(tree) == {"k": "MATCHED"}
 
 
 def test_one_device_of_each_side_is_the_same_whatever_its_number() -> None:
     sides = [profile_of(("k", 5, 1, ""), device=Device("CUDA", index, "90")) for index in (0, 3)]
 
-    assert fates(pair(sides[:1], sides[1:], Identity())) == {"k": "MATCHED"}
+    assert states(pair(sides[:1], sides[1:], Identity())) == {"k": "MATCHED"}
 
 
 def test_rows_on_several_devices_are_told_apart() -> None:
@@ -172,7 +179,7 @@ def test_rows_on_several_devices_are_told_apart() -> None:
     tree = pair([both], [one], Identity())
 
     assert tree.device_names == ("", "CUDA:0", "CUDA:1")
-    assert [Fate(fate).name for fate in tree.fates] == ["MATCHED", "REMOVED", "MATCHED"]
+    assert [RowState(state).name for state in tree.states] == ["MATCHED", "REMOVED", "MATCHED"]
 
 
 def test_rows_of_several_runs_of_a_side_are_one_union() -> None:
@@ -180,7 +187,7 @@ def test_rows_of_several_runs_of_a_side_are_one_union() -> None:
 
     tree = pair([first, second], [second], Identity(), weight=TIME)
 
-    assert fates(tree) == {"a": "REMOVED", "b": "MATCHED"}
+    assert states(tree) == {"a": "REMOVED", "b": "MATCHED"}
     assert [places.tolist() for places in tree.places] == [[0, 1], [0, 2], [0, 2]]
 
 

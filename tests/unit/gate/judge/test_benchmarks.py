@@ -16,7 +16,7 @@ from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.machine.calibration import measure_noise
-from proton_bench.gate.machine.canary import CANARY_SCOPE
+from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.model.benchmark_columns import CHOSEN_TESTS

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from proton_bench import _native
-from proton_bench_plugins.cupti.canary import TorchCanary
 from proton_bench_plugins.cupti.canary_kernel import _PTX
 from proton_bench_plugins.cupti.cuda_driver import Driver
+from proton_bench_plugins.cupti.torch_canary import TorchCanary
 
 NAMES = ("<canary>", "<warm-up>")
 

@@ -21,9 +21,9 @@ __all__ = [
     "CANARY_SCOPE",
     "LARGEST_SHIFT",
     "WARM_UP_SCOPE",
-    "Canaries",
+    "CanaryShift",
     "log_clocks",
-    "observe",
+    "shift_of",
 ]
 
 Numbers = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ LARGEST_SHIFT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Canaries:
+class CanaryShift:
     """What the canaries of a session did.
 
     Attributes:
@@ -52,10 +52,10 @@ class Canaries:
         return abs(self.shift) > LARGEST_SHIFT
 
 
-def observe(effects: Numbers) -> Canaries:
+def shift_of(effects: Numbers) -> CanaryShift:
     """Return what the effects of canary kernels, on the log scale, say."""
     known = effects[np.isfinite(effects)]
-    return Canaries(len(known), float(np.median(known))) if len(known) else Canaries()
+    return CanaryShift(len(known), float(np.median(known))) if len(known) else CanaryShift()
 
 
 def log_clocks(runs: Sequence[Run]) -> Numbers:

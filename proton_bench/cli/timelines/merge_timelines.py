@@ -22,12 +22,12 @@ from proton_bench.support.files import opened_output
 from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
-__all__ = ["merge_traces"]
+__all__ = ["merge_timelines"]
 
 _SNIFFED = 1 << 16
 
 
-def merge_traces(files: Sequence[Path], output: Path) -> None:
+def merge_timelines(files: Sequence[Path], output: Path) -> None:
     """Write one timeline of several, and say which ranks are missing.
 
     Raises:
