@@ -1,4 +1,4 @@
-"""Builds the Typer application; a command's module is imported when that command is asked for."""
+"""Builds the Typer application; a command's module is imported when that command is used."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PLAIN: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode":
 
 
 class _WholeSentences(PlainValuesGroup):
-    """Commands that are listed with the whole first sentence of their help."""
+    """A command list that shows the whole first sentence of each help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
@@ -65,7 +65,7 @@ class _WholeSentences(PlainValuesGroup):
 
 
 class _CommandsOnDemand(_WholeSentences):
-    """The commands of `proton`; neither help nor the completion of a name builds all of them."""
+    """The commands of `proton`, built on demand: help and completion do not build all of them."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; a built-in one is built now."""
@@ -88,8 +88,8 @@ def build_app(names: Iterable[str] = (), *, completes: bool = False) -> typer.Ty
     """Return the application.
 
     Args:
-        names: Built-in commands to build at once; others are built when they are asked for.
-        completes: Whether there are options about completion in shells.
+        names: Built-in commands to build at once; others are built on demand.
+        completes: Whether to add the options for shell completion.
     """
     app = typer.Typer(
         name="proton",
@@ -119,7 +119,7 @@ def _add(app: typer.Typer, name: str) -> None:
 
 
 def add_plugin_commands(app: typer.Typer) -> Collection[str]:
-    """Add the commands of plugins to an application; built-in names are not given away.
+    """Add the commands of plugins to an application; they cannot replace built-in ones.
 
     Returns:
         The names that were added.
@@ -139,7 +139,7 @@ def add_plugin_commands(app: typer.Typer) -> Collection[str]:
 
 
 def _problem(command: CommandInfo) -> str:
-    """Try to build a command alone, so that a wrong one does not take the others with it."""
+    """Try to build a command alone, so that a broken one does not affect the others."""
     probe = typer.Typer()
     probe.registered_commands.append(command)
     try:

@@ -1,4 +1,4 @@
-"""Reads a command that is to be run several times, and options of the commands that do that."""
+"""Reads commands that are run several times, and the options of these commands."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def measured_command(words: Sequence[str], recording: Recording) -> Command:
 
 
 def split_command(text: str) -> list[str]:
-    """Return the words of a command that was given as one.
+    """Split a command that was given as one word.
 
     Raises:
         UsageError: A quotation mark is missing.
@@ -98,7 +98,7 @@ def split_command(text: str) -> list[str]:
 
 
 def about_metric(policy: Policy, metric: str | None) -> Policy:
-    """Return the policy with its default threshold about another metric.
+    """Return the policy with another metric for its default threshold.
 
     Raises:
         UsageError: There is no such metric.

@@ -34,8 +34,8 @@ __all__ = [
     "read_output",
 ]
 
-# Of commands that run a target: everything after the first positional belongs to it, its --help and
-# -- included.
+# For commands that run a target: everything after the first positional belongs to it, including
+# --help and --.
 CONTEXT_SETTINGS = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 _DEFAULT_NAME = "proton"
 

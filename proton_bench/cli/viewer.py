@@ -1,4 +1,4 @@
-"""``proton-viewer``: upstream's viewer options on our engine, without hatchet."""
+"""``proton-viewer``: upstream's viewer options, without hatchet."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _run(arguments: Sequence[str]) -> int:
         options.threshold,
         options.depth,
         trials=options.trials,
-        # As upstream shows them; two profiles have to agree on names to be subtracted.
+        # As upstream shows them; to subtract two profiles their names have to match.
         raw_names=options.raw_names or options.diff_profile is None,
     )
     check_profiles([file])

@@ -28,7 +28,7 @@ def _backend(offered: OfferedBackend, *, is_default: bool) -> Finding:
 
 
 def examined_sections(manager: PluginManager) -> Iterator[Section]:
-    """Yield what backends find out about their own vendor's libraries, by backend."""
+    """Yield the sections of backends about their vendor's libraries."""
     for name, offered in sorted(manager.backends().items()):
         if offered.backend.examine is None:
             continue
@@ -42,7 +42,7 @@ def examined_sections(manager: PluginManager) -> Iterator[Section]:
 
 
 def plugin_section(manager: PluginManager) -> Section:
-    """Return for each plugin where it comes from, or why it is left out."""
+    """Return the origin of each plugin, or why it is left out."""
     broken = {plugin.name: plugin.reason for plugin in manager.broken}
     findings = [
         Finding(name, Status.PROBLEM, f"broken: {broken[name]}", f"from {origin}")

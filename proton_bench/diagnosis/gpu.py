@@ -1,4 +1,4 @@
-"""GPUs and their drivers: what is here, what state it is in, and what that does to measurements."""
+"""GPUs and their drivers: their state and its effect on measurements."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _FAULTS = {
 
 
 def gpu_section(survey: Callable[[], GpuSurvey] = survey_gpus, root: Path = Path("/")) -> Section:
-    """Return which GPUs and drivers are here and what state they are in; nothing is started for it.
+    """Return the GPUs and drivers and their state; nothing is started for this.
 
     Args:
-        survey: Asks NVIDIA's management library or nvidia-smi.
-        root: Folder in which ``dev``, ``proc`` and ``sys`` lie.
+        survey: Queries NVIDIA's management library or nvidia-smi.
+        root: Folder with ``dev``, ``proc`` and ``sys``.
     """
     asked = survey()
     found = [finding for gpu in asked.gpus for finding in _gpu(gpu)]

@@ -21,11 +21,11 @@ _LOW_SPACE_BYTES = 200 * 2**20
 
 
 def interpreter_section(environ: Mapping[str, str], loaded: Collection[str]) -> Section:
-    """Return what decides how Triton's kernels run and how Python frames are read.
+    """Return the facts that decide how Triton's kernels run and how Python frames are read.
 
     Args:
         environ: The environment of the process.
-        loaded: Names of modules that were loaded before any plugin was.
+        loaded: Names of modules loaded before any plugin.
     """
     mode = environ.get("TRITON_INTERPRET", "")
     interpreted = mode.lower() in ("1", "true", "on", "yes", "y")
@@ -64,10 +64,10 @@ def native_section(
     package_version: str | None = None,
     load: Callable[[str], Any] = importlib.import_module,
 ) -> Section:
-    """Return whether the compiled module loads and is of the package's version.
+    """Return whether the compiled module loads and has the package's version.
 
     Args:
-        package_version: Version of the Python files; that of the installed package by default.
+        package_version: Version of the Python files; by default that of the installed package.
         load: Imports a module by its name.
     """
     expected = package_version or installed_version(DISTRIBUTION)
@@ -96,7 +96,7 @@ def folder_section(folder: str | None = None) -> Section:
     """
     try:
         where = folder if folder is not None else os.getcwd()
-        # A file without a name: only trying tells, and root may write where modes say no.
+        # Write an unnamed file: permissions alone do not decide, and root may write anyway.
         with tempfile.TemporaryFile(dir=where):
             free = shutil.disk_usage(where).free
     except OSError as error:

@@ -1,7 +1,6 @@
-"""Every environment variable that matters to a run: ours, upstream's, and those of others we read.
+"""Every environment variable that affects a run: ours, upstream's, and others that we read.
 
-`VARIABLES` is the one list; ``docs/reference/environment.md`` shows it and a test holds the two
-together.
+``docs/reference/environment.md`` shows `VARIABLES`, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _PREFIX = "PROTON_BENCH_"
 
 
 class Reader(StrEnum):
-    """Who acts on a variable."""
+    """Which software reads a variable."""
 
     OURS = "proton_bench"
     SHARED = "proton_bench and others"
@@ -270,10 +269,10 @@ VARIABLES = (
 
 
 def variable_section(environ: Mapping[str, str]) -> Section:
-    """Return the known variables that are set, and set ones of our prefix that nothing reads.
+    """Return the known variables that are set, and unknown ones with our prefix.
 
     Args:
-        environ: The environment to look at.
+        environ: The environment to check.
     """
     known = [_describe(one, environ[one.name]) for one in VARIABLES if one.name in environ]
     names = {one.name for one in VARIABLES}

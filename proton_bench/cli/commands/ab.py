@@ -100,10 +100,10 @@ def command(
     mode: ModeOption = None,
     hook: HookOption = None,
 ) -> int:
-    """Run two versions of a program in turn and tell which call paths got slower.
+    """Run two versions of a program in turn and show which call paths got slower.
 
-    Every run is a fresh process and is kept. Exits with 0 where nothing got slower and 1 where
-    something did; 2 is wrong usage or a run that failed, 3 not known, 4 not comparable.
+    Every run is a fresh process and is kept. Exits with 0 if nothing got slower and 1 if something
+    did; 2 is wrong usage or a failed run, 3 undecided, 4 not comparable.
     """
     from proton_bench.cli.gating.outputs import Outputs, read_chart_files
     from proton_bench.cli.work import ab

@@ -1,4 +1,4 @@
-"""``proton baseline``: runs that are kept, and what their names mean."""
+"""``proton baseline``: stored runs and their names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def save(
     ],
     store: StoreOption = None,
 ) -> None:
-    """Save runs as a candidate; what the name means stays what it was."""
+    """Save runs as a candidate; the name still points to the same entry."""
     from proton_bench.cli.work import baselines
 
     baselines.save(baselines.open_store(store), name, runs)
@@ -57,7 +57,7 @@ def show(name: _Reference, store: StoreOption = None, as_json: _Json = False) ->
 
 @group.command("promote")
 def promote(name: _Reference, store: StoreOption = None) -> None:
-    """Make a candidate what the name means on its device, driver and versions."""
+    """Make the name point to a candidate, for its device, driver and versions."""
     from proton_bench.cli.work import baselines
 
     baselines.promote(baselines.open_store(store), name)
@@ -87,7 +87,7 @@ def check(
     ] = False,
     store: StoreOption = None,
 ) -> int:
-    """Read every file of the store and name what is damaged; exit code 2 where something is."""
+    """Read every file of the store and name damaged entries; exit code 2 if there are any."""
     from proton_bench.cli.work import baselines
 
     return baselines.check(baselines.open_store(store), repair=repair)

@@ -1,4 +1,4 @@
-"""``proton diff``: two profiles, or two sets of them, laid over each other."""
+"""``proton diff``: compare two profiles, or two sets of them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def command(
         bool, typer.Option("--markdown", help="Print a table for pull requests and job summaries.")
     ] = False,
 ) -> None:
-    """Show what changed from one profile to another, and what explains it."""
+    """Show what changed from one profile to another, and why."""
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other: give one of them")
     before, after = _sides(files or [], base or [], new or [])

@@ -1,4 +1,4 @@
-"""``proton doctor``: what of this installation works, what is missing, and how to mend it."""
+"""``proton doctor``: what works, what is missing, and how to fix it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """Examine this installation: versions, scripts, backends, extras, settings; or profiles."""
+    """Check this installation (versions, scripts, backends, extras, settings) or profiles."""
     if files and (require or fix):
         raise UsageError("--require and --fix-scripts are about the installation, not about files")
     from proton_bench.cli.work import doctor

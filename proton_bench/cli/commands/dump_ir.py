@@ -1,4 +1,4 @@
-"""``proton dump-ir``: write what Triton makes of the kernels of a run, to edit and run with."""
+"""``proton dump-ir``: write the IR of a run's kernels, to edit it and run with it."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def _environment(folder: Path) -> dict[str, str]:
         "TRITON_KERNEL_DUMP": "1",
         "TRITON_DUMP_DIR": str(folder),
         "TRITON_ALWAYS_COMPILE": "1",  # a kernel that comes from the cache is not dumped
-        # Sessions of the program itself could put records into what is dumped.
+        # Sessions of the program itself could add records to the dumps.
         "PROTON_BENCH_DISABLE": "1",
         "TRITON_PROTON_DISABLE": "1",
     }
 
 
 def _kept(files: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
-    """Remove the files that were not asked for; where that would be all, none."""
+    """Remove files of other suffixes, unless these are all files."""
     wanted = {f".{suffix.lstrip('.')}" for suffix in suffixes}
     kept = [path for path in files if path.suffix in wanted]
     for path in {*files} - {*kept} if kept else ():

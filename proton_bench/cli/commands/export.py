@@ -47,7 +47,7 @@ def command(
         typer.Option("--rank", metavar="N", help="With --to kineto: write only this rank.", min=0),
     ] = None,
 ) -> None:
-    """Write a profile in another format, whole or not at all."""
+    """Write a profile in another format."""
     if to == _KINETO:
         from proton_bench.cli.timelines.export_kineto import export_kineto
 
@@ -64,7 +64,7 @@ def command(
     from proton_bench.formats.registry import find_format, read_profile, write_profile
 
     suffix = find_format(to).suffixes[0]
-    profile = read_profile(file)  # first: what is no file has no other suffix either
+    profile = read_profile(file)  # first: a missing file has no other suffix either
     target = output if output is not None else beside(file, suffix)
     refuse_input(target, [file])
     for note in write_profile(profile, target, format=to):

@@ -74,10 +74,10 @@ def command(
     mode: ModeOption = None,
     hook: HookOption = None,
 ) -> int:
-    """Judge new runs by base runs; exits with 0 where nothing got slower and 1 where something did.
+    """Compare new runs with base runs; exits with 0 if nothing got slower and 1 if something did.
 
-    With --runs R the new runs are made: CMD, as `proton run` takes it, in R fresh processes. 2 is
-    wrong usage or a corrupt file, 3 not known, 4 not comparable, 5 no baseline.
+    With --runs R, CMD is recorded as with `proton run` in R fresh processes. 2 is wrong usage or a
+    corrupt file, 3 undecided, 4 not comparable, 5 no baseline.
     """
     from proton_bench.cli.gating.outputs import Outputs, read_chart_files
     from proton_bench.cli.gating.sides import Words

@@ -1,4 +1,4 @@
-"""``proton merge``: what several processes, ranks or phases recorded, as one file."""
+"""``proton merge``: merge the files of several processes, ranks or phases."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def command(
         bool, typer.Option("--json", help="With --stragglers: print one JSON document.")
     ] = False,
 ) -> None:
-    """Make one file of those that the processes, ranks or phases of a run wrote."""
+    """Merge the files of the processes, ranks or phases of a run."""
     _check(output, by, stragglers=stragglers, as_json=as_json)
     if output is not None and is_timeline(output):
         from proton_bench.cli.timelines.merge_timelines import merge_timelines

@@ -1,4 +1,4 @@
-"""``proton query``: SQL over profiles, or a query in hatchet's string dialect."""
+"""``proton query``: query profiles in SQL or in hatchet's language."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Ask profiles a question in SQL."""
+    """Query profiles in SQL."""
     chosen = _read_form(form, as_json=as_json, as_csv=as_csv)
     most = _read_limit(limit, chosen)
     files, sql = (words, pattern) if pattern is not None else _split(words)

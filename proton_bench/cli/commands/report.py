@@ -1,4 +1,4 @@
-"""``proton report``: a profile, or what changed since another one, as one HTML file."""
+"""``proton report``: a profile, or its changes from another one, as one HTML file."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def command(
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
 ) -> None:
-    """Write a page with flame graph, kernel table and roofline that any browser opens.
+    """Write an HTML page with flame graph, kernel table and roofline.
 
-    With --base it shows what changed. The name of the file that was written goes to stdout.
+    With --base it shows the changes. The name of the written file goes to stdout.
     """
     others = base or []
     file = _first(files, others)

@@ -112,7 +112,7 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """Show where the time of a profile went, as a tree."""
+    """Show where the time went, as a tree."""
     names = read_metric_names(metrics)
     check_profiles([file])
     from proton_bench.analysis.view.select import Selection

@@ -1,4 +1,4 @@
-"""The options of ``proton gate``, and how policies of files and of the command line add up."""
+"""The options of ``proton gate``, and how policies of files and of the command line combine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Inconclusive(StrEnum):
-    """What a gate that does not know exits with: 3, or 0 and a warning."""
+    """Exit code of an undecided gate: 3, or 0 with a warning."""
 
     FAIL = "fail"
     PASS = "pass"
@@ -147,7 +147,7 @@ GithubOption = Annotated[
 
 
 def chosen_policy(words: PolicyWords) -> Policy:
-    """Return the policy of the file with what the command line says on top.
+    """Return the policy of the file, overridden by the command line.
 
     Raises:
         UsageError: Something cannot be read; the message says where.

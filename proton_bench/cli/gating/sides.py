@@ -1,4 +1,4 @@
-"""The two sides of ``proton gate``: runs that are there, and runs that a command makes now."""
+"""The two sides of ``proton gate``: recorded runs, and runs that a command makes now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARK = "--"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What the command line says of the sides.
+    """The words of the command line about the sides.
 
     Attributes:
         positional: Words without an option, with the ``--`` in front of a command.
@@ -48,7 +48,7 @@ class Fresh:
         words: The command, as `proton run` takes it.
         count: Processes.
         recording: How to record them.
-        is_saved: Whether the runs are wanted even where there is no base.
+        is_saved: Whether to run even without a base.
     """
 
     words: Sequence[str]
@@ -57,7 +57,7 @@ class Fresh:
     is_saved: bool
 
     def read(self, base: Sequence[str], store: BaselineStore, folder: Path) -> tuple[Side, Side]:
-        """Return the base and the new runs, which are made unless nothing could be said of them.
+        """Return the base and the new runs; nothing runs if there is nothing to compare with.
 
         Args:
             base: Words for the base.
@@ -68,7 +68,7 @@ class Fresh:
             UsageError: A run of the base is empty, or the words are no command.
             ProfileFormatError: A file of the base is corrupt.
             TargetFailedError: A process failed; the message has the end of its output.
-            InterruptedExperimentError: A signal came; what had ended is kept.
+            InterruptedExperimentError: A signal arrived; finished runs are kept.
             OutputError: Something cannot be written.
         """
         command = measured_command(self.words, self.recording)
@@ -101,7 +101,7 @@ class Sides:
 
 
 def read_words(words: Words) -> Sides:
-    """Return what the words of a command line mean.
+    """Return the sides that the words of a command line name.
 
     Raises:
         UsageError: They do not make two sides.

@@ -32,10 +32,10 @@ def export_kineto(files: Sequence[Path], output: Path | None, rank: int | None) 
     Args:
         files: Timelines, or profiles beside which their timelines lie.
         output: Folder for the files, or the file where there is one rank. None: beside the first.
-        rank: The only one that is written; None writes all.
+        rank: The only rank to write; None writes all.
 
     Raises:
-        UsageError: A file is no timeline, or holds nothing of the rank.
+        UsageError: A file is not a timeline, or has nothing of the rank.
         ProfileFormatError: A file is damaged.
         OutputError: A file cannot be written.
     """
@@ -87,7 +87,7 @@ class _Export:
         file.add(found)
 
     def finish(self) -> list[Path]:
-        """End the files; they get their names when the stack that they are on ends."""
+        """Finish the files; they get their names when their exit stack closes."""
         if not self._files:
             there = ", ".join(map(str, sorted(self._ranks)))
             what = f"nothing of rank {self._rank}" if self._rank is not None else "no slice"
@@ -126,7 +126,7 @@ class _Export:
 
 
 def _timeline_of(file: Path) -> Path:
-    """Return the timeline that a file is, or that lies beside a profile of the same name.
+    """Return the file if it is a timeline, else the timeline beside the profile.
 
     Raises:
         UsageError: There is none.

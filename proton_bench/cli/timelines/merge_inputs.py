@@ -1,4 +1,4 @@
-"""Which of the files that a pattern names are read, where a process left several."""
+"""Chooses one file per process if a pattern matches several."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from proton_bench.support.text import visible
 
 __all__ = ["best_of_each"]
 
-# What a run writes, best first.
+# Suffixes that a run writes, the most complete first.
 _OF_PROFILES = (".proton", ".pftrace", ".chrome_trace", ".hatchet_msgpack", ".hatchet")
 
 
 def best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) -> list[Path]:
-    """Return one file for each recording, and say which others are left out.
+    """Return one file for each recording, and report the others.
 
-    ``run.proton`` and ``run.hatchet`` are of one run; so is ``run.partial.proton``, which counts
-    where no whole file is named.
+    ``run.proton`` and ``run.hatchet`` are of one run; so is ``run.partial.proton``, which is used
+    if there is no complete file.
 
     Args:
         files: What the user named.
-        wanted: Suffixes, the best first; a file with another one is taken as it is.
+        wanted: Suffixes, the best first; files with other suffixes are always returned.
 
     Raises:
         UsageError: A file is named twice.

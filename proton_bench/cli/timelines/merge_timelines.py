@@ -1,4 +1,4 @@
-"""Timelines of several processes as one file."""
+"""Merges timelines of several processes into one file."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _SNIFFED = 1 << 16
 
 
 def merge_timelines(files: Sequence[Path], output: Path) -> None:
-    """Write one timeline of several, and say which ranks are missing.
+    """Merge timelines into one, and report missing ranks.
 
     Raises:
-        UsageError: A file is no timeline of the output's format, or does not fit the others.
+        UsageError: A file is not a timeline in the output's format, or does not fit the others.
         ProfileFormatError: A file is damaged.
         OutputError: The output cannot be written.
     """
@@ -66,7 +66,7 @@ def _surveyed(file: Path, *, is_perfetto: bool) -> TraceInput:
 
 
 def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
-    """Check that a file is of the format that is written.
+    """Check that a file has the output's format.
 
     Raises:
         UsageError: It is of another one, or cannot be read.

@@ -11,5 +11,5 @@ CHROME = (".chrome_trace", ".chrome_trace.gz", ".pt.trace.json", ".pt.trace.json
 
 
 def is_timeline(file: Path) -> bool:
-    """Tell whether a file to be written is a timeline, by its suffix."""
+    """Return whether the suffix of an output is that of a timeline."""
     return file.name.endswith((*PERFETTO, *CHROME))

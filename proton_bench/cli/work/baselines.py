@@ -27,12 +27,12 @@ __all__ = ["check", "export", "list_all", "open_store", "promote", "remove", "sa
 
 
 def open_store(folder: Path | None) -> BaselineStore:
-    """Return the store in a folder, None for that of the project."""
+    """Return the store in a folder; None means that of the project."""
     return BaselineStore(folder or default_store())
 
 
 def save(store: BaselineStore, name: str, runs: Sequence[Path]) -> None:
-    """Save runs as a candidate; what the name means stays what it was."""
+    """Save runs as a candidate; the name still points to the same entry."""
     found = read_runs(runs)
     if not found:
         raise UsageError(f"there is no run in {', '.join(ascii(str(each)) for each in runs)}")
@@ -61,7 +61,7 @@ def show(store: BaselineStore, name: str, *, as_json: bool) -> None:
 
 
 def promote(store: BaselineStore, name: str) -> None:
-    """Make a candidate what the name means on its device, driver and versions."""
+    """Make the name point to a candidate, for its device, driver and versions."""
     entry, before = store.promote(*split_reference(name))
     if before is not None and before.id == entry.id:
         said = "it was already"
@@ -81,7 +81,7 @@ def remove(store: BaselineStore, name: str, *, candidates: bool) -> None:
 
 
 def check(store: BaselineStore, *, repair: bool) -> int:
-    """Read every file of the store and name what is damaged; exit code 2 where something is."""
+    """Read every file of the store and name damaged entries; exit code 2 if there are any."""
     found = repair_store(store) if repair else check_store(store)
     for place, why in found.items():
         typer.echo(f"{'moved aside' if repair else 'DAMAGED'} {visible(place)}: {visible(why)}")
@@ -107,7 +107,7 @@ def export(store: BaselineStore, name: str, folder: Path) -> None:
 
 
 def _listing(store: BaselineStore, name: str | None) -> BaselineListing:
-    """Return the entries of a name or of all; what is corrupt is told and costs no other."""
+    """Return the entries of a name or of all; corrupt ones are reported."""
     names = store.catalogue.names() if name is None else [name]
     promoted: set[str] = set()
     problems = store.catalogue.unreadable()

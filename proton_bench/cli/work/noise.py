@@ -1,4 +1,4 @@
-"""What ``proton noise`` does once its options are read."""
+"""``proton noise``, after its options are read."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _SHOWN = 20
 def measure_noise(
     words: Command, runs: int, policy: Policy, *, folder: Path | None, json: Path | None
 ) -> None:
-    """Run a command several times, keep how much it differs from itself, and print that.
+    """Run a command several times; store and print how much it varies.
 
     Args:
         words: The command.
         runs: Processes.
-        policy: What is judged, by what.
+        policy: Policy of the gate.
         folder: Where to keep the runs, None for the project's store.
         json: File for a JSON document, None for none.
 
     Raises:
         TargetFailedError: A process failed.
-        InterruptedExperimentError: A signal came; what had ended is kept.
+        InterruptedExperimentError: A signal arrived; finished runs are kept.
         OutputError: Something cannot be written.
     """
     try:
@@ -89,6 +89,6 @@ def _lines(found: MeasuredNoise) -> Iterator[str]:
 
 
 def _floor(each: PathNoise) -> float:
-    """Return the standard deviation between runs as a part, 0 where it is not known."""
+    """Return the relative standard deviation between runs, 0 if it is unknown."""
     variance = each.run.variance
     return math.expm1(math.sqrt(variance)) if math.isfinite(variance) else 0.0

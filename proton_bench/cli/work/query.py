@@ -1,4 +1,4 @@
-"""What ``proton query`` does once its options are read."""
+"""``proton query``, after its options are read."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["answer"]
 def answer(
     files: Sequence[str], text: str, limit: int | None, form: str, *, of_nodes: bool = False
 ) -> None:
-    """Ask profiles and print what comes out.
+    """Query profiles and print the result.
 
     Args:
         files: The profiles.
-        text: SQL statement, or a query in hatchet's string dialect.
+        text: SQL statement, or a query in hatchet's language.
         limit: Most lines, None for all.
         form: ``table``, ``json`` or ``csv``.
-        of_nodes: Whether the text is in hatchet's dialect.
+        of_nodes: Whether the text is in hatchet's language.
 
     Raises:
         UsageError: A file cannot be read, or the query is wrong.

@@ -15,11 +15,11 @@ __all__ = ["read_noise"]
 
 
 def read_noise(file: Path) -> Noise:
-    """Return what a file says of a machine's noise.
+    """Return a machine's noise from a file.
 
     Raises:
         UsageError: The file cannot be read.
-        ProfileFormatError: It is corrupt, something else, or of a version that is not known.
+        ProfileFormatError: It is corrupt, something else, or of an unknown version.
     """
     name = visible(file)
     try:

@@ -1,4 +1,4 @@
-"""`proton ab`: both sides in turn on one machine, and what the gate says of them."""
+"""`proton ab`: runs both sides in turn on one machine and judges them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 
 __all__ = ["begin_ab", "resume_ab", "run_ab"]
 
-# No run more changes these.
+# More runs do not change these.
 _HOPELESS = frozenset({Reason.OTHER_DEVICE, Reason.NOTHING_MATCHED})
 
 
@@ -39,9 +39,9 @@ def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path)
 
     Args:
         request: What is compared.
-        folder: Where runs are kept.
+        folder: Folder of the runs.
         progress: Gets the progress.
-        store: The project's ``.proton``, which may hold noise of this machine.
+        store: The project's ``.proton``, which may have noise of this machine.
 
     Raises:
         TargetFailedError: A run failed or recorded nothing; the message names its side.
@@ -52,10 +52,10 @@ def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path)
 
 
 def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
-    """Go on with an experiment where it ended; see `begin_ab`.
+    """Continue an interrupted experiment; see `begin_ab`.
 
     Raises:
-        UsageError: There is none in the folder, or somebody else runs it.
+        UsageError: There is none in the folder, or another process runs it.
         ProfileFormatError: Its manifest is damaged.
     """
     kept = KeptRuns.open(folder)
@@ -68,7 +68,7 @@ def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
 
 
 def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path) -> GateResult:
-    """Run what is missing of an experiment and judge it; see `begin_ab`."""
+    """Run the missing runs of an experiment and judge it; see `begin_ab`."""
     with (
         interruptible(),
         kept.in_use(),
@@ -106,10 +106,10 @@ class _Experiment:
         return replace(marked, notes=(*marked.notes, *validity.notes))
 
     def _hopeless(self, base: Run, new: Run) -> GateResult | None:
-        """Return what keeps any number of runs from being judged, None for nothing.
+        """Return a result if no number of runs can be judged, else None.
 
         Raises:
-            UsageError: There is nothing to judge in such runs.
+            UsageError: The runs have nothing to judge.
         """
         arrangement = paired_as([base], [new], [True])
         result = self._judge(arrangement, Context(arrangement=arrangement))
@@ -178,7 +178,7 @@ def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:
 
 
 def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
-    """Return the result with what autotuners did not choose alike in all runs of a side."""
+    """Return the result with notes on autotuners that chose differently within a side."""
     flipped = {**flipped_paths(judged.base), **flipped_paths(judged.new)}
     if not flipped:
         return result

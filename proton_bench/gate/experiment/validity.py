@@ -1,4 +1,4 @@
-"""What keeps an experiment from saying anything, found in the files that its runs loaded."""
+"""Checks, by the files that its runs loaded, whether an experiment is valid."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """What was found.
+    """The result of the check.
 
     Attributes:
         fatal: Why the sides cannot be compared.
-        notes: What to know besides.
+        notes: Further notes.
     """
 
     fatal: tuple[Note, ...] = ()
@@ -38,11 +38,11 @@ class Validity:
 
 
 def check_validity(kept: KeptRuns, request: Request) -> Validity:
-    """Look at what the runs loaded so far.
+    """Check the files that the runs loaded so far.
 
     Raises:
         UsageError: git fails.
-        ProfileFormatError: What a run wrote down is damaged.
+        ProfileFormatError: The list of a run is damaged.
     """
     modules = {arm: _modules(kept, arm) for arm in (BASE, NEW)}
     fatal = [_edited(arm, files) for arm in modules if (files := changed_meanwhile(modules[arm]))]

@@ -1,4 +1,4 @@
-"""The gate: runs of two sides and a policy in, a verdict out. Nothing is run, read or awaited."""
+"""The gate: runs of two sides and a policy in, a verdict out. It is a pure function."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from proton_bench.gate.statistics.controls import Controls
 
 __all__ = ["judge"]
 
-# What keeps a regression from being believed; another unit only where the sides are apart.
+# Obstacles to a certain regression; another unit only if the sides were recorded apart.
 _BLOCKING = (Reason.DISTURBED, Reason.CONTROLS_MOVED, Reason.CANARY_MOVED)
 
 
@@ -39,21 +39,21 @@ def judge(
     *,
     context: Context | None = None,
 ) -> GateResult:
-    """Judge new runs by base runs; each run is one fresh process.
+    """Compare new runs with base runs; each run is one fresh process.
 
-    The same runs and policy give the same result, to the bit. One run on each side decides
-    structure alone; timing takes ``policy.runs`` processes on each side, or stored noise.
+    The same runs and policy give exactly the same result. One run on each side decides only
+    structure; timing needs ``policy.runs`` processes on each side, or stored noise.
 
     Args:
         base_runs: Runs to compare with; none gives NO-BASELINE.
         new_runs: Runs to judge.
-        policy: What is asked.
-        context: What is known besides.
+        policy: The thresholds and limits.
+        context: Further knowledge.
 
     Raises:
-        MetricError: A run lacks the metric, or it is no number.
-        UsageError: There is no new run, a run is empty or named twice, units differ, or a
-            threshold asks for an amount of time where no time was recorded.
+        MetricError: A run lacks the metric, or it is not a number.
+        UsageError: There is no new run, a run is empty or named twice, units differ, or a threshold
+            is an amount of time but no time was recorded.
         PluginError: A rule of the policy failed.
     """
     if not new_runs:
@@ -133,7 +133,7 @@ def _session_notes(
 
 
 def _is_global(judged: Judged) -> bool:
-    """Tell whether four of five paths, and eight at least, changed alike."""
+    """Return whether four of five paths, and at least eight, changed alike."""
     tested = judged.evidence.tested
     effect = judged.evidence.contrast.effect[tested]
     margin = judged.limits.margin[tested]

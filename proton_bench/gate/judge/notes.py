@@ -1,4 +1,4 @@
-"""What there is to say of a whole gate, in words."""
+"""Notes on a whole gate, as text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _REASONS = {
 
 
 def note_of(reason: Reason) -> Note:
-    """Return the note on something that needs no further facts."""
+    """Return the note for a reason that needs no further facts."""
     return Note(reason, _TEXTS[reason])
 
 
@@ -82,7 +82,7 @@ def notes_on(findings: Sequence[Finding], policy: Policy) -> tuple[Note, ...]:
 
 
 def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tuple[Note, ...]:
-    """Return notes on what the policy asks and nothing answers."""
+    """Return notes on thresholds of the policy that match nothing."""
     tree = measured.comparison.tree
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     notes = []

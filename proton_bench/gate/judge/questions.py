@@ -1,4 +1,4 @@
-"""One gate from aligned runs on: everything that is known of its questions."""
+"""The checks of one gate, with everything known about them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a gate knows besides the runs.
+    """What a gate knows apart from the runs.
 
     Attributes:
-        noise: What is stored of this machine's noise.
-        arrangement: How the same runs pair, where somebody knows it better than their times.
-        confirm: Paths that screening flagged; the others were found the same by it. None gates all.
+        noise: Stored noise of this machine.
+        arrangement: How the runs pair, if the caller knows it better than their times.
+        confirm: Paths that screening flagged; the others are the same. None gates all.
     """
 
     noise: Noise | None = None
@@ -46,11 +46,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Questions:
-    """One gate.
+    """The checks of one gate.
 
     Attributes:
-        measured: The runs, laid over each other.
-        arrangement: How they lay in time.
+        measured: The aligned runs.
+        arrangement: Their order in time.
         policy: What is asked.
         context: What is known besides.
     """
@@ -62,12 +62,12 @@ class Questions:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether nothing tells a change of the machine from one of everything in the program."""
+        """Whether a change of the machine cannot be distinguished from one of the whole program."""
         in_turn = self.arrangement.is_paired and not self.arrangement.is_confounded
         return not in_turn and not self.canaries().count
 
     def judged(self) -> tuple[Judged, Controls]:
-        """Return what is known of the questions, and what the negative controls showed."""
+        """Return the judged checks, and the result of the negative controls."""
         checks = choose_checks(self.measured, self.policy)
         observations = observe_checks(self.measured, checks)
         base, new = observations.logarithms()
@@ -115,7 +115,7 @@ class Questions:
         return Background(*ticks, metrics, spreads, noise.priors(paired=paired))
 
     def noise(self) -> Noise | None:
-        """Return the stored noise, None where there is none of this machine."""
+        """Return the stored noise of this machine, or None."""
         noise = self.context.noise
         runs = self.measured.runs
         fits = noise is not None and all(noise.fits(machine_of(run.profile)) for run in runs)
@@ -145,7 +145,7 @@ class Questions:
         *,
         limits: Limits,
     ) -> Mask:
-        """Tell where a change of time is none when it is counted in cycles of the SM clock."""
+        """Return which changes of time vanish when counted in cycles of the SM clock."""
         nothing = np.zeros(len(limits.margin), dtype=np.bool_)
         if self.measured.unit != "ns":
             return nothing
@@ -172,12 +172,12 @@ class Questions:
         return explained_by_shift(evidence, limits, level=self.policy.level, usual=usual)
 
     def _order_explains(self, evidence: Evidence) -> Mask:
-        """Tell where running second may be all there is; canaries show that it does nothing."""
+        """Return which changes running second may explain; canary kernels can rule that out."""
         one_order = ~np.isfinite(evidence.contrast.order_effect)
         return one_order & (self.arrangement.is_paired and not self.canaries().count)
 
     def canaries(self) -> CanaryShift:
-        """Return what kernels of our own showed."""
+        """Return the shift of the canary kernels."""
         measured = self.measured
         found = np.flatnonzero(measured.canary & measured.present.all(axis=0)).tolist()
         measured.check_paths(found)

@@ -1,4 +1,4 @@
-"""What changed in the tree of calls: exact, and without statistics."""
+"""Changes of the call tree: exact, and without statistics."""
 
 from __future__ import annotations
 
@@ -30,19 +30,18 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class StructuralChange:
-    """One path that is new, gone, elsewhere, or launched more or less often.
+    """One path that is new, removed, moved, or launched more or less often.
 
     Attributes:
-        path: Names from below the root, now or, where it is gone, before.
+        path: Names from below the root, now or, if it was removed, before.
         verdict: What happened.
-        former_path: Where it was before, for what moved or has another name now; else ().
-        base_calls: Fewest and most launches of the base runs, which is twice the same where they
-            agree; 0 for unknown.
+        former_path: Its former path if it moved or was renamed; else ().
+        base_calls: Fewest and most launches of the base runs, equal if they agree; 0 for unknown.
         new_calls: The same of the new runs.
-        change: What the launches alone changed in the compared metric, per run.
+        change: Change of the compared metric by launches alone, per run.
         share: Part of a run's time that the path holds.
         fails: Whether the policy forbids it.
-        reasons: Why that is so, and what to know besides.
+        reasons: Reasons and further notes.
     """
 
     path: tuple[str, ...]
@@ -65,15 +64,15 @@ def find_structural_changes(measured: Measured, policy: Policy) -> tuple[Structu
 
 
 class _Survey:
-    """What is known of all rows.
+    """Known facts about all rows.
 
     Attributes:
         measured: The runs.
-        policy: What is asked.
-        shares: Part of a run's time that each row holds.
-        slack: By how much launches of each run and row may be off.
+        policy: The thresholds and limits.
+        shares: Share of each row in a run's time.
+        slack: Tolerance of launch counts for each run and row.
         allowed: Thresholds about launches.
-        quarantined: Which globs of the policy's quarantine are about each row.
+        quarantined: Which globs of the policy's quarantine match each row.
     """
 
     def __init__(self, measured: Measured, policy: Policy) -> None:
@@ -85,7 +84,7 @@ class _Survey:
 
 
 def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
-    """Mark measured rows with another state, or launches that differ in any two runs."""
+    """Mark measured rows that did not match, or whose launches differ in any two runs."""
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     counted = measured.calls.min(axis=0) != measured.calls.max(axis=0)
     changed = (base != new) | counted | (measured.comparison.tree.states != RowState.MATCHED)
@@ -106,7 +105,7 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
     varies = base[0] != base[1] or new[0] != new[1]
     if verdict in {None, Verdict.MOVED}:
         counted = _counted(known[0], known[1]) if base[1] and new[1] else None
-        # One line a path: launches matter more than the place.
+        # One line per path: launches matter more than the place.
         verdict = counted or verdict
     if verdict is None:
         return None
@@ -135,7 +134,7 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
 
 
 def _state(measured: Measured, row: int) -> RowState:
-    """Return the row's state; one that a side has without a value of its own is new or gone too."""
+    """Return the row's state; a row without a value on one side is new or removed too."""
     base, new = (bool(each[:, row].any()) for each in measured.sides(measured.present))
     if base and new:
         return RowState(int(measured.comparison.tree.states[row]))
@@ -154,7 +153,7 @@ def _range(calls: Numbers) -> tuple[float, float]:
 
 
 def _counted(base: tuple[float, float], new: tuple[float, float]) -> Verdict | None:
-    """Tell launches apart where no run of one side has as many as any run of the other."""
+    """Mark rows of which no run of one side has as many launches as any run of the other."""
     if new[0] > base[1]:
         return Verdict.CALLS_MORE
     return Verdict.CALLS_FEWER if new[1] < base[0] else None

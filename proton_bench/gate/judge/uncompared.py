@@ -1,8 +1,7 @@
-"""What the policy asks about and one side alone has, so that nothing was decided about it.
+"""Paths that the policy checks but only one side has, so they could not be compared.
 
-A run that ended early, a test that was not selected, a kernel that was renamed and is slower: in
-all of them the paths that both sides have may be as fast as before. A gate that passed on these
-alone would pass in silence.
+After an early end, an unselected test or a renamed slower kernel, the paths of both sides may be as
+fast as before. A gate that only compared these would wrongly pass.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from proton_bench.gate.policy.threshold import Threshold
 
 __all__ = ["uncompared"]
 
-# New paths are nothing to worry about, unless there is little else.
+# New paths matter only if there is little else.
 _MOSTLY = 0.5
 _NAMED = 3
 
@@ -29,11 +28,11 @@ _NAMED = 3
 def uncompared(
     measured: Measured, policy: Policy, *, asked: Collection[str] | None = None
 ) -> tuple[Note, ...]:
-    """Return notes on paths and launches about which the policy asks and nothing is known.
+    """Return notes on paths and launches that the policy checks but that are unknown.
 
     Args:
         measured: The runs.
-        policy: What is asked.
+        policy: The thresholds.
         asked: See `Subject.asked`.
     """
     return (*_times(measured, policy, asked), *_launches(measured, policy))
@@ -85,7 +84,7 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     structural = [each for each in policy.thresholds if each.is_structural]
     selectors = Selectors(each.selector for each in structural)
     selected = selectors.of_tree(measured.comparison.tree)
-    # Which of them are about any path, and which about one whose launches were counted.
+    # Which of them match a path, and which match one with counted launches.
     about, about_counted = 0, 0
     for row in both:
         about |= selected[row]
@@ -100,7 +99,7 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
 def _asked(
     measured: Measured, policy: Policy, thresholds: Sequence[Threshold], *, rows: Sequence[int]
 ) -> dict[int, list[Threshold]]:
-    """Return the rows about which something is asked, with what that is."""
+    """Return the rows that are checked, with their thresholds."""
     tree = measured.comparison.tree
     governing = Governing(thresholds, tree)
     quarantined = Selectors(policy.quarantine).of_tree(tree)
@@ -109,7 +108,7 @@ def _asked(
 
 
 def _tops(measured: Measured) -> list[int]:
-    """Return for each row the one right below the root that holds it."""
+    """Return for each row its ancestor right below the root."""
     found = [0]
     for row, parent in enumerate(measured.comparison.tree.parents[1:].tolist(), start=1):
         found.append(found[parent] if parent else row)

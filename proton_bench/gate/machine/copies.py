@@ -1,4 +1,4 @@
-"""Whether runs are runs of their own: a copy of one says nothing new."""
+"""Checks that no two runs are copies of one run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _IDENTITY = ("host", "pid", "start_time_ns")
 
 
 def check_replicates(runs: Sequence[Run]) -> None:
-    """Look for runs that are one and the same, by host, process and the time they began.
+    """Find copies of one run, by host, process and start time.
 
     Raises:
-        UsageError: There are some; the message names two.
+        UsageError: There are copies; the message names two.
     """
     seen: dict[tuple[object, ...], str] = {}
     for run in runs:

@@ -22,7 +22,7 @@ def open_metrics(series: Sequence[Series], outcome: Outcome | None = None) -> by
 
     Args:
         series: Values.
-        outcome: The gate, None where nothing was judged.
+        outcome: The gate, or None.
     """
     lines = [*_times(series), *_others(series), *_changes(series)]
     if outcome is not None:

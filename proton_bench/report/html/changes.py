@@ -10,7 +10,7 @@ import numpy.typing as npt
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.formula import SECONDS
 from proton_bench.analysis.metrics.measure import Measure
-from proton_bench.report.html.column import HtmlColumn, Form, metric_form, rounded
+from proton_bench.report.html.column import Form, HtmlColumn, metric_form, rounded
 from proton_bench.report.words.diff_rows import SCALED
 from proton_bench.support.text import visible
 
@@ -20,19 +20,19 @@ Rows = npt.NDArray[np.int64]
 Values = npt.NDArray[Any]
 
 _MAX_TITLE = 80
-# Values, changes and their parts stand beside each other.
+# Values, changes and their parts are side by side.
 _AMOUNTS = "amounts"
 
 
 def measure_form(measure: Measure) -> tuple[str, Form, float]:
-    """Return what `metric_form` returns, for the values of a comparison."""
+    """Return the result of `metric_form` for the values of a comparison."""
     if measure.unit in SECONDS:
         return metric_form(measure.source)
     return visible(measure.name, _MAX_TITLE), Form.NUMBER, 1.0
 
 
 def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
-    """Return new and base values, the change, and what of it more launches and latency did.
+    """Return new and base values, the change, and its parts by launches and by latency.
 
     Args:
         comparison: Of a metric that adds up over rows.

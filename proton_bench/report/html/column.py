@@ -1,4 +1,4 @@
-"""Columns of numbers as the page gets them: times in nanoseconds, the unit left to the reader."""
+"""Columns of numbers for the page: times in nanoseconds; the page chooses the unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit
 
-__all__ = ["HtmlColumn", "Form", "form_unit", "metric_column", "metric_form", "rounded"]
+__all__ = ["Form", "HtmlColumn", "form_unit", "metric_column", "metric_form", "rounded"]
 
 _MAX_TITLE = 80
 _MAX_TEXT = 200
@@ -41,13 +41,10 @@ class Form(StrEnum):
 class HtmlColumn:
     """One value per row.
 
-    Attributes:
-        title: What stands above it.
-        form: How values are written; times are in ns.
-        values: Numbers or texts, None where a row has none.
-        meaning: One sentence about a value, or "".
-        signed: Whether values are changes, so that growth is written with a plus.
-        group: Columns of one group are compared with each other and share a unit; "" for none.
+    Attributes: title: Its heading. form: How values are written; times are in ns. values:
+    Numbers or texts, None for rows without one. meaning: One sentence about a value, or "".
+    signed: Whether values are changes, shown with a sign. group: Columns of
+    one group are compared with each other and share a unit; "" for none.
     """
 
     title: str
@@ -58,7 +55,7 @@ class HtmlColumn:
     group: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Return what the page's script reads."""
+        """Return the data for the page's script."""
         return {
             "title": self.title,
             "form": self.form.value,
@@ -117,8 +114,8 @@ def rounded(values: Iterable[float | None], scale: float = 1.0) -> list[float | 
     """Return values for the page: whole numbers whole, others with seven digits.
 
     Args:
-        values: Numbers; None, NaN and infinity become None, because JSON has no word for them.
-        scale: What each is multiplied by.
+        values: Numbers; None, NaN and infinity become None, because JSON cannot express them.
+        scale: Factor for each value.
     """
     return [_rounded(value, scale) for value in values]
 

@@ -1,4 +1,4 @@
-"""The head of a page: what a run took, what was lost, and what most of it was."""
+"""The head of a page: the total of a run, losses, and the largest kernels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TopKernel:
     """A kernel of the summary.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         text: Its value and share.
         percent: Its share of the total, 0 to 100.
     """
@@ -54,13 +54,13 @@ class TopKernel:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands above everything else.
+    """The head of a page.
 
     Attributes:
-        headline: The one line that matters most.
-        lines: What else is to be known, a sentence each.
-        warnings: What is missing or odd.
-        top: The kernels that most of the total is.
+        headline: The most important line.
+        lines: Further sentences.
+        warnings: Sentences about missing or odd things.
+        top: The kernels with most of the total.
     """
 
     headline: str
@@ -70,7 +70,7 @@ class Summary:
 
 
 def shown_metrics(profile: Profile) -> tuple[str, ...]:
-    """Return the metrics to show when none is named; shares are beside every value anyway."""
+    """Return the default metrics; shares are beside every value anyway."""
     return tuple(name for name in default_metrics(profile) if not name.endswith("/%"))
 
 
@@ -81,8 +81,8 @@ def profile_summary(
 
     Args:
         profile: The run.
-        tree: Its rows with the metrics that are shown; None where nothing was recorded.
-        kernels: Its kernels; None where nothing was recorded.
+        tree: Its rows with the shown metrics; None if nothing was recorded.
+        kernels: Its kernels; None if nothing was recorded.
     """
     total = _total(tree) if tree is not None else "nothing was recorded"
     lines = [count_text(len(profile), "row")]
@@ -124,7 +124,7 @@ def _total(tree: MetricTree) -> str:
     known = metric.values[metric.valid]
     if not metric.is_number or not len(known):
         return f"no {title}"
-    # Where values are those of rows alone, what is largest stands for the whole.
+    # If values are of rows alone, the largest one represents the whole.
     value = metric.values[0] if metric.valid[0] else np.abs(known.astype(np.float64)).max()
     amount = float(value) * scale
     return f"{title} {form_unit(form, [amount]).text(amount)}"

@@ -25,11 +25,11 @@ _VERSION = (1, 0)
 def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     """Return what ``proton diff --json`` prints.
 
-    ``rows`` stand below the row above them, the largest change of siblings first; ``parent`` is a
-    position in ``rows``, None for the total. ``inclusive`` values hold those of all rows below,
-    ``own`` ones add up to the total. Values are in ``unit``, None where a side has none. Where
-    ``at_base_calls`` is true, ``benchmarks_scaled`` says of which benchmarks values are for
-    ``calls`` calls, whatever each run of ``base`` and ``new`` made.
+    ``rows`` follow their parent, the largest change of siblings first; ``parent`` is an index in
+    ``rows``, None for the total. ``inclusive`` values include all rows below, ``own`` ones add up
+    to the total. Values are in ``unit``, None if a side has none. If ``at_base_calls`` is true,
+    ``benchmarks_scaled`` lists the benchmarks whose values are scaled to ``calls`` calls, and the
+    calls of each run of ``base`` and ``new``.
 
     Args:
         comparison: What to print.

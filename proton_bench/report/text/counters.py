@@ -1,4 +1,4 @@
-"""What was found of another tool's counters, in words and as JSON."""
+"""Matched and unmatched counters of another tool, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_KERNELS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CounterReport:
-    """A rich renderable: how many measured launches belong to rows, and which do not.
+    """A rich renderable: how many measured launches match rows, and which do not.
 
     Attributes:
         join: The launches and their rows.
@@ -33,7 +33,7 @@ class CounterReport:
     source: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield one line of counts, and one per kernel that fits no row or may be misplaced."""
+        """Yield one line of counts, and one per kernel that matches no row or may be misplaced."""
         edge = edge_of(console, options)
         yield from prose(console, self._counts(), DIM, edge=edge)
         unmatched = self.join.unmatched()
@@ -61,7 +61,7 @@ class CounterReport:
 
 
 def _most(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the first lines, and how many kernels the others are about."""
+    """Yield the first lines, and the number of further kernels."""
     yield from lines[:_MAX_KERNELS]
     if len(lines) > _MAX_KERNELS:
         word = lines[0].partition(":")[0]

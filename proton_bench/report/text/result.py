@@ -1,4 +1,4 @@
-"""The lines that a query gave, as a table, as CSV and as a JSON document."""
+"""The result of a query, as a table, as CSV and as a JSON document."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _MIN_WIDTH = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultReport:
-    """A rich renderable of a result: one line each; texts are cut on a terminal only."""
+    """A rich renderable of a result, one line per row; texts are cut only on a terminal."""
 
     result: QueryResult
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the heading and the lines, then how many there are."""
+        """Yield the heading, the lines and their number."""
         result = self.result
         columns = [
             _Column.of(name, [row[place] for row in result.rows])
@@ -108,7 +108,7 @@ def _fitted(columns: list[_Column], width: int) -> list[_Column]:
 
 
 def result_csv(result: QueryResult) -> bytes:
-    """Return the result as UTF-8 CSV with a heading; no value is an empty field."""
+    """Return the result as UTF-8 CSV with a heading; a missing value is an empty field."""
     lines = [csv_line(result.columns)]
     lines += [
         csv_line("" if value is None else _text(value) for value in row) for row in result.rows
@@ -119,8 +119,7 @@ def result_csv(result: QueryResult) -> bytes:
 def result_document(result: QueryResult, runs: Sequence[LabelledRun], query: str) -> dict[str, Any]:
     """Return what ``proton query --json`` prints.
 
-    ``rows`` hold values in the order of ``columns``, None where there is none; NaN and infinity,
-    which JSON cannot hold, are None too.
+    ``rows`` hold values in the order of ``columns``; missing values, NaN and infinity are None.
     """
     return {
         "schema": "proton_bench.query",

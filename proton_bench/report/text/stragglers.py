@@ -37,7 +37,7 @@ class StragglerReport:
     stragglers: Stragglers
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield what is missing, then a line per scope, of many those that differ most."""
+        """Yield missing ranks, then a line per scope; if there are many, those that differ most."""
         edge = edge_of(console, options)
         for sentence in gap_sentences(self.stragglers.gaps):
             yield from prose(console, f"INCOMPLETE: {sentence}", WARNING, edge=edge)
@@ -75,7 +75,7 @@ class StragglerReport:
 def straggler_document(stragglers: Stragglers, sources: Sequence[str]) -> dict[str, Any]:
     """Return what ``proton merge --stragglers --json`` prints.
 
-    Times stand in the order of ``ranks``, None where a rank does not have the scope.
+    Times are in the order of ``ranks``, None if a rank does not have the scope.
     """
     return {
         "schema": "proton_bench.stragglers",

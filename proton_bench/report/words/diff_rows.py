@@ -22,7 +22,7 @@ from proton_bench.support.units import Unit, count_text
 
 __all__ = ["SCALED", "columns", "footer", "meanings", "names", "notes"]
 
-# What the new values of benchmarks are where runs called them differently often.
+# Note on benchmarks that runs called differently often.
 SCALED = "values from rounds of benchmarks are scaled to the number of calls in the base"
 
 
@@ -94,7 +94,7 @@ def _growth(comparison: Comparison, row: int) -> str:
 
 # -- names and notes -----------------------------------------------------------------------------
 def names(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> Iterator[str]:
-    """Yield what to call each row; the device is named where there are several."""
+    """Yield the label of each row, with the device if there are several."""
     tree = comparison.tree
     several = len(tree.device_names) > 2
     for row in ranking.rows:
@@ -104,7 +104,7 @@ def names(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> Iter
 
 
 def notes(comparison: Comparison, row: int) -> tuple[str, ...]:
-    """Return what is to be said of a row beside its numbers, what became of it first."""
+    """Return the notes on a row, its state first."""
     tree = comparison.tree
     state = RowState(tree.states[row])
     found: list[str] = []
@@ -159,7 +159,7 @@ def _fact(value: object) -> str:
 
 # -- below the rows ------------------------------------------------------------------------------
 def footer(comparison: Comparison, ranking: Ranking) -> Iterator[str]:
-    """Yield a line about rows that are not shown, and about what these changed."""
+    """Yield lines about rows that are not shown, and their change."""
     if ranking.named:
         text = count_text(ranking.named, "row is", "rows are")
         yield (
@@ -184,7 +184,7 @@ def _changed(comparison: Comparison, change: float) -> str:
 
 
 def meanings(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield the columns that need a word, each with it."""
+    """Yield the columns that need an explanation, each with it."""
     if comparison.scaled:
         yield "new", SCALED
     if not comparison.measure.is_additive:

@@ -1,4 +1,4 @@
-"""The lines above a comparison: what changed, what explains it, and what was compared."""
+"""The lines above a comparison: the change, its cause, and the compared runs."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ __all__ = [
 ]
 
 _MAX_NAME = 80
-# Names above a row that tell it apart, and rows of its name to tell it apart from.
+# Most names above a row to distinguish it by, and most rows of its name to compare.
 _MAX_ABOVE = 3
 _MAX_OTHERS = 1000
-# Smaller changes per launch are not worth a word.
+# Smaller changes per launch are not mentioned.
 _SLOWER = 0.005
-# Percentages in sentences have no decimals from here on.
+# Larger percentages in sentences have no decimals.
 _WHOLE = 10.0
 _AT_CALLS = " at the base's number of calls"
 
 
 def headline(comparison: Comparison) -> str:
-    """Return one line that says how much changed and what most of it comes from.
+    """Return one line with the change and its largest cause.
 
     For example ``+12.3 % (+1.2 ms): 80 % of it is softmax under layer3, slower per launch by 40 %,
     4 launches more``.
@@ -53,7 +53,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def certain_headline(comparison: Comparison) -> str:
-    """Return `headline`, without a cause where the whole may not have changed at all."""
+    """Return `headline`, without a cause if the total may not have changed."""
     explanation, interval = explain(comparison), comparison.interval
     if explanation is None or interval is None or not interval.low[0] <= 0 <= interval.high[0]:
         return headline(comparison)
@@ -61,7 +61,7 @@ def certain_headline(comparison: Comparison) -> str:
 
 
 def _total(comparison: Comparison, explanation: Explanation) -> str:
-    """Return the change of the whole, and between which bounds it lies."""
+    """Return the total change and its bounds."""
     change, bounds = explanation.new - explanation.base, _bounds(comparison)
     unit = measured_unit(comparison.measure, [change, *bounds])
     scaled = _AT_CALLS if comparison.scaled else ""
@@ -121,7 +121,7 @@ def _where(comparison: Comparison, cause: Cause) -> str:
 
 
 def _under(comparison: Comparison, row: int) -> str:
-    """Return the rows above, as many as tell the row apart from others of its name."""
+    """Return as many rows above as needed to distinguish the row from others of its name."""
     tree = comparison.tree
     frames = tree.frames()
     others = np.flatnonzero(frames == frames[row])[:_MAX_OTHERS].tolist()
@@ -172,7 +172,7 @@ def _rate_headline(comparison: Comparison) -> str:
     if both[0] and values.base[0] != values.new[0]:
         return f"{name} {_from_to(comparison, 0)}"
     changed = np.where(both, np.abs(values.change), 0.0)
-    # Of rows that changed alike the lowest one.
+    # The lowest of the rows with the same change.
     row = int(np.flatnonzero(changed == changed.max())[-1])
     if changed[row] == 0:
         what = "no change of" if both.any() else "no row of both sides has"
@@ -190,7 +190,7 @@ def _from_to(comparison: Comparison, row: int) -> str:
 
 
 def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield for each side its word and its runs, with the median and range of several totals."""
+    """Yield the label and runs of each side, with the median and range of several totals."""
     sides = [_known(values[:, 0]) for values in (comparison.base_runs, comparison.new_runs)]
     unit = measured_unit(comparison.measure, [total for totals in sides for total in totals])
     for word, runs, totals in zip(
@@ -219,7 +219,7 @@ def _spread(totals: Sequence[float], unit: Unit, *, runs: int) -> str:
 
 
 def calls_line(comparison: Comparison) -> str | None:
-    """Return a sentence where benchmarks were called differently often; None elsewhere."""
+    """Return a sentence if benchmarks were called differently often, else None."""
     count = len(comparison.scaled)
     if not count:
         return None
@@ -231,14 +231,14 @@ def calls_line(comparison: Comparison) -> str | None:
 
 
 def loss_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield a line about each thing that a run should hold and does not."""
+    """Yield a line for each thing that is missing in a run."""
     for run in (*comparison.base, *comparison.new):
         for loss in losses(run.profile):
             yield f"{visible(run.source)}: {loss}"
 
 
 def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield for each side its word and what recording cost it, as the profiler estimated it."""
+    """Yield the label of each side and the profiler's estimate of its own cost."""
     sides = [[own_cost(run.profile) for run in runs] for runs in (comparison.base, comparison.new)]
     known = [cost for side in sides for cost in side if cost is not None]
     if not known:
@@ -278,7 +278,7 @@ def _costs(costs: Sequence[OwnCost | None], unit: Unit) -> str:
 
 
 def cost_warning(comparison: Comparison) -> str | None:
-    """Return a sentence where the sides differ much in what recording cost; None elsewhere."""
+    """Return a sentence if the costs of recording differ much, else None."""
     found = costs_differ(comparison.base, comparison.new)
     if found is None:
         return None

@@ -59,13 +59,13 @@ MEANINGS = {
     Reason.MODULES_UNKNOWN: "it is unknown which files the sides loaded",
     Reason.AUTOTUNE_FLIP: "an autotuner chose differently in some runs of a side",
 }
-# What the columns say already.
+# Reasons that the columns already show.
 _SHOWN = frozenset({Reason.SLOWER, Reason.FASTER, Reason.CHANGED, Reason.EQUIVALENT})
 _MORE_RUNS = frozenset({Reason.NEEDS_RUNS, Reason.TOO_NOISY})
 
 
 def part_text(part: float) -> str:
-    """Return a part without a sign: ``2.9 %``."""
+    """Return a share without a sign: ``2.9 %``."""
     percent = 100.0 * abs(part)
     if percent >= 100.0:
         return f"{percent:.0f} %"
@@ -75,7 +75,7 @@ def part_text(part: float) -> str:
 
 
 def why(row: GateRow, *, paired: bool) -> str:
-    """Return why a row's verdict is what it is and what to do next, "" for nothing to add."""
+    """Return the reasons of a row's verdict and what to do next, "" for none."""
     said = [MEANINGS.get(each, each.value) for each in row.reasons if each not in _SHOWN]
     said += _floor(row)
     if row.pairs_needed or not _MORE_RUNS.isdisjoint(row.reasons):
@@ -84,7 +84,7 @@ def why(row: GateRow, *, paired: bool) -> str:
 
 
 def _floor(row: GateRow) -> list[str]:
-    """Say so where nothing was decided and the threshold is below what could have been seen."""
+    """Return a note if the row is undecided and its threshold is below the detectable change."""
     asked = parse_threshold(row.threshold).ratio
     if row.verdict is not Verdict.INCONCLUSIVE or asked is None or not row.detectable > asked:
         return []
@@ -100,7 +100,7 @@ def _needed(row: GateRow, *, paired: bool) -> str:
 
 
 def runs_text(count: int, *, paired: bool) -> str:
-    """Return how many runs there should be: ``14 pairs in all``, ``14 runs on each side``."""
+    """Return the number of runs needed: ``14 pairs in all``, ``14 runs on each side``."""
     if paired:
         return f"{count_text(count, 'pair')} in all"
     return f"{count_text(count, 'run')} on each side"

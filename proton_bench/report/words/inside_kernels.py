@@ -1,4 +1,4 @@
-"""What a reader must know of profiles with scopes inside kernels: what is lost, what is slower."""
+"""Warnings about profiles with scopes inside kernels: lost records and slower kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMEDY = "a larger buffer_size, fewer warps (sampling_options) or fewer scopes 
 
 
 def inside_notes(profile: Profile) -> tuple[str, ...]:
-    """Return a sentence for each kernel that lost records, and one about times they slowed down."""
+    """Return a sentence for each kernel that lost records, and one about slowed-down times."""
     return (*_lost(profile), *_perturbed(profile))
 
 

@@ -13,7 +13,7 @@ __all__ = ["sampling_line", "sampling_losses"]
 
 
 def sampling_line(profile: Profile) -> str:
-    """Return how many samples there are and how often they were taken, "" where none were."""
+    """Return the number of samples and their period, "" without samples."""
     facts = sampling_facts(profile)
     if facts is None or not facts.samples:
         return ""
@@ -34,7 +34,7 @@ def _parts(facts: SamplingFacts) -> Iterator[str]:
 
 
 def sampling_losses(profile: Profile) -> tuple[str, ...]:
-    """Return a sentence about samples that are missing, or were taken less often than asked for."""
+    """Return sentences about missing samples, or a longer period than requested."""
     facts = sampling_facts(profile)
     return () if facts is None else tuple(_losses(facts))
 

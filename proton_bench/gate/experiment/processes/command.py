@@ -38,7 +38,7 @@ class Command:
         Args:
             name: Absolute output path without a suffix.
             first_folders: Folders that modules are looked for in first.
-            interpreter: Another Python than this one.
+            interpreter: Python to use instead of this one.
         """
         options = replace(
             self.options,
@@ -56,13 +56,13 @@ class Command:
 
     @property
     def text(self) -> str:
-        """The target and its arguments, for people."""
+        """The target and its arguments as text."""
         is_pytest = self.options.kind is TargetKind.PYTEST
         target = "pytest" if is_pytest else self.options.target or str(self.options.kind)
         return shlex.join([target, *self.arguments])
 
     def to_document(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return JSON values."""
         return {
             "options": json.loads(self.options.to_json()),
             "arguments": list(self.arguments),
@@ -71,7 +71,7 @@ class Command:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Command:
-        """Return what `to_document` wrote."""
+        """Return the command from `to_document`."""
         options = RunOptions.from_json(json.dumps(document["options"]))
         return cls(options, tuple(document["arguments"]), tuple(document["flags"]))
 
