@@ -1,4 +1,4 @@
-"""A profile with the name of where it comes from, so that messages can name it."""
+"""A profile with the name of its file, for messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Run:
 def check_devices(runs: Sequence[Run]) -> None:
     """Check that all runs used devices of the same kind and architecture.
 
-    A run may have used several; they then have to be the same ones by their number too.
+    If a run used several, their numbers have to match too.
 
     Raises:
         UsageError: Two runs did not; the message names both.
@@ -59,7 +59,7 @@ def _models(profile: Profile) -> dict[str, dict[int, str]]:
 
 
 def _fit(one: Mapping[int, str], other: Mapping[int, str]) -> bool:
-    """Tell whether two runs used the same models, and the same ones where numbers count."""
+    """Return whether two runs used the same models, with the same numbers if these count."""
     if set(one.values()) != set(other.values()):
         return False
     return all(one[index] == other[index] for index in one.keys() & other.keys())

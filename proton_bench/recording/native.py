@@ -1,6 +1,6 @@
 """The native module, or the one clear error when it does not load.
 
-Everything that captures imports ``native`` from here, so analysis never needs it.
+All recording code imports ``native`` from here, so analysis never needs it.
 """
 
 from __future__ import annotations

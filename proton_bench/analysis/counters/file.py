@@ -1,6 +1,6 @@
 """Reading counters: CSV of Nsight Compute, and of rocprof-compute or rocprofv3.
 
-Known layouts, told apart by their columns:
+Known layouts, recognized by their columns:
 
 - ``ncu --csv --page raw``: one row per launch, one column per metric, units in the second row;
 - ``ncu --csv`` (details, and ``--metrics`` alone): one row per launch and metric;
@@ -8,8 +8,8 @@ Known layouts, told apart by their columns:
 - ``counter_collection.csv`` of rocprofv3: one row per dispatch and counter.
 
 ncu writes numbers as the system's language does; a comma before the decimals is recognised by a
-number that can be read in no other way. Lines before the heading (``==PROF== ...`` and what the
-program printed) are passed over.
+number that can be read in no other way. Lines before the heading (``==PROF== ...`` and output of
+the program) are skipped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MeasuredLaunch:
         kernel: Name of the kernel as the tool wrote it.
         order: Position among the launches of the file.
         grid: Blocks, "" when not known; as many numbers as the file has.
-        duration_ns: How long it took, 0 when not known.
+        duration_ns: Its duration, 0 if unknown.
         values: Counters by full name, with the base unit in parentheses.
     """
 
@@ -63,7 +63,7 @@ class MeasuredLaunch:
 
 @dataclass(frozen=True, slots=True)
 class CounterFile:
-    """What a file of counters holds.
+    """The content of a file of counters.
 
     Attributes:
         tool: "ncu" or "rocprof".
@@ -84,7 +84,7 @@ def read_counters(path: Path) -> CounterFile:
 
     Raises:
         UsageError: The file cannot be read.
-        ProfileFormatError: It is no CSV of a known tool, or malformed.
+        ProfileFormatError: It is not a CSV of a known tool, or malformed.
     """
     try:
         content = read_file(path)
@@ -125,7 +125,7 @@ def parse_counters(text: str, source: str) -> CounterFile:
         source: Its name, for messages.
 
     Raises:
-        ProfileFormatError: The text is no CSV of a known tool, or malformed.
+        ProfileFormatError: The text is not a CSV of a known tool, or malformed.
     """
     rows = _rows(text, source)
     heading = next((row for _, row in rows if is_heading(row)), None)

@@ -1,8 +1,8 @@
-"""What the reasons of stalled warps mean, and what helps.
+"""Meanings of stall reasons, and remedies.
 
 The reasons of NVIDIA GPUs are those of the section "Warp Stall Reasons" (metrics reference) of the
 Kernel Profiling Guide of Nsight Compute, those of AMD GPUs of rocprofiler-sdk's page on PC sampling
-of CDNA 3 and 4; both in words of ours.
+of CDNA 3 and 4; both in our words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StallReason:
     Attributes:
         name: As in the metric, without ``stalled_``.
         meaning: What the warp waited for.
-        remedy: What may shorten the wait, "" where nothing is to be done.
+        remedy: What may shorten the wait, or "".
         source: The vendor's page.
     """
 
@@ -143,7 +143,7 @@ _KNOWN = {
 
 
 def explain_stall(metric: str) -> StallReason | None:
-    """Return what a metric counts: ``stalled_wait``, ``wait``; None where that is not known."""
+    """Return the reason of a metric: ``stalled_wait``, ``wait``; None if unknown."""
     return _KNOWN.get(metric.strip().lower().removeprefix(REASON))
 
 

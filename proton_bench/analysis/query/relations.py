@@ -1,4 +1,4 @@
-"""Profiles as relations: the tables that a query sees, as arrays, before any database."""
+"""Profiles as relations: the tables of a query as arrays, without a database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FEW_LINES = 1000
 
 @dataclass(frozen=True, slots=True)
 class LabelledRun:
-    """A profile with the label that the column ``run`` holds and the file that it came from."""
+    """A profile with its label in the column ``run`` and its file."""
 
     label: str
     file: str
@@ -69,7 +69,7 @@ def wide_columns(profiles: Sequence[Profile]) -> dict[str, str]:
     found: dict[str, str] = {}
     for profile in profiles:
         for name, values in _numbers(profile):
-            # The sum of integers that leave 64 bits is a float.
+            # Sums beyond 64 bits become floats.
             kind = "BIGINT" if values.dtype.kind == "i" else "DOUBLE"
             if name in found:
                 found[name] = kind if found[name] == kind else "DOUBLE"
@@ -104,7 +104,7 @@ def relations(
 
 
 def _joined(found: Iterator[Relation]) -> Iterator[Relation]:
-    """Yield the same lines in fewer relations: each of them takes a database its time."""
+    """Yield the same lines in fewer relations, because each has a cost in the database."""
     for _, alike in groupby(found, key=_shape):
         parts = list(alike)
         if len(parts) == 1:
@@ -122,7 +122,7 @@ def _joined(found: Iterator[Relation]) -> Iterator[Relation]:
 
 
 def _shape(relation: Relation) -> Hashable:
-    """Return what relations have in common that can be one; those of many lines stand alone."""
+    """Return a key of relations that can be joined; long ones stay separate."""
     names = (*relation.constants, *relation.columns)
     return (relation.table, names) if len(relation) < _FEW_LINES else object()
 
@@ -219,7 +219,7 @@ def _devices(run: LabelledRun) -> Iterator[Relation]:
     uses = {use.device: use for use in run.profile.device_use if use.scope is None}
     columns: dict[str, Array] = {
         "device": np.arange(len(devices)),
-        # 0 is a number of a device; elsewhere it means unknown.
+        # 0 is a valid device number; elsewhere it means unknown.
         "index": array_of("i8", [device.index for device in devices]),
     }
     for name in ("busy_ns", "idle_ns", "waiting_ns"):

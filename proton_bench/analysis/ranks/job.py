@@ -1,4 +1,4 @@
-"""What the processes of one job recorded: which ranks are there, and which are not."""
+"""The files of one job: which ranks there are, and which are missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Member:
     Attributes:
         source: Name of the file.
         origin: Which process it comes from.
-        profile: What was recorded, None where only the origin was read.
+        profile: The profile, None if only the origin was read.
     """
 
     source: str
@@ -28,9 +28,9 @@ class Member:
 
 
 def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
-    """Return the members by rank, process and part, and sentences on those that are left out.
+    """Return the members by rank, process and part, and messages about left-out ones.
 
-    A partial file of a process whose whole one is there is left out: it is an earlier state.
+    A partial file of a process with a complete one is left out, because it is an earlier state.
 
     Raises:
         UsageError: Two files are the same recording, or of two jobs.

@@ -1,4 +1,4 @@
-"""Which rank of a job is slow, scope by scope."""
+"""Finds slow ranks of a job, scope by scope."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ScopeTimes:
-    """One scope on all ranks; None stands where a rank does not have it.
+    """One scope on all ranks; None if a rank does not have it.
 
     Attributes:
         path: Names from below the root down to the scope; () for everything.
-        work_ns: Time of each rank, less what its collectives waited and sent.
+        work_ns: Time of each rank without its collectives.
         waiting_ns: Time of each rank in kernels that wait for other devices (NCCL).
     """
 
@@ -79,12 +79,12 @@ def find_stragglers(
 ) -> Stragglers:
     """Return the time of each scope on each rank.
 
-    Of device time (``time (ns)``) the time of NCCL's kernels is kept apart: the ranks that are
-    fast spend there what the slow one takes longer, so that the sum is about equal on all of them.
+    In device time (``time (ns)``), NCCL's kernels are separate: fast ranks wait there for the slow
+    one, so the sum is about equal on all ranks.
 
     Args:
         members: Files of the ranks, with their profiles.
-        metric: Name of a time, such as ``wall``; device time where there is any, without it.
+        metric: Name of a time, such as ``wall``; default device time, if there is any.
         depth: Levels of scopes below the root.
 
     Raises:
@@ -188,7 +188,7 @@ def _waiting(profile: Profile) -> npt.NDArray[np.float64]:
 
 
 def _in_tree_order(paths: Mapping[_Path, None]) -> list[_Path]:
-    """Return the paths so that each stands behind the one above it, else in their order."""
+    """Return the paths sorted so that each follows its parent, else in order."""
     below: dict[_Path, list[_Path]] = {}
     for path in paths:
         if path:

@@ -52,7 +52,8 @@ class Catalogue:
     def pointer_files(self, name: str) -> list[Path]:
         """Return all pointer files of a name.
 
-        Raises: UsageError: It is a link, or not a folder.
+        Raises:
+            UsageError: It is a link, or not a folder.
         """
         try:
             with (

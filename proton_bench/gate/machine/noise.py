@@ -116,7 +116,7 @@ class Noise:
         return all(machine.get(fact, value) == value for fact, value in self.machine.items())
 
     def spreads(self, keys: Sequence[Key], *, paired: bool) -> list[Spread]:
-        """Return the spread of each (path, occurrence, metric), with 0 degrees of freedom if there is none."""
+        """Return the spread of each (path, occurrence, metric); 0 degrees of freedom for none."""
         known = {
             (each.path, each.occurrence, each.metric): each.pair if paired else each.run
             for each in self.paths

@@ -31,9 +31,9 @@ def common_shift(evidence: Evidence) -> float:
 def explained_by_shift(
     evidence: Evidence, limits: Limits, *, level: float, usual: float
 ) -> npt.NDArray[np.bool_]:
-    """Return which changes are none beyond the common shift.
+    """Return which changes vanish beyond the common shift.
 
-    The shift makes most paths significant, so what is left of them is a family of its own.
+    The shift makes most paths significant, so the remaining changes are a family of their own.
 
     Args:
         evidence: All paths.

@@ -1,6 +1,7 @@
 """The difference of two sides for every path: its size, its noise and its data.
 
-Pairs. Both sides ran next to each other, ``o_r = +1`` if the base ran first and -1 if the new side did. With ``D_r`` the new minus the base location of pair ``r`` on the log scale::
+Pairs. Both sides ran next to each other, ``o_r = +1`` if the base ran first and -1 if the new side
+did. With ``D_r`` the new minus the base location of pair ``r`` on the log scale::
 
     D_r = effect + tau * o_r + error_r          Var error_r = variance
     effect = (mean of D where o = +1  +  mean of D where o = -1) / 2

@@ -3,7 +3,8 @@
 A kernel whose compiled code, launch geometry and argument types are the same on both sides runs the
 same instructions. Such negative controls show false changes of this experiment:
 
-- if more than ``2 q`` of them, and at least two, show a change beyond the margin, the experiment is void;
+- if more than ``2 q`` of them, and at least two, show a change beyond the margin, the experiment is
+void;
 - their spread, if it is wider than the t distribution says, widens all standard errors by
   ``max(1, 1.4826 median |z|)``, ``z`` the normal scores of their statistics without a margin (the
   empirical null of Efron 2004, J. Am. Stat. Assoc. 99:96, with the median for the spread).

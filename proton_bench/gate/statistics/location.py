@@ -3,7 +3,9 @@
 The timer of a GPU ticks (32 ns on an H200), so that short kernels show few distinct values and an
 ordinary median jumps by whole ticks. Two estimators interpolate between the ticks:
 
-- The median of grouped data: a value represents the interval that was rounded to it, a tick or a bucket of a sketch, with launches spread evenly in it. Without ties it is the ordinary median. It stays in the interval of the middle launch, however far away other launches are.
+- The median of grouped data: a value represents the interval that was rounded to it, a tick or a
+bucket of a sketch, with launches spread evenly in it. Without ties it is the ordinary median. It
+stays in the interval of the middle launch, however far away other launches are.
 - The mean without the lowest and the highest tenth, and at least one launch at either end, for
   kernels below 10 us. Start and end of a launch are anywhere between two ticks, so the mean of
   many launches is unbiased although each is a whole number of ticks.

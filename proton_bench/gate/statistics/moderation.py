@@ -4,8 +4,11 @@
 
     posterior = (d0 * s02 + d * s2) / (d0 + d)        degrees of freedom: d0 + d
 
-(Smyth 2004, section 3), where ``d0 + d`` is at most the sum of all ``d``, as in limma. A path that is much noisier than the others has a smaller ``d0``, down to 0, by the robust rule of Phipson, Lee, Majewski, Alexander, Smyth 2016 (Ann. Appl. Stat. 10:946). With ``f = s2 / s02``,
-the probability that a regular path has a larger one, ``tail = P(F(d, d0) > f)``, is compared with its rank::
+(Smyth 2004, section 3), where ``d0 + d`` is at most the sum of all ``d``, as in limma. A path that
+is much noisier than the others has a smaller ``d0``, down to 0, by the robust rule of Phipson, Lee,
+Majewski, Alexander, Smyth 2016 (Ann. Appl. Stat. 10:946). With ``f = s2 / s02``, the probability
+that a regular path has a larger one, ``tail = P(F(d, d0) > f)``, is compared with
+its rank::
 
     d0 of the path = d0 * min(1, tail / ((rank - 1/2) / M))       rank 1: the largest f
 

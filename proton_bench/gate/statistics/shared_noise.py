@@ -1,6 +1,7 @@
 """How much noise paths have in common, and so how much many paths know together.
 
-A machine that is busy for a while slows all paths of a process alike. Their variances vary together, and many paths say no more about the noise than few. With ``r`` the correlation of the
+A machine that is busy for a while slows all paths of a process alike. Their variances vary
+together, and many paths say no more about the noise than few. With ``r`` the correlation of the
 residuals of two paths, their variances correlate by ``r^2`` (for normal residuals), and the mean of
 the variances of ``M`` paths of ``d`` degrees of freedom each has, after Satterthwaite::
 

@@ -1,4 +1,4 @@
-"""The marker ``proton_bench(...)``: what a test says about how it is to be timed and gated."""
+"""The marker ``proton_bench(...)``: how to time and gate a test."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _PLANNED = frozenset({"rounds", "warmup", "max_time_s", "flush_l2", "cudagraph",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the markers of a test ask.
+    """The arguments of a test's markers.
 
     Attributes:
         group: Name of a group in the table.
-        threshold: What of the rounds may grow by how much, as `proton gate` reads it.
-        metric: Which clock is gated; None takes the GPU's where there is one.
+        threshold: Threshold of the rounds, as for `proton gate`.
+        metric: Which clock is gated; None means the GPU's if there is one.
         flops: Floating-point operations of one call.
         bytes: Bytes that one call moves.
         plan: How to time it.
@@ -52,10 +52,10 @@ def is_benchmark(item: pytest.Item) -> bool:
 
 
 def read_marker(item: pytest.Item) -> Asked:
-    """Return what the markers of a test ask; of two, the one closer to the test wins.
+    """Return the arguments of a test's markers; the one closest to the test wins.
 
     Raises:
-        UsageError: An argument is unknown or its value means nothing; the message names the test.
+        UsageError: An argument is unknown or its value invalid; the message names the test.
     """
     found: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers(MARKER))):
