@@ -218,7 +218,7 @@ class InstrumentationMode(BaseMode):
                 raise UsageError(f"{option}={text!r}: give a text, as in {option}={example!r}")
         if not _WARPS.fullmatch(self.sampling_options):
             raise UsageError(
-                f"sampling_options={self.sampling_options}: name warps by their numbers, as in "
+                f"sampling_options={self.sampling_options}: give numbers of warps, as in "
                 "sampling_options=0,2"
             )
         if not isinstance(self.compare, bool):

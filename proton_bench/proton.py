@@ -39,7 +39,7 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     )
     add = parser.add_argument
     add("-n", "--name", help="Output path without a suffix.")
-    add("-b", "--backend", help="Backends joined by +; by default what fits the machine.")
+    add("-b", "--backend", help="Backends joined by + (default: the backend for this machine).")
     add("-c", "--context", default="shadow", choices=["shadow", "python"], help="Call paths.")
     add("-m", "--mode", help="Mode of the backend.")
     add("-d", "--data", default="tree", choices=["tree", "trace"], help="Kind of data.")

@@ -1,4 +1,4 @@
-"""What users choose from, by name; the command line shows it before anything is computed."""
+"""Choices of users, by name; the command line shows them before anything is computed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 __all__ = ["DEFAULT_DEPTH", "QUANTILES", "By", "Demangling"]
 
 DEFAULT_DEPTH = 100
-# What a column is called, and which quantile it holds.
+# Names of columns and their quantiles.
 QUANTILES = {
     "p5": 0.05,
     "p25": 0.25,
@@ -28,7 +28,7 @@ class Demangling(StrEnum):
 
 
 class By(StrEnum):
-    """What a row of a comparison stands for."""
+    """What makes a row of a comparison."""
 
     PATH = "path"
     KERNEL = "kernel"

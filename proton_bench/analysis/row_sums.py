@@ -1,4 +1,4 @@
-"""Sums of values over groups of rows and over subtrees; whole numbers stay whole while they fit."""
+"""Sums of values over groups of rows and over subtrees; whole numbers stay whole if they fit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SubtreeSums:
 
 
 def grouped(values: Values, places: Rows, total: int) -> Values:
-    """Return ``total`` sums, each of the values whose place it is; flags are counted."""
+    """Return ``total`` sums, one for each group; flags are counted."""
     values = _counted(values)
     if values.dtype.kind != "i":
         return np.bincount(places, weights=values, minlength=total)

@@ -1,4 +1,4 @@
-"""A profile with the name of where it comes from, so that messages can name it."""
+"""A profile with the name of its file, for messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Run:
 def check_devices(runs: Sequence[Run]) -> None:
     """Check that all runs used devices of the same kind and architecture.
 
-    A run may have used several; they then have to be the same ones by their number too.
+    If a run used several, their numbers have to match too.
 
     Raises:
         UsageError: Two runs did not; the message names both.
@@ -59,7 +59,7 @@ def _models(profile: Profile) -> dict[str, dict[int, str]]:
 
 
 def _fit(one: Mapping[int, str], other: Mapping[int, str]) -> bool:
-    """Tell whether two runs used the same models, and the same ones where numbers count."""
+    """Return whether two runs used the same models, with the same numbers if these count."""
     if set(one.values()) != set(other.values()):
         return False
     return all(one[index] == other[index] for index in one.keys() & other.keys())
@@ -87,5 +87,5 @@ def _model(device: Device) -> str:
 def _incomparable(one: tuple[str, str], other: tuple[str, str]) -> UsageError:
     return UsageError(
         f"{one[0]!a} ran on {one[1]} and {other[0]!a} on {other[1]}: times of different devices "
-        "say little about a change of the program; --ignore-devices compares them all the same"
+        "say little about a change of the program; give --ignore-devices to compare them anyway"
     )

@@ -1,4 +1,4 @@
-"""The command line: a router before Typer, inside the one boundary for errors."""
+"""The command line: a router before Typer, and the one place that handles errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _call(app: typer.Typer, arguments: list[str], commands: set[str]) -> int:
     except typer.Abort:
         return _EXIT_INTERRUPTED
     except Exception as error:
-        # Typer's usage errors are not public classes; they are known by their interface.
+        # Typer's usage errors are not public classes, so they are recognized by their interface.
         message = getattr(error, "format_message", None)
         if message is None:
             raise

@@ -1,4 +1,4 @@
-"""Builds the Typer application; a command's module is imported when that command is asked for."""
+"""Builds the Typer application; a command's module is imported when that command is used."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 # commands. A new command is one line here.
 COMMANDS = {
     "run": "Run a program and record where the time of its Python processes goes.",
-    "view": "Show where the time of a profile went, as a tree.",
-    "diff": "Show what changed from one profile to another, and what explains it.",
-    "merge": "Make one file of those that the processes, ranks or phases of a run wrote.",
-    "gate": "Judge new runs by base runs; exits with 0 where nothing got slower and 1 where "
-    "something did.",
-    "ab": "Run two versions of a program in turn and tell which call paths got slower.",
-    "noise": "Run one program several times and keep how much it differs from itself on this "
-    "machine.",
+    "view": "Show where the time went, as a tree.",
+    "diff": "Show what changed from one profile to another, and why.",
+    "merge": "Merge the files of the processes, ranks or phases of a run.",
+    "gate": (
+        "Compare new runs with base runs; exits with 0 if nothing got slower and 1 if something "
+        "did."
+    ),
+    "ab": "Run two versions of a program in turn and show which call paths got slower.",
+    "noise": "Run one program several times and store how much it varies on this machine.",
     "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
     "them.",
-    "query": "Ask profiles a question in SQL.",
-    "report": "Write a page with flame graph, kernel table and roofline that any browser opens.",
-    "export": "Write a profile in another format, whole or not at all.",
+    "query": "Query profiles in SQL.",
+    "report": "Write an HTML page with flame graph, kernel table and roofline.",
+    "export": "Write a profile in another format.",
     "dump-ir": "Run a program with Triton's dumps on, and list the files of its kernels.",
-    "plugins": "List backends with their availability and the reason, and plugins that are broken.",
-    "doctor": "Examine this installation: versions, scripts, backends, extras, settings; or "
-    "profiles.",
+    "plugins": "List backends, whether they are available and why, and broken plugins.",
+    "doctor": (
+        "Check this installation (versions, scripts, backends, extras, settings) or profiles."
+    ),
 }
 # Commands that read profiles, so that formats of plugins matter to them.
 _READERS = ("view", "diff", "merge", "gate", "baseline", "query", "report", "export")
@@ -51,7 +53,7 @@ _PLAIN: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode":
 
 
 class _WholeSentences(PlainValuesGroup):
-    """Commands that are listed with the whole first sentence of their help."""
+    """A command list that shows the whole first sentence of each help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
@@ -63,7 +65,7 @@ class _WholeSentences(PlainValuesGroup):
 
 
 class _CommandsOnDemand(_WholeSentences):
-    """The commands of `proton`; neither help nor the completion of a name builds all of them."""
+    """The commands of `proton`, built on demand: help and completion do not build all of them."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; a built-in one is built now."""
@@ -86,15 +88,15 @@ def build_app(names: Iterable[str] = (), *, completes: bool = False) -> typer.Ty
     """Return the application.
 
     Args:
-        names: Built-in commands to build at once; others are built when they are asked for.
-        completes: Whether there are options about completion in shells.
+        names: Built-in commands to build at once; others are built on demand.
+        completes: Whether to add the options for shell completion.
     """
     app = typer.Typer(
         name="proton",
         cls=_CommandsOnDemand,
-        help="Record where a GPU program spends its time, and look at it.\n\n"
-        "`proton -n NAME script.py` is short for `proton run -n NAME script.py`, and so for pytest "
-        "and python.",
+        help="Record where a GPU program spends its time, and look at it.\n\n`proton -n NAME "
+        "script.py` is short for `proton run -n NAME script.py`, and so for pytest and "
+        "python.",
         context_settings={**_HELP, "max_content_width": _WIDTH},
         add_completion=completes,
         **_PLAIN,
@@ -117,7 +119,7 @@ def _add(app: typer.Typer, name: str) -> None:
 
 
 def add_plugin_commands(app: typer.Typer) -> Collection[str]:
-    """Add the commands of plugins to an application; built-in names are not given away.
+    """Add the commands of plugins to an application; they cannot replace built-in ones.
 
     Returns:
         The names that were added.
@@ -137,7 +139,7 @@ def add_plugin_commands(app: typer.Typer) -> Collection[str]:
 
 
 def _problem(command: CommandInfo) -> str:
-    """Try to build a command alone, so that a wrong one does not take the others with it."""
+    """Try to build a command alone, so that a broken one does not affect the others."""
     probe = typer.Typer()
     probe.registered_commands.append(command)
     try:

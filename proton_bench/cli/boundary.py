@@ -23,10 +23,10 @@ _YOUNG_OBJECTS = 100_000
 
 
 def collect_rarely() -> None:
-    """Have this process, which ends soon, look for cycles of dead objects rarely.
+    """Make the garbage collector of this short-lived process run rarely.
 
-    Imports make a hundred thousand objects and no garbage; to look at them again and again, and
-    once more at the end, takes a fifth of the time of a short command.
+    Imports make a hundred thousand objects and no garbage; collecting them repeatedly takes a fifth
+    of the time of a short command.
     """
     gc.set_threshold(_YOUNG_OBJECTS)
     atexit.register(gc.freeze)
@@ -37,7 +37,7 @@ def exit_code(command: Callable[[], int]) -> int:
     if sys.stderr is None:  # closed as by `2>&-`: messages have nowhere to go
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
     streams = sys.stdout, sys.stderr
-    # Whatever a command, a plugin or a library prints passes the door for foreign text.
+    # All output of commands, plugins and libraries passes through the escaping stream.
     sys.stderr = cast(TextIO, SafeStream(sys.stderr))
     if sys.stdout is not None:
         sys.stdout = cast(TextIO, SafeStream(sys.stdout))
@@ -55,8 +55,8 @@ def warn(message: str) -> None:
 def _exit_code(command: Callable[[], int]) -> int:
     try:
         code = command()
-        # Here, where a reader that went away still can be told from a bug.
-        if sys.stdout is not None:  # closed by whoever started us, as `>&-` does
+        # Here a reader that went away can still be distinguished from a bug.
+        if sys.stdout is not None:  # closed by the parent, as with `>&-`
             sys.stdout.flush()
     except ProtonError as error:
         return report_error(error)
@@ -66,9 +66,9 @@ def _exit_code(command: Callable[[], int]) -> int:
         _drop_stdout()
         return _EXIT_BROKEN_PIPE
     except MemoryError:
-        return report_error(UsageError("there is no memory for this: name a smaller file"))
+        return report_error(UsageError("there is not enough memory for this: use a smaller file"))
     except SystemExit as end:
-        # Typer makes 1 of it, which would read as a gate's regression.
+        # Typer would exit with 1, which means a regression.
         if not isinstance(end.__context__, BrokenPipeError):
             raise
         _drop_stdout()

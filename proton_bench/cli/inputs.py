@@ -1,4 +1,4 @@
-"""Checks of what a command line names, made before anything that reads it is loaded."""
+"""Checks of files on the command line, made before the modules that read them are loaded."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["check_profiles", "first_file", "read_metric_names", "register_plugin
 
 
 def check_profiles(files: Iterable[Path]) -> None:
-    """Check that there is something at each path; whether it is a profile, its reader tells.
+    """Check that each path exists; the reader checks whether it is a profile.
 
     Raises:
-        UsageError: There is nothing.
+        UsageError: A path does not exist.
     """
     for file in files:
         try:

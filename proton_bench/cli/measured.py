@@ -1,4 +1,4 @@
-"""Reads a command that is to be run several times, and options of the commands that do that."""
+"""Reads commands that are run several times, and the options of these commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ MetricOption = Annotated[
     typer.Option(
         "--metric",
         metavar="M",
-        help="What to judge by, such as min, mean, p95, total or cycles (default: median).",
+        help="Metric of the default threshold, such as min, mean, p95, total or cycles (default: "
+        "median).",
     ),
 ]
 JsonFileOption = Annotated[
@@ -85,7 +86,7 @@ def measured_command(words: Sequence[str], recording: Recording) -> Command:
 
 
 def split_command(text: str) -> list[str]:
-    """Return the words of a command that was given as one.
+    """Split a command that was given as one word.
 
     Raises:
         UsageError: A quotation mark is missing.
@@ -93,11 +94,11 @@ def split_command(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"--base {text!a} is no command: {error}") from error
+        raise UsageError(f"--base {text!a} is not a command: {error}") from error
 
 
 def about_metric(policy: Policy, metric: str | None) -> Policy:
-    """Return the policy with its default threshold about another metric.
+    """Return the policy with another metric for its default threshold.
 
     Raises:
         UsageError: There is no such metric.

@@ -34,16 +34,16 @@ __all__ = [
     "read_output",
 ]
 
-# Of commands that run a target: everything after the first positional belongs to it, its --help and
-# -- included.
+# For commands that run a target: everything after the first positional belongs to it, including
+# --help and --.
 CONTEXT_SETTINGS = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 _DEFAULT_NAME = "proton"
 
 TargetArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        help="A script, `pytest`, `python` or any program, then its own arguments, which are "
-        "not touched.",
+        help="A script, `pytest`, `python` or any program, then its own arguments, passed on "
+        "unchanged.",
         show_default=False,
         metavar="TARGET",
     ),
@@ -54,9 +54,9 @@ NameOption = Annotated[
         "-n",
         "--name",
         metavar="NAME",
-        help="Write NAME.proton and NAME.hatchet, or of a trace NAME.chrome_trace and "
-        "NAME.pftrace (default: proton); a known suffix in NAME writes just that file. "
-        "Fields: {rank} {local_rank} {host} {pid} {date} {%ENV}.",
+        help="Write NAME.proton and NAME.hatchet, with -d trace also NAME.chrome_trace and "
+        "NAME.pftrace (default: proton); with a known suffix in NAME only that file. Fields: "
+        "{rank} {local_rank} {host} {pid} {date} {%ENV}.",
     ),
 ]
 OutputOption = Annotated[
@@ -65,7 +65,7 @@ OutputOption = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="Write just FILE: .proton, .hatchet or .hatchet_msgpack; of a trace also "
+        help="Write only FILE: .proton, .hatchet or .hatchet_msgpack; with -d trace also "
         ".chrome_trace or .pftrace.",
     ),
 ]
@@ -75,7 +75,7 @@ BackendOption = Annotated[
         "-b",
         "--backend",
         metavar="NAME[+NAME]",
-        help="How to collect (default: what fits this machine); see `proton plugins`.",
+        help="What records (default: the backend for this machine); see `proton plugins`.",
     ),
 ]
 ContextOption = Annotated[
@@ -97,8 +97,8 @@ InstrumentOption = Annotated[
         "--instrument",
         metavar="PASS[:FILTER]...[,PASS...]",
         help="Record operations inside Triton kernels: loops, loads, stores, dots, waits, "
-        "barriers, all, or print-ops to list them. Filters: kernel=, file=, line=. May be given "
-        "several times.",
+        "barriers, all, or print-ops to list them. Filters: kernel=, file=, line=. May be "
+        "repeated.",
     ),
 ]
 DataOption = Annotated[
@@ -125,7 +125,7 @@ ModuleOption = Annotated[
 CompatOption = Annotated[
     bool,
     typer.Option(
-        "--compat/--no-compat", help="Let `import triton.profiler` in the target find ours."
+        "--compat/--no-compat", help="Make `import triton.profiler` in the target import ours."
     ),
 ]
 InterpretOption = Annotated[
@@ -139,16 +139,16 @@ ChildrenOption = Annotated[
     bool,
     typer.Option(
         "--children/--no-children",
-        help="Record Python processes that the target starts too, as NAME.pid<N> or NAME.rank<N>.",
+        help="Also record Python processes that the target starts, as NAME.pid<N> or NAME.rank<N>.",
     ),
 ]
 QuietOption = Annotated[
     bool,
-    typer.Option("--quiet", help="Say nothing but errors: no notices, warnings or names of files."),
+    typer.Option("--quiet", help="Print only errors: no notices, warnings or names of files."),
 ]
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Exit with 74 when the profile cannot be written at the end."),
+    typer.Option("--strict", help="Exit with 74 if the profile cannot be written at the end."),
 ]
 
 
@@ -172,5 +172,5 @@ def read_output(
         return read_name(_DEFAULT_NAME if name is None else name, data=data, mode=mode)
     if output not in ("", "-") and not split_suffix(output)[1]:
         known = ", ".join(OUTPUT_SUFFIXES)
-        raise UsageError(f"-o {output!r} does not say which format to write: end it with {known}")
+        raise UsageError(f"-o {output!r} has no suffix of a known format: end it with {known}")
     return read_name(output, data=data, mode=mode)

@@ -1,4 +1,4 @@
-"""Where a command writes what it makes of a file."""
+"""Output files of commands that convert a file."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ STDOUT = Path("-")
 
 
 def output_option(text: str) -> Any:
-    """Return the option ``-o`` of commands that make a file of files.
+    """Return the option ``-o`` of commands that convert files.
 
     Args:
-        text: What the help says of it.
+        text: Its help.
     """
     return typer.Option("-o", "--output", metavar="OUT", help=text)
 
 
 def beside(file: Path, suffix: str) -> Path:
-    """Return the path with another suffix than that of its format."""
+    """Return the path with another suffix."""
     from proton_bench.formats.registry import formats
 
     suffixes = [each for known in formats() for each in known.suffixes]
@@ -45,17 +45,19 @@ def beside(file: Path, suffix: str) -> Path:
 
 
 def refuse_input(target: Path, inputs: Iterable[Path]) -> None:
-    """Check that the file to write is none of those that are read.
+    """Check that the output is not one of the inputs.
 
     Raises:
         UsageError: It is one of them.
     """
     if str(target) != "-" and any(_is_same(each, target) for each in inputs):
-        raise UsageError(f"{target} is the file to read: name another one with -o")
+        raise UsageError(
+            f"{target} is an input and would be overwritten: name another file with -o"
+        )
 
 
 def print_bytes(content: bytes) -> None:
-    """Print to the standard output, unless whoever started us closed it, as `>&-` does."""
+    """Print to standard output unless it is closed, as with `>&-`."""
     if sys.stdout is None:
         return
     sys.stdout.flush()

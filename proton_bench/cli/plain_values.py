@@ -1,7 +1,7 @@
-"""Values of the command line that need no conversion, taken without pydantic.
+"""Command-line values that need no conversion, read without pydantic.
 
-Typer has pydantic convert every value, also where none was given, and to import that takes longer
-than most commands take. What has to be converted or checked is still left to Typer.
+Typer converts every value with pydantic, even missing ones, and importing pydantic takes longer
+than most commands. Typer still converts or checks the values that need it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["PlainValuesCommand", "PlainValuesGroup"]
 
 _CONVERT = object()
 _USUAL = ParameterInfo()
-# What Typer checks of paths, or makes of them.
+# Typer's checks and conversions of paths.
 _PATH_SETTINGS = (
     "allow_dash",
     "dir_okay",
@@ -33,7 +33,7 @@ _PATH_SETTINGS = (
 
 
 class PlainValuesCommand(TyperCommand):
-    """A command whose plain values are taken as they are."""
+    """A command whose plain values are not converted."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return arguments and options, the one for help among them."""
@@ -41,7 +41,7 @@ class PlainValuesCommand(TyperCommand):
 
 
 class PlainValuesGroup(TyperGroup):
-    """A group of commands whose own plain values are taken as they are."""
+    """A group of commands whose own plain values are not converted."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return arguments and options, the one for help among them."""
@@ -50,7 +50,7 @@ class PlainValuesGroup(TyperGroup):
 
 def _taking_plain_values(parameters: list[Any]) -> list[Any]:
     for parameter in parameters:
-        # Older versions of Typer have no such description, and do without pydantic.
+        # Older versions of Typer lack this description and do not use pydantic.
         kind: Any = getattr(parameter, "type_descriptor", None)
         is_done = kind is None or "process_value" in vars(parameter)
         if not is_done and kind.parameter_info.parser is None:
@@ -88,7 +88,7 @@ def _plain(value: Any, wanted: Any, *, paths_are_usual: bool) -> Any:
 
 
 def _is_no_problem(path: str) -> bool:
-    """Whether Typer lets a path pass: it can be read, or is not there, which is for us to tell."""
+    """Whether Typer accepts a path: it is readable, or missing, which we report ourselves."""
     try:
         return os.access(path, os.R_OK) or not os.path.exists(path)
     except ValueError:

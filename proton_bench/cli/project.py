@@ -1,4 +1,4 @@
-"""Where the project is that a command was called in, with its store and its policy."""
+"""The project of the current folder, with its store and policy."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def default_store() -> Path:
 
 
 def policy_file() -> Path | None:
-    """Return the project's pyproject.toml, None where it has none."""
+    """Return the project's pyproject.toml, or None."""
     from proton_bench.gate.experiment.folders.project import policy_of_project
 
     return policy_of_project(_here())
 
 
 def project_folder() -> Path:
-    """Return the folder of the project, the current one where there is none."""
+    """Return the folder of the project, by default the current one."""
     from proton_bench.gate.experiment.folders.project import project_of
 
     return project_of(_here())
@@ -34,4 +34,4 @@ def _here() -> Path:
     try:
         return Path.cwd()
     except OSError:
-        raise UsageError("the current folder is gone; change to one that exists") from None
+        raise UsageError("the current folder was removed; change to one that exists") from None

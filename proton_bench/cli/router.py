@@ -1,8 +1,8 @@
 """Decides, before Typer sees the arguments, which command they are for.
 
-Upstream's ``proton script.py`` and our ``proton view x.proton`` share one name. The rule: the first
-word is a command or a root option, or else all of it belongs to ``run``. A script that is called
-like a command is reached by ``./view``, ``-- view`` or ``run view``.
+Upstream's ``proton script.py`` and our ``proton view x.proton`` share one name. The rule: if the
+first word is not a command or a root option, all words belong to ``run``. A script with the name of
+a command is ``./view``, ``-- view`` or ``run view``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = [
 DEFAULT_COMMAND = "run"
 VERSION_OPTIONS = ("-V", "--version")
 ROOT_OPTIONS = ("-h", "--help", *VERSION_OPTIONS, "--install-completion", "--show-completion")
-# Commands that tell words before ``--`` from a command behind it; Typer would drop the mark.
+# Commands that distinguish words before ``--`` from a command after it; Typer would drop the mark.
 _TAKING_A_COMMAND = ("gate",)
 _KNOWN_TARGETS = ("pytest", "python")
 _COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def route(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
-    """Return the arguments with the command made explicit; none at all ask for help.
+    """Return the arguments with an explicit command; without any arguments that is help.
 
-    Where a command is given to a command, the ``--`` between them is doubled: Typer takes one.
+    A ``--`` between a command and its target command is doubled, because Typer removes one.
 
     Args:
         arguments: What the user wrote, without the program name.
@@ -51,9 +51,9 @@ def route(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
 
 
 def needs_plugin_commands(arguments: Sequence[str], commands: Collection[str]) -> bool:
-    """Tell whether commands of plugins matter for these arguments, so that most runs skip them.
+    """Return whether these arguments may name commands of plugins; most runs skip loading them.
 
-    They do for root options (help lists them) and for a first word that is nothing known.
+    They matter for root options (help lists them) and for an unknown first word.
     """
     if not arguments:
         return True
@@ -69,6 +69,6 @@ def needs_plugin_commands(arguments: Sequence[str], commands: Collection[str]) -
 
 
 def suggestion(word: str, commands: Collection[str]) -> str | None:
-    """Return the command that a word was probably meant to be, or None."""
+    """Return the command most similar to a misspelled word, or None."""
     close = difflib.get_close_matches(word.lower(), sorted(commands), n=1, cutoff=0.7)
     return close[0] if close else None

@@ -1,4 +1,4 @@
-"""What ``proton view`` and ``proton-viewer`` do once their options are read."""
+"""``proton view`` and ``proton-viewer``, after their options are read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ViewRequest:
         is_sorted: Also list the rows by the first metric.
         as_json: Print one JSON document instead of text.
         minus: A second profile whose values are subtracted.
-        counters: A file of counters of another tool to lay over the rows.
+        counters: A file of another tool's counters to show beside the rows.
         bars: Draw the first metric.
     """
 
@@ -140,7 +140,7 @@ def _joined(profile: Profile, path: Path) -> JoinedCounters:
 def _warn_about(profile: Profile, file: Path) -> None:
     if len(profile) == 1 or not available_metrics(profile).recorded:
         what = "no rows" if len(profile) == 1 else "no metrics"
-        warn(f"{str(file)!a} is empty: it holds {what}; nothing was recorded in that run")
+        warn(f"{str(file)!a} is empty: it has {what}; nothing was recorded in that run")
 
 
 def _warn_about_overflow(tree: MetricTree) -> None:

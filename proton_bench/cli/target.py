@@ -1,4 +1,4 @@
-"""Finds out what the words after the run options name: a script, pytest, python, a program."""
+"""Finds out what to run: a script, pytest, python or another program."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["TargetWords", "read_target"]
 _PYTHON = re.compile(r"python(\d+(\.\d+t?)?)?")
 _PYTEST = ("pytest", "py.test")
 _SCRIPT_SUFFIXES = (".py", ".pyw", ".pyc", ".pyz", ".zip")
-# Short options of the interpreter: those that take a value, and those that end its options.
+# Short options of the interpreter that take a value, and those that end its options.
 _VALUE_FLAGS = "WX"
 _ENDING_FLAGS = "cm"
 _STDIN = "-"
-# Options with which the interpreter says something and ends.
+# Options with which the interpreter prints something and exits.
 _TELLING = re.compile(r"-[^-WXcm]*[hV?].*|--(version|help(-[a-z]+)?)")
 _WITHOUT_SITE = re.compile(r"-[^-WXcm]*S.*")
 
 
 @dataclass(frozen=True, slots=True)
 class TargetWords:
-    """A target as the runner wants it.
+    """A target in the form that the runner needs.
 
     Attributes:
         kind: How to read ``value``.
@@ -52,10 +52,10 @@ def read_target(
     Args:
         words: The target and its arguments, untouched.
         module: Value of ``--module``; then all words are arguments.
-        hint: Gives a sentence to add when a word names nothing, e.g. "did you mean ...".
+        hint: Returns text to add if a word names nothing, e.g. "did you mean ...".
 
     Raises:
-        UsageError: The target is missing or nothing that can be run.
+        UsageError: The target is missing or cannot be run.
     """
     if module is not None:
         return TargetWords(TargetKind.MODULE, module, tuple(words))
@@ -81,7 +81,7 @@ def read_target(
 
 
 def _is_program(target: str) -> bool:
-    """Whether the word names an executable that is not Python; a folder or script is none."""
+    """Whether the word names an executable other than Python; folders and scripts are not."""
     path = Path(target)
     if path.exists():
         is_other = not target.endswith(_SCRIPT_SUFFIXES) and _is_other_program(path)
@@ -99,8 +99,8 @@ def _require_script(target: str, hint: Callable[[str], str]) -> None:
         raise UsageError(f"script {target!r} does not exist{hint(target)}")
     if not target.endswith(_SCRIPT_SUFFIXES) and _is_other_program(path):
         raise UsageError(
-            f"{target!r} is a program and not executable: make it so (chmod +x), "
-            "or name its interpreter, as in `proton bash FILE`"
+            f"{target!r} is not executable: run chmod +x on it, or name its interpreter, as in "
+            "`proton bash FILE`"
         )
 
 
@@ -120,13 +120,13 @@ def _require_same_interpreter(interpreter: str) -> None:
     ours = (os.path.dirname(os.path.abspath(sys.executable)), os.path.join(sys.prefix, "bin"))
     if os.path.dirname(path) not in ours:
         raise UsageError(
-            f"{interpreter!r} is another interpreter than {sys.executable!r}: install "
-            f"proton-bench there and run `{interpreter} -m proton_bench ...`"
+            f"{interpreter!r} is not the interpreter {sys.executable!r}: install proton-bench "
+            f"there and run `{interpreter} -m proton_bench ...`"
         )
 
 
 def _read_python(words: Sequence[str], hint: Callable[[str], str]) -> TargetWords:
-    """Read ``python``'s own command line; its options go to the interpreter that is started."""
+    """Read ``python``'s own command line; its options are passed to the new interpreter."""
     rest = list(words)
     flags: list[str] = []
     while rest and rest[0].startswith("-") and rest[0] != _STDIN:
@@ -135,7 +135,7 @@ def _read_python(words: Sequence[str], hint: Callable[[str], str]) -> TargetWord
             return TargetWords(TargetKind.PROGRAM, sys.executable, tuple(words))
         if _WITHOUT_SITE.fullmatch(word):
             raise UsageError(
-                "`proton python -S` finds no proton_bench to record with: leave -S away"
+                "`proton python -S` cannot import proton_bench to record with: leave -S out"
             )
         letter, at = _special_flag(word)
         if letter and letter in _ENDING_FLAGS:

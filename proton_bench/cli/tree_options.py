@@ -43,7 +43,8 @@ ExcludeOption = Annotated[
     ),
 ]
 TrialsOption = Annotated[
-    bool, typer.Option("--trials", help="Also show what autotuners launched as a trial.")
+    bool,
+    typer.Option("--trials", help="Also show launches with which autotuners tried configurations."),
 ]
 RawNamesOption = Annotated[
     bool,

@@ -1,4 +1,4 @@
-"""``proton-viewer``: upstream's viewer options on our engine, without hatchet."""
+"""``proton-viewer``: upstream's viewer options, without hatchet."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _run(arguments: Sequence[str]) -> int:
         options.threshold,
         options.depth,
         trials=options.trials,
-        # As upstream shows them; two profiles have to agree on names to be subtracted.
+        # As upstream shows them; to subtract two profiles their names have to match.
         raw_names=options.raw_names or options.diff_profile is None,
     )
     check_profiles([file])
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-l", "--list", action="store_true", help=_LIST_HELP)
     add("-m", "--metrics", help="Metrics to show, separated by comma.")
     add("-i", "--include", help="Keep paths through frames that match this regular expression.")
-    add("-e", "--exclude", help="Leave out frames that match, and what is below them.")
+    add("-e", "--exclude", help="Leave out frames that match, and those below them.")
     add("-t", "--threshold", type=float, help="Leave out frames whose first metric is below this.")
     add("-d", "--depth", type=int, default=DEFAULT_DEPTH, help="Levels to show.")
     add(
@@ -103,7 +103,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE2",
         help="Subtract this profile: `-m time -diff file1 file2` shows file2 - file1.",
     )
-    add("--trials", action="store_true", help="Also show what autotuners launched as a trial.")
+    add(
+        "--trials",
+        action="store_true",
+        help="Also show launches with which autotuners tried configurations.",
+    )
     add(
         "--raw-names",
         action="store_true",

@@ -28,21 +28,21 @@ def _backend(offered: OfferedBackend, *, is_default: bool) -> Finding:
 
 
 def examined_sections(manager: PluginManager) -> Iterator[Section]:
-    """Yield what backends find out about their own vendor's libraries, by backend."""
+    """Yield the sections of backends about their vendor's libraries."""
     for name, offered in sorted(manager.backends().items()):
         if offered.backend.examine is None:
             continue
         try:
             findings = tuple(offered.backend.examine())
         except Exception as error:  # noqa: BLE001 - a plugin of others must not end the examination
-            value = f"the examination failed: {type(error).__name__}: {error}"
+            value = f"the check failed: {type(error).__name__}: {error}"
             findings = (Finding("examination", Status.PROBLEM, value, f"from {offered.plugin}"),)
         if findings:
             yield Section(name, findings)
 
 
 def plugin_section(manager: PluginManager) -> Section:
-    """Return for each plugin where it comes from, or why it is left out."""
+    """Return the origin of each plugin, or why it is left out."""
     broken = {plugin.name: plugin.reason for plugin in manager.broken}
     findings = [
         Finding(name, Status.PROBLEM, f"broken: {broken[name]}", f"from {origin}")

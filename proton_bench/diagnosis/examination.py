@@ -1,4 +1,4 @@
-"""Looks at everything once. A new part of the examination is one line here."""
+"""Runs all checks once. A new section is one line here."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["examine"]
 
 
 def examine() -> Diagnosis:
-    """Look at this installation and this machine; nothing is changed.
+    """Check this installation and this machine; nothing is changed.
 
-    No driver is started in this process; backends try theirs in child processes.
+    No driver is started in this process; backends test theirs in child processes.
     """
-    # Before any plugin is loaded, since a plugin may import triton.
+    # Before any plugin is loaded, because a plugin may import triton.
     interpreter = interpreter_section(os.environ, frozenset(sys.modules))
     manager = get_plugin_manager()
     backends = (backend_section(manager), *examined_sections(manager))
@@ -38,7 +38,7 @@ def examine() -> Diagnosis:
             script_section(environment_place()),
             gpu_section(),
             *backends,
-            # Last of the two: asking for backends may find a plugin broken.
+            # After the backends, because loading them may find a plugin broken.
             plugin_section(manager),
             extra_section(),
             variable_section(os.environ),

@@ -1,4 +1,4 @@
-"""What an examination finds: plain data, printed by a report and judged by ``--require``."""
+"""Findings of an examination: plain data, printed by a report and checked by ``--require``."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Diagnosis:
 
     @property
     def requirable(self) -> tuple[str, ...]:
-        """Names that may be required, sorted."""
+        """Names that `--require` accepts, sorted."""
         return tuple(sorted({name for finding in self.findings() for name in finding.provides}))
 
     def missing(self, names: Iterable[str]) -> tuple[Finding, ...]:
-        """Return for each required name that is not usable the finding that says why.
+        """Return the finding that says why for each required name that is not usable.
 
-        A name that nothing here is called by gets a finding of its own.
+        An unknown name gets its own finding.
         """
         return tuple(finding for name in names if not (finding := self._answer(name)).usable)
 
@@ -46,5 +46,5 @@ class Diagnosis:
         if not answers:
             known = ", ".join(self.requirable)
             return Finding(name, Status.ABSENT, "nothing has this name", f"choose from: {known}")
-        # Of several things with one name (a backend and an extra) one that is missing decides.
+        # If several things have one name (a backend and an extra), a missing one decides.
         return next((finding for finding in answers if not finding.usable), answers[0])

@@ -1,4 +1,4 @@
-"""GPUs and their drivers: what is here, what state it is in, and what that does to measurements."""
+"""GPUs and their drivers: their state and its effect on measurements."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _SETTINGS = {0x2: "application clocks", 0x10: "sync boost", 0x100: "display cloc
 _POWER = {0x4: "power limit"}
 _FAULTS = {
     0x8: "hardware slowdown",
-    0x20: "temperature, by the driver",
-    0x40: "temperature, by the hardware",
+    0x20: "temperature, set by the driver",
+    0x40: "temperature, set by the hardware",
     0x80: "power brake",
 }
 
 
 def gpu_section(survey: Callable[[], GpuSurvey] = survey_gpus, root: Path = Path("/")) -> Section:
-    """Return which GPUs and drivers are here and what state they are in; nothing is started for it.
+    """Return the GPUs and drivers and their state; nothing is started for this.
 
     Args:
-        survey: Asks NVIDIA's management library or nvidia-smi.
-        root: Folder in which ``dev``, ``proc`` and ``sys`` lie.
+        survey: Queries NVIDIA's management library or nvidia-smi.
+        root: Folder with ``dev``, ``proc`` and ``sys``.
     """
     asked = survey()
     found = [finding for gpu in asked.gpus for finding in _gpu(gpu)]
@@ -51,7 +51,7 @@ def gpu_section(survey: Callable[[], GpuSurvey] = survey_gpus, root: Path = Path
 
 def _driver(survey: GpuSurvey) -> Finding:
     cuda = survey.cuda or "unknown"
-    advice = f"asked nvidia-smi, because {survey.unasked[0]}" if survey.unasked else ""
+    advice = f"from nvidia-smi, because {survey.unasked[0]}" if survey.unasked else ""
     value = f"{survey.driver or 'unknown'}, CUDA up to {cuda}"
     return Finding("NVIDIA driver", Status.OK, value, advice)
 
@@ -102,13 +102,13 @@ def _throttling(gpu: GpuState) -> _Judgement:
     bits = int(gpu.facts["throttle"])
     named = _names(bits, _SETTINGS | _POWER | _FAULTS)
     if _names(bits, _FAULTS):
-        advice = "kernels take longer than they should: look at cooling and power of the machine"
+        advice = "kernels are slower than they should be: check cooling and power of the machine"
         return Status.PROBLEM, named, advice
     if _names(bits, _POWER):
         advice = "clocks change with the load: compare runs at locked clocks (nvidia-smi -lgc)"
         return Status.NOTE, named, advice
     if named:
-        advice = "someone set them: nvidia-smi -rac and -rgc set them back"
+        advice = "they were set: reset them with nvidia-smi -rac and -rgc"
         return Status.NOTE, named, advice
     return Status.OK, "none" + (", the GPU is idle" if bits & _IDLE else ""), ""
 
@@ -120,7 +120,9 @@ def _names(bits: int, reasons: dict[int, str]) -> str:
 def _persistence(gpu: GpuState) -> _Judgement:
     if gpu.facts["persistence"]:
         return Status.OK, "on", ""
-    advice = "without a program the driver unloads, and each start takes longer: nvidia-smi -pm 1"
+    advice = (
+        "without a program the driver unloads, and each start takes longer: run nvidia-smi -pm 1"
+    )
     return Status.NOTE, "off", advice
 
 
@@ -128,8 +130,8 @@ def _mig(gpu: GpuState) -> _Judgement:
     if not gpu.facts["mig"]:
         return Status.OK, "off", ""
     advice = (
-        "a process sees one slice, by CUDA_VISIBLE_DEVICES=MIG-...; PC sampling needs a slice of "
-        "one whole GPU instance, and device peaks are those of the slice"
+        "a process sees one slice, chosen with CUDA_VISIBLE_DEVICES=MIG-...; PC sampling needs a "
+        "slice of one whole GPU instance, and device peaks are those of the slice"
     )
     return Status.NOTE, "on", advice
 
@@ -137,7 +139,7 @@ def _mig(gpu: GpuState) -> _Judgement:
 def _compute_mode(gpu: GpuState) -> _Judgement:
     mode = str(gpu.facts["compute_mode"])
     if mode == "Prohibited":
-        return Status.PROBLEM, mode, "no program can use this GPU: nvidia-smi -c DEFAULT"
+        return Status.PROBLEM, mode, "no program can use this GPU: run nvidia-smi -c DEFAULT"
     if mode != "Default":
         return Status.NOTE, mode, "one process at a time can use this GPU"
     return Status.OK, mode, ""
@@ -151,7 +153,7 @@ def _processes(gpu: GpuState) -> _Judgement:
     if len(others) > _MOST_PROCESSES:
         shown.append(f"{len(others) - _MOST_PROCESSES} more")
     advice = (
-        "their work delays the kernels that are measured: end them, or choose another GPU by "
+        "their work delays the measured kernels: end them, or choose another GPU with "
         "CUDA_VISIBLE_DEVICES"
     )
     return Status.NOTE, ", ".join(shown), advice

@@ -1,4 +1,4 @@
-"""What NVIDIA's GPUs are doing, asked of the management library, else of nvidia-smi."""
+"""The state of NVIDIA GPUs, from the management library, else from nvidia-smi."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class GpuState:
     """One GPU.
 
     Attributes:
-        index: Number of the management library, which CUDA may number otherwise.
-        facts: What is known: ``name``, ``uuid``, ``capability`` ("9.0"), ``sm_mhz``,
+        index: Number in the management library; CUDA may number differently.
+        facts: Known facts: ``name``, ``uuid``, ``capability`` ("9.0"), ``sm_mhz``,
             ``most_sm_mhz``, ``memory_mhz``, ``throttle`` (bits), ``persistence``, ``mig``,
             ``compute_mode`` ("Default") and ``processes``.
-        unknown: Why each of the others is not known.
+        unknown: Why each of the other facts is unknown.
     """
 
     index: int
@@ -57,9 +57,9 @@ class GpuSurvey:
     """All GPUs of the machine.
 
     Attributes:
-        gpus: Empty where there is none, or nobody to ask.
-        driver: Version of the driver; "" where it is not known.
-        cuda: Newest CUDA that the driver supports; "" where it is not known.
+        gpus: Empty if there is none, or if neither source answers.
+        driver: Version of the driver; "" if unknown.
+        cuda: Newest CUDA that the driver supports; "" if unknown.
         unasked: Why the management library, and why nvidia-smi, did not answer.
     """
 
@@ -72,7 +72,7 @@ class GpuSurvey:
 def survey_gpus(
     load: Callable[[str], Any] = importlib.import_module, program: str = "nvidia-smi"
 ) -> GpuSurvey:
-    """Ask who answers first; neither of them starts CUDA.
+    """Query the first source that answers; neither starts CUDA.
 
     Args:
         load: Imports a module by its name.
@@ -149,7 +149,7 @@ def _nvml_processes(nvml: Any, device: Any) -> Iterator[GpuProcess]:
 
 
 class _Smi:
-    """nvidia-smi, asked for tables.
+    """Reads tables of nvidia-smi.
 
     Args:
         program: Its name or path.
@@ -224,7 +224,7 @@ def _smi_state(row: Mapping[str, str], processes: list[dict[str, str]] | None) -
                 raise ValueError
             facts[name] = read(text)
         except ValueError:
-            unknown[name] = f"nvidia-smi says {text}" if text else "nvidia-smi does not tell it"
+            unknown[name] = f"nvidia-smi says {text}" if text else "nvidia-smi does not show it"
     if processes is None:
         unknown["processes"] = "nvidia-smi does not list them"
     else:

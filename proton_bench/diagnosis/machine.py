@@ -21,11 +21,11 @@ _LOW_SPACE_BYTES = 200 * 2**20
 
 
 def interpreter_section(environ: Mapping[str, str], loaded: Collection[str]) -> Section:
-    """Return what decides how Triton's kernels run and how Python frames are read.
+    """Return the facts that decide how Triton's kernels run and how Python frames are read.
 
     Args:
         environ: The environment of the process.
-        loaded: Names of modules that were loaded before any plugin was.
+        loaded: Names of modules loaded before any plugin.
     """
     mode = environ.get("TRITON_INTERPRET", "")
     interpreted = mode.lower() in ("1", "true", "on", "yes", "y")
@@ -33,14 +33,14 @@ def interpreter_section(environ: Mapping[str, str], loaded: Collection[str]) -> 
         "TRITON_INTERPRET",
         Status.NOTE if interpreted else Status.OK,
         mode or "not set",
-        "Triton kernels run in the interpreter, also where there is a GPU" if interpreted else "",
+        "Triton kernels run in the interpreter, even with a GPU" if interpreted else "",
     )
     early = "triton" in loaded
     triton = Finding(
         "triton imported",
         Status.PROBLEM if early else Status.OK,
         "yes, while Python started" if early else "no",
-        "TRITON_INTERPRET and the compat names come too late: look for a .pth file or a "
+        "TRITON_INTERPRET and the compat names have no effect: look for a .pth file or a "
         "sitecustomize that imports triton"
         if early
         else "",
@@ -64,14 +64,14 @@ def native_section(
     package_version: str | None = None,
     load: Callable[[str], Any] = importlib.import_module,
 ) -> Section:
-    """Return whether the compiled module loads and is of the package's version.
+    """Return whether the compiled module loads and has the package's version.
 
     Args:
-        package_version: Version of the Python files; that of the installed package by default.
+        package_version: Version of the Python files; by default that of the installed package.
         load: Imports a module by its name.
     """
     expected = package_version or installed_version(DISTRIBUTION)
-    again = "pip install it again, with a C++ compiler"
+    again = "reinstall it with a C++ compiler"
     try:
         module = load(_NATIVE)
     except ImportError as error:
@@ -96,12 +96,12 @@ def folder_section(folder: str | None = None) -> Section:
     """
     try:
         where = folder if folder is not None else os.getcwd()
-        # A file without a name: only trying tells, and root may write where modes say no.
+        # Write an unnamed file: permissions alone do not decide, and root may write anyway.
         with tempfile.TemporaryFile(dir=where):
             free = shutil.disk_usage(where).free
     except OSError as error:
         value = f"cannot be written: {error.strerror}"
-        advice = "name the output in another folder: -o /tmp/run.proton"
+        advice = "write to another folder: -o /tmp/run.proton"
         return Section("folder", (Finding("current", Status.PROBLEM, value, advice),))
     low = free < _LOW_SPACE_BYTES
     return Section(

@@ -1,6 +1,6 @@
 """Versions of this package and of its neighbours, and which extras are complete.
 
-Nothing is imported for this: metadata says it, and importing torch takes seconds.
+This reads metadata and imports nothing, because importing torch takes seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from proton_bench.diagnosis.finding import Finding, Section, Status
 __all__ = ["DISTRIBUTION", "extra_section", "installed_version", "version_section"]
 
 DISTRIBUTION = "proton-bench"
-# Distribution -> the name that people know, where it is another one.
+# Distribution -> its common name, if different.
 _NEIGHBOURS = ("torch", "triton", "numpy", "pandas", "llnl-hatchet", "pytest")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
@@ -35,7 +35,7 @@ def installed_version(distribution: str) -> str | None:
 
 
 def version_section(version_of: Lookup = installed_version) -> Section:
-    """Return the versions that a bug report should name.
+    """Return the versions for a bug report.
 
     Args:
         version_of: Looks up the version of a distribution.
@@ -46,7 +46,7 @@ def version_section(version_of: Lookup = installed_version) -> Section:
             DISTRIBUTION,
             Status.OK if ours else Status.PROBLEM,
             ours or "not installed",
-            "" if ours else "the sources are imported from a folder: pip install -e . in it",
+            "" if ours else "the sources are imported from a folder: run pip install -e . there",
         ),
         Finding("python", Status.OK, f"{platform.python_version()} ({sys.executable})"),
     ]
@@ -60,7 +60,7 @@ def version_section(version_of: Lookup = installed_version) -> Section:
 def extra_section(
     requirements: Iterable[str] | None = None, version_of: Lookup = installed_version
 ) -> Section:
-    """Return for each extra whether everything it asks for is installed.
+    """Return for each extra whether all its requirements are installed.
 
     Args:
         requirements: ``Requires-Dist`` lines; those of the installed package by default.
@@ -81,7 +81,7 @@ def _own_requirements() -> list[str]:
 
 
 def _by_extra(lines: Iterable[str]) -> dict[str, list[str]]:
-    """Return the distributions of every extra; an extra of extras (``all``) has none of its own."""
+    """Return the distributions of every extra; an extra of extras (``all``) has none itself."""
     extras: dict[str, list[str]] = {}
     for line in lines:
         name, extra = _NAME.match(line), _EXTRA.search(line)
@@ -95,6 +95,6 @@ def _extra(extra: str, names: list[str], version_of: Lookup) -> Finding:
     if not missing:
         return Finding(extra, Status.OK, "installed", provides=(extra,))
     value = f"missing: {', '.join(missing)}"
-    # Not the extra of this package: whoever has its name in a registry need not be us.
+    # Not an extra of this package by name: that name in a registry may be another package.
     advice = f"pip install {' '.join(missing)}"
     return Finding(extra, Status.ABSENT, value, advice, provides=(extra,))

@@ -1,4 +1,4 @@
-"""Whether the numbers of profiles can be true, for ``proton doctor FILE``."""
+"""Checks the numbers of profiles for consistency, for ``proton doctor FILE``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def examine_files(files: Sequence[str]) -> Diagnosis:
 
     Raises:
         UsageError: A file cannot be opened.
-        ProfileFormatError: A file is no profile.
+        ProfileFormatError: A file is not a profile.
     """
     return Diagnosis(tuple(Section(file, tuple(_findings(read_profile(file)))) for file in files))
 
@@ -33,7 +33,7 @@ def _findings(profile: Profile) -> Iterator[Finding]:
         yield Finding(
             "numbers",
             Status.OK,
-            f"{len(profile)} rows and {samples} distributions contradict each other nowhere",
+            f"{len(profile)} rows and {samples} distributions are consistent",
         )
     for each in found[:_MOST]:
         yield Finding(f"row {each.row}", Status.PROBLEM, _sentence(profile, each))

@@ -1,7 +1,7 @@
-"""Who owns the scripts ``proton`` and ``proton-viewer``, and how to make them ours.
+"""Which package owns the scripts ``proton`` and ``proton-viewer``, and how to replace them.
 
-Triton's wheel installs scripts of the same names. pip lets the last install win in silence, and an
-uninstall of either package takes the script away from the other one.
+Triton's wheel installs scripts of the same names. With pip the last install silently wins, and
+uninstalling either package removes the script of both.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ SCRIPTS: Mapping[str, tuple[str, str]] = {
 _IMPORT = re.compile(rb"^\s*(?:from|import)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
 _NOT_THE_OWNER = {"re", "sys", "os", "importlib"}
 _HEAD_BYTES = 8192
-# Longest first line that every Linux kernel reads whole.
+# Longest first line that every Linux kernel reads completely.
 _MAX_SHEBANG = 127
-_FIX = "`proton-bench doctor --fix-scripts` makes it ours"
+_FIX = "run `proton-bench doctor --fix-scripts` to replace it"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where scripts are looked for.
+    """Where to look for scripts.
 
     Attributes:
         folder: Scripts folder of this environment.
@@ -70,15 +70,15 @@ def environment_place() -> Place:
 
 
 def script_section(place: Place) -> Section:
-    """Return for each script which file a shell starts and whose it is."""
+    """Return for each script the file that a shell starts and its owner."""
     return Section("scripts", tuple(_script(name, place) for name in SCRIPTS))
 
 
 def fix_scripts(place: Place, names: Iterable[str] = SCRIPTS) -> list[Path]:
-    """Write those of our scripts that are missing in the environment or belong to someone else.
+    """Write our scripts that are missing in the environment or belong to another package.
 
     Returns:
-        The files that were written; scripts on ``PATH`` outside of the environment are not touched.
+        The files that were written; scripts on ``PATH`` outside the environment are not touched.
 
     Raises:
         OutputError: A script cannot be written.
@@ -104,7 +104,7 @@ def _script(name: str, place: Place) -> Finding:
         advice = f"a shell starts {started}: activate the environment, or put it first on PATH"
         return Finding(name, Status.PROBLEM, str(own), advice, provides=(name,))
     others = [each for each in place.owners[name] if not _is_ours(each)]
-    advice = f"{', '.join(others)} declares it too and takes it when upgraded" if others else ""
+    advice = f"{', '.join(others)} declares it too and replaces it when upgraded" if others else ""
     return Finding(name, Status.OK, started, advice, provides=(name,))
 
 
@@ -118,7 +118,7 @@ def _is_ours(distribution: str) -> bool:
 
 
 def _module_of(script: Path) -> str | None:
-    """Return the module that a script calls, "" where it is no Python script, None without one."""
+    """Return the module that a script calls; "" if it is not Python, None if it is missing."""
     try:
         with script.open("rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -138,7 +138,7 @@ def _write_script(path: Path, python: str, target: tuple[str, str]) -> Path:
         f'if __name__ == "__main__":\n    sys.exit({function}())\n'
     )
     try:
-        # A link is replaced itself: what it leads to belongs to others.
+        # A link itself is replaced, not its target.
         with (
             Folder.of_user(path.parent) as folder,
             folder.writing(path.name, mode=0o755) as stream,
@@ -153,7 +153,7 @@ def _write_script(path: Path, python: str, target: tuple[str, str]) -> Path:
 
 
 def _shebang(python: str) -> str:
-    """Return the first lines; a path that a kernel cannot start directly goes through sh."""
+    """Return the first lines; sh starts a path that the kernel cannot start directly."""
     if " " not in python and len(python) + 3 <= _MAX_SHEBANG:
         return f"#!{python}\n"
     quoted = "'" + python.replace("'", "'\"'\"'") + "'"

@@ -96,8 +96,8 @@ class WriteOnly:
         """
         del content
         raise ProfileFormatError(
-            f"{source}: files of the format {self.name} are written and not read; name the "
-            ".proton file that it was made of"
+            f"{source}: the format {self.name} can be written but not read; name the .proton file "
+            "that it was made from"
         )
 
 
@@ -127,8 +127,8 @@ class TimelineFile(ABC):
         """
         del profile
         raise UsageError(
-            f"{self.name}: a profile has no times of single events, so no timeline can be made of "
-            "it; write proton, hatchet, hatchet_msgpack or json"
+            f"{self.name}: a profile has no times of single events, so it cannot become a "
+            "timeline; write proton, hatchet, hatchet_msgpack or json"
         )
 
 
@@ -152,7 +152,7 @@ def decoded(decode: Callable[[], T], source: str) -> T:
     except (msgspec.MsgspecError, UnicodeError, ValueError, TypeError, OverflowError) as error:
         raise corrupt(source, _shortened(str(error))) from None
     except MemoryError:
-        raise corrupt(source, "more memory is declared than there is") from None
+        raise corrupt(source, "it declares more memory than there is") from None
 
 
 def _shortened(text: str) -> str:

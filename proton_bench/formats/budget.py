@@ -127,8 +127,8 @@ class DecodeBudget:
             self._saved[limit] -= count
             if self._saved[limit] < 0:
                 raise ProfileFormatError(
-                    f"{self.source}: a part of it holds more {limit.value[0]} for each packed byte "
-                    f"than recordings do; if it is no attack, set {DECODE_LIMIT}=10"
+                    f"{self.source}: a part of it has more {limit.value[0]} per compressed byte "
+                    f"than recordings do; if you trust the file, set {DECODE_LIMIT}=10"
                 )
         self.look()
 
@@ -168,8 +168,8 @@ class DecodeBudget:
     def _spent(self, limit: Limit) -> ProfileFormatError:
         return ProfileFormatError(
             f"{self.source}: a file of its size may decode to {self._most[limit]:.3g} "
-            f"{limit.value[0]} here, and it has more; if it is no attack, set {DECODE_LIMIT}=10 to "
-            "raise all limits tenfold"
+            f"{limit.value[0]} here, but it has more; if you trust the file, set "
+            f"{DECODE_LIMIT}=10 to raise all limits tenfold"
         )
 
 

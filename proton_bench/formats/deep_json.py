@@ -51,7 +51,7 @@ def parse_json(text: str, on_object: Callable[[dict[str, Any]], Any], source: st
         if token in _CLOSING:
             _expect(level, {"first", "item", "value"}, start, source=source)
             if level.bracket == "{" and level.wants != "value":
-                raise corrupt(source, f"an object key is no text at character {start}")
+                raise corrupt(source, f"an object key is not a text at character {start}")
             take(Limit.OBJECTS, _OBJECTS_OF_LEVEL)
             levels.append(_Level(token))
         elif token == "":
@@ -94,7 +94,7 @@ def _put(level: _Level, value: Any, start: int, *, source: str) -> None:
         level.key = value
         level.wants = "colon"
     else:
-        raise corrupt(source, f"an object key is no text at character {start}")
+        raise corrupt(source, f"an object key is not a text at character {start}")
 
 
 def _tokens(text: str, source: str) -> Iterator[tuple[str, Any, int]]:

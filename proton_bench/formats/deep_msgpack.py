@@ -15,7 +15,7 @@ __all__ = ["length_of", "parse_msgpack"]
 _OBJECTS_OF_LEVEL = 2  # this parser is slower than the other one
 
 
-class _Level:
+class _OpenValue:
     """One open array or map."""
 
     __slots__ = ("is_map", "items", "left")
@@ -37,7 +37,7 @@ def parse_msgpack(content: bytes, on_map: Callable[[dict[str, Any]], Any], sourc
     Raises:
         ProfileFormatError: The content is no MessagePack, or a map has a key that is no text.
     """
-    outer = _Level(1, is_map=False)
+    outer = _OpenValue(1, is_map=False)
     levels = [outer]
     position = 0
     while levels:
@@ -73,7 +73,7 @@ def length_of(content: bytes) -> int:
     return 0
 
 
-def _closed(level: _Level, on_map: Callable[[dict[str, Any]], Any], source: str) -> Any:
+def _closed(level: _OpenValue, on_map: Callable[[dict[str, Any]], Any], source: str) -> Any:
     if not level.is_map:
         return level.items
     keys = level.items[::2]
@@ -92,7 +92,7 @@ def _number(content: bytes, start: int, width: int, *, source: str) -> int:
     return int.from_bytes(content[start : start + width], "big")
 
 
-def _container(content: bytes, start: int, source: str) -> tuple[_Level, int] | None:
+def _container(content: bytes, start: int, source: str) -> tuple[_OpenValue, int] | None:
     head = _number(content, start, 1, source=source)
     if 0x80 <= head <= 0x9F:
         size, after = head & 0x0F, start + 1
@@ -103,7 +103,7 @@ def _container(content: bytes, start: int, source: str) -> tuple[_Level, int] | 
         is_map = head >= 0xDE
     else:
         return None
-    return _Level(2 * size if is_map else size, is_map=is_map), after
+    return _OpenValue(2 * size if is_map else size, is_map=is_map), after
 
 
 # Bytes of a scalar by its head: fixed ones, and those whose length follows in 1, 2 or 4 bytes.
@@ -126,7 +126,7 @@ def _scalar_size(content: bytes, start: int, source: str) -> int:
     elif head in _FIXED:
         size = _FIXED[head]
     else:
-        raise corrupt(source, f"byte {start} starts no value that a profile holds")
+        raise corrupt(source, f"byte {start} does not start a value that a profile can have")
     if start + size > len(content):
         raise corrupt(source, "the file ends too early")
     return size

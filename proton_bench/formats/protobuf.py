@@ -77,7 +77,7 @@ def read_fields(content: bytes) -> list[tuple[int, int | bytes]]:
     try:
         return _fields(content)
     except IndexError:
-        raise DamagedMessage("a message ends inside of a field") from None
+        raise DamagedMessage("a message ends inside a field") from None
 
 
 def _fields(content: bytes) -> list[tuple[int, int | bytes]]:
@@ -103,7 +103,7 @@ def _fields(content: bytes) -> list[tuple[int, int | bytes]]:
                 raise DamagedMessage(f"a field has the type {wire}, which does not exist")
         place += size
         if place > end:
-            raise DamagedMessage("a field ends behind its message")
+            raise DamagedMessage("a field ends after its message")
         piece = content[place - size : place]
         found.append((key >> 3, piece if wire == _BYTES else int.from_bytes(piece, "little")))
     return found

@@ -78,7 +78,7 @@ def register_format(new: Format) -> None:
     """
     if not isinstance(new, Format):
         raise PluginError(
-            f"{new!r} is no file format; it needs name, suffixes, sniff, decode and encode"
+            f"{new!r} is not a file format; it needs name, suffixes, sniff, decode and encode"
         )
     for known in _registered.values():
         if known is new:
@@ -115,8 +115,8 @@ def find_format_of(path: str | os.PathLike[str]) -> Format:
     if found is None:
         suffixes = ", ".join(_registered[name].suffixes[0] for name in _writable())
         raise UsageError(
-            f"{visible(file)}: the suffix names no format; use one of {suffixes}, or say "
-            f"which of {', '.join(_writable())} to write"
+            f"{visible(file)}: the suffix is not that of a format; use one of {suffixes}, or "
+            f"choose one of {', '.join(_writable())} to write"
         )
     return found
 

@@ -1,5 +1,5 @@
-"""Decides whether a program got slower: by call path, and says when it does not know.
+"""Decides for each call path whether a program got slower, or says that it cannot tell.
 
 In: two sides of runs and a policy.
-Out: a verdict with reasons; `judge` is the way in.
+Out: a verdict with reasons. Start with `judge`.
 """

@@ -1,4 +1,4 @@
-"""The profiles of a job's processes as one."""
+"""Merges the profiles of a job's processes."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class Member:
 
 
 def merge_members(members: Sequence[Member], by: ApartBy = ApartBy.NOTHING) -> Profile:
-    """Return one profile of all members: equal paths are summed, devices are kept apart.
+    """Return one profile of all members: equal paths are summed, devices stay separate.
 
-    A device of a rank is another one than that of the same number of another rank; it gets the
-    next number that is free. ``merged_devices`` of the provenance tells which is which, and
-    ``ranks`` which ranks are there. Losses and costs, which each part of a process tells of its
-    whole run so far, count once for a process.
+    Devices of different ranks are different even with the same number; they get the next free
+    number. ``merged_devices`` of the provenance maps them, and ``ranks`` lists the ranks. Losses
+    and costs, which each part of a process reports for its whole run so far, count once per
+    process.
 
     Args:
         members: Members with their profiles, in order.
-        by: What to keep apart in the tree.
+        by: What to separate in the tree.
 
     Raises:
         UsageError: There is none.
@@ -72,7 +72,7 @@ def merge_members(members: Sequence[Member], by: ApartBy = ApartBy.NOTHING) -> P
 
 
 def label_of(member: Member, by: ApartBy) -> str:
-    """Return what a member is called; ``rank 3``, ``node1``, ``node1 process 12``, or its file."""
+    """Return the label of a member: ``rank 3``, ``node1``, ``node1 process 12``, or its file."""
     origin = member.origin
     if by is ApartBy.RANK and origin.rank is not None:
         return f"rank {origin.rank}"
@@ -122,10 +122,10 @@ class _DeviceNumbers:
 
 
 def _device_key(device: Device, origin: Origin) -> Hashable:
-    """Return what tells a device from all others of the job."""
+    """Return a key that identifies a device in the job."""
     if device.kind in _HOST_KINDS:
         return device.kind, device.index, origin.host
-    # Processes without a rank may be anything: those of one host see the same devices.
+    # Processes without a rank on one host are assumed to see the same devices.
     return device.kind, device.index, origin.host, origin.rank
 
 
@@ -144,15 +144,15 @@ def _dropped(profiles: Sequence[Profile], members: Sequence[Member]) -> dict[str
 def _cost_ns(members: Sequence[Member]) -> int | float | None:
     found: dict[Hashable, int | float] = {}
     for member in members:
-        told = member.profile.provenance.get(_COST) if member.profile is not None else None
-        if isinstance(told, int | float) and not isinstance(told, bool):
+        recorded = member.profile.provenance.get(_COST) if member.profile is not None else None
+        if isinstance(recorded, int | float) and not isinstance(recorded, bool):
             run = _run_of(member)
-            found[run] = max(found.get(run, told), told)
+            found[run] = max(found.get(run, recorded), recorded)
     return sum(found.values()) if found else None
 
 
 def _run_of(member: Member) -> Hashable:
-    """Return what the parts of one process's run have in common."""
+    """Return a key of the parts of one process's run."""
     identity = member.origin.identity
     return member.source if identity is None else identity[:3]
 

@@ -105,8 +105,8 @@ def is_partial_name(file_name: str) -> bool:
     return _PARTIAL.search(file_name) is not None
 
 
-def _first(told: int | None, named: int | None) -> int | None:
-    return told if told is not None else named
+def _first(recorded: int | None, named: int | None) -> int | None:
+    return recorded if recorded is not None else named
 
 
 def _number(value: Any, allowed: range = _NUMBERS) -> int | None:

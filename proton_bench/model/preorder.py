@@ -25,7 +25,7 @@ def subtree_ends(parents: Rows) -> Rows:
     if not len(parents) or parents[0] != -1:
         raise ProfileFormatError("row 0 is not the root")
     if bool((above < 0).any() | (above >= rows[1:]).any()):
-        raise ProfileFormatError("a row stands before its parent or has none")
+        raise ProfileFormatError("a row is before its parent or has none")
     ends = rows + _sizes(parents)
     # Intervals that are as long as their subtrees and nest are contiguous: that is pre-order.
     if bool((ends[1:] > ends[above]).any()):

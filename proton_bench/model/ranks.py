@@ -43,16 +43,16 @@ class RankGaps:
 
 def rank_gaps(origins: Iterable[Origin]) -> RankGaps:
     """Return which ranks are there, from what their files tell."""
-    told = [origin for origin in origins if origin.rank is not None]
-    ranks = sorted({origin.rank for origin in told if origin.rank is not None})
+    ranked = [origin for origin in origins if origin.rank is not None]
+    ranks = sorted({origin.rank for origin in ranked if origin.rank is not None})
     if not ranks:
         return RankGaps()
-    size = max((origin.world_size or 0 for origin in told), default=0)
+    size = max((origin.world_size or 0 for origin in ranked), default=0)
     size = min(max(size, ranks[-1] + 1), _MOST_RANKS)
     present = set(ranks)
     return RankGaps(
         world_size=size,
         present=tuple(ranks),
         missing=tuple(rank for rank in range(size) if rank not in present),
-        partial=tuple(sorted({o.rank for o in told if o.is_partial and o.rank is not None})),
+        partial=tuple(sorted({o.rank for o in ranked if o.is_partial and o.rank is not None})),
     )

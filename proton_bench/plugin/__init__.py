@@ -1,10 +1,10 @@
-"""The only door for plugins: what a backend is, which hooks exist, who implements them.
+"""The interface for plugins: backends, hooks and their implementations.
 
 A plugin package needs three names from here::
 
     from proton_bench.plugin import Availability, Backend, hookimpl
 
-They are looked up on first use: readers ask here whether there are plugins, and need none of them.
+They are looked up on first use, because readers only check here whether there are plugins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a backend is: a named way to collect records, with the modes and data it supports.
+"""Backends: named sources of records, with the modes and data they support.
 
 Nothing here touches a device: a ``Backend`` is a description, ``Backend.open`` makes the collector.
 """
@@ -31,7 +31,7 @@ __all__ = [
 
 @runtime_checkable
 class Collector(Protocol):
-    """A process-wide source of records; one lives per backend, whatever the sessions.
+    """A process-wide source of records; there is one per backend for all sessions.
 
     The core counts users: ``start`` is called for the first session that wants the collector and
     ``stop`` after the last one left. Both may be called again afterwards.
@@ -49,7 +49,7 @@ class Collector(Protocol):
 
 @runtime_checkable
 class SelfDescribing(Protocol):
-    """A collector that has something to say in the provenance of every profile it made."""
+    """A collector that adds facts to the provenance of its profiles."""
 
     def facts(self) -> Mapping[str, Any]:
         """Return texts, numbers and lists of them, e.g. the vendor library's path and version."""
@@ -57,7 +57,7 @@ class SelfDescribing(Protocol):
 
 @runtime_checkable
 class Remarking(Protocol):
-    """A collector that may have something to say at the end of a session."""
+    """A collector that may print a remark at the end of a session."""
 
     def remark(self, counts: Mapping[str, int]) -> str | None:
         """Return one line for the user, or None.
@@ -68,7 +68,7 @@ class Remarking(Protocol):
 
 
 class SessionFacts(Protocol):
-    """What the session hooks may know of a session."""
+    """The facts of a session for session hooks."""
 
     @property
     def id(self) -> int:
@@ -84,8 +84,8 @@ class Availability:
     """Whether a backend can run here, and why or why not in one line.
 
     Attributes:
-        available: True when ``Backend.open`` is expected to work.
-        reason: What was found, or what is missing and what to do about it.
+        available: True if ``Backend.open`` is expected to work.
+        reason: What was found, or what is missing and what to do.
     """
 
     available: bool
@@ -124,30 +124,30 @@ class Mode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """A way to collect that the user selects by name.
+    """A source of records that the user selects by name.
 
     Attributes:
-        name: What ``-b`` takes; lower case, without ``+`` and ``:``.
+        name: Name for ``-b``; lower case, without ``+`` and ``:``.
         summary: One line for ``proton plugins``.
         availability: Cheap check that neither raises nor starts a driver.
-        open: Makes the collector for a mode that this backend declared.
-        modes: Modes besides the default one.
+        open: Returns the collector for a mode that this backend declared.
+        modes: Modes other than the default one.
         data: Kinds of data that sessions may ask for.
         records_wall: Scopes of a session with this backend carry ``wall (ns)``.
         device_kinds: Kinds of devices that its records may name, e.g. ``("CUDA",)``.
-        trace_option: Option that is "on" in the mode of sessions with ``data="trace"``; "" where
-            the collector need not know.
+        trace_option: Option that is "on" in the mode of sessions with ``data="trace"``; "" if the
+            collector does not need it.
         passes_mode: Mode whose option ``passes`` brackets operations of kernels, for
-            ``--instrument``; None where there is none.
+            ``--instrument``; None if there is none.
         prepare: Runs before the target is loaded (command line and pytest plugin only), where
             settings still take effect; returns a one-line notice for stderr, or None.
-        examine: What ``proton doctor`` shows in a section of its own. May take seconds, and starts
+        examine: Returns the backend's section of ``proton doctor``. May take seconds, and starts
             drivers in child processes only. A finding that provides the backend's name and is not
             usable makes ``--require`` of it fail.
-        canary: Makes the kernels that never change, for runs that are recorded for a gate.
-        refused_modes: Modes that other backends have and this one has not, by name, with why.
-        default_because: Why it is chosen where the user names none, e.g. "no GPU was found", for
-            errors about what it cannot do.
+        canary: Makes the canary kernels of runs for a gate.
+        refused_modes: Modes of other backends that this one lacks, by name, with the reason.
+        default_because: Why it is the default, e.g. "no GPU was found", for errors about missing
+            features.
     """
 
     name: str
@@ -168,7 +168,7 @@ class Backend:
 
 
 def parse_mode(text: str | None) -> Mode:
-    """Split a mode text into its name and options, without asking whether anyone declares it.
+    """Split a mode text into its name and options, without checking that it exists.
 
     Args:
         text: ``name[:key=value]...``, or ``key=value[:key=value]...`` for options of the default
@@ -190,7 +190,7 @@ def parse_mode(text: str | None) -> Mode:
                 f"malformed option {part!r} in mode {text!r}: write the mode as name:key=value"
             )
         if key in options:
-            raise UsageError(f"option {key!r} stands twice in mode {text!r}: give it once")
+            raise UsageError(f"option {key!r} is given twice in mode {text!r}: give it once")
         options[key] = value
     return Mode(name, options, text)
 
@@ -207,8 +207,8 @@ def assign_modes(backends: Sequence[Backend], text: str | None) -> tuple[Mode, .
         One mode per backend, in order.
 
     Raises:
-        UsageError: No backend declares the mode, or none of those that do knows an option; the
-            message names the choices. Or a backend is given two modes.
+        UsageError: No backend declares the mode, or those that do lack an option (the message names
+            the choices), or a backend is given two modes.
     """
     assigned = [Mode()] * len(backends)
     for part in split_modes(backends, text or ""):
@@ -223,7 +223,7 @@ def assign_modes(backends: Sequence[Backend], text: str | None) -> tuple[Mode, .
 
 
 def with_data(backend: Backend, mode: Mode, data: str) -> Mode:
-    """Tell a backend's mode which kind of data the session wants, where the backend asks for it.
+    """Add the session's kind of data to a backend's mode, if the backend needs it.
 
     Args:
         backend: The backend.
@@ -238,7 +238,7 @@ def with_data(backend: Backend, mode: Mode, data: str) -> Mode:
 
 
 def split_modes(backends: Sequence[Backend], text: str) -> list[str]:
-    """Split at each ``+`` before a declared mode: a ``+`` may stand in a value, too.
+    """Split at each ``+`` before a declared mode, because values may contain ``+`` too.
 
     Args:
         backends: The backends of one session.
@@ -292,7 +292,9 @@ def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
         for spec in specs
         if spec.name or spec.options
     ]
-    choices = f"choose one of {', '.join(known)}" if known else "it has no modes, leave it out"
+    choices = (
+        f"choose one of {', '.join(known)}" if known else "it has no modes, leave the mode out"
+    )
     takers = [spec.name for spec in specs if mode.options and {*mode.options} <= {*spec.options}]
     if takers and not mode.name:
         choices += f"; these are options of {takers[0]!r}: write {takers[0]}:{mode.text}"

@@ -1,4 +1,4 @@
-"""What a canary is: kernels that a backend brings along and that never change."""
+"""Canaries: kernels of a backend that never change."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ScopeMaker = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """What the launches of a canary counted by themselves, added up.
+    """Sums of the counts of a canary's launches.
 
     Attributes:
-        cycles: Of the clock that the device computes by.
-        ns: Of the device's timer meanwhile.
+        cycles: Cycles of the device's clock.
+        ns: Nanoseconds of the device's timer.
         launches: Number of launches.
     """
 
@@ -28,22 +28,22 @@ class Ticks:
 
 
 class Canary(Protocol):
-    """Kernels that never change, so that what moves them is the machine.
+    """Kernels that never change, so a change of their times is the machine's.
 
-    They run in recordings for a gate only. Whatever it raises costs the run its canary and nothing
-    else; it starts no driver and no device that the target does not use.
+    They run only in recordings for a gate. An exception only costs the run its canary. A canary
+    starts no driver or device that the target does not use.
     """
 
     def watch(self, due: Callable[[], None]) -> None:
         """Call back once, on the thread of the target, when the target begins to use a device."""
 
     def unwatch(self) -> None:
-        """Call nothing back from now on."""
+        """Stop calling back."""
 
     def launch(self, scope: ScopeMaker, names: tuple[str, str]) -> Ticks | None:
-        """Launch, first until the clock is steady; None where the target uses no device.
+        """Launch, first until the clock is steady; None if the target uses no device.
 
         Args:
-            scope: Makes a scope of a name.
-            names: Of the scope around everything, and of the one inside around warming up.
+            scope: Opens a scope with a name.
+            names: Names of the outer scope, and of the inner one for warming up.
         """

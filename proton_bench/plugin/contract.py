@@ -1,4 +1,4 @@
-"""What every backend promises, as checks that a plugin author runs in their own tests.
+"""The contract of backends, as checks for the tests of a plugin.
 
 Example::
 
@@ -66,9 +66,9 @@ def assert_backend_contract(
     Args:
         backend: The backend to check.
         modes: Mode texts to open collectors in; ``("",)`` is the default mode alone.
-        open_session: Opens a session on that backend which writes no file by itself; None skips
-            the checks that need a session.
-        workload: Does something that the backend records; None checks sessions without records.
+        open_session: Opens a session on that backend that writes no file; None skips the checks
+            that need a session.
+        workload: Does work that the backend records; None checks sessions without records.
 
     Raises:
         AssertionError: A promise is broken.
@@ -121,7 +121,7 @@ def check_availability(backend: Backend) -> None:
 
 
 def check_modes(backend: Backend) -> None:
-    """Check that declared modes are accepted and others refused with the choices named."""
+    """Check that declared modes are accepted, and others rejected with the choices."""
     for spec in backend.modes:
         (mode,) = assign_modes([backend], spec.name)
         _require(mode.name == spec.name, f"mode {spec.name!r} is not accepted")
@@ -129,7 +129,7 @@ def check_modes(backend: Backend) -> None:
         assign_modes([backend], "no-such-mode")
     except UsageError as error:
         for spec in backend.modes:
-            _require(spec.name in str(error), f"the refusal does not name {spec.name!r}: {error}")
+            _require(spec.name in str(error), f"the error does not name {spec.name!r}: {error}")
     else:
         raise AssertionError(f"{backend.name!r} accepts a mode that it does not declare")
 
@@ -161,7 +161,7 @@ def check_sessions(
     open_session: Callable[[], ContractSession],
     workload: Callable[[], object] | None,
 ) -> None:
-    """Check what sessions record: sound profiles, the same in two sessions at once, and again."""
+    """Check that sessions record valid profiles, also in two sessions at once, and again."""
     for _ in range(2):
         first, second = open_session(), open_session()
         try:
@@ -218,4 +218,4 @@ def _require_line(text: str, what: str) -> None:
 
 def _require_known(values: Iterable[str], known: Iterable[str], what: str) -> None:
     unknown = sorted(set(values) - set(known))
-    _require(not unknown, f"{what}: {unknown} is not among {sorted(known)}")
+    _require(not unknown, f"{what}: {unknown} is not one of {sorted(known)}")

@@ -1,4 +1,4 @@
-"""What an examination of this machine finds: plain data that a backend may add to."""
+"""Findings of a check of this machine: plain data that backends can add."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Finding", "Status"]
 
 
 class Status(StrEnum):
-    """How a finding is to be read."""
+    """The severity of a finding."""
 
     OK = "ok"
     NOTE = "note"
@@ -19,14 +19,14 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """One checked thing.
 
     Attributes:
-        name: What was looked at; unique in its section.
-        status: OK and NOTE: usable; ABSENT: not here, which may be intended; PROBLEM: to be mended.
+        name: Its name; unique in its section.
+        status: OK and NOTE: usable; ABSENT: missing, perhaps intended; PROBLEM: should be fixed.
         value: What was found, in one line: a version, a path, a setting.
-        advice: How to mend it or what follows from it; empty where there is nothing to do.
-        provides: Names that ``--require`` takes and that this finding answers.
+        advice: How to fix it, or its consequences; empty if there is nothing to do.
+        provides: Names for ``--require`` that this finding decides.
     """
 
     name: str
@@ -37,5 +37,5 @@ class Finding:
 
     @property
     def usable(self) -> bool:
-        """Whether what was looked at can be used."""
+        """Whether the checked thing is usable."""
         return self.status in (Status.OK, Status.NOTE)

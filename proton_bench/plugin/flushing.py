@@ -1,4 +1,4 @@
-"""The mode in which phases that are over are written while the program runs."""
+"""The mode that writes finished phases while the program runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PERIODIC_FLUSHING = ModeSpec(
     _NAME,
     options={
         "format": f"of the files: {', '.join(_FORMATS)}",
-        "interval": "seconds after which a new phase begins by itself",
+        "interval": "seconds after which a new phase begins automatically",
     },
-    summary="write each phase that is over as NAME.part_N, and free it",
+    summary="write each finished phase as NAME.part_N, and free it",
 )
-"""What a backend declares whose records have phases; beside another mode it is joined by ``+``."""
+"""The mode for backends with phases; it is joined to another mode with ``+``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +44,36 @@ class PeriodicFlushing:
 def take_flushing(
     backends: Sequence[Backend], text: str | None
 ) -> tuple[PeriodicFlushing | None, str]:
-    """Take the mode of this module out of a mode text.
+    """Extract the mode of this module from a mode text.
 
     Args:
         backends: The backends of one session.
         text: Modes joined by ``+``.
 
     Returns:
-        The mode, None where it is not asked for, and the text of the other modes.
+        The mode or None, and the text of the other modes.
 
     Raises:
-        UsageError: No backend declares the mode, it is asked for twice, or an option is wrong.
+        UsageError: No backend declares the mode, it is given twice, or an option is wrong.
     """
     parts = split_modes(backends, text or "")
     asked = [part for part in parts if part.partition(":")[0] == _NAME]
     able = [each.name for each in backends if PERIODIC_FLUSHING in each.modes]
     if not asked or not able:
-        return None, text or ""  # where nobody declares it, it is an unknown mode
+        return None, text or ""  # if no backend declares it, it is an unknown mode
     if len(asked) > 1:
-        raise UsageError(f"mode {text!r} asks for {_NAME} twice: give it once")
+        raise UsageError(f"mode {text!r} has {_NAME} twice: give it once")
     rest = "+".join(part for part in parts if part not in asked)
     return _read(parse_mode(asked[0]), f"{able[0].capitalize()}Profiler"), rest
 
 
 def with_flushing(backend: Backend, mode: Mode, flushing: PeriodicFlushing | None) -> Mode:
-    """Say in a backend's mode that phases are written: two sessions must agree on it.
+    """Add the flushing to a backend's mode, because two sessions must agree on it.
 
     Args:
         backend: The backend.
         mode: Its other mode.
-        flushing: What ``take_flushing`` found.
+        flushing: Result of ``take_flushing``.
     """
     if flushing is None or PERIODIC_FLUSHING not in backend.modes:
         return mode

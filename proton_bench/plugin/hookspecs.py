@@ -5,8 +5,8 @@ A plugin is a module or object with functions marked ``@hookimpl``, named by an 
     [project.entry-points."proton_bench"]
     acme = "acme_proton"
 
-An implementation may leave out arguments that it does not need. One that raises, returns something
-of another type or misspells a hook is reported by ``proton plugins`` and does not stop the others.
+An implementation may leave out arguments that it does not need. If it raises, returns a value of
+another type or misspells a hook, ``proton plugins`` reports it, and the others still run.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def proton_launch_hooks() -> Mapping[str, Callable[[], object]]:  # type: ignore
 
 @hookspec
 def proton_session_started(session: SessionFacts) -> None:
-    """Learn that a session started, after its collectors did.
+    """Called after a session and its collectors started.
 
     Example::
 
@@ -87,7 +87,7 @@ def proton_session_started(session: SessionFacts) -> None:
 
 @hookspec
 def proton_session_finished(session: SessionFacts, paths: Sequence[Path]) -> None:
-    """Learn that a session was finalized and which files it wrote.
+    """Called after a session was finalized, with the files it wrote.
 
     Example::
 
@@ -115,7 +115,7 @@ def proton_instrumentation_modes() -> Sequence[KernelMode]:  # type: ignore[empt
 # -- analysis ------------------------------------------------------------------------------------
 @hookspec
 def proton_formats() -> Sequence[Format]:  # type: ignore[empty-body]
-    """Offer file formats that every reading and exporting command then knows.
+    """Offer file formats for all reading and exporting commands.
 
     Example::
 
@@ -151,11 +151,10 @@ def proton_device_peaks() -> Mapping[tuple[str, str], Mapping[str, float]]:  # t
 
 @hookspec
 def proton_gate_rules() -> Mapping[str, Callable[[Any], Any]]:  # type: ignore[empty-body]
-    """Offer rules for gate policies: functions from an answer to another verdict, by name.
+    """Offer rules for gate policies: functions from a row to another verdict, by name.
 
     A rule gets a ``GateRow`` of ``gate.judge.result`` and returns a ``Verdict`` of
-    ``gate.judge.verdict``. A policy names those that it wants in ``rules``. None leaves the answer
-    as it is.
+    ``gate.judge.verdict``. A policy names its rules in ``rules``. None keeps the verdict.
 
     Example::
 
@@ -171,7 +170,7 @@ def proton_gate_rules() -> Mapping[str, Callable[[Any], Any]]:  # type: ignore[e
 # -- command line --------------------------------------------------------------------------------
 @hookspec
 def proton_commands(app: typer.Typer) -> None:
-    """Add subcommands to ``proton``; a name that exists already is refused.
+    """Add subcommands to ``proton``; existing names are rejected.
 
     Example::
 

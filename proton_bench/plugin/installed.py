@@ -1,7 +1,7 @@
-"""Whether a package that is installed offers plugins, without `importlib.metadata`.
+"""Checks whether an installed package offers plugins, without `importlib.metadata`.
 
-Most installations have none, and that module takes longer to import than a short command takes. It
-is asked in turn where this one is not sure.
+Most installations have none, and importing that module takes longer than a short command. It is
+used only if this check is not sure.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ENTRY_POINTS = "entry_points.txt"
 
 @functools.cache
 def may_have_plugins(group: str = ENTRY_POINT_GROUP) -> bool:
-    """Tell whether a package may have entry points of a group; False is certain.
+    """Return whether a package may have entry points of a group; False is certain.
 
-    Plugins are loaded once in a process, so this is found out once too.
+    Plugins are loaded once per process, so this is checked once too.
 
     Args:
         group: Name of the group.
@@ -41,7 +41,7 @@ def _offers(folder: str, heading: bytes) -> bool:
     try:
         names = os.listdir(folder)
     except NotADirectoryError:
-        return True  # an archive, whose names cost more than the sure way
+        return True  # an archive, whose names take longer than the certain check
     except OSError:
         return False
     return any(

@@ -1,6 +1,6 @@
-"""What passes of kernel modes share: a kernel's IR as text, and its part of a launch's buffer.
+"""Support for passes of kernel modes: a kernel's IR as text, and its part of a launch's buffer.
 
-Triton is imported when a function here is called, in the course of a compile.
+Triton is imported when a function here is called during a compile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["TextPasses", "allocate_block"]
 
-# Where the compiler asks for a block of the buffer itself, because of a pair of records.
+# The compiler's own request for a block of the buffer, because of a pair of records.
 _PROBE = """
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.shared" = 0 : i32,
                    "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"} {
@@ -55,7 +55,7 @@ class TextPasses:
         raise TypeError(f"{type(self).__name__} does not define edit({text[:0]!r}, {kernel!r})")
 
     def rewrite(self, module: Any, kernel: str) -> Any:
-        """Give the kernel's text to ``edit``, and read what it returns.
+        """Pass the kernel's text to ``edit``, and parse the result.
 
         Args:
             module: ``ir.module`` of Triton's bindings.
@@ -66,10 +66,10 @@ class TextPasses:
         return module if edited == text else _parse(edited, module.context)
 
     def lower_ttgir(self, pm: Any, backend: str, arch: str) -> None:
-        """Add nothing: what the text says is TTGIR that Triton lowers itself."""
+        """Add nothing: Triton lowers the TTGIR of the text itself."""
 
     def lower_llvm(self, pm: Any, backend: str, arch: str) -> None:
-        """Add what makes an address of the block.
+        """Add the pass that lowers the block to an address.
 
         Args:
             pm: ``ir.pass_manager`` of Triton's bindings.
@@ -100,7 +100,7 @@ def _parse(text: str, context: Any) -> Any:
 
 @functools.cache
 def _allocation() -> tuple[str, str]:
-    """Ask the compiler how it writes the operation: each Triton has a form of its own."""
+    """Let the compiler print the operation, because its form depends on the version of Triton."""
     from triton._C.libtriton import ir, proton
 
     context = ir.context()
@@ -116,5 +116,5 @@ def _allocation() -> tuple[str, str]:
     pm.run(module, "probe")
     found = _ALLOCATION.search(module.str_nodebug())
     if found is None:
-        raise LookupError("this Triton's compiler allocates the buffer of records in another way")
+        raise LookupError("this Triton's compiler allocates the record buffer differently")
     return found[1], found[2]

@@ -1,8 +1,7 @@
-"""Modes of the ``instrumentation`` backend that plugins bring: passes, a reader and its metrics.
+"""Modes of plugins for the ``instrumentation`` backend: passes, a reader and its metrics.
 
-A mode gives the compiler passes of its own, which may write anything into the buffer that each
-launch of a kernel gets, and a reader that makes metrics of that buffer. See
-docs/how-to/kernel_modes.md.
+A mode has compiler passes, which may write anything into the buffer of each launch, and a reader
+that turns the buffer into metrics. See docs/how-to/kernel_modes.md.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ __all__ = ["KernelBuffer", "KernelMetric", "KernelMode", "KernelPasses"]
 
 
 class KernelPasses(Protocol):
-    """What a mode does while a kernel is compiled; made anew for each compile."""
+    """The passes of a mode; created for each compile."""
 
     def rewrite(self, module: Any, kernel: str) -> Any:
-        """Change a kernel's TTGIR; all operations that the compiler knows may be used.
+        """Change a kernel's TTGIR; all operations of the compiler may be used.
 
         Args:
             module: ``ir.module`` of Triton's bindings.
@@ -49,14 +48,14 @@ class KernelPasses(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelBuffer:
-    """What one launch of a kernel left behind.
+    """The buffer of one launch of a kernel.
 
     Attributes:
         kernel: Name of the kernel.
         data: The buffer; zero where the kernel wrote nothing.
         bytes_per_program: Size of the part of each program, in the order of linear program ids.
-        metadata: What Triton knows of the compiled kernel: ``num_warps``, ``shared``, ...
-        ir: The kernel's TTGIR, e.g. to find what a pass noted in attributes or locations.
+        metadata: Triton's facts about the compiled kernel: ``num_warps``, ``shared``, ...
+        ir: The kernel's TTGIR, e.g. to find notes of a pass in attributes or locations.
     """
 
     kernel: str
@@ -71,9 +70,9 @@ class KernelMetric:
     """A metric that a reader may return.
 
     Attributes:
-        name: Name, with its unit in parentheses where it has one.
-        kind: ``inc``: summed into the frames above; ``exc``: of its frame alone; ``pty``: the
-            last value stands.
+        name: Name, with its unit in parentheses if it has one.
+        kind: ``inc``: summed into the frames above; ``exc``: of its frame alone; ``pty``: the last
+            value counts.
     """
 
     name: str
@@ -85,7 +84,7 @@ class KernelMode:
     """A mode, named in ``-m`` and ``start(mode=...)``.
 
     Attributes:
-        name: What the mode text begins with.
+        name: First word of the mode text.
         summary: One line for ``proton plugins``.
         version: Part of the key of compiled kernels: change it when the passes change.
         options: Documentation of each option by its name.

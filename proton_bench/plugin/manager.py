@@ -1,4 +1,4 @@
-"""Loads plugins, keeps broken ones apart, and turns a backend name into backends."""
+"""Loads plugins, isolates broken ones, and resolves backend names."""
 
 from __future__ import annotations
 
@@ -93,19 +93,19 @@ class PluginManager:
         return dict(self._origins)
 
     def register(self, plugin: object, name: str, *, origin: str = "in-process") -> None:
-        """Add a plugin object; a wrong one is recorded as broken, not raised."""
+        """Add a plugin object; an invalid one is recorded as broken, without raising."""
         self._add(name, origin, lambda: plugin)
 
     def call(self, hook: str, **arguments: object) -> list[tuple[str, Any]]:
         """Call a hook of every plugin, those that were added last first.
 
         Returns:
-            (plugin name, answer) of each that answered something else than None.
+            (plugin name, result) of each result except None.
         """
         return getattr(self._pluggy.hook, hook)(**arguments)  # type: ignore[no-any-return]
 
     def merged(self, hook: str) -> dict[Any, Any]:
-        """Return what plugins offer by name; of two with one name the later plugin's wins."""
+        """Return the offers of plugins by name; if two have one name, the later plugin wins."""
         merged: dict[Any, Any] = {}
         for plugin, offered in reversed(self.call(hook)):
             with self._contained(plugin, f"{hook}: "):
@@ -113,12 +113,12 @@ class PluginManager:
         return merged
 
     def default_backend(self) -> str:
-        """Return the backend for users who name none: what the first plugin says that does."""
+        """Return the default backend: the first answer of a plugin."""
         answer = self._pluggy.hook.proton_default_backend()
         return str(answer[1]) if answer is not None and answer[1] else _FALLBACK_BACKEND
 
     def backends(self) -> dict[str, OfferedBackend]:
-        """All offered backends by name; of two with one name the built-in or earlier one wins."""
+        """All offered backends by name; if two have one name, the built-in or earlier one wins."""
         offered: dict[str, OfferedBackend] = {}
         for plugin, backends in reversed(self.call("proton_backends")):
             with self._contained(plugin, "proton_backends: "):
@@ -148,7 +148,7 @@ class PluginManager:
             self._pluggy.unregister(name=name)
 
     def _guarded(self, plugin: object, name: str) -> types.ModuleType:
-        """Return the hooks of a plugin as pluggy is to call them: none raises, answers name it."""
+        """Return the hooks of a plugin, wrapped: they do not raise, and results name the plugin."""
         guarded = types.ModuleType(name)
         for hook in dir(plugin):
             if options := self._pluggy.parse_hookimpl_opts(plugin, hook):
@@ -158,7 +158,7 @@ class PluginManager:
         return guarded
 
     def _guard(self, function: Callable[..., Any], plugin: str, hook: str) -> Callable[..., Any]:
-        @functools.wraps(function)  # pluggy reads marker and arguments of what is wrapped
+        @functools.wraps(function)  # pluggy reads marker and arguments of the wrapped function
         def call(*arguments: object) -> tuple[str, Any] | None:
             answer = None
             with self._contained(plugin, f"{hook} raised "):
@@ -191,7 +191,7 @@ def get_plugin_manager() -> PluginManager:
 
 
 def backend_availability(backend: Backend) -> Availability:
-    """Ask a backend whether it can run here; a check that raises counts as "no"."""
+    """Check whether a backend can run here; a check that raises counts as "no"."""
     try:
         return backend.availability()
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything
@@ -207,7 +207,7 @@ def resolve_backend(text: str | None = None) -> tuple[Backend, ...]:
         text: Names joined by ``+``, e.g. ``cpu+replay``; None or "" asks the plugins for a default.
 
     Raises:
-        UsageError: A name is unknown or stands twice; the message names the choices.
+        UsageError: A name is unknown or given twice; the message names the choices.
         BackendUnavailableError: A named backend cannot run on this machine.
     """
     manager = get_plugin_manager()
@@ -220,7 +220,7 @@ def resolve_backend(text: str | None = None) -> tuple[Backend, ...]:
             raise UsageError(_unknown_backend_message(name, manager, offered))
         backends.append(offered[name].backend)
     if len(set(names)) != len(names):
-        raise UsageError(f"backend {chosen!r} names a backend twice: name each one once")
+        raise UsageError(f"backend {chosen!r} names a backend twice: name each once")
     for backend in backends:
         _require_available(backend)
     return tuple(backends)
@@ -228,11 +228,11 @@ def resolve_backend(text: str | None = None) -> tuple[Backend, ...]:
 
 @contextlib.contextmanager
 def explaining_default(text: str | None, backends: Sequence[Backend]) -> Iterator[None]:
-    """Let errors about what backends cannot do say why these were chosen, where nobody did.
+    """Add to errors of default backends why they were chosen.
 
     Args:
         text: ``-b``'s value.
-        backends: What ``resolve_backend`` returned for it.
+        backends: Result of ``resolve_backend``.
     """
     try:
         yield
@@ -242,9 +242,8 @@ def explaining_default(text: str | None, backends: Sequence[Backend]) -> Iterato
             raise
         names = "+".join(backend.name for backend in backends)
         raise UsageError(
-            f"{error}. Backend {names!r} was chosen because {reasons[0]}: make one visible "
-            "(`proton doctor` tells what is seen), or name another backend by -b (`proton plugins` "
-            "lists them)"
+            f"{error}. Backend {names!r} was chosen because {reasons[0]}: make one visible (see "
+            "`proton doctor`), or name another backend with -b (`proton plugins` lists them)"
         ) from error
 
 
@@ -276,7 +275,7 @@ def _add_backends(offered: dict[str, OfferedBackend], plugin: str, backends: obj
             raise TypeError(f"proton_backends returned a {type(backend).__name__}, not a Backend")
         if backend.name in offered:
             other = offered[backend.name].plugin
-            raise UsageError(f"backend {backend.name!r} is offered by plugin {other!r} already")
+            raise UsageError(f"backend {backend.name!r} already exists in plugin {other!r} already")
         offered[backend.name] = OfferedBackend(backend, plugin)
 
 

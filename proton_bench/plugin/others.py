@@ -1,4 +1,4 @@
-"""Asks plugins of other packages what only they answer, and loads none where there are none."""
+"""Calls hooks that only third-party plugins implement; loads nothing without such plugins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proton_bench.plugin.installed import may_have_plugins
 
 __all__ = ["ASKED", "ask_others", "may_have_others", "offered_by_others"]
 
-# Hooks of readers and of the command line. No built-in plugin has them, a test sees to that.
+# Hooks of readers and of the command line. A test checks that no built-in plugin has them.
 ASKED = (
     "proton_commands",
     "proton_device_peaks",
@@ -21,10 +21,10 @@ _MANAGER = "proton_bench.plugin.manager"
 
 
 def ask_others(hook: str, **arguments: object) -> list[tuple[str, Any]]:
-    """Call a hook of `ASKED` of every plugin that may have it.
+    """Call a hook of `ASKED` in every plugin that may have it.
 
     Returns:
-        (plugin name, result) per plugin that answered something else than None.
+        (plugin name, result) of each result except None.
     """
     if not may_have_others():
         return []
@@ -34,7 +34,7 @@ def ask_others(hook: str, **arguments: object) -> list[tuple[str, Any]]:
 
 
 def offered_by_others(hook: str) -> dict[Any, Any]:
-    """Return what plugins offer by name for a hook of `ASKED`; see `PluginManager.merged`."""
+    """Return the offers of plugins for a hook of `ASKED`; see `PluginManager.merged`."""
     if not may_have_others():
         return {}
     from proton_bench.plugin.manager import get_plugin_manager
@@ -43,5 +43,5 @@ def offered_by_others(hook: str) -> dict[Any, Any]:
 
 
 def may_have_others() -> bool:
-    """Tell whether there may be plugins of others: installed, or registered in this process."""
+    """Return whether there may be third-party plugins: installed, or registered in this process."""
     return _MANAGER in sys.modules or may_have_plugins()

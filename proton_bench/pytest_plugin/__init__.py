@@ -1,9 +1,9 @@
 """Gives a profile the structure of a test run: session > file > class > test > setup, call.
 
-``proton pytest tests/`` opens the session itself, and this plugin only adds the nodes;
-``pytest --proton`` has the plugin open the session and write the files. The exit code stays
-pytest's in both, unless a gate or ``--proton-strict`` is asked for. What a run does lies in
-``testrun``, what benchmarks and their gate do in ``benchmarks``; here is decided who records.
+``proton pytest tests/`` opens the session itself, and this plugin only adds the nodes; ``pytest
+--proton`` makes the plugin open the session and write the files. The exit code stays pytest's in
+both, except with a gate or ``--proton-strict``. ``testrun`` handles runs, ``benchmarks`` benchmarks
+and their gate; this module decides which process records.
 
 The next word keeps pytest from warning that it came too late to rewrite this module's asserts,
 which have none: PYTEST_DONT_REWRITE
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _ENTRY_POINT = "proton_bench"
-# Options with which pytest runs no test: there is nothing to record.
+# Options with which pytest runs no test, so there is nothing to record.
 _NO_TESTS = (
     *("help", "version", "collectonly", "markers"),
     *("showfixtures", "show_fixtures_per_test", "cacheshow"),
@@ -52,13 +52,13 @@ _NO_TESTS = (
 
 _notices = pytest.StashKey[list[str]]()
 _part = pytest.StashKey[RunSession]()
-# Runs of pytest under way in this process that are recorded, the outermost first.
+# Recorded runs of pytest in progress in this process, the outermost first.
 _recorded: list[pytest.Config] = []
 
 
 # -- options and life cycle ----------------------------------------------------------------------
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add ``--proton`` and what goes with it."""
+    """Add ``--proton`` and its related options."""
     # Known under one of these names; pytest refuses to load it again under the other.
     for name in {_ENTRY_POINT, __name__} - {pluginmanager.get_name(sys.modules[__name__])}:
         pluginmanager.set_blocked(name)
@@ -82,12 +82,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption(
         "--proton-no-interpret",
         action="store_true",
-        help="do not switch Triton to its interpreter where there is no GPU driver",
+        help="do not switch Triton to its interpreter without a GPU driver",
     )
     group.addoption(
         "--proton-strict",
         action="store_true",
-        help="exit with 74 where tests passed and the profile cannot be written",
+        help="exit with 74 if tests passed and the profile cannot be written",
     )
     add_options(group)
 
@@ -110,7 +110,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Open the session, or join the one that is there."""
+    """Open a session, or join the existing one."""
     config.addinivalue_line("markers", MARKER_LINE)
     try:
         settings = Settings.read(config)
@@ -142,14 +142,14 @@ def _start_worker(config: pytest.Config, orders: WorkerOrders) -> None:
     try:
         config.stash[_part] = orders.open_part()
     except ProtonError as error:
-        # The controller could open one; the tests run all the same, and it misses this part.
+        # The controller could open one; the tests run anyway, and this part is missing.
         sys.stderr.write(f"proton: error: {error}\n")
 
 
 def _prepare(backend: str | None) -> list[str]:
     from proton_bench.plugin.manager import resolve_backend
 
-    # What is wrong with the backend is reported when the session is opened.
+    # Errors of the backend are reported when the session is opened.
     with contextlib.suppress(ProtonError):
         backends = resolve_backend(backend)
         notices = [each.prepare() for each in backends if each.prepare is not None]
@@ -170,10 +170,10 @@ def _is_disabled() -> bool:
 
 # -- who records ---------------------------------------------------------------------------------
 def _record(config: pytest.Config, settings: Settings) -> None:
-    """Record a run that is no worker's, if it asks for that or stands inside of one that does."""
+    """Record a run outside workers, if it asks for that or is inside a recorded one."""
     distributes = is_controller(config)
     devices = check_devices(settings, config.option.tx) if distributes else ()
-    # Fresh processes record themselves; parts of workers need a session that adopts them.
+    # Fresh processes record themselves; parts of workers need a session to merge into.
     wanted = (settings.gates and not settings.runs) or (distributes and settings.asks)
     run = _session_of(config, wanted=wanted)
     is_inner = run is None or bool(_recorded and run.formats is None)
@@ -184,7 +184,7 @@ def _record(config: pytest.Config, settings: Settings) -> None:
         session = None if run is None else run.session
         recorded = no_profile if run is None else ProfileReport(run, list).recorded
         add_to_run(config, settings, session, recorded=recorded)
-        # The nodes of an inner run stand below the test that started it.
+        # The nodes of an inner run are below the test that started it.
         if _recorded:
             _add_nodes(config)
         return
@@ -222,11 +222,11 @@ def _register(config: pytest.Config, what: str, plugin: object) -> None:
 
 
 def _session_of(config: pytest.Config, *, wanted: bool) -> RunSession | None:
-    """Return the session that a run asks for, opened where there is none; None for none."""
+    """Return the session that a run asks for, opened if necessary, or None."""
     if _under_command_line():
         from proton_bench.recording.session.session import find_session
 
-        session = find_session(0)  # None where profiling is disabled
+        session = find_session(0)  # None if profiling is disabled
         return None if session is None else RunSession(session, None)
     if not (config.getoption("proton") or wanted) or _is_disabled():
         return None

@@ -1,7 +1,7 @@
 """Lets ``triton.profiler`` and its submodules resolve to this package.
 
-A finder on ``sys.meta_path`` answers for every name below ``triton.profiler`` with the module
-object of ours, so both names stand for one state. Upstream's package is never imported.
+A finder on ``sys.meta_path`` resolves every name below ``triton.profiler`` to our module object, so
+both names share one state. Upstream's package is never imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["ALIASES", "CompatFinder", "install", "is_in_use", "uninstall"]
 
 UPSTREAM = "triton.profiler"
 
-# Upstream's submodule -> ours; whatever is not named here does not exist under the alias.
+# Upstream's submodule -> ours; other names do not exist under the alias.
 ALIASES = {
     UPSTREAM: "proton_bench",
     f"{UPSTREAM}.context": "proton_bench.context",
@@ -41,7 +41,7 @@ ALIASES = {
 
 
 class _AliasLoader:
-    """Hands out a module that is loaded already, and keeps its own spec on it."""
+    """Returns a loaded module, and keeps its own spec on it."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -66,7 +66,7 @@ class _AliasLoader:
 
 
 class CompatFinder:
-    """Answers for ``triton.profiler`` and everything below it, and for nothing else."""
+    """Resolves ``triton.profiler`` and everything below it, and nothing else."""
 
     def find_spec(
         self,
@@ -78,18 +78,18 @@ class CompatFinder:
 
         Raises:
             ModuleNotFoundError: The name is below ``triton.profiler`` and has no counterpart;
-                without this the search would go on in our folder and load a second copy.
+                without this the search would continue in our folder and load a second copy.
         """
         if fullname != UPSTREAM and not fullname.startswith(f"{UPSTREAM}."):
             return None
         ours = ALIASES.get(fullname)
         if ours is None:
             raise ModuleNotFoundError(
-                f"No module named {fullname!r}: proton_bench answers for {UPSTREAM} here "
+                f"No module named {fullname!r}: proton_bench replaces {UPSTREAM} here "
                 "(--no-compat turns this off) and has no such module",
                 name=fullname,
             )
-        loader: Any = _AliasLoader(ours)  # by duck typing: importlib.abc loads much else
+        loader: Any = _AliasLoader(ours)  # by duck typing, because importlib.abc loads much else
         has_submodules = any(name.startswith(f"{fullname}.") for name in ALIASES)
         found = importlib.util.find_spec(ours)
         return importlib.machinery.ModuleSpec(
@@ -101,7 +101,7 @@ class CompatFinder:
 
 
 def install() -> None:
-    """Answer for ``triton.profiler`` from now on; modules of upstream's are forgotten.
+    """Resolve ``triton.profiler`` from now on; loaded modules of upstream are removed.
 
     Importing ``triton.profiler`` then also sets ``triton.profiler`` as attribute, as usual.
     """

@@ -1,6 +1,6 @@
 """The native module, or the one clear error when it does not load.
 
-Everything that captures imports ``native`` from here, so analysis never needs it.
+All recording code imports ``native`` from here, so analysis never needs it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ try:
     from proton_bench import _native as native
 except ImportError as error:
     raise NativeModuleError(
-        f"the native module proton_bench._native does not load ({error}), so nothing can be "
-        "captured here; analysis still works. Reinstall proton-bench with a C++ compiler and "
+        f"the native module proton_bench._native does not load ({error}), so recording is "
+        "impossible; analysis still works. Reinstall proton-bench with a C++ compiler and "
         "without PROTON_BENCH_BUILD_NATIVE=OFF"
     ) from error

@@ -1,4 +1,4 @@
-"""Names of upstream's submodule ``profile``, whose name is that of a room here."""
+"""Names of upstream's submodule ``profile``, whose name is taken here."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Look up ``LaunchHook``, which a plugin brings, on first use."""
+    """Look up a plugin's ``LaunchHook`` on first use."""
     if name == "LaunchHook":
         from proton_bench.recording.session.options import launch_hooks
 

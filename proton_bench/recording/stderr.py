@@ -1,4 +1,4 @@
-"""What a recorded process says of itself, on its own stderr."""
+"""Messages of a recorded process on its stderr."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _TRUE = ("1", "on", "true")
 
 
 def is_quiet() -> bool:
-    """Whether only errors are said: ``PROTON_BENCH_QUIET`` or ``--quiet``."""
+    """Whether only errors are printed: ``PROTON_BENCH_QUIET`` or ``--quiet``."""
     return os.environ.get(QUIET, "").lower() in _TRUE
 
 
 def say(text: str, *, is_error: bool = False) -> None:
-    """Write to the process' own stderr, also where the target replaced or closed ``sys.stderr``.
+    """Write to the process's stderr, even if the target replaced or closed ``sys.stderr``.
 
     Args:
         text: One line.
-        is_error: Also said where ``PROTON_BENCH_QUIET`` or ``--quiet`` keeps the rest back.
+        is_error: Also printed with ``PROTON_BENCH_QUIET`` or ``--quiet``.
     """
     stream = sys.__stderr__
     if stream is None or (not is_error and is_quiet()):
@@ -35,10 +35,10 @@ def say(text: str, *, is_error: bool = False) -> None:
 
 
 def warn(text: str) -> None:
-    """Say what is wrong and did not stop anything."""
+    """Print a warning."""
     say(f"warning: {text}")
 
 
 def shown_path(path: str, folder: str) -> str:
-    """Shorten a path for someone in the folder where the command was given, "" for unknown."""
+    """Return a path relative to the folder of the command, "" if unknown."""
     return min(os.path.relpath(path, folder), path, key=len) if folder else path

@@ -1,4 +1,4 @@
-"""Reports: renderables and documents made of results. They print nothing; the caller does.
+"""Reports: renderables and documents made from results. The caller prints them.
 
 In: results of `analysis` and `gate`.
 Out: text, HTML, JSON and files for CI; a room for each.

@@ -1,5 +1,5 @@
-"""What every room may use: files and pipes, text from elsewhere, units, bounds on time.
+"""Support for all rooms: files and pipes, foreign text, units, time limits.
 
 In: names of files, foreign text, numbers.
-Out: files that are whole, text that is safe to show.
+Out: complete files, text that is safe to show.
 """

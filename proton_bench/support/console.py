@@ -19,13 +19,13 @@ class _ReportConsole(Console):
     """A console that leaves a broken pipe to the command line, which knows the exit code."""
 
     def on_broken_pipe(self) -> None:
-        """Pass the error on that is being handled."""
+        """Re-raise the error that is being handled."""
         raise BrokenPipeError
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield what is printed; only the console makes escape sequences, never a name."""
+        """Yield the output; only the console makes escape sequences, names cannot."""
         for segment in super().render(renderable, options):
             text = segment.text
             if segment.control or not text or text.isprintable():
@@ -36,7 +36,7 @@ class _ReportConsole(Console):
 
 
 def open_console(file: TextIO | None = None) -> Console:
-    """Return a console for reports; nothing in them is read as markup, emoji or link.
+    """Return a console for reports that does not interpret markup, emoji or links.
 
     ``NO_COLOR`` turns all styles off; ``FORCE_COLOR`` turns them on in a pipe. Characters that the
     output cannot encode are escaped instead of failing.
@@ -46,7 +46,7 @@ def open_console(file: TextIO | None = None) -> Console:
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
     return _ReportConsole(
-        # None where whoever started us closed it: rich drops what is printed then.
+        # None if the parent closed it: rich then drops the output.
         file=cast(TextIO, SafeStream(stream, styled=True)) if stream is not None else None,
         color_system=None if os.environ.get("NO_COLOR") else "auto",
         markup=False,

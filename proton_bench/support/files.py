@@ -1,12 +1,12 @@
-"""How the package writes files, and how it goes through folders of others.
+"""How the package writes files, and how it accesses untrusted folders.
 
-A file is written under a new random name beside its place, flushed to the disk and renamed, and
-then the folder is flushed. Readers see the old file or the new one, any number of processes may
-write one name at once, and no file that was there before is opened for writing. What a recording
-writes natively keeps to the same rules (``native/src/writer/file/scratch_file.h``).
+A file is written under a new random name in its folder, flushed to the disk and renamed, and then
+the folder is flushed. Readers see the old file or the new one, any number of processes may write
+one name at once, and existing files are never opened for writing. Native code of recordings follows
+the same rules (``native/src/writer/file/scratch_file.h``).
 
-`Folder` reaches what is below a folder through descriptors and never through symbolic links. What a
-repository contains can therefore not lead a command to files elsewhere.
+`Folder` accesses the content of a folder through descriptors and never follows symbolic links, so a
+repository cannot redirect a command to files elsewhere.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ __all__ = [
 
 _SCRATCH = re.compile(r"\.proton-tmp-[0-9a-f]{16}")
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# A pipe or device in the place of a file must not block, and a terminal must not become ours.
+# A pipe or device instead of a file must not block, and a terminal must not become our controlling
+# terminal.
 _FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-# What file systems answer that cannot flush a folder, and folders that may not be read.
+# Errors of file systems that cannot flush a folder, and of unreadable folders.
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
 _TRIES = 100
 
@@ -48,13 +49,13 @@ _TRIES = 100
 def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
     """Write a file, whole or not at all.
 
-    A link stays a link; a device, a pipe or an open descriptor, as ``/dev/stdout`` is one, is
-    written to and not replaced.
+    A link stays a link; a device, a pipe or an open descriptor such as ``/dev/stdout`` is written
+    to, not replaced.
 
     Args:
         file: The file.
-        content: What it will hold; what UTF-8 cannot express in a text is escaped.
-        mode: Permissions, from which the umask takes some.
+        content: Its content; characters of a text that UTF-8 cannot express are escaped.
+        mode: Permissions, reduced by the umask.
 
     Raises:
         OutputError: It cannot be written; what was there before still is, unless the error says
@@ -68,9 +69,9 @@ def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
 
 @contextmanager
 def opened_output(file: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """Open a file that is there as a whole once the block ends, and not at all if it fails.
+    """Open a file that appears complete once the block ends, and not at all if it fails.
 
-    Errors of the block that have nothing to do with the file pass as they are.
+    Other errors of the block are passed on.
 
     Raises:
         OutputError: It cannot be written; what was there before still is, unless the error says
@@ -79,7 +80,7 @@ def opened_output(file: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
     with blamed(file):
         special = opened_special(file)
     if special is not None:
-        # Replaced, /dev/null would be an ordinary file from then on.
+        # Replacing /dev/null would make it an ordinary file.
         with stream_to(special, file) as stream:
             yield stream
         return
@@ -92,7 +93,7 @@ def opened_output(file: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn what the file system refuses into an error that says what could not be done."""
+    """Turn an error of the file system into one that says what could not be done."""
     try:
         yield
     except OSError as error:
@@ -100,21 +101,21 @@ def refused(what: str) -> Iterator[None]:
             raise
         where = f" ({error.filename!a})" if error.filename else ""
         raise OutputError(
-            f"cannot {what}: {error.strerror or error}{where}; choose another place, or free some"
+            f"cannot {what}: {error.strerror or error}{where}; choose another folder, or free space"
         ) from None
 
 
 def is_scratch(name: str) -> bool:
-    """Return whether a name is one that files have while they are written."""
+    """Return whether a name is that of an unfinished file."""
     return _SCRATCH.fullmatch(name) is not None
 
 
 # -- folders -----------------------------------------------------------------------------------
 class Folder:
-    """A folder that is held open. No name in it is followed where it is a symbolic link.
+    """An open folder. Symbolic links in it are never followed.
 
     Attributes:
-        path: What it was called when it was opened, for messages.
+        path: Its name when it was opened, for messages.
     """
 
     def __init__(self, descriptor: int, path: Path) -> None:
@@ -123,7 +124,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Folder:
-        """Open a folder that is no link itself; those above it may be links.
+        """Open a folder that is not a link; folders above it may be links.
 
         Raises:
             UsageError: It is a link, pipe or device.
@@ -143,7 +144,7 @@ class Folder:
         try:
             return cls(os.open(path, _FOLDER_FLAGS), path)
         except PermissionError:
-            # Files can be made in folders that cannot be listed.
+            # Files can be created in folders that cannot be listed.
             return cls(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), path)
 
     def __enter__(self) -> Folder:
@@ -153,7 +154,7 @@ class Folder:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder, and of the lock on it."""
+        """Close the folder, and release its lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -177,14 +178,14 @@ class Folder:
         return sorted(os.listdir(self._descriptor))
 
     def mode(self, name: str) -> int | None:
-        """Return the kind and permissions of what has a name, a link's own; None for nothing."""
+        """Return kind and permissions of an entry, not following links; None if there is none."""
         try:
             return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode
         except FileNotFoundError:
             return None
 
     def make(self, name: str) -> None:
-        """Make a folder that is not there yet."""
+        """Create a folder."""
         os.mkdir(name, dir_fd=self._descriptor)
 
     def read(self, name: str, most: int) -> bytes:
@@ -192,10 +193,10 @@ class Folder:
 
         Args:
             name: The file.
-            most: How many bytes it may have.
+            most: Most bytes that it may have.
 
         Raises:
-            ProfileFormatError: It is no file, or larger.
+            ProfileFormatError: It is not a file, or larger.
             OSError: It is not there, or cannot be read.
         """
         try:
@@ -217,10 +218,10 @@ class Folder:
         return content
 
     def open_lock(self, name: str, *, create: bool = True) -> int:
-        """Return a descriptor of a file that is there to be locked.
+        """Return a descriptor of a lock file.
 
         Raises:
-            UsageError: It is a link or no file, or it has a second name elsewhere.
+            UsageError: It is a link, not a file, or has a second name elsewhere.
             OSError: It is not there, or cannot be opened or made.
         """
         flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
@@ -247,18 +248,18 @@ class Folder:
         scratch: Folder | None = None,
         named: Path | None = None,
     ) -> Iterator[IO[bytes]]:
-        """Open a file that takes its place in the folder once the block ends.
+        """Open a file that appears in the folder once the block ends.
 
         Args:
-            name: The file; a link of this name is replaced itself.
-            mode: Permissions, from which the umask takes some.
+            name: The file; a link of this name is itself replaced.
+            mode: Permissions, reduced by the umask.
             scratch: Folder of the same file system to write it in; None for this one.
-            named: What an `OutputError` is to name instead of any `OSError` of the file's; those
-                of the block pass.
+            named: Name for an `OutputError` that replaces any `OSError` of the file; those of the
+                block pass.
 
         Raises:
             OSError: It cannot be written; what was there before still is.
-            OutputError: It is in its place, but may not outlive a loss of power.
+            OutputError: It was written, but a power failure may undo that.
         """
         place = self if scratch is None else scratch
         with blamed(named):
@@ -278,7 +279,7 @@ class Folder:
             stream.write(content)
 
     def open_scratch(self, mode: int) -> tuple[str, int]:
-        """Make a file under a name that nobody has, and return the name and a descriptor."""
+        """Create a file under an unused name, and return the name and a descriptor."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
         for _ in range(_TRIES):
             name = f".proton-tmp-{secrets.token_hex(8)}"
@@ -287,11 +288,11 @@ class Folder:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self.path))
 
     def move(self, name: str, target: Folder, new_name: str) -> None:
-        """Rename something, maybe into another folder, down to the disk.
+        """Rename an entry, maybe into another folder, and flush.
 
         Raises:
             OSError: It cannot be renamed.
-            OutputError: It has its new name, but that may not outlive a loss of power.
+            OutputError: It was renamed, but a power failure may undo that.
         """
         os.rename(name, new_name, src_dir_fd=self._descriptor, dst_dir_fd=target.fileno())
         try:
@@ -303,7 +304,7 @@ class Folder:
             ) from None
 
     def remove(self, name: str) -> None:
-        """Remove a file, a link itself, or a folder with all that it holds.
+        """Remove a file, a link itself, or a folder with its content.
 
         Raises:
             OSError: Something cannot be removed.
@@ -316,11 +317,11 @@ class Folder:
             try:
                 shutil.rmtree(name, dir_fd=self._descriptor)
             except RecursionError:
-                raise OSError(errno.ELOOP, "too many folders in each other", name) from None
+                raise OSError(errno.ELOOP, "too many nested folders", name) from None
 
     @contextmanager
     def undone(self, name: str) -> Iterator[None]:
-        """Remove what has a name where the block fails."""
+        """Remove an entry if the block fails."""
         try:
             yield
         except BaseException:
@@ -329,7 +330,7 @@ class Folder:
             raise
 
     def sync(self) -> None:
-        """Have the names in the folder reach the disk."""
+        """Flush the folder to the disk."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
@@ -361,8 +362,8 @@ def _open_folder(name: str, path: Path, *, create: bool, within: int | None = No
 
 def _not_plain(path: Path, kind: str, wanted: str) -> UsageError:
     return UsageError(
-        f"{str(path)!a} is {kind}, where proton_bench keeps a {wanted} of its own and follows no "
-        "links; remove it, or name the real place"
+        f"{str(path)!a} is {kind}, where proton_bench needs its own {wanted} and follows no "
+        "links; remove it, or name the real path"
     )
 
 

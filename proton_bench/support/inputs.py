@@ -1,4 +1,4 @@
-"""Files and pipes that a user names to be read. None of them can keep a command waiting."""
+"""Input files and pipes. None of them can block a command forever."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proton_bench.support.text import visible
 
 __all__ = ["open_file", "read_file", "unreadable"]
 
-# A pipe in the place of a file must not block, and a terminal must not become ours.
+# A pipe instead of a file must not block, and a terminal must not become our controlling terminal.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # How long a writer of a named pipe may take for its next piece.
 _PIPE_WAIT_MS = 5000
@@ -22,19 +22,19 @@ _PIPE_BYTES, _MOST_PIPED = 1 << 20, 1 << 30
 
 
 def read_file(file: Path) -> bytes:
-    """Return what a file holds; a pipe is read to its end.
+    """Return the content of a file; a pipe is read to its end.
 
     Raises:
-        OSError: It cannot be read, is a folder or device, or a named pipe whose writer
-            is not there or stops writing.
+        OSError: It cannot be read, is a folder or device, or a named pipe without a writer, or
+            whose writer stops.
     """
     handle = os.open(file, _FLAGS)
     try:
         mode = os.fstat(handle).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            raise OSError(errno.EINVAL, "it is no file")
+            raise OSError(errno.EINVAL, "it is not a file")
         if stat.S_ISFIFO(mode):
-            # The writer of a pipe of the shell's may compute for long; its end ends the pipe.
+            # The writer of a shell pipe may compute for long; its end closes the pipe.
             is_of_shell = os.path.realpath(file).startswith("/proc/")
             return _piped(handle, None if is_of_shell else _PIPE_WAIT_MS)
         with open(handle, "rb", buffering=0, closefd=False) as stream:
@@ -47,7 +47,7 @@ def open_file(file: Path) -> IO[bytes]:
     """Open a file that is read in pieces, or more than once.
 
     Raises:
-        OSError: It cannot be read, or is no file: a pipe can be read only once.
+        OSError: It cannot be read, or is not a file: a pipe can be read only once.
     """
     handle = os.open(file, _FLAGS)
     mode = os.fstat(handle).st_mode
@@ -56,7 +56,9 @@ def open_file(file: Path) -> IO[bytes]:
     os.close(handle)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    raise OSError(errno.EINVAL, "it is no file, and has to be one here: write it to a file first")
+    raise OSError(
+        errno.EINVAL, "it is not a regular file, which is needed here: write it to a file first"
+    )
 
 
 def unreadable(file: Path, error: Exception, kind: str = "file") -> UsageError:
@@ -64,7 +66,7 @@ def unreadable(file: Path, error: Exception, kind: str = "file") -> UsageError:
 
     Args:
         file: Which one.
-        error: What came of trying.
+        error: The error of reading it.
         kind: What to name instead.
     """
     reason = getattr(error, "strerror", None) or str(error)
@@ -72,7 +74,7 @@ def unreadable(file: Path, error: Exception, kind: str = "file") -> UsageError:
 
 
 def _piped(handle: int, wait_ms: int | None) -> bytes:
-    """Return what comes through a pipe until its end; each piece has to come in time."""
+    """Return the content of a pipe until its end; each piece has to arrive in time."""
     waiting = select.poll()
     waiting.register(handle, select.POLLIN)
     pieces: list[bytes] = []
@@ -87,4 +89,4 @@ def _piped(handle: int, wait_ms: int | None) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > _MOST_PIPED:
-            raise OSError(errno.EFBIG, f"more than {_MOST_PIPED >> 30} GiB come through the pipe")
+            raise OSError(errno.EFBIG, f"the pipe has more than {_MOST_PIPED >> 30} GiB")

@@ -1,7 +1,7 @@
-"""Streams to what a command writes: a file that is being made, a device, a pipe, a descriptor.
+"""Output streams of a command: a new file, a device, a pipe, a descriptor.
 
-Whatever goes wrong with one of them is an error that names it, and what goes wrong beside it is
-not. A pipe whose reader stops keeps no command waiting, and a terminal gets no control characters.
+Errors of an output name it; other errors do not. A pipe whose reader stops does not block a command
+forever, and a terminal gets no control characters.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ _MOST_LINKS = 40
 def unwritable(file: Path | str, error: Exception) -> OutputError:
     """Return the error that says why a file cannot be written."""
     reason = getattr(error, "strerror", None) or str(error)
-    return OutputError(f"cannot write {str(file)!a}: {reason}; choose another place")
+    return OutputError(f"cannot write {str(file)!a}: {reason}; choose another file")
 
 
 @contextmanager
 def blamed(file: Path | None) -> Iterator[None]:
-    """Turn what the file system refuses into an error that names a file; None leaves it."""
+    """Turn an error of the file system into one that names the file; None leaves it."""
     try:
         yield
     except ProtonError:
         raise
-    except (OSError, ValueError) as error:  # ValueError: no name of a file
+    except (OSError, ValueError) as error:  # ValueError: not the name of a file
         if file is None:
             raise
         raise unwritable(file, error) from None
 
 
 class RawOutput(io.FileIO):
-    """What is written goes to a descriptor, at once.
+    """Writes directly to a descriptor.
 
     Args:
         handle: The descriptor, which becomes this stream's.
-        named: What errors of writing name; None leaves them as they are.
-        wait_ms: How long to wait for room in a pipe that does not block; None for ever.
+        named: Name in errors of writing; None leaves them as they are.
+        wait_ms: How long to wait for room in a non-blocking pipe; None means forever.
     """
 
     def __init__(self, handle: int, named: Path | None, wait_ms: int | None = None) -> None:
@@ -66,12 +66,12 @@ class RawOutput(io.FileIO):
         self._named = named
         self._wait_ms = wait_ms
         self._error: OSError | None = None
-        # No byte of a profile may command a terminal.
+        # No byte of a profile may control a terminal.
         decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self._decoder = decoder if self.isatty() else None
 
     def write(self, data: Any) -> int:
-        """Write some of it; once that failed, no more is tried."""
+        """Write some of it; after a failure nothing more is written."""
         try:
             if self._error is not None:
                 raise self._error
@@ -87,7 +87,7 @@ class RawOutput(io.FileIO):
                 raise
 
     def give_up(self) -> None:
-        """Write no more, also of what a buffer in front of this stream still holds."""
+        """Write nothing more, not even the content of a buffer in front of this stream."""
         self._error = OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
 
     def _written(self, data: Any) -> int:
@@ -99,13 +99,13 @@ class RawOutput(io.FileIO):
                 waiting.register(self.fileno(), select.POLLOUT)
                 if not waiting.poll(self._wait_ms):
                     raise OSError(
-                        errno.ETIMEDOUT, "it is a pipe whose reader takes no more"
+                        errno.ETIMEDOUT, "it is a pipe whose reader stopped reading"
                     ) from None
 
 
 @contextmanager
 def stream_to(raw: RawOutput, named: Path | None) -> Iterator[IO[bytes]]:
-    """Give a buffered stream, whose bytes were all written once the block ends."""
+    """Yield a buffered stream; all bytes are written once the block ends."""
     stream = io.BufferedWriter(raw)
     try:
         yield cast("IO[bytes]", stream)
@@ -120,10 +120,11 @@ def stream_to(raw: RawOutput, named: Path | None) -> Iterator[IO[bytes]]:
 
 
 def opened_special(file: Path) -> RawOutput | None:
-    """Open a device, pipe, socket or descriptor to write to; None for a file, or nothing."""
+    """Open a device, pipe, socket or descriptor for writing; None for a file or a free name."""
     found = _descriptor_of(file)
     if found is not None and found[1] == os.path.realpath("/proc/self"):
-        # Opened anew it would begin at the start of its file, and a rename would replace that.
+        # Opening it again would start at the beginning of its file, and a rename would replace
+        # that.
         return RawOutput(os.dup(int(found[2])), file)
     if found is None and not _is_special(file):
         return None
@@ -135,7 +136,7 @@ def opened_special(file: Path) -> RawOutput | None:
 
 
 def _descriptor_of(file: Path) -> re.Match[str] | None:
-    """Return which descriptor of a process a name stands for, maybe through links."""
+    """Return the descriptor that a name leads to, maybe through links."""
     place = os.fspath(file)
     for _ in range(_MOST_LINKS):
         folder, name = os.path.split(place)
@@ -151,7 +152,7 @@ def _descriptor_of(file: Path) -> re.Match[str] | None:
 
 
 def _is_special(file: Path) -> bool:
-    """Return whether the name stands for a device, pipe or socket, maybe through a link."""
+    """Return whether the name leads to a device, pipe or socket, maybe through a link."""
     try:
         mode = file.stat().st_mode
     except FileNotFoundError:
@@ -162,7 +163,7 @@ def _is_special(file: Path) -> bool:
 
 
 def _open_special(file: Path) -> int:
-    """Open it without blocking; a named pipe gets a few seconds for its reader."""
+    """Open it without blocking; the reader of a named pipe has a few seconds."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     deadline = time.monotonic() + _READER_WAIT_S
     while True:

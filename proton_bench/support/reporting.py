@@ -1,4 +1,4 @@
-"""The one form in which an error of ours is told on standard error."""
+"""The form in which errors are printed on standard error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["report_error"]
 
 
 def report_error(error: ProtonError) -> int:
-    """Print an error the way every command does and return its exit code."""
+    """Print an error and return its exit code."""
     if os.environ.get("PROTON_BENCH_DEBUG") == "1":
         import traceback
 

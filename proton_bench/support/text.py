@@ -1,9 +1,9 @@
-r"""The one door for text from elsewhere: names, paths, variables, errors of other libraries.
+r"""Escapes foreign text: names, paths, variables, errors of other libraries.
 
-None of it may move the cursor, start a colour, break a line, reorder what stands beside it, or be
-a command of a CI runner. GitHub's runner obeys ``::name::`` at the start of a line and ``##[name]``
-anywhere in one. `visible` makes one text safe, `visible_lines` a text of several lines, and
-`json_text` and `SafeStream` what goes out as JSON or through a stream.
+It must not move the cursor, start a colour, break a line, reorder other text, or be a command of a
+CI runner. GitHub's runner obeys ``::name::`` at the start of a line and ``##[name]`` anywhere in
+one. `visible` makes one text safe, `visible_lines` a text of several lines, and `json_text` and
+`SafeStream` what goes out as JSON or through a stream.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNSAFE_IN_JSON = re.compile(f"[{_HOSTILE}]")
 _UNSAFE_BESIDE_STYLES = re.compile(f"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f{_HOSTILE}]")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _MARK = re.compile(r"##(?=\[)")
-# Colours are no part of a line's text.
+# Colours are not part of a line's text.
 _BLANK = r"(?:\s|\x1b\[[0-9;]*m)*"
 _FIRST_WORD = re.compile(rf"^({_BLANK}:)(?=:)", re.MULTILINE)
 _UNDECIDED = re.compile(rf"{_BLANK}:?")
@@ -46,7 +46,7 @@ def visible(text: str | PurePath, limit: int = MAX_NAME) -> str:
 
     Args:
         text: Any name.
-        limit: Characters to keep; what is left out is counted behind them.
+        limit: Most characters to keep; the number of others is appended.
     """
     whole = str(text)
     shown = whole[:limit]
@@ -65,28 +65,28 @@ def visible_lines(text: str) -> str:
 
 
 def json_text(text: str) -> str:
-    """Return JSON that means the same and is safe to print; what could harm stands in strings."""
+    """Return equivalent JSON that is safe to print; harmful characters occur only in strings."""
     if _UNSAFE_IN_JSON.search(text):
         text = _UNSAFE_IN_JSON.sub(_json_escaped, text)
     return text.replace("##[", "\\u0023#[")
 
 
 def bytes_for(stream: IO[str], content: bytes) -> bytes:
-    """Return what to write: a file or pipe gets every byte, a terminal what is safe to print."""
+    """Return what to write: every byte for a file or pipe, escaped text for a terminal."""
     if not (hasattr(stream, "isatty") and stream.isatty()):
         return content
     return visible_lines(content.decode("utf-8", "backslashreplace")).encode()
 
 
 class SafeStream:
-    """A text stream with whose lines nobody can command a terminal or a CI runner.
+    """A text stream whose lines cannot control a terminal or a CI runner.
 
-    Everything but ``write`` is the stream's own; bytes that go to its buffer are not looked at.
+    Only ``write`` differs from the stream; bytes written to its buffer are not checked.
 
     Args:
         stream: Where the text goes.
-        styled: Whether escape sequences pass, for a console that makes them itself and has the
-            text escaped before.
+        styled: Whether escape sequences pass, for a console that makes them and escapes the text
+            itself.
     """
 
     def __init__(self, stream: IO[str], *, styled: bool = False) -> None:
@@ -98,7 +98,7 @@ class SafeStream:
         return getattr(self.inner, name)
 
     def write(self, text: str) -> int:
-        """Write text; a command that arrives in pieces is none either."""
+        """Write text; a command in several pieces is escaped too."""
         unsafe = _UNSAFE_BESIDE_STYLES if self._styled else _UNSAFE_IN_LINES
         if unsafe.search(text):
             text = unsafe.sub(_escaped, text)
@@ -119,7 +119,7 @@ class SafeStream:
 
 
 def raw(stream: IO[str]) -> IO[str]:
-    """Return the stream behind the door, for commands that we mean ourselves."""
+    """Return the unescaped stream, for intended commands."""
     return stream.inner if isinstance(stream, SafeStream) else stream
 
 

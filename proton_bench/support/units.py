@@ -15,21 +15,21 @@ _SIZES: _Steps = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10
 _LARGE = 1e9
 _SMALL = 1e-6
 _DECIMALS = 3
-# Digits that a value has at least which is much smaller than the largest of its column.
+# Least digits of a value that is much smaller than the largest of its column.
 _LEAST_DIGITS = 2
-# Beyond so many more decimals a value is what rounding left of 0.
+# A value that needs more decimals than this is a rounding error of 0.
 _MOST_MORE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How values that are compared with each other are written: chosen once, for all of them.
+    """The unit of a set of values, chosen once for all of them.
 
     Attributes:
         scale: Size of the unit in that of the values.
-        name: What stands in the heading or behind a value, "" for none.
-        decimals: Decimals of a column; 0 for whole numbers, None for so large or small numbers that
-            they are written with an exponent.
+        name: Its text in a heading or after a value, "" for none.
+        decimals: Decimals of a column; 0 for whole numbers, None for numbers written with an
+            exponent.
     """
 
     scale: float = 1.0
@@ -48,10 +48,10 @@ class Unit:
 
     @classmethod
     def of_numbers(cls, values: Iterable[float | None], scale: float = 1.0, name: str = "") -> Unit:
-        """Return a given unit with as many decimals as these values need.
+        """Return a given unit with the decimals that these values need.
 
         Args:
-            values: What is to be written.
+            values: The values to write.
             scale: Size of the unit in that of the values.
             name: Name of the unit.
         """
@@ -68,14 +68,14 @@ class Unit:
     def texts(
         self, values: Iterable[float | None], *, signed: bool = False, missing: str = "-"
     ) -> list[str]:
-        """Return the values of a column, without the unit, which stands in the heading.
+        """Return the values of a column without the unit, which is in the heading.
 
-        Integers stay whole where all values are; others have as many decimals each, and the small
-        ones among them more, so that they show two digits.
+        If all values are integers they stay whole; otherwise they have equal decimals, and small
+        ones have more to show two digits.
 
         Args:
             values: Numbers; None and NaN have no value.
-            signed: Whether they are changes, of which growth has a plus.
+            signed: Whether they are changes, shown with a sign.
             missing: Text for no value.
         """
         return [
@@ -84,7 +84,7 @@ class Unit:
         ]
 
     def text(self, value: float, *, signed: bool = False) -> str:
-        """Return one value of a sentence with four digits and the unit: ``1.234 ms``."""
+        """Return a value for a sentence with four digits and the unit: ``1.234 ms``."""
         number = value / self.scale
         sign = "+" if signed and value > 0 else ""
         return f"{sign}{_digits(number)} {self.name}".rstrip()
@@ -117,20 +117,20 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
 
 
 def number_texts(values: Iterable[float | None], missing: str = "-") -> list[str]:
-    """Return numbers of one column as text, whose unit is known: see `Unit.texts`."""
+    """Return numbers of one column as text, for a known unit: see `Unit.texts`."""
     column = list(values)
     return Unit.of_numbers(column).texts(column, missing=missing)
 
 
 def _decimals(largest: float) -> int | None:
-    """Return the decimals that show four digits of the largest value, three of them at least."""
+    """Return the decimals that show four digits of the largest value, at least three."""
     if largest and not _SMALL <= largest < _LARGE:
         return None
     return max(_DECIMALS, _DECIMALS + 1 - _magnitude(largest))
 
 
 def _magnitude(number: float) -> int:
-    """Return the digits before the point, less the zeros behind it: 2 for 12, -1 for 0.012."""
+    """Return the digits before the point, minus the zeros after it: 2 for 12, -1 for 0.012."""
     return math.floor(math.log10(abs(number))) + 1 if number else 1
 
 

@@ -206,7 +206,7 @@ def test_one_experiment_is_run_by_one_process(repository: Path, words: list[str]
         code, _, _ = ended(running)
 
     assert other.returncode == 2
-    assert "is being run by another process" in other.stderr
+    assert "is in use by another process" in other.stderr
     assert code == 3
 
 

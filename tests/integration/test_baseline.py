@@ -62,7 +62,7 @@ def test_a_process_of_its_own_saves_promotes_and_lists(baseline: Baseline, tmp_p
 
     reference = call("save", "main", "runs").strip()
 
-    assert call("promote", "main") == f"main is now {reference}; it meant nothing before\n"
+    assert call("promote", "main") == f"main is now {reference}; it was unset before\n"
     assert call("list").startswith(f"{reference}  baseline   2 runs, ")
 
 
@@ -155,9 +155,9 @@ def test_show_says_on_what_and_from_where(baseline: Baseline) -> None:
 def test_promote_says_what_it_was(baseline: Baseline) -> None:
     first, second = saved(baseline), saved(baseline)
 
-    assert "it meant nothing before" in baseline("promote", first)[1]
+    assert "it was unset before" in baseline("promote", first)[1]
     assert baseline("promote", "main")[1] == f"main is now {second}; it was {first}\n"
-    assert "it was that already" in baseline("promote", "main")[1]
+    assert "it was already" in baseline("promote", "main")[1]
 
 
 def test_export_is_one_side_of_a_gate(baseline: Baseline, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_filters_hide_rows_and_leave_the_total(diff: Diff) -> None:
 
     assert not any(line.endswith("    a") for line in text.splitlines())
     assert (
-        "  1 row is left out by -e a$ and changed by +500 ns in all; the rows above still count "
+        "  1 row is left out by -e a$ and changed by +500 ns in total; the rows above still count "
         "them"
     ) in text.splitlines()
     assert document["rows"][0]["inclusive"]["change"] == 439

@@ -79,7 +79,7 @@ def test_a_pattern_may_name_all_formats_of_a_run(tmp_path: Path, proton_here: Ru
 
     assert done.returncode == 0, done.stderr
     assert f"{first.with_suffix('.hatchet')} is left out: {first} is of the same" in done.stderr
-    assert f"{partial} is left out: {second} is of the same process" in done.stderr
+    assert f"{partial} is left out, because {second} is of the same process" in done.stderr
     assert read_profile(tmp_path / "job.proton").inclusive("time (ns)")[0] == 20
 
 
@@ -246,7 +246,7 @@ def test_an_input_that_goes_meanwhile_is_named_and_not_the_output(
         file.unlink()
         return opened_output(output)
 
-    monkeypatch.setattr("proton_bench.cli.timelines.merge_traces.opened_output", opened_later)
+    monkeypatch.setattr("proton_bench.cli.timelines.merge_timelines.opened_output", opened_later)
 
     assert main(["merge", str(file), "-o", str(tmp_path / f"x.{suffix}")]) == 2
     assert f"a.{suffix}" in capsys.readouterr().err

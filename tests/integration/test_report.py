@@ -192,7 +192,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 @pytest.mark.parametrize("target", ["no/such/folder/x.html", "run.proton/x.html", "."])
 def test_place_that_cannot_be_written_is_reported(refused: Report, target: str) -> None:
-    assert "choose another place" in refused("run.proton", "-o", target, code=74)
+    assert "choose another file" in refused("run.proton", "-o", target, code=74)
 
 
 def test_different_devices_are_compared_on_request(report: Report, folder: Path) -> None:

@@ -159,7 +159,7 @@ def test_counters_stand_in_the_tree_with_what_is_doubtful(
     assert "3 of 4 launches matched; 1 launch of the profile not measured" in lines[3]
     assert lines[4:7] == [
         "UNMATCHED: 1 of other",
-        "1 kernel was launched from several rows and paired by order alone",
+        "1 kernel was launched from several rows and paired only by order",
         "",
     ]
     assert [row[3:] for row in rows[:3]] == [
@@ -212,8 +212,8 @@ def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
         (["--demangle", "half"], "'half'"),
         (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),
         (["--counters", "run.proton"], "has no line of column names with a kernel's name"),
-        (["-m", "p95_time/us"], "this file holds no samples"),
-        (["-m", "stalled_wait/samples"], "this file holds no PC samples"),
+        (["-m", "p95_time/us"], "this file has no samples"),
+        (["-m", "stalled_wait/samples"], "this file has no PC samples"),
     ],
 )
 def test_wrong_options_are_one_clear_line(

@@ -264,7 +264,7 @@ def test_tensor_inside_of_a_captured_graph_is_said_and_left_out(
     gpu.is_capturing = False
     proton.deactivate(session, flushing=True)
 
-    assert "kernel 'mm': metric 'total' is a tensor in a graph nobody records" in (
+    assert "kernel 'mm': metric 'total' is a tensor in a graph that no session records" in (
         capfd.readouterr().err
     )
     metrics = child(tree(session), "mm")["metrics"]

@@ -12,7 +12,7 @@ from scipy import stats
 
 from benchmarks.studies.gate.machine import Drawn
 from proton_bench.gate.experiment.escalation import Plan
-from proton_bench.gate.machine.canary import observe
+from proton_bench.gate.machine.canary_shift import shift_of
 from proton_bench.gate.machine.noise import Spread
 from proton_bench.gate.policy.policy import MARGIN_PART, Policy
 from proton_bench.gate.statistics.common_shift import explained_by_shift
@@ -82,7 +82,7 @@ def _explained(evidence: Evidence, limits: Limits) -> Mask:
 def ours_with_canary(drawn: Drawn) -> Mask:
     """The same with a canary: where it moved by more than 1 % there is no verdict."""
     shift = contrast_of(drawn.shared[0][:, None], drawn.shared[1][:, None], drawn.order).effect
-    return _judged(drawn)[0].worse & (not observe(shift).moved)
+    return _judged(drawn)[0].worse & (not shift_of(shift).moved)
 
 
 def screened_then_confirmed(drawn: Drawn) -> Mask:

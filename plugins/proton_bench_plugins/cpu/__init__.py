@@ -52,7 +52,10 @@ def _open(mode: Mode) -> Collector:
 
     rules = parse_passes(passes)
     if importlib.util.find_spec("triton") is None:
-        warn("passes have no effect: Triton is not installed, and they bracket what its kernels do")
+        warn(
+            "passes have no effect, because Triton is not installed: they bracket operations of "
+            "its kernels"
+        )
     return HostCollector(depth, rules)
 
 
@@ -68,7 +71,7 @@ def _depth(text: str) -> int:
 def _prepare() -> str | None:
     driver = find_gpu_driver()
     if driver is not None:
-        return f"the cpu backend records what the host does, not the kernels of the {driver} GPU"
+        return f"the cpu backend records only work of the host, not the kernels of the {driver} GPU"
     if os.environ.get(_INTERPRET):
         return None
     if "triton" in sys.modules:
@@ -89,10 +92,10 @@ BACKEND = Backend(
         ModeSpec(
             "cpu",
             {
-                _DEPTH: "nested torch operators to record: 2 by default, 0 for all",
+                _DEPTH: "depth of nested torch operators to record: default 2, 0 for all",
                 _PASSES: "operations of interpreted kernels to bracket, e.g. loops,loads",
             },
-            "torch operators to a depth, and scopes in interpreted kernels",
+            "torch operators up to a depth, and scopes in interpreted kernels",
         ),
         PERIODIC_FLUSHING,
     ),

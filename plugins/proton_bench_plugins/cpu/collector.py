@@ -99,7 +99,7 @@ class HostCollector:
         self._profiler = observer
         sys.stderr.write(
             "proton: note: operators are recorded through torch.profiler, which costs more and "
-            "leaves no room for the program's own: torch cannot be observed natively, "
+            "excludes the program's own torch.profiler: torch cannot be observed natively, "
             f"{reason or 'it lacks the symbols'}\n"
         )
 

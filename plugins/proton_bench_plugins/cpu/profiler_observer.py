@@ -20,7 +20,7 @@ __all__ = ["ProfilerObserver"]
 
 MARK = "proton_bench scope "
 EVALUATION = "autograd::engine::evaluate_function"
-Frame = tuple[str, int, int]  # name, kind, birth
+Frame = tuple[str, int, int]  # name, kind, number in order of creation
 
 
 @dataclass(slots=True)

@@ -105,13 +105,13 @@ def _probe(torch: ModuleType, build_id: str) -> Verdict:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Verdict(f"a trial of it took longer than {TIMEOUT_S:.0f} s", is_final=False)
+        return Verdict(f"a test of it took longer than {TIMEOUT_S:.0f} s", is_final=False)
     except (OSError, ValueError) as error:
-        return Verdict(f"a trial of it could not be started: {error}", is_final=False)
+        return Verdict(f"a test of it could not be started: {error}", is_final=False)
     if result.returncode < 0 and -result.returncode in _CRASHES:
-        return Verdict(f"a trial of it ended with {signal.Signals(-result.returncode).name}")
+        return Verdict(f"a test of it ended with {signal.Signals(-result.returncode).name}")
     return _findings(result.stdout, build_id) or Verdict(
-        f"a trial of it ended with code {result.returncode}", is_final=False
+        f"a test of it ended with code {result.returncode}", is_final=False
     )
 
 
@@ -123,7 +123,7 @@ def _findings(output: bytes, build_id: str) -> Verdict | None:
     try:
         findings = json.loads(output.splitlines()[-1])
         if findings["build_id"] != build_id:
-            return Verdict("a trial of it loaded another torch", is_final=False)
+            return Verdict("a test of it loaded another torch", is_final=False)
         return Verdict(str(findings["reason"]), bool(findings["reads_scope"]))
     except (ValueError, TypeError, KeyError, IndexError):
         return None

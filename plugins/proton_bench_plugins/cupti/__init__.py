@@ -65,7 +65,7 @@ BACKEND = Backend(
         ModeSpec(
             sampling.MODE,
             options={**sampling.OPTIONS, **OPTIONS},
-            summary="kernels as without it, and samples of where in them the time goes",
+            summary="every kernel, and PC samples of where in it the time goes",
         ),
     ),
     data=("tree", "trace"),

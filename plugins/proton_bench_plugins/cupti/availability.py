@@ -36,9 +36,7 @@ def find_obstacle(device_folder: Path = Path("/dev")) -> str | None:
     except ImportError as error:
         return f"the compiled module does not load: {error}"
     if _started_in and _started_in[0] != os.getpid():
-        return (
-            "this process was forked from one in which CUPTI was at work; start it by spawn or exec"
-        )
+        return "this process was forked from one that used CUPTI; start it with spawn or exec"
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in _HIDDEN:
         return "CUDA_VISIBLE_DEVICES hides all NVIDIA GPUs; unset it or name one"
     try:
@@ -60,7 +58,7 @@ def _without_device(folder: Path) -> str | None:
         return None  # named for this run: the driver may be a test's, without device nodes
     if any(next(folder.glob(pattern), None) is not None for pattern in _DEVICE_NODES):
         return None
-    return "the driver's library is here, but no NVIDIA GPU; check nvidia-smi"
+    return "the driver's library is installed, but there is no NVIDIA GPU; check nvidia-smi"
 
 
 def _without_library() -> str | None:

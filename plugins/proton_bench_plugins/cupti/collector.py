@@ -153,8 +153,8 @@ class GpuCollector:
                 self._start_native()
             except ProtonError as error:
                 warn(
-                    "torch.profiler has ended and keeps CUPTI (TEARDOWN_CUPTI=1 in the environment "
-                    f"may have it let go): kernels are missing from here on: {error}"
+                    "torch.profiler has ended and keeps CUPTI (TEARDOWN_CUPTI=1 in the "
+                    f"environment may release it): kernels are missing from here on: {error}"
                 )
                 self._is_started = False
             self._end_pause()

@@ -72,20 +72,20 @@ def library_findings(candidates: Sequence[Candidate], run: Run | None = None) ->
         status, advice = _choice(int(version), origin, is_taken=bool(files))
         found.append(Finding(name, status, value, advice))
         files.append(os.path.realpath(file))
-    advice = "install nvidia-cuda-cupti, or name one by PROTON_BENCH_CUPTI_LIB"
+    advice = "install nvidia-cuda-cupti, or name one with PROTON_BENCH_CUPTI_LIB"
     return found or [Finding("libcupti", Status.ABSENT, "none found", advice)]
 
 
 def _choice(version: int, origin: str, *, is_taken: bool) -> tuple[Status, str]:
     if is_taken:
-        return Status.OK, f"{origin}: not taken, one before it loads"
+        return Status.OK, f"{origin}: not used, an earlier one loads"
     if version < _OLDEST:
-        advice = "taken, and too old: 12.4 is the oldest; name another by PROTON_BENCH_CUPTI_LIB"
+        advice = "used, but too old: 12.4 is the oldest; name another with PROTON_BENCH_CUPTI_LIB"
         return Status.PROBLEM, f"{origin}: {advice}"
     if origin.isupper():
-        return Status.OK, f"taken: {origin} names it"
+        return Status.OK, f"used: {origin} names it"
     why = "the first that loads, unless the program has loaded one before"
-    return Status.OK, f"{origin}: taken, {why}"
+    return Status.OK, f"{origin}: used, {why}"
 
 
 def _unloadable(name: str, path: str, done: subprocess.CompletedProcess[str]) -> Finding:
@@ -141,7 +141,7 @@ def sampling_finding(
         return Finding(name, Status.NOTE, found.text)
     if found.permission is not Permission.REFUSED:
         return Finding(name, Status.OK, found.text)
-    advice = f"kernels are recorded all the same; for `-m pcsampling` {ADVICE}"
+    advice = f"kernels are recorded anyway; for `-m pcsampling` {ADVICE}"
     return Finding(name, Status.NOTE, found.text, advice)
 
 
@@ -164,8 +164,8 @@ def trial_finding(
     if not answers:
         last = done.stderr.strip().splitlines()[-1:]
         why = "; ".join([_ending(done.returncode), *last])
-        advice = "another libcupti may do: PROTON_BENCH_CUPTI_LIB; the driver's log is in dmesg"
-        return Finding(name, Status.PROBLEM, f"the trial {why}", advice, provides=(_NAME,))
+        advice = "try another libcupti with PROTON_BENCH_CUPTI_LIB; the driver's log is in dmesg"
+        return Finding(name, Status.PROBLEM, f"the test {why}", advice, provides=(_NAME,))
     return _judge(name, json.loads(answers[-1].removeprefix(selftest.MARK)))
 
 
@@ -176,11 +176,11 @@ def _judge(name: str, result: Mapping[str, Any]) -> Finding:
     with_ = f"libcupti {facts['version']}, driver of CUDA {facts['driver']}"
     if result["kernel"]:
         value = f"CUPTI starts ({with_}); a kernel could not be launched: {result['kernel']}"
-        advice = "is the GPU full, or kept by another process? see the section gpu"
+        advice = "check in the section gpu whether the GPU is full or used by another process"
         return Finding(name, Status.NOTE, value, advice, provides=(_NAME,))
     if result["records"] == 0:
-        value = f"a kernel ran and no record of it came ({with_})"
-        advice = "name a libcupti that fits the driver by PROTON_BENCH_CUPTI_LIB"
+        value = f"a kernel ran, but its record did not arrive ({with_})"
+        advice = "name a libcupti that fits the driver with PROTON_BENCH_CUPTI_LIB"
         return Finding(name, Status.PROBLEM, value, advice, provides=(_NAME,))
     return Finding(name, Status.OK, f"works ({with_})", provides=(_NAME,))
 

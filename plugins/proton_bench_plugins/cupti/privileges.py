@@ -28,9 +28,9 @@ class Permission(Enum):
     """What the driver lets this process do."""
 
     EVERYBODY = "allowed to every user"
-    ADMINISTRATOR = "for administrators; this process has CAP_SYS_ADMIN"
-    MONITOR = "for administrators; this process has CAP_PERFMON, enough from driver 565 on"
-    REFUSED = "for administrators, and this process is none"
+    ADMINISTRATOR = "only for administrators; this process has CAP_SYS_ADMIN"
+    MONITOR = "only for administrators; this process has CAP_PERFMON, enough from driver 565 on"
+    REFUSED = "only for administrators, and this process is not one"
     UNKNOWN = "unknown"
 
 
@@ -60,7 +60,7 @@ def read_privileges(parameters: Path = _PARAMETERS, process: Path = _PROCESS) ->
         return _unknown(f"{parameters}: {error.strerror}")
     restricted = settings.get("RmProfilingAdminOnly", "")
     if restricted not in ("0", "1"):
-        return _unknown(f"{parameters} does not tell it")
+        return _unknown(f"{parameters} does not say")
     if restricted == "0":
         return _known(Permission.EVERYBODY)
     held = _capabilities(process)
@@ -84,9 +84,9 @@ def explain_refusal(message: str, privileges: Privileges | None = None) -> str:
         known = f"the driver's own settings say: {found.text}; a container needs the capability too"
     else:
         known = f"sampling is {found.text}" if found.permission is not Permission.UNKNOWN else ""
-    told = f" ({known})" if known else ""
+    detail = f" ({known})" if known else ""
     message = _SHORT_ADVICE.sub("", message)
-    return f"{message}: this user may not sample program counters{told}; {ADVICE}"
+    return f"{message}: this user may not sample program counters{detail}; {ADVICE}"
 
 
 def _known(permission: Permission) -> Privileges:

@@ -28,14 +28,14 @@ def remark_on(
         return sampling
     is_taken = facts["taken_buffers"] > 0 or facts["foreign_buffers"] > 0
     if counts["dropped"] > 0 and is_taken:
-        return f"{_TAKEN}; {counts['dropped']} records are lost, end that one first"
+        return f"{_TAKEN}; {counts['dropped']} records are lost, so end that one first"
     if counts["records"] > 0 or counts["cleared"] > 0:
         return None
     launches = counts["launches"] - counts["failed"]
     if launches > 0:
         return (
-            f"{launches} launches were seen, but no kernel record came: {facts['library']} may not "
-            "fit the driver; `proton doctor` tries it"
+            f"{launches} launches were seen, but no kernel record arrived: {facts['library']} may "
+            "not fit the driver; `proton doctor` tests it"
         )
     return _nothing_seen(facts, loaded or loaded_libraries)
 
@@ -51,8 +51,8 @@ def _sampling_remark(facts: Mapping[str, Any]) -> str | None:
     if not sampled["samples"]:
         return (
             "no PC sample was taken: kernels ran for less than the period of "
-            f"{sampled['period_cycles']} cycles, or in no context that was sampled; a smaller "
-            "interval takes more"
+            f"{sampled['period_cycles']} cycles, or in contexts that were not sampled; use a "
+            "smaller interval"
         )
     return None
 
@@ -63,12 +63,12 @@ def _nothing_seen(facts: Mapping[str, Any], loaded: Callable[[], Iterable[str]])
     reasons = [
         "the process launched none while the session was active",
         "all were in CUDA graphs made before the session started",
-        "they ran in other processes, such as children that are not followed",
+        "they ran in other processes, such as children that are not recorded",
     ]
     others = [path for path in loaded() if path != os.path.realpath(facts["library"])]
     if others:
         reasons.append(
-            f"{facts['library']} was used, but the program has {others[0]}: name that one by "
+            f"{facts['library']} was used, but the program has {others[0]}: name that one with "
             "PROTON_BENCH_CUPTI_LIB"
         )
     return f"no kernel was recorded: {', or '.join(reasons)}"

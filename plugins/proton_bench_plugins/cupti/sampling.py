@@ -12,7 +12,9 @@ __all__ = ["MODE", "OPTIONS", "PcSampling", "read_sampling"]
 MODE = "pcsampling"
 OPTIONS = {
     "interval": "cycles between samples, the nearest power of two from 32; auto (default) chooses",
-    "exact": "how samples find their call path: off (default) by time, scope or launch exactly",
+    "exact": (
+        "how samples are assigned to call paths: off (default) by time, scope or launch exactly"
+    ),
 }
 _AUTO = "auto"
 # What the sampler of the hardware takes, as powers of two.

@@ -13,10 +13,12 @@ from proton_bench_plugins.mode_values import AskedValues, Number
 __all__ = ["OPTIONS", "Settings", "read_settings"]
 
 OPTIONS = {
-    "copies": "on: copies and sets of memory are nodes of their own; off (default)",
+    "copies": "on: memory copies and memsets have their own nodes; off (default)",
     "graph": "node (default): each kernel of a CUDA graph; launch: one entry per launch of it",
-    "buffer_bytes": "size of an activity buffer, 65536 to 268435456; 1048576",
-    "flush_period_ms": "full buffers are read at least this often; 100, and 0 as CUPTI likes",
+    "buffer_bytes": "size of an activity buffer, 65536 to 268435456; default 1048576",
+    "flush_period_ms": (
+        "full buffers are read at least this often; default 100, 0 leaves it to CUPTI"
+    ),
 }
 _CLOCKS = ("monotonic", "vendor")
 

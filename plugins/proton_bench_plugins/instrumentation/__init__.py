@@ -34,15 +34,15 @@ def _availability() -> Availability:
     obstacle = find_obstacle()
     if obstacle is not None:
         return Availability(available=False, reason=obstacle)
-    return Availability(available=True, reason="Triton's compiler and an NVIDIA driver are here")
+    return Availability(available=True, reason="Triton's compiler and an NVIDIA driver were found")
 
 
 def _open(mode: Mode) -> Collector:
     settings = read_settings(mode, _custom_modes())
     if os.environ.get("TRITON_INTERPRET", "").lower() in _TRUE:
         warn(
-            "kernels have no records: TRITON_INTERPRET has Triton interpret them; unset it, or "
-            "record with `-b cpu`, where the same scopes measure host time"
+            "kernels have no records because TRITON_INTERPRET makes Triton interpret them; unset "
+            "it, or record with `-b cpu`, where the same scopes measure host time"
         )
     from proton_bench_plugins.instrumentation.collector import InstrumentationCollector
 
@@ -55,7 +55,7 @@ BACKEND = Backend(
     availability=_availability,
     open=_open,
     modes=(
-        ModeSpec("", options=OPTIONS, summary="scopes of the source, and of passes"),
+        ModeSpec("", options=OPTIONS, summary="scopes of the source and of passes"),
         ModeSpec("default", options=OPTIONS, summary="the same, by its name"),
         ModeSpec("mma", options=OPTIONS, summary="the same, by upstream's other name"),
         PERIODIC_FLUSHING,
@@ -86,7 +86,9 @@ def _custom_modes() -> Mapping[str, KernelMode]:
     for plugin, modes in get_plugin_manager().call("proton_instrumentation_modes"):
         for mode in modes if isinstance(modes, Sequence) else [modes]:
             if not isinstance(mode, KernelMode) or mode.name in taken:
-                warn(f"plugin {plugin!r} offers {mode!r}, which is no new mode of instrumentation")
+                warn(
+                    f"plugin {plugin!r} offers {mode!r}, which is not a new mode of instrumentation"
+                )
             else:
                 found.setdefault(mode.name, mode)
     return found

@@ -18,7 +18,7 @@ def find_obstacle() -> str | None:
     if not hasattr(_native, "InstrumentationRuntime"):
         return "the compiled module is older than this backend: install proton_bench again"
     if importlib.util.find_spec("triton") is None:
-        return "Triton is not installed, and its compiler makes the records: pip install triton"
+        return "Triton is not installed, whose compiler makes the records: pip install triton"
     vendor = find_gpu_driver()
     if vendor is None:
         return (

@@ -207,7 +207,8 @@ class InstrumentationCollector:
             self._left_out[name] = int(metadata[LEFT_OUT])
         if ".ttgir" not in paths:
             raise ValueError(
-                "Triton kept no TTGIR of it, which names the scopes: unset TRITON_STORE_BINARY_ONLY"
+                "Triton did not keep its TTGIR, which names the scopes: unset "
+                "TRITON_STORE_BINARY_ONLY"
             )
         return read_scopes(paths[".ttgir"], paths[".json"], warp_ids=self._settings.warp_ids)
 

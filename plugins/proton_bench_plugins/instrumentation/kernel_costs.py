@@ -65,7 +65,7 @@ class KernelCosts:
         if not dropped:
             return None
         kernels = ", ".join(f"{name} ({limit})" for name, limit in dropped.items())
-        return f"Triton drops maxnreg where kernels have records; it did for {kernels}"
+        return f"Triton drops maxnreg of kernels with records; it did for {kernels}"
 
 
 def _compare(noted: _Noted) -> None:

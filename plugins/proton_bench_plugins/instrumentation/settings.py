@@ -20,14 +20,14 @@ OPTIONS = {
     "sampling_options": "warps to record, as in 0,2",
     "granularity": "who records: warp",
     "buffer_strategy": "circular (default): the last records of a warp are kept",
-    "buffer_type": "memory that records go to first: shared (default) or global",
+    "buffer_type": "where records are written first: shared (default) or global memory",
     "buffer_size": "bytes per program, a power of two per recorded warp; 0 (default) chooses",
     "optimizations": "of time_shift, sched_stores, sched_barriers, clock32, joined by commas",
-    "passes": "operations to bracket without a change of the source, e.g. loops,loads",
-    "cta": "programs to keep, e.g. 0,4-7; all by default",
-    "byte_limit": "most bytes of records that one launch may write; 1073741824",
+    "passes": "operations to bracket without changing the source, e.g. loops,loads",
+    "cta": "programs to keep, e.g. 0,4-7; default all",
+    "byte_limit": "most bytes of records that one launch may write; default 1073741824",
     "trace": "on: each instance of a scope is kept for a timeline; off (default)",
-    "compare": "off: kernels are not compiled once more to tell what instrumentation costs them",
+    "compare": "off: kernels are not also compiled without records to compare",
 }
 DEFAULT_BYTE_LIMIT = 1 << 30
 _MODES: dict[str, type[InstrumentationMode]] = {"": Default, "default": Default, "mma": MMA}
@@ -148,8 +148,8 @@ def _require_supported(mode: InstrumentationMode) -> None:
         value = getattr(mode, option).name.lower()
         if value != supported:
             raise UsageError(
-                f"{option}={value}: no Triton compiles this yet, for no kernel; "
-                f"leave the option out or write {option}={supported}"
+                f"{option}={value}: no version of Triton supports this; leave the option out or "
+                f"write {option}={supported}"
             )
 
 
@@ -165,7 +165,7 @@ def _warp_ids(mode: InstrumentationMode) -> tuple[int, ...]:
     numbers = [part.strip() for part in mode.sampling_options.split(",")]
     if not all(_is_number(part) and int(part) <= _MOST_ID for part in numbers):
         raise UsageError(
-            f"sampling_options={mode.sampling_options}: no kernel has so many warps; number them "
+            f"sampling_options={mode.sampling_options}: no kernel has that many warps; count them "
             "from 0"
         )
     ids = [int(part) for part in numbers]

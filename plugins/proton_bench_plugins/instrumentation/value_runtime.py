@@ -100,7 +100,7 @@ class ValueRuntime:
         del alignment, stream  # torch aligns to more; the launch is on torch's current stream
         if size > self._byte_limit:
             raise UsageError(
-                f"a launch needs {size} bytes for mode {self._mode.name!r}, and byte_limit is "
+                f"a launch needs {size} bytes for mode {self._mode.name!r}, but byte_limit is "
                 f"{self._byte_limit}: raise it, or launch a smaller grid"
             )
         memory = self._memory.allocate(size)

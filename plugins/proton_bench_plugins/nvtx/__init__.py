@@ -32,8 +32,8 @@ def proton_session_started(session: SessionFacts) -> None:
     receiver = os.environ.get(INJECTION)
     if not _sessions and not (receiver and _native.send_nvtx(receiver)):
         warn(
-            f"{VARIABLE} is set, but no tool receives NVTX ranges: run the program under one, "
-            f"which sets {INJECTION} (now {receiver or 'not set'})"
+            f"{VARIABLE} is set, but no tool receives NVTX ranges: run the program under a tool "
+            f"that sets {INJECTION} (now {receiver or 'not set'})"
         )
         return
     _sessions.add(session.id)

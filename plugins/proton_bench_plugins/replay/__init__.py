@@ -46,7 +46,7 @@ def launch(count: int = 1) -> int:
         UsageError: No stream is open with ``pace=manual``.
     """
     if not _manual:
-        raise UsageError("no stream is replayed by hand: start a session with pace=manual first")
+        raise UsageError("no stream is replayed manually: start a session with pace=manual first")
     return _manual[-1].launch(count)
 
 
@@ -55,7 +55,7 @@ def _availability() -> Availability:
         import proton_bench._native  # noqa: F401
     except ImportError as error:
         return Availability(available=False, reason=f"the compiled module does not load: {error}")
-    return Availability(available=True, reason="needs no device; feeds a recorded file")
+    return Availability(available=True, reason="needs no device; replays a recorded file")
 
 
 def _open(mode: Mode) -> Collector:
@@ -85,10 +85,10 @@ BACKEND = Backend(
         ModeSpec(
             "replay",
             options={
-                "file": "recording to feed; its path must not contain ':'",
-                "pace": "all: as fast as they come; manual: launch by launch",
+                "file": "recording to replay; its path must not contain ':'",
+                "pace": "all: as fast as possible; manual: launch by launch",
             },
-            summary="feed a recorded stream",
+            summary="replay a recorded stream",
         ),
         PERIODIC_FLUSHING,
     ),

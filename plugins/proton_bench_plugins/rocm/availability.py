@@ -44,8 +44,8 @@ def find_obstacle(
         return "the compiled module is older than this backend: install proton_bench again"
     if _started_in and _started_in[0] != os.getpid():
         return (
-            "this process was forked from one in which ROCm's profiler was at work; start it by "
-            "spawn or exec"
+            "this process was forked from one that used ROCm's profiler; start it with spawn or "
+            "exec"
         )
     hiding = _hiding_variable()
     if hiding is not None:
@@ -86,10 +86,10 @@ def _without_library(library: RocmLibrary) -> str | None:
         name = needed.names[-1]
         found = needed.find_file()
         if found is None and not _is_known_to_the_system(needed):
-            return f"no {name}: install ROCm, or name it by {needed.variables[0]}"
+            return f"no {name}: install ROCm, or name it with {needed.variables[0]}"
         if found is not None and f"{name}.0" in os.path.basename(os.path.realpath(found)):
             return (  # else it would be the default, and fail at the start
-                f"{found} is a preview of before version 1: install a later ROCm, name another by "
+                f"{found} is a preview before version 1: install a later ROCm, name another with "
                 f"{needed.variables[0]}, or use another backend"
             )
     return None
@@ -107,4 +107,4 @@ def _without_device(library: RocmLibrary, folder: Path) -> str | None:
         return None  # named for this run: it may be a test's, without device nodes
     if (folder / _DEVICE_NODE).exists():
         return None
-    return "ROCm is here, but no AMD GPU: there is no /dev/kfd; check rocminfo"
+    return "ROCm is installed, but there is no AMD GPU (/dev/kfd is missing); check rocminfo"

@@ -46,8 +46,10 @@ def _file_finding(library: RocmLibrary) -> Finding:
     name = library.names[-1].removesuffix(".so")
     for path, origin, only_if_loaded in library.find_candidates():
         if not only_if_loaded and os.path.sep in path:
-            return Finding(name, Status.OK, path, f"{origin}: taken, unless the program has one")
-    advice = f"only a search of the system is left; {library.variables[0]} names one"
+            return Finding(
+                name, Status.OK, path, f"{origin}: used, unless the program has loaded one"
+            )
+    advice = f"only the system's library search is left; name one with {library.variables[0]}"
     return Finding(name, Status.ABSENT, "no file found", advice)
 
 
@@ -60,7 +62,7 @@ def _trial_finding(backend: str, obstacle: str | None, run: Run) -> Finding:
     if not answers:
         last = done.stderr.strip().splitlines()[-1:]
         why = "; ".join([f"ended with code {done.returncode}", *last])
-        return Finding(name, Status.PROBLEM, f"the trial {why}", provides=(backend,))
+        return Finding(name, Status.PROBLEM, f"the test {why}", provides=(backend,))
     return _judge(backend, name, json.loads(answers[-1].removeprefix(selftest.MARK)))
 
 

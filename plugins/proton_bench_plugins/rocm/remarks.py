@@ -20,13 +20,13 @@ def remark_on(counts: Mapping[str, int], facts: Mapping[str, Any]) -> str | None
     launches = counts["launches"] - counts["failed"]
     if launches > 0:
         return (
-            f"{launches} launches were seen, but no kernel record came: {facts['library']} may be "
-            "of another ROCm than the program's HIP"
+            f"{launches} launches were seen, but no kernel record arrived: {facts['library']} may "
+            "belong to another ROCm than the program's HIP"
         )
     reasons = (
         "the process launched none while the session was active",
-        "HIP was started before the session, by a first use of the GPU: record by `proton run`, or "
-        "start the session before that",
-        "they ran in other processes, such as children that are not followed",
+        "a first use of the GPU started HIP before the session: record with `proton run`, or "
+        "start the session earlier",
+        "they ran in other processes, such as children that are not recorded",
     )
     return f"no kernel was recorded: {', or '.join(reasons)}"

@@ -12,9 +12,11 @@ from proton_bench_plugins.mode_values import AskedValues, Number
 __all__ = ["OPTIONS", "Settings", "read_settings"]
 
 OPTIONS = {
-    "copies": "on: copies and sets of memory are nodes of their own; off (default)",
-    "buffer_bytes": "size of the buffer of records, 65536 to 268435456; 1048576",
-    "flush_period_ms": "records are read at least this often; 100, and 0 as the library likes",
+    "copies": "on: memory copies and memsets have their own nodes; off (default)",
+    "buffer_bytes": "size of the record buffer, 65536 to 268435456; default 1048576",
+    "flush_period_ms": (
+        "records are read at least this often; default 100, 0 leaves it to the library"
+    ),
 }
 _BUFFER_BYTES = Number(
     "buffer_bytes",

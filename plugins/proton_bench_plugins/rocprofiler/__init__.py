@@ -16,7 +16,7 @@ __all__ = ["BACKEND"]
 
 _ROCPROFILER = RocmBackend(
     "rocprofiler",
-    "kernels and copies on AMD GPUs, by rocprofiler-sdk",
+    "kernels and copies on AMD GPUs, with rocprofiler-sdk",
     "RocprofilerCollector",
     ROCPROFILER,
 )

@@ -17,7 +17,7 @@ __all__ = ["BACKEND"]
 
 _ROCTRACER = RocmBackend(
     "roctracer",
-    "kernels and copies on AMD GPUs, by roctracer, which AMD has deprecated",
+    "kernels and copies on AMD GPUs, with roctracer, which AMD has deprecated",
     "RoctracerCollector",
     ROCTRACER,
 )

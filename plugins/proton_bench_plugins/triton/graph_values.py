@@ -69,7 +69,9 @@ def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _nat
         # The kernel's code may have to be loaded.
         with own_operators(), torch.cuda.device(tensor.device):
             if not torch.cuda.is_current_stream_capturing():
-                raise MetricError(f"metric {name!r} is on {tensor.device}, which captures nothing")
+                raise MetricError(
+                    f"metric {name!r} is on {tensor.device}, which cannot be captured"
+                )
             ring = _native.DeviceValues(tensor.numel(), is_float, not is_one)
             values = tensor.detach().contiguous()
             _native.enter_op(_KERNEL_NAME)

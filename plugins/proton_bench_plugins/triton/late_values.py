@@ -25,7 +25,7 @@ _Copy = tuple[Any, str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Owed:
+class _Pending:
     """Values of one launch; the native side keeps the place where they belong."""
 
     debt: int
@@ -43,8 +43,8 @@ class LateValues:
     def __init__(self, report: Callable[[str, BaseException | str], None]) -> None:
         self._report = report
         self._lock = threading.Lock()
-        self._open: dict[Any, list[_Owed]] = {}  # by stream
-        self._batches: deque[tuple[Any, list[_Owed]]] = deque()  # with the event that ends them
+        self._open: dict[Any, list[_Pending]] = {}  # by stream
+        self._batches: deque[tuple[Any, list[_Pending]]] = deque()  # with the event that ends them
 
     def copy(self, kernel: str, tensors: Mapping[str, Any]) -> list[_Copy]:
         """Begin to copy tensors to the host, each in the order of its device's current stream."""
@@ -54,7 +54,9 @@ class LateValues:
         try:
             for name, tensor in tensors.items():
                 if torch.cuda.is_current_stream_capturing():
-                    self._report(kernel, f"metric {name!r} is a tensor in a graph nobody records")
+                    self._report(
+                        kernel, f"metric {name!r} is a tensor in a graph that no session records"
+                    )
                     continue
                 with own_operators():
                     source = _converted(name, tensor.detach())
@@ -73,9 +75,9 @@ class LateValues:
                 return
             values = [(name, host) for at, name, host in copies if at == stream]
             with self._lock:
-                owed = self._open.setdefault(stream, [])
-                owed.append(_Owed(debt, kernel, values))
-                is_full = len(owed) >= _BATCH and not _is_captured(stream)
+                pending = self._open.setdefault(stream, [])
+                pending.append(_Pending(debt, kernel, values))
+                is_full = len(pending) >= _BATCH and not _is_captured(stream)
                 if is_full:
                     self._close(stream)
             if is_full:
@@ -92,15 +94,15 @@ class LateValues:
             if waiting:
                 for stream in [each for each in self._open if not _is_captured(each)]:
                     self._close(stream)
-            done: list[_Owed] = []
+            done: list[_Pending] = []
             while self._batches:
-                event, owed = self._batches[0]
+                event, pending = self._batches[0]
                 if waiting or len(self._batches) > _MOST_BATCHES:
                     event.synchronize()
                 elif not event.query():
                     break
                 self._batches.popleft()
-                done += owed
+                done += pending
         for each in done:
             self._pay(each)
 
@@ -114,17 +116,17 @@ class LateValues:
         """End the stream's batch. The lock is held."""
         self._batches.append((stream.record_event(), self._open.pop(stream)))
 
-    def _pay(self, owed: _Owed) -> None:
+    def _pay(self, pending: _Pending) -> None:
         metrics = []
-        for name, host in owed.values:
+        for name, host in pending.values:
             try:
                 metrics += normalize_metrics({name: host})
             except MetricError as error:
-                self._report(owed.kernel, str(error))
+                self._report(pending.kernel, str(error))
         try:
-            _native.pay_metrics(owed.debt, metrics)
+            _native.pay_metrics(pending.debt, metrics)
         except MetricError as error:
-            self._report(owed.kernel, str(error))
+            self._report(pending.kernel, str(error))
 
 
 def _converted(name: str, tensor: Any) -> Any:

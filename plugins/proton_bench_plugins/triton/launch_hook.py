@@ -142,8 +142,8 @@ def _compiled(what: str, pattern: str | None) -> re.Pattern[str] | None:
         return re.compile(pattern)
     except (re.error, TypeError) as error:
         raise UsageError(
-            f"{what} pattern {pattern!r} is no regular expression: {error}; "
-            "write one that matches the beginning of kernel names"
+            f"{what} pattern {pattern!r} is not a regular expression: {error}; write one that "
+            "matches the beginning of kernel names"
         ) from None
 
 

@@ -73,7 +73,7 @@ class Observer:
                     self._undo.callback(each.remove)
             except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
                 say(
-                    f"warning: trials of {module.__name__} are not told apart: "
+                    f"warning: trials of {module.__name__} are not separated: "
                     f"{type(error).__name__}: {error}"
                 )
 

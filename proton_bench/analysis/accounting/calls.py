@@ -1,6 +1,6 @@
-"""How often rows were called, and what one call took.
+"""Calls of rows, and values per call.
 
-A count, a mean and every quantile of a row speak of its own calls. A row without any, such as a
+The count, mean and quantiles of a row are about its own calls. A row without any, such as a
 scope, shows the launches below it instead. Sums over a subtree are never divided by counts of
 another scope.
 """
@@ -18,14 +18,14 @@ from proton_bench.model.profile import Profile
 __all__ = ["CALLS", "call_values", "has_own_calls", "per_call"]
 
 CALLS = "count"
-_COUNTED = "calls of the row alone; of a row without any, launches below it"
-_AVERAGED = "of one call of the row; of a row without any, of one launch below it"
+_COUNTED = "calls of the row alone or, if it has none, launches below it"
+_AVERAGED = "of one call of the row or, if it has none, of one launch below it"
 
 Mask = npt.NDArray[np.bool_]
 
 
 def has_own_calls(profile: Profile) -> Mask:
-    """Return for each row whether it was called itself, False where no counts were recorded."""
+    """Return for each row whether it has calls of its own, False without recorded counts."""
     full = find_metric(CALLS, profile.columns)
     if full is None or not profile.columns[full].kind.is_number:
         return np.zeros(len(profile), dtype=np.bool_)
@@ -50,8 +50,8 @@ def per_call(profile: Profile, metric: str, name: str, *, scale: float) -> Metri
     Args:
         profile: The rows.
         metric: A recorded metric.
-        name: What to call the result.
-        scale: What to divide by besides.
+        name: Name of the result.
+        scale: Further divisor.
 
     Raises:
         MetricError: The metric or counts were not recorded.
@@ -63,7 +63,7 @@ def per_call(profile: Profile, metric: str, name: str, *, scale: float) -> Metri
 
 
 def _of_calls(profile: Profile, metric: str) -> tuple[npt.NDArray[np.float64], Mask]:
-    """Return a row's own value where it has calls, else the sum below it; and if there is any."""
+    """Return a row's own value if it has calls, else the sum below it, and whether there is any."""
     full = find_metric(metric, profile.columns)
     if full is None or not profile.columns[full].kind.is_number:
         raise unknown_metric(metric, profile.columns)

@@ -26,19 +26,19 @@ _TIMES = {
     DEVICE_WALL: "wall_ns",
 }
 # A device that is idle this long, and whose kernels start this soon after their launch, waits for
-# the host: nothing queues up. A queue makes each kernel wait for those before it.
+# the host: there is no queue, in which each kernel would wait for earlier ones.
 _IDLE_SHARE = 0.1
 _SOON_NS = 50_000
 _WAITING_SHARE = 0.2
-_TRUSTED_SHARE = 0.5  # of launches that started after they were called
+_TRUSTED_SHARE = 0.5  # share of launches that started after they were called
 
 
 def with_device_use(profile: Profile) -> Profile:
-    """Return the profile with columns for what it knows of devices.
+    """Return the profile with columns for the use of its devices.
 
-    ``gpu_busy``, ``gpu_idle``, ``gpu_waiting`` and ``gpu_wall`` (ns) stand on the root and on
-    top-level scopes and are summed over devices; ``launch_latency`` (ns) is the mean over all
-    kernels below a row. A recorded metric of one of these names stays as it is.
+    ``gpu_busy``, ``gpu_idle``, ``gpu_waiting`` and ``gpu_wall`` (ns) are on the root and on
+    top-level scopes, summed over devices; ``launch_latency`` (ns) is the mean over all kernels
+    below a row. A recorded metric of one of these names stays as it is.
     """
     columns = {column.spec.name: column for column in _columns(profile)}
     fresh = {name: column for name, column in columns.items() if name not in profile.columns}
@@ -48,7 +48,7 @@ def with_device_use(profile: Profile) -> Profile:
 
 
 def is_device_time(metric: str) -> bool:
-    """Tell whether a metric is a part of ``gpu_wall``, so that its share is one of that."""
+    """Return whether a metric is a part of ``gpu_wall``, so that its share is relative to that."""
     return metric in _TIMES
 
 
@@ -90,12 +90,12 @@ def _time_column(
 
 @dataclass(frozen=True, slots=True)
 class DeviceVerdict:
-    """What the use of one device says of a run.
+    """The verdict on the use of one device.
 
     Attributes:
         device: "CUDA:0" and the like.
-        use: The numbers it rests on.
-        latency_ns: Median launch latency in ns, None where it is not known.
+        use: The underlying numbers.
+        latency_ns: Median launch latency in ns, None if unknown.
         reason: Why the device was not busier: "launch-bound", "waits for other devices", or "".
     """
 
@@ -106,7 +106,7 @@ class DeviceVerdict:
 
 
 def device_verdicts(profile: Profile) -> tuple[DeviceVerdict, ...]:
-    """Return one verdict for each device that did something."""
+    """Return one verdict for each used device."""
     return tuple(
         _verdict(profile, use) for use in profile.device_use if use.scope is None and use.wall_ns
     )

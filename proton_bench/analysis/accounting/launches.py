@@ -19,7 +19,7 @@ LAUNCHES = "launches"
 def launch_values(profile: Profile) -> MetricValues:
     """Return the launches of kernels in each row and below it.
 
-    In files that do not say what a row is, what ran on a device is a kernel.
+    In files without kinds of rows, all work on a device is a kernel.
 
     Raises:
         MetricError: No counts were recorded.
@@ -32,7 +32,7 @@ def launch_values(profile: Profile) -> MetricValues:
 
 
 def kernel_counts(profile: Profile) -> npt.NDArray[np.int64]:
-    """Return how often each row's own kernel was launched, 0 for rows that are none.
+    """Return the launches of each row's own kernel, 0 for other rows.
 
     Raises:
         MetricError: No counts were recorded.

@@ -1,4 +1,4 @@
-"""What recording a run cost, as the profiler itself estimated it."""
+"""The profiler's estimate of its own cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proton_bench.model.profile import Profile
 __all__ = ["OwnCost", "costs_differ", "own_cost"]
 
 _MOST_NS = 2.0**63
-# The cost of one side is worth a word where it is larger by this factor, and by this part of a run.
+# A difference in cost is reported if it exceeds this factor and this share of a run.
 _FACTOR = 1.5
 _SHARE = 0.01
 
@@ -23,8 +23,8 @@ class OwnCost:
     """The profiler's own estimated cost.
 
     Attributes:
-        cost_ns: What recording took from the recorded processes.
-        run_ns: From the start of the run to its end, None where the file does not say.
+        cost_ns: Cost of recording in the recorded processes.
+        run_ns: Duration of the run, None if the file does not say.
     """
 
     cost_ns: float
@@ -32,12 +32,12 @@ class OwnCost:
 
     @property
     def share(self) -> float | None:
-        """The cost as a share of the run; above 1 where many processes are merged."""
+        """The cost as a share of the run; above 1 if many processes are merged."""
         return None if self.run_ns is None else self.cost_ns / self.run_ns
 
 
 def own_cost(profile: Profile) -> OwnCost | None:
-    """Return what recording cost, None where the file does not say."""
+    """Return the cost of recording, None if the file does not say."""
     facts = profile.provenance
     cost = facts.get("estimated_cost_ns")
     if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < _MOST_NS:
@@ -46,10 +46,10 @@ def own_cost(profile: Profile) -> OwnCost | None:
 
 
 def costs_differ(base: Sequence[Run], new: Sequence[Run]) -> tuple[float, float] | None:
-    """Return the median costs (ns) of both sides where they differ so much that it matters.
+    """Return the median costs (ns) of both sides if they differ significantly.
 
-    It does where one is half as large again as the other, and the difference is 1 % of a run or
-    more. None where it does not, or where a side has a run whose cost is unknown.
+    They do if one is 1.5 times the other, and the difference is 1 % of a run or more. None
+    otherwise, or if the cost of a run is unknown.
     """
     sides = [[own_cost(run.profile) for run in side] for side in (base, new)]
     known = [[cost for cost in side if cost is not None] for side in sides]

@@ -1,4 +1,4 @@
-"""How much of a run the rows of its profile account for."""
+"""How much of a run the rows of its profile cover."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WALL = "wall"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Recorded time beside the time that the run took.
+    """Recorded time and the duration of the run.
 
     Attributes:
         run_ns: From the start of the recording to its end, of all processes together.
         work_ns: Time of all launches and operators, summed over devices, streams and threads: it
-            may be more than the run took.
-        scopes_ns: Time in outermost scopes, summed over threads; None where none was timed.
+            may exceed the run.
+        scopes_ns: Time in outermost scopes, summed over threads; None if none was timed.
     """
 
     run_ns: int
@@ -34,12 +34,12 @@ class Recorded:
 
     @property
     def share(self) -> float:
-        """The work as a part of the run."""
+        """The work as a share of the run."""
         return self.work_ns / self.run_ns
 
 
 def recorded_of(profile: Profile) -> Recorded | None:
-    """Return what a profile holds of its run, None where the file does not say how long it was."""
+    """Return the recorded times of a run, None if the file does not say its duration."""
     length = run_ns(profile)
     if length is None:
         return None
@@ -52,9 +52,9 @@ def recorded_of(profile: Profile) -> Recorded | None:
 
 
 def run_ns(profile: Profile) -> int | None:
-    """Return the time from the start of a recording to its end, None where it is not known.
+    """Return the duration of a recording, None if unknown.
 
-    Where several processes are merged, theirs are added up.
+    Durations of merged processes are added up.
     """
     parts = profile.provenance.get("parts")
     lengths = [_length(part) for part in (parts if isinstance(parts, tuple) else ())]
@@ -74,7 +74,7 @@ def _length(facts: Any) -> int | None:
 
 
 def _outermost_ns(profile: Profile) -> float | None:
-    """Return the sum of the wall times that no other row with a wall time encloses."""
+    """Return the sum of wall times of rows without an ancestor with a wall time."""
     full = find_metric(_WALL, profile.columns)
     if full is None or profile.columns[full].spec.unit not in SECONDS:
         return None

@@ -1,4 +1,4 @@
-"""What changed between two sets of runs: rows found on both sides, ranked and explained.
+"""Changes between two sets of runs: matched rows, ranked and explained.
 
 In: two sides of runs.
 Out: a `Comparison`.

@@ -1,9 +1,8 @@
-"""Benchmarks of several runs as if each run had called them equally often.
+"""Scales benchmarks of several runs to equal numbers of calls.
 
-How often a benchmark is called is a matter of calibration: of how many calls make a round, and of
-how many rounds fit into its time. What ran in its rounds is therefore scaled to the calls of the
-first run that has the benchmark, of the base where that has it. Sums stay true: they are those of
-a run with so many calls.
+Calibration decides how often a benchmark is called: how many calls make a round, and how many
+rounds fit into its time. So values from its rounds are scaled to the calls of the first run that
+has the benchmark, preferably a base run. Sums stay those of a run with that many calls.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["BenchmarkCalls", "with_equal_calls"]
 
-# Says how often something was done, and is no part of it.
+# A number of repetitions, not a part of the work.
 _KEPT = frozenset({ROUNDS, CALLS})
-# Holds the time of the rows below too, although it is not summed over them.
+# Includes the time of the rows below, although it is not summed over them.
 _NESTED = "wall (ns)"
-# Whole numbers above have no exact quotient.
+# Larger whole numbers have no exact quotient.
 _LARGEST = 2.0**53
 
-# A benchmark by its id; several rows of one id are told apart by their order.
+# A benchmark by its id; several rows of one id are reported apart by their order.
 _Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkCalls:
-    """How often runs called a benchmark, some of them more often than others.
+    """Calls of a benchmark that differ between runs.
 
     Attributes:
         id: Name of the benchmark.
-        calls: The number that all values stand for.
-        base: Calls of each base run, None where it lacks the benchmark.
+        calls: The number that all values are scaled to.
+        base: Calls of each base run, None if it lacks the benchmark.
         new: Calls of each new run.
     """
 
@@ -53,7 +52,7 @@ class BenchmarkCalls:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What of a benchmark depends on calibration, by name: its row, and how often it was done."""
+    """Parts of a benchmark that depend on calibration, by name: the row and its repetitions."""
 
     rows: Mapping[str, int]
     times: Mapping[str, int]
@@ -62,7 +61,7 @@ class _Parts:
 def with_equal_calls(
     base: Sequence[Profile], new: Sequence[Profile]
 ) -> tuple[list[Profile], tuple[BenchmarkCalls, ...]]:
-    """Return all profiles, base first, with benchmarks called equally often, and what was scaled.
+    """Return all profiles, base first, with benchmarks scaled to equal calls, and the scaled ones.
 
     Args:
         base: Runs to compare with.
@@ -74,13 +73,13 @@ def with_equal_calls(
     for each in reversed(found):
         wanted.update(each)
     scaled = [_scaled(profile, own, wanted) for profile, own in zip(profiles, found, strict=True)]
-    told = []
+    reported = []
     for key in dict.fromkeys(key for each in found for key in each):
         calls = [each[key].times[ROUNDS] if key in each else None for each in found]
         if len({each for each in calls if each is not None}) > 1:
             sides = tuple(calls[: len(base)]), tuple(calls[len(base) :])
-            told.append(BenchmarkCalls(key[0], wanted[key].times[ROUNDS], *sides))
-    return scaled, tuple(told)
+            reported.append(BenchmarkCalls(key[0], wanted[key].times[ROUNDS], *sides))
+    return scaled, tuple(reported)
 
 
 def _benchmarks(profile: Profile) -> dict[_Key, _Parts]:
@@ -107,7 +106,7 @@ def _parts(profile: Profile, row: int) -> _Parts:
         name = profile.name(beside)
         if name not in {WARM_UP, FLUSH} or beside == row:
             continue
-        # One flush before each round, and one before the trial that tells how many rounds fit.
+        # One flush before each round, and one before the trial that sets the number of rounds.
         flushes = _number(profile, ROUNDS, row) + 1 if name == FLUSH else 0
         done = _number(profile, CALLS, beside) or flushes
         if done > 0:
@@ -145,7 +144,7 @@ def _scaled(profile: Profile, own: Mapping[_Key, _Parts], wanted: Mapping[_Key, 
             continue
         values = _multiplied(column, factors, divisors)
         for head in heads if name == _NESTED else ():
-            # One that has no value is 0 before and after.
+            # A missing value is 0 before and after.
             values[_above(profile, head)] += values[head] - column.values[head]
         kind = ValueKind.FLOAT if values.dtype.kind == "f" else ValueKind.INT
         columns[name] = replace(column, kind=kind, values=np.where(column.valid, values, 0))
@@ -153,7 +152,7 @@ def _scaled(profile: Profile, own: Mapping[_Key, _Parts], wanted: Mapping[_Key, 
 
 
 def _above(profile: Profile, row: int) -> list[int]:
-    """Return the rows above, whose time on the clock holds that of the row."""
+    """Return the rows above, whose wall time includes that of the row."""
     found = []
     while (row := int(profile.parents[row])) >= 0:
         found.append(row)

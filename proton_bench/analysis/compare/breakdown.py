@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.kernel_groups import kernel_labels
-from proton_bench.analysis.compare.pairing import SEVERAL, Fate, PairedTree, Side, agreed
+from proton_bench.analysis.compare.pairing import SEVERAL, PairedTree, RowState, Side, agreed
 from proton_bench.model.frame import FrameKind
 
 __all__ = ["Breakdown", "By", "break_down"]
@@ -18,7 +18,7 @@ __all__ = ["Breakdown", "By", "break_down"]
 Rows = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-# What the library, a program or its tests name; kinds of files that hold none are guessed.
+# Kinds named by the library, a program or its tests; kinds are guessed for files without them.
 _SCOPES = (FrameKind.SCOPE, FrameKind.TEST, FrameKind.STATE)
 
 
@@ -27,8 +27,8 @@ class Breakdown:
     """A coarser tree.
 
     Attributes:
-        tree: The coarser tree, with the places of the runs' rows in it.
-        places: Row of it that each row of the finer tree belongs to.
+        tree: The coarser tree, with the rows of the runs mapped to it.
+        places: Row of the coarser tree for each row of the finer one.
     """
 
     tree: PairedTree
@@ -40,7 +40,7 @@ def break_down(tree: PairedTree, by: By, measured: Mask) -> Breakdown:
 
     Args:
         tree: The union of all runs.
-        by: What a row is to stand for. Kernels stand below the root; what else was measured, such
+        by: What makes a row. Kernels stand below the root; what else was measured, such
             as operators and copies, is one of them. So are lines of the source, and beside them
             kernels with what is known of no line. What belongs to no row is the root's own.
         measured: Whether a row has values of its own.
@@ -67,7 +67,7 @@ def break_down(tree: PairedTree, by: By, measured: Mask) -> Breakdown:
 def _scopes(tree: PairedTree) -> Mask:
     inner = np.zeros(len(tree), dtype=np.bool_)
     inner[tree.parents[1:]] = True
-    # Files of upstream do not say what is a scope.
+    # Files of upstream do not mark scopes.
     unnamed = (tree.kinds == FrameKind.UNKNOWN) & inner
     found: Mask = np.isin(tree.kinds, _SCOPES) | unnamed
     return found
@@ -90,27 +90,27 @@ def _by_kernel(tree: PairedTree, measured: Mask, *, lines: bool) -> Breakdown:
         owners = np.where(below, _nearest(tree.parents, ~below), owners)
     owners[0] = 0
     kernels = np.unique(owners)
-    owners[kernels] = kernels  # one of which only the lines have values too
+    owners[kernels] = kernels  # also if only its lines have values
     labels = kernel_labels(tree, kernels[1:]) + 1
     labels[0] = 0
     _, heads, groups = np.unique(labels[owners], return_index=True, return_inverse=True)
     ranks = np.empty(len(heads), dtype=np.int64)
     ranks[np.argsort(heads)] = np.arange(len(heads))
     places = ranks[groups.reshape(-1)].astype("<i4")
-    # The row that a group is named after is a kernel, never one of its lines.
+    # A group is named after a kernel, never after one of its lines.
     heads = owners[np.sort(heads)]
     parents = np.zeros(len(heads), dtype="<i4")
     parents[0] = -1
     sides = (_combined(tree.base, places, kernels), _combined(tree.new, places, kernels))
     found = _coarser(tree, parents=parents, heads=heads, places=places, sides=sides)
-    renamed = (found.tree.fates == Fate.MATCHED) & (sides[0].names != sides[1].names)
+    renamed = (found.tree.states == RowState.MATCHED) & (sides[0].names != sides[1].names)
     renamed[0] = False
-    fates = np.where(renamed, np.uint8(Fate.RENAMED), found.tree.fates)
-    return replace(found, tree=replace(found.tree, fates=fates))
+    states = np.where(renamed, np.uint8(RowState.RENAMED), found.tree.states)
+    return replace(found, tree=replace(found.tree, states=states))
 
 
 def _combined(side: Side, places: Rows, rows: Rows) -> Side:
-    """Return what the rows of each group say together."""
+    """Return the combined facts of the rows of each group."""
     total = int(places.max()) + 1
     rows = rows[side.present[rows]]
     names = np.full(total, -1, dtype="<i4")
@@ -118,7 +118,7 @@ def _combined(side: Side, places: Rows, rows: Rows) -> Side:
     frames = agreed([side.frames[rows]], [places[rows]], total=total, none=-1)
     return Side(
         names >= 0,
-        # What was recorded under several names is called by what these share.
+        # Rows with several names get the common part.
         np.where(frames == SEVERAL, names, frames),
         names,
         agreed([side.variants[rows]], [places[rows]], total=total, none=-1),
@@ -130,16 +130,16 @@ def _coarser(
     tree: PairedTree, *, parents: Rows, heads: Rows, places: Rows, sides: tuple[Side, Side]
 ) -> Breakdown:
     present = [np.bincount(places, weights=side.present) > 0 for side in (tree.base, tree.new)]
-    fates = np.where(present[1], Fate.MATCHED, Fate.REMOVED)
-    fates = np.where(present[0], fates, Fate.NEW).astype("u1")
+    states = np.where(present[1], RowState.MATCHED, RowState.REMOVED)
+    states = np.where(present[0], states, RowState.NEW).astype("u1")
     alone = np.bincount(places) == 1
-    fates[alone] = tree.fates[heads][alone]
+    states[alone] = tree.states[heads][alone]
     coarser = replace(
         tree,
         parents=parents,
         kinds=tree.kinds[heads],
         devices=tree.devices[heads],
-        fates=fates,
+        states=states,
         base=sides[0],
         new=sides[1],
         origins=tree.origins.renumbered(places, alone),

@@ -1,4 +1,4 @@
-"""Two sets of runs laid over each other: what changed, where, and why."""
+"""Compares two sets of runs: what changed, where, and why."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class CompareOptions:
     """What to compare.
 
     Attributes:
-        metric: A recorded or derived metric; None takes a time or what comes closest.
-        by: What a row stands for.
-        trials: Also compare what autotuners launched to try configurations.
-        raw_names: Names have to agree to the letter.
-        ignore_devices: Compare what ran on different devices, whichever they are.
-        follow: What moved to another scope is one row with both values.
+        metric: A recorded or derived metric; None means a time or the metric closest to it.
+        by: What makes a row.
+        trials: Also compare launches with which autotuners tried configurations.
+        raw_names: Names have to match exactly.
+        ignore_devices: Compare runs of any devices.
+        follow: A row that moved to another scope is one row with both values.
     """
 
     metric: str | None = None
@@ -70,11 +70,11 @@ class Changes:
     Attributes:
         base: Values of the base.
         new: New values.
-        base_valid: Whether the base has a value; 0 stands where it has none.
+        base_valid: Whether the base has a value; missing ones are 0.
         new_valid: Whether the new runs have one.
         base_count: Launches in the base, 0 where unknown.
         new_count: Launches now.
-        split: Parts of the change, None for what does not add up or has no launches.
+        split: Parts of the change, None if the metric does not add up or has no launches.
         change: New minus base; a side without a value counts as 0.
     """
 
@@ -98,17 +98,18 @@ class Comparison:
 
     Attributes:
         measure: What is compared.
-        by: What a row stands for.
+        by: What makes a row.
         base: The base runs.
         new: The new runs.
         tree: The rows.
         inclusive: Values with those of the rows below.
-        own: Values of the rows alone, which add up to the total; None for what does not add up.
+        own: Values of the rows alone, which add up to the total; None if the metric does not add
+            up.
         base_runs: Inclusive values, one line per base run.
         new_runs: The same of the new runs.
         interval: Bounds of the inclusive change; None with one run on each side.
-        scaled: Benchmarks that runs called differently often; values of what ran in them are for
-            the calls that each says.
+        scaled: Benchmarks that runs called differently often; their values are scaled to the calls
+            given there.
     """
 
     measure: Measure
@@ -131,8 +132,8 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
     """Compare new runs with base runs, benchmarks for equally many calls.
 
     Raises:
-        MetricError: A run lacks the metric, or it is no number.
-        UsageError: A side has no run, a run is empty, units differ, or devices do.
+        MetricError: A run lacks the metric, or it is not a number.
+        UsageError: A side has no run, a run is empty, or units or devices differ.
     """
     if not (base and new):
         raise UsageError("a comparison needs a run on each side")
@@ -154,7 +155,7 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
         profiles[first_new:],
         identity,
         weight=_weight(measure, runs),
-        # What moved from one scope to another changed both of them.
+        # A row that moved from one scope to another changed both.
         follow=options.follow and options.by in (By.PATH, By.KERNEL, By.LINE),
     )
     sides = _Sides(tuple(base), tuple(new), profiles, tree, measure)
@@ -163,13 +164,13 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: CompareOptions) ->
 
 
 def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
-    """Return what to compare; lines have nothing but samples."""
+    """Return what to compare; lines have only samples."""
     if options.metric is not None or options.by is not By.LINE:
         return options.metric
     for run in runs:
         if not has_samples(run.profile):
             raise UsageError(
-                f"{run.source!a} has no PC samples, which lines are compared by: record them with "
+                f"{run.source!a} has no PC samples, which --by line needs: record them with "
                 "`proton run -m pcsampling`, or name another metric with -m"
             )
     return ALL
@@ -202,7 +203,7 @@ class _Sides:
         return len(self.profiles) == 2
 
     def own_values(self, metric: str) -> tuple[Values, Mask]:
-        """Return what each run recorded on each row, and whether it did."""
+        """Return the value of each run on each row, and whether there is one."""
         values, valid = [], []
         for profile, places in zip(self.profiles, self.tree.places, strict=True):
             column = profile.columns.get(metric)
@@ -219,7 +220,7 @@ class _Sides:
         return stacked, np.stack(valid)
 
     def means(self, values: Values) -> tuple[Values, Values]:
-        """Return the means of both sides; whole numbers of single runs stay what they are."""
+        """Return the means of both sides; whole numbers of single runs are kept."""
         base, new = np.split(values, [len(self.base)])
         if self.is_single:
             return base[0], new[0]
@@ -237,7 +238,7 @@ def _finite(column: MetricColumn) -> MetricColumn:
 
 # -- what adds up --------------------------------------------------------------------------------
 def _added(sides: _Sides, by: By) -> Comparison:
-    """Compare values of which those of all rows add up to the total."""
+    """Compare values that add up to the total."""
     recorded, valid = sides.own_values(sides.measure.source)
     counts, counted = sides.own_values(_COUNT)
     if not all(_has_count(profile) for profile in sides.profiles):
@@ -310,7 +311,7 @@ def _inclusive(sums: SubtreeSums, own: Changes) -> Changes:
 
 # -- what does not add up ------------------------------------------------------------------------
 def _rated(sides: _Sides, by: By) -> Comparison:
-    """Compare rates, averages and shares: each is computed anew from what a row stands for."""
+    """Compare rates, averages and shares: each is computed for the combined rows."""
     measured = np.zeros(len(sides.tree), dtype=np.bool_)
     for profile, places in zip(sides.profiles, sides.tree.places, strict=True):
         for column in profile.columns.values():
@@ -354,7 +355,7 @@ def _valid_mean(values: Values, valid: Mask) -> Values:
 def _laid_out(
     profile: Profile, tree: PairedTree, places: npt.NDArray[np.int32], *, with_samples: bool
 ) -> Profile:
-    """Return a run with the rows of the union, summed where several became one."""
+    """Return a run with the rows of the union; rows that became one are summed."""
     total = len(tree)
     devices = np.full(total, -1, dtype="<i4")
     devices[places] = profile.device_rows

@@ -1,4 +1,4 @@
-"""What explains a change: the row, the kernel or the scope that most of it comes from."""
+"""Explains a change by the row, the kernel or the scope with most of it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.kernel_groups import kernel_labels
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.model import preorder
 
 __all__ = ["Cause", "Explanation", "Kind", "explain"]
 
 Mask = npt.NDArray[np.bool_]
 
-# A single row that explains this share of what the best kernel does is named instead of it.
+# A single row with this share of the best kernel's change is named instead of the kernel.
 _ROW_OVER_KERNEL = 0.8
-# A scope is named when no row or kernel explains half of the change, and it most of it.
+# A scope is named if no row or kernel explains half of the change, but the scope most of it.
 _ENOUGH = 0.5
 _MOST = 0.75
-# Changes of both signs that cancel for the most part are both named.
+# If changes of both signs mostly cancel, both are named.
 _CANCELLED = 0.1
 _MORE_THAN_ALL = 1.05
 
 
 class Kind(StrEnum):
-    """What a cause is."""
+    """Kinds of causes."""
 
     ROW = "row"
     KERNEL = "kernel"
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Where a part of the change comes from.
+    """A cause of a part of the change.
 
     Attributes:
         kind: A row alone, all rows of one name, or a row with all rows below it.
@@ -50,7 +50,7 @@ class Cause:
         new: New value.
         base_count: Launches in the base, 0 where unknown.
         new_count: Launches now.
-        fate: What became of the row; ``MATCHED`` for several rows.
+        state: State of the row; ``MATCHED`` for several rows.
     """
 
     kind: Kind
@@ -62,11 +62,11 @@ class Cause:
     new: float
     base_count: float
     new_count: float
-    fate: Fate
+    state: RowState
 
     @property
     def per_launch(self) -> float | None:
-        """Growth of one launch, 0.4 for 40 % longer; None where that is unknown."""
+        """Growth of one launch, 0.4 for 40 % longer; None if unknown."""
         if min(self.base_count, self.new_count) <= 0 or self.base <= 0:
             return None
         return self.new / self.new_count / (self.base / self.base_count) - 1.0
@@ -79,7 +79,7 @@ class Explanation:
     Attributes:
         base: Total of the base in the unit of the source.
         new: New total.
-        causes: The main one; both directions where they nearly cancel; none where nothing changed.
+        causes: The main one; both directions if they nearly cancel; none if nothing changed.
         cancels: Whether the two causes go in opposite directions.
     """
 
@@ -90,7 +90,7 @@ class Explanation:
 
 
 def explain(comparison: Comparison) -> Explanation | None:
-    """Return what explains the change; None for what does not add up."""
+    """Return the explanation of the change; None if the metric does not add up."""
     own = comparison.own
     if own is None:
         return None
@@ -155,7 +155,9 @@ def _of(
         new=new,
         base_count=base_count,
         new_count=new_count,
-        fate=Fate(comparison.tree.fates[row]) if kind is not Kind.KERNEL else Fate.MATCHED,
+        state=RowState(comparison.tree.states[row])
+        if kind is not Kind.KERNEL
+        else RowState.MATCHED,
     )
 
 

@@ -1,4 +1,4 @@
-"""Which rows of a comparison are one kernel, by what they are called on both sides."""
+"""Groups rows of a comparison into kernels, by their names on both sides."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Rows = npt.NDArray[Any]
 def kernel_labels(tree: PairedTree, rows: Rows) -> Rows:
     """Return a number of 0 or more for each row; rows of one kernel on one device share it.
 
-    A kernel that was renamed wherever it was launched is one kernel. One that was renamed at some
-    of its places is another one there, so that values of one name never count for the other.
-    Exchanging the sides gives the same groups.
+    A kernel that was renamed everywhere is one kernel. If it was renamed only at some places, it is
+    another one there, so values of one name never count for the other. Swapping the sides gives the
+    same groups.
 
     Args:
         tree: The union of all runs.
-        rows: Positions of the rows that are grouped; what other rows are called does not matter.
+        rows: Indexes of the rows to group; names of other rows do not matter.
     """
     old, new = (
         np.where(side.names >= 0, side.names.astype(np.int64) * _width(tree) + tree.devices, -1)

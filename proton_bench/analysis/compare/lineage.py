@@ -1,4 +1,4 @@
-"""Finds on the other side what stands at no equal call path there: by name, code and time."""
+"""Matches rows without an equal call path on the other side: by name, code and time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Lone", "Step", "trace"]
+__all__ = ["Step", "UnmatchedRows", "find_counterparts"]
 
 Rows = npt.NDArray[Any]
 
-# Two kernels with one name at two places are one kernel that moved when their time per launch
-# differs by no more than this factor; with another name at the same place, by no more than that.
+# A kernel with the same name at another place moved if the time per launch differs by at most the
+# first factor; one with another name at the same place was renamed within the second.
 _MOVED_WITHIN = 2.0
 _RENAMED_WITHIN = 1.1
 # More than the candidates of one key.
@@ -22,7 +22,7 @@ _SLOTS = 2**31
 
 
 class Step(StrEnum):
-    """What a row did between the base and the new runs."""
+    """State of a matched row."""
 
     STAYED = "stayed"
     MOVED = "moved"
@@ -30,8 +30,8 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lone:
-    """Rows that one side has alone; numbers mean the same on both sides.
+class UnmatchedRows:
+    """Rows of one side without a counterpart; numbers mean the same on both sides.
 
     Attributes:
         rows: The rows.
@@ -41,7 +41,7 @@ class Lone:
         grandparent_names: That of the row above that one.
         devices: The device.
         codes: The compiled code, 0 where unknown.
-        sizes: Time or what else is compared, in all launches.
+        sizes: Time, or the compared metric, of all launches.
         counts: Launches, 0 where unknown.
     """
 
@@ -58,24 +58,24 @@ class Lone:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, chosen: Rows) -> Lone:
-        """Return the chosen ones (positions or mask)."""
-        return Lone(*(getattr(self, field.name)[chosen] for field in fields(self)))
+    def take(self, chosen: Rows) -> UnmatchedRows:
+        """Return the chosen rows (indexes or mask)."""
+        return UnmatchedRows(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     def per_launch(self) -> Rows:
-        """Return the size of one launch, of the whole where launches are unknown."""
+        """Return the size per launch, or of the whole if launches are unknown."""
         sizes: Rows = self.sizes / np.maximum(self.counts, 1)
         return sizes
 
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """One way to recognise a row; the passes go from the surest to the boldest.
+    """One way to match rows; the surest passes come first.
 
     Attributes:
-        step: What it means for the row.
+        step: State of the matched rows.
         keys: What has to be equal.
-        by_size: Whether several candidates pair by size per launch, else in their order.
+        by_size: Whether several candidates pair by size per launch, else in order.
         within: Greatest factor between their sizes per launch, 0 for any.
         alone: Whether there may be only one candidate on each side.
     """
@@ -86,7 +86,7 @@ class _Pass:
     within: float = 0.0
     alone: bool = False
 
-    def keys_of(self, rows: Lone) -> Rows:
+    def keys_of(self, rows: UnmatchedRows) -> Rows:
         """Return one line of numbers per row."""
         with np.errstate(invalid="ignore"):  # numbers of damaged files
             return np.stack([getattr(rows, key).astype(np.int64) for key in self.keys], axis=1)
@@ -107,15 +107,17 @@ _PASSES = (
 )
 
 
-def trace(base: Lone, new: Lone, *, anywhere: bool) -> list[tuple[Rows, Rows, Step]]:
-    """Return rows of the base, their counterparts in the new runs, and what they did.
+def find_counterparts(
+    base: UnmatchedRows, new: UnmatchedRows, *, anywhere: bool
+) -> list[tuple[Rows, Rows, Step]]:
+    """Return rows of the base, their counterparts in the new runs, and their states.
 
-    No row is in two pairs. Exchanging the sides gives the same pairs.
+    No row is in two pairs. Swapping the sides gives the same pairs.
 
     Args:
-        base: What only the base has.
-        new: What only the new runs have.
-        anywhere: Whether to look below other rows too, or only where a row was.
+        base: Rows that only the base has.
+        new: Rows that only the new runs have.
+        anywhere: Whether to match rows at other places too.
     """
     found: list[tuple[Rows, Rows, Step]] = []
     for each in _PASSES:
@@ -131,7 +133,7 @@ def trace(base: Lone, new: Lone, *, anywhere: bool) -> list[tuple[Rows, Rows, St
     return found
 
 
-def _matches(each: _Pass, base: Lone, new: Lone) -> tuple[Rows, Rows]:
+def _matches(each: _Pass, base: UnmatchedRows, new: UnmatchedRows) -> tuple[Rows, Rows]:
     sides = []
     for side in (base, new):
         usable = np.flatnonzero(side.codes > 0) if "codes" in each.keys else np.arange(len(side))

@@ -1,8 +1,7 @@
-"""Which line of the source is which after an edit, told by where samples of PCs are.
+"""Matches source lines across an edit, by their PC samples.
 
-Lines of one function are laid over each other in their order: most lines keep their distance to
-their neighbours, and each keeps about its share of the function's samples. The text of the lines
-would tell more, and no profile holds it.
+Lines of one function are aligned in order: most lines keep their distance to their neighbours, and
+each keeps about its share of the function's samples. Profiles do not have the text of the lines.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["GONE", "former_lines"]
 
-# Behind the name of a line that is gone, so that it is not the one that has its number now.
+# Suffix of a removed line, to distinguish it from the line that has its number now.
 GONE = " (gone)"
-# A pair counts 1, and up to 1 more for equal shares. Another distance than that of the pair before
-# costs so much that one line alone never changes it for a share that is not its own.
+# A pair counts 1, and up to 1 more for equal shares. A change of distance costs so much that a
+# single line never causes one just for a better share.
 _OTHER_DISTANCE = 1.5
 _ANY_DISTANCE = 0.25
-# Functions with more pairs of lines keep their numbers; that is 1000 lines on both sides.
+# Lines of functions with more pairs keep their numbers; the limit is 1000 lines on both sides.
 _MOST_PAIRS = 1_000_000
 
 _Function = tuple[str, str]
@@ -34,15 +33,15 @@ _Lines = dict[int, float]
 
 
 def former_lines(base: Sequence[Profile], new: Sequence[Profile]) -> dict[str, str]:
-    """Return what lines of the base are called in the new runs.
+    """Return the names of base lines in the new runs.
 
     Args:
         base: Runs to compare with.
         new: Runs that are compared.
 
     Returns:
-        For the name of each row of a line in the base that of the same line in the new runs; lines
-        that are gone get their name with `GONE` behind it.
+        The name in the new runs for each line name in the base; removed lines get their name with
+        the suffix `GONE`.
     """
     was, now = _functions(base), _functions(new)
     found: dict[str, str] = {}
@@ -90,7 +89,7 @@ def _name(function: _Function, line: int) -> str:
 
 
 def _counterpart(function: _Function, known: Mapping[_Function, _Lines]) -> _Function | None:
-    """Return the same function, also where the file lies in another folder now."""
+    """Return the same function, even if the file is in another folder now."""
     if function in known:
         return function
     file, name = os.path.basename(function[0]), function[1]
@@ -109,12 +108,12 @@ class _Chain:
 
 
 def _aligned(base: _Lines, new: _Lines) -> dict[int, int]:
-    """Return the line of the new runs that each line of the base is, in their order."""
+    """Return the line in the new runs for each line of the base, in order."""
     if len(base) * len(new) > _MOST_PAIRS:
         return {line: line for line in base if line in new}
     best: _Chain | None = None
     by_distance: dict[int, _Chain] = {}
-    reached: list[_Chain | None] = [None] * (len(new) + 1)  # best that ends before a new line
+    reached: list[_Chain | None] = [None] * (len(new) + 1)  # best chain that ends before a new line
     for line, share in base.items():
         here: list[_Chain] = []
         for place, (other, other_share) in enumerate(new.items()):
@@ -133,7 +132,7 @@ def _aligned(base: _Lines, new: _Lines) -> dict[int, int]:
 
 
 def _longer(same: _Chain | None, other: _Chain | None, pair: tuple[int, int]) -> _Chain:
-    """Return what stands before a pair, with the score so far."""
+    """Return the chain before a pair, with its score."""
     alone = 0.0 if pair[0] == pair[1] else -_ANY_DISTANCE
     found = _Chain(alone, pair, None)
     if other is not None and other.score - _OTHER_DISTANCE > found.score:

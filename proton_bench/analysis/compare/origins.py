@@ -1,4 +1,4 @@
-"""Where rows that moved were before, without a path of every one of them."""
+"""Former places of moved rows, without storing a path for each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Path = tuple[str, ...]
 
 
 class Origins(Mapping[int, Path]):
-    """The former path of each row that moved, put together when it is asked for.
+    """The former path of each moved row, built on demand.
 
-    A path is as long as its row is deep, so that those of all rows of a deep tree cost much more
-    than the comparison itself.
+    A path is as long as its row is deep, so the paths of all rows of a deep tree would cost more
+    than the comparison.
 
     Args:
-        rows: For each row that moved, what it was in the earlier tree.
+        rows: Row of the earlier tree for each moved row.
         path: Gives the path of a row of the earlier tree.
     """
 

@@ -1,7 +1,7 @@
-"""Two sets of runs as one tree: each row with what it is called and was launched as on each side.
+"""Two sets of runs as one tree: each row with its name and launch variant on each side.
 
-The base is laid over the new runs by call path; then rows that only one side has are looked for on
-the other one, so that a kernel that moved or was renamed is one row with both values.
+The base is aligned with the new runs by call path; then unmatched rows are matched by other rules,
+so that a moved or renamed kernel is one row with both values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.compare.lineage import Lone, Step, trace
+from proton_bench.analysis.compare.lineage import Step, UnmatchedRows, find_counterparts
 from proton_bench.analysis.compare.origins import Origins
 from proton_bench.analysis.compare.run_rows import Identity, Interning, RunRows
 from proton_bench.analysis.view.align import Alignment, align
@@ -23,18 +23,18 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 
-__all__ = ["SEVERAL", "Fate", "PairedTree", "Side", "agreed", "pair"]
+__all__ = ["SEVERAL", "PairedTree", "RowState", "Side", "agreed", "pair"]
 
 Rows = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
 
-# In place of a number: what was summed into a row differs.
+# Instead of a number: the summed rows differ.
 SEVERAL = -2
 
 
-class Fate(IntEnum):
-    """What became of a row from the base to the new runs."""
+class RowState(IntEnum):
+    """State of a row between the base and the new runs."""
 
     MATCHED = 0
     NEW = 1
@@ -45,12 +45,12 @@ class Fate(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """What one side's runs say of each row.
+    """The facts of one side about each row.
 
     Attributes:
         present: Whether a run has the row.
-        frames: Position of the row's name in the strings; -1 where no run has it.
-        names: Position of the name that counts; -1 where no run has it.
+        frames: Index of the row's name in the strings; -1 if no run has it.
+        names: Index of the name that counts; -1 if no run has it.
         variants: Position of its launch variant; -1 for none, -2 for several.
         codes: A number for its compiled code; 0 for unknown, -2 for several.
     """
@@ -75,12 +75,12 @@ class PairedTree:
         parents: Row of each row's parent, -1 for the root.
         kinds: `FrameKind` of each row.
         devices: Position of each row's device in ``device_names``, 0 for none.
-        fates: `Fate` of each row.
-        base: What the base runs say.
-        new: What the new runs say.
-        origins: For moved rows the names from below the root to where they were.
-        places: For each run, base first, the row here that each of its rows is; rows without
-            values and launch metadata were left out before.
+        states: `RowState` of each row.
+        base: Facts of the base runs.
+        new: Facts of the new runs.
+        origins: Former paths of moved rows, from below the root.
+        places: For each run, base first, the row here of each of its rows; rows without values and
+            launch metadata were left out before.
         strings: Names.
         device_names: Devices; the first is "".
         variants: Launch variants.
@@ -89,7 +89,7 @@ class PairedTree:
     parents: Rows
     kinds: npt.NDArray[np.uint8]
     devices: Rows
-    fates: npt.NDArray[np.uint8]
+    states: npt.NDArray[np.uint8]
     base: Side
     new: Side
     origins: Origins
@@ -102,16 +102,16 @@ class PairedTree:
         return len(self.parents)
 
     def frames(self) -> Rows:
-        """Return the position of what each row is called now, or was called where it is gone."""
+        """Return the index of each row's new name, or of its base name if it was removed."""
         return np.where(self.new.frames >= 0, self.new.frames, self.base.frames)
 
     def name(self, row: int) -> str:
-        """Return what the row is called now, or was called where it is gone."""
+        """Return the row's new name, or its base name if it was removed."""
         frame = int(self.new.frames[row])
         return self.strings[frame if frame >= 0 else int(self.base.frames[row])]
 
     def former_name(self, row: int) -> str | None:
-        """Return what the row was called in the base, None where it was not there."""
+        """Return the row's name in the base, None if it was not there."""
         frame = int(self.base.frames[row])
         return self.strings[frame] if frame >= 0 else None
 
@@ -126,12 +126,12 @@ class PairedTree:
         return tuple(reversed(names))
 
     def code_changed(self, row: int) -> bool:
-        """Return whether both sides know the row's one compiled code, and it is not the same."""
+        """Return whether both sides know the row's one compiled code, and the codes differ."""
         base, new = int(self.base.codes[row]), int(self.new.codes[row])
         return base > 0 and new > 0 and base != new
 
     def variants_of(self, row: int) -> tuple[Variant | None, Variant | None]:
-        """Return the one variant of each side, None where there is none or several."""
+        """Return the single variant of each side, None if there is none or several."""
         found = [int(side.variants[row]) for side in (self.base, self.new)]
         base, new = (self.variants[place] if place >= 0 else None for place in found)
         return base, new
@@ -151,16 +151,16 @@ def pair(
         base: Runs to compare with.
         new: Runs that are compared.
         identity: What makes rows equal.
-        weight: Recorded metric by which rows that moved or were renamed are told apart.
-        follow: Whether a row that moved has one place, the new one, or is gone at the old place and
-            new at the other.
+        weight: Recorded metric that distinguishes moved and renamed rows.
+        follow: Whether a moved row is one row at the new place; else it is removed at the old one
+            and new at the other.
     """
     profiles = [*base, *new]
     interning = Interning(base, new, identity)
     union = align(interning.trees(len(base)))
     tree = _described(union, interning, len(base))
-    lone = _lone_rows(tree, interning, profiles, weight=weight)
-    matches = trace(*lone, anywhere=follow)
+    unmatched = _unmatched_rows(tree, interning, profiles, weight=weight)
+    matches = find_counterparts(*unmatched, anywhere=follow)
     if not matches:
         return tree
     return _joined(tree, matches)
@@ -178,13 +178,13 @@ def _described(union: Alignment, interning: Interning, first_new: int) -> Paired
     for run, place in zip(reversed(runs), reversed(places), strict=True):
         kinds[place] = np.where(run.kinds > 0, run.kinds, kinds[place])
         devices[place] = run.devices
-    fates = np.where(sides[1].present, Fate.MATCHED, Fate.REMOVED)
-    fates = np.where(sides[0].present, fates, Fate.NEW).astype("u1")
+    states = np.where(sides[1].present, RowState.MATCHED, RowState.REMOVED)
+    states = np.where(sides[0].present, states, RowState.NEW).astype("u1")
     return PairedTree(
         parents=union.parents,
         kinds=kinds,
         devices=devices,
-        fates=fates,
+        states=states,
         base=sides[0],
         new=sides[1],
         origins=Origins((), lambda _: ()),
@@ -200,7 +200,7 @@ def _side(runs: Sequence[RunRows], places: Sequence[Rows], total: int) -> Side:
     frames, names = (np.full(total, -1, dtype="<i4") for _ in range(2))
     for run, place in zip(reversed(runs), reversed(places), strict=True):
         present[place] = True
-        # Backwards: of several siblings that are one row here, the first gives the name.
+        # Backwards, so that the first of several merged siblings gives the name.
         frames[place[::-1]] = run.frames[::-1]
         names[place[::-1]] = run.identities[::-1]
     return Side(
@@ -215,13 +215,13 @@ def _side(runs: Sequence[RunRows], places: Sequence[Rows], total: int) -> Side:
 def agreed(
     numbers: Sequence[npt.NDArray[Any]], places: Sequence[Rows], *, total: int, none: int
 ) -> Rows:
-    """Return the number that several rows say of the row that they are, -2 where they differ.
+    """Return the common number of several merged rows, -2 if they differ.
 
     Args:
         numbers: Numbers of the rows of each run.
-        places: The row that each of them is.
-        total: Rows there are.
-        none: What a row says that knows nothing; numbers below it count as differing.
+        places: The merged row of each.
+        total: Number of rows.
+        none: Number for unknown; smaller numbers count as differing.
     """
     least = np.full(total, np.iinfo(np.int64).max)
     most = np.full(total, none, dtype=np.int64)
@@ -236,9 +236,9 @@ def agreed(
 
 
 # -- rows of one side ----------------------------------------------------------------------------
-def _lone_rows(
+def _unmatched_rows(
     tree: PairedTree, interning: Interning, profiles: Sequence[Profile], *, weight: str
-) -> tuple[Lone, Lone]:
+) -> tuple[UnmatchedRows, UnmatchedRows]:
     """Return the measured leaves that only the base has, and those that only the new runs have."""
     total = len(tree)
     sizes = np.zeros(total)
@@ -252,19 +252,19 @@ def _lone_rows(
         counts += _summed(profile, "count", place, total=total)
     leaf = subtree_ends(tree.parents) == np.arange(total) + 1
     above = np.maximum(tree.parents, 0)
-    # A side's own order: that of the union would depend on which side is the base.
+    # A side's own order, because that of the union depends on which side is the base.
     order = np.zeros(total, dtype=np.int64)
     start = 0
     for place in tree.places:
         order[place[::-1]] = np.arange(start + len(place), start, -1)
         start += len(place)
     sides = []
-    for fate, side in ((Fate.REMOVED, tree.base), (Fate.NEW, tree.new)):
-        rows = np.flatnonzero((tree.fates == fate) & leaf & measured)
-        # Lines have no launches, and are never renamed: the sides must not agree in that.
+    for state, side in ((RowState.REMOVED, tree.base), (RowState.NEW, tree.new)):
+        rows = np.flatnonzero((tree.states == state) & leaf & measured)
+        # Lines have no launches and are never renamed, so they must not match by that.
         rows = rows[np.argsort(order[rows], kind="stable")]
         sides.append(
-            Lone(
+            UnmatchedRows(
                 rows=rows,
                 parents=tree.parents[rows],
                 names=identities[rows],
@@ -273,7 +273,7 @@ def _lone_rows(
                 devices=tree.devices[rows],
                 codes=np.maximum(side.codes[rows], 0),
                 sizes=sizes[rows],
-                counts=np.where(tree.kinds[rows] == FrameKind.LINE, -1.0 - fate, counts[rows]),
+                counts=np.where(tree.kinds[rows] == FrameKind.LINE, -1.0 - state, counts[rows]),
             )
         )
     return sides[0], sides[1]
@@ -295,16 +295,18 @@ def _summed(profile: Profile, metric: str, place: Rows, *, total: int) -> npt.ND
 
 
 def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> PairedTree:
-    """Give each found row of the base the place of its counterpart."""
+    """Move each matched row of the base to its counterpart."""
     target = np.arange(len(tree))
-    fates = tree.fates.copy()
+    states = tree.states.copy()
     frames, names = tree.base.frames.copy(), tree.base.names.copy()
     variants, codes = tree.base.variants.copy(), tree.base.codes.copy()
     present = tree.base.present.copy()
     moved: list[tuple[int, int]] = []
     for old, new, step in matches:
         target[old] = new
-        fates[new] = {Step.STAYED: Fate.MATCHED, Step.RENAMED: Fate.RENAMED}.get(step, Fate.MOVED)
+        states[new] = {Step.STAYED: RowState.MATCHED, Step.RENAMED: RowState.RENAMED}.get(
+            step, RowState.MOVED
+        )
         frames[new], names[new] = tree.base.frames[old], tree.base.names[old]
         variants[new], codes[new] = tree.base.variants[old], tree.base.codes[old]
         present[new] = True
@@ -317,7 +319,7 @@ def _joined(tree: PairedTree, matches: Sequence[tuple[Rows, Rows, Step]]) -> Pai
         parents=np.where(tree.parents >= 0, number[tree.parents], -1).astype("<i4")[keep],
         kinds=tree.kinds[keep],
         devices=tree.devices[keep],
-        fates=fates[keep],
+        states=states[keep],
         base=base.take(keep),
         new=tree.new.take(keep),
         origins=Origins(((int(number[row]), was) for row, was in moved), tree.path),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.view.name_filter import NameFilter, rows_above
 from proton_bench.errors import UsageError
 from proton_bench.model import preorder
@@ -18,17 +18,17 @@ __all__ = ["DEFAULT_SHARE", "Ranking", "Threshold", "rank"]
 
 Mask = npt.NDArray[np.bool_]
 
-# Of the larger total: what is smaller is left out unless a threshold is given.
+# Share of the larger total below which rows are left out by default.
 DEFAULT_SHARE = 0.001
 _EVERY_NAME = NameFilter()
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The least change that is shown.
+    """The least shown change.
 
     Attributes:
-        value: In the unit of the metric as it was asked for, or a share of the larger total.
+        value: In the requested unit of the metric, or a share of the larger total.
         is_share: Which of the two.
     """
 
@@ -37,7 +37,7 @@ class Threshold:
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
-        """Return what ``0.5`` or ``1%`` means.
+        """Parse ``0.5`` or ``1%``.
 
         Raises:
             UsageError: It is neither.
@@ -49,7 +49,9 @@ class Threshold:
         except ValueError:
             value = float("nan")
         if not 0.0 <= value < float("inf"):
-            raise UsageError(f"threshold {text!r} is no number, such as 0.5, and no share: 1%")
+            raise UsageError(
+                f"threshold {text!r} is neither a number, such as 0.5, nor a share, such as 1%"
+            )
         return cls(value / 100.0 if is_share else value, is_share)
 
 
@@ -58,14 +60,14 @@ class Ranking:
     """Rows to show: below each row the largest change first.
 
     Attributes:
-        rows: The rows, each behind the row above it.
+        rows: The rows, each after its parent.
         depths: How many rows stand above each of them.
         small: Rows left out because nothing at or below them reaches the threshold.
-        small_change: What these changed in all, in the unit of the source.
-        deep: Rows left out because they lie too deep.
-        deep_change: What these changed in all.
+        small_change: Their total change, in the unit of the source.
+        deep: Rows left out because they are too deep.
+        deep_change: Their total change.
         named: Rows left out by their names.
-        named_change: What these changed in all.
+        named_change: Their total change.
         names: The filter that left them out.
     """
 
@@ -87,15 +89,15 @@ def rank(
     *,
     names: NameFilter = _EVERY_NAME,
 ) -> Ranking:
-    """Return the rows to show. What is left out stays in the values of the rows above it.
+    """Return the rows to show. Values of rows include left-out rows below them.
 
     Args:
         comparison: All rows.
-        threshold: Least change; rows that are new, gone, moved or renamed count with their size.
-            0 keeps everything. None leaves out what did not change, and what changed by less than
+        threshold: Least change; new, removed, moved and renamed rows count with their size. 0 keeps
+            everything. None leaves out unchanged rows, and rows that changed by less than
             `DEFAULT_SHARE`.
         depth: Levels to show; 1 is the total alone.
-        names: Which rows to keep by what they are called on either side. The total stays.
+        names: Which rows to keep by their names on either side. The total stays.
 
     Raises:
         UsageError: The depth shows nothing, the filter is malformed, or it leaves no row.
@@ -123,7 +125,7 @@ def rank(
 
 
 def _passing(comparison: Comparison, names: NameFilter) -> Mask:
-    """Return the rows that a filter keeps; it sees the names of both sides."""
+    """Return the rows that a filter keeps, by the names on both sides."""
     tree = comparison.tree
 
     def find(named: Mask) -> Mask:
@@ -145,7 +147,7 @@ def _kept(comparison: Comparison, threshold: Threshold | None, passing: Mask) ->
         return np.ones(total, dtype=np.bool_)
     sizes = _sizes(comparison)
     limit = _limit(comparison, threshold)
-    # Rows that the filter dropped must not hold up the rows above them.
+    # Rows that the filter dropped must not keep the rows above them.
     large = passing & (sizes > 0) & (sizes >= limit)
     kept = rows_above(large, preorder.subtree_ends(comparison.tree.parents))
     kept[0] = True
@@ -156,7 +158,7 @@ def _sizes(comparison: Comparison) -> npt.NDArray[Any]:
     values = comparison.inclusive
     largest = np.maximum(np.abs(values.base), np.abs(values.new))
     one_sided = values.base_valid != values.new_valid
-    apart = (comparison.tree.fates != Fate.MATCHED) | one_sided
+    apart = (comparison.tree.states != RowState.MATCHED) | one_sided
     sizes: npt.NDArray[Any] = np.where(apart, largest, np.abs(values.change)).astype(np.float64)
     return sizes
 
@@ -165,7 +167,7 @@ def _limit(comparison: Comparison, threshold: Threshold | None) -> float:
     if threshold is not None and not threshold.is_share:
         return threshold.value * comparison.measure.scale
     if threshold is None and not comparison.measure.is_additive:
-        return 0.0  # there is no total of which it could be a share
+        return 0.0  # there is no total for a share
     share = DEFAULT_SHARE if threshold is None else threshold.value
     values = comparison.inclusive
     return share * max(abs(float(values.base[0])), abs(float(values.new[0])))

@@ -1,4 +1,4 @@
-"""Rows of several runs in one numbering: names, devices, signatures and codes as numbers."""
+"""Rows of several runs with common numbers for names, devices, signatures and codes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Identity:
     """What makes two rows below one parent the same row.
 
     Attributes:
-        raw_names: Names have to agree to the letter; else running numbers of Inductor's kernels and
-            line numbers of Python frames do not matter, and lines of kernels keep their order.
+        raw_names: Names have to match exactly; else running numbers of Inductor's kernels and line
+            numbers of Python frames do not matter, and lines of kernels keep their order.
         any_device: Devices do not matter.
     """
 
@@ -63,7 +63,7 @@ class RunRows:
     twins: Numbers
 
     def details(self) -> Numbers:
-        """Return what tells apart rows that share all that counts: code, else the whole name."""
+        """Return details that distinguish otherwise equal rows: code, else the full name."""
         named = np.where(self.frames != self.identities, -1 - self.frames, 0)
         return np.where(self.codes > 0, self.codes, named)
 
@@ -101,7 +101,7 @@ class Interning:
         return tuple(self._variants)
 
     def trees(self, first_new: int) -> list[LabelledTree]:
-        """Return the runs ready to be aligned; those before ``first_new`` are the base."""
+        """Return the runs in a form for alignment; those before ``first_new`` are the base."""
         labels = self._labels()
         refined = _refined(labels, self.runs, first_new)
         return [
@@ -110,7 +110,7 @@ class Interning:
         ]
 
     def _labels(self) -> list[Numbers]:
-        """Return one number for what counts of each row: name, device and signature."""
+        """Return one number for name, device and signature of each row."""
         devices, signatures = len(self.device_names), len(self._signatures)
         return [
             (run.identities * devices + run.devices) * signatures + run.signatures
@@ -138,7 +138,7 @@ class Interning:
         frames = names[profile.frames]
         identities = steady[profile.frames]
         is_line = profile.kinds == FrameKind.LINE
-        if is_line.any():  # each is a row of its own, under the number that it has now
+        if is_line.any():  # each is its own row, under its current number
             found = [index(lines.get(text, text)) for text in profile.strings]
             identities = np.where(
                 is_line, np.array(found, dtype=np.int64)[profile.frames], identities
@@ -185,7 +185,7 @@ def _kind(device: Device, unnamed: str) -> str:
 def _device_names(
     profiles: Sequence[Profile], identity: Identity, kind_of_unnamed: str
 ) -> list[str]:
-    """Return how devices are told apart: by number only where a run used several of a kind."""
+    """Return the names of devices: with a number only if a run used several of a kind."""
     if identity.any_device:
         return []
     kinds: dict[str, set[str]] = {}
@@ -203,7 +203,7 @@ def _device_names(
 
 
 def _twins(profile: Profile, keys: tuple[Numbers, ...]) -> Numbers:
-    """Return for each row the first sibling that differs in the variant alone."""
+    """Return for each row the first sibling that differs only in the variant."""
     found = np.arange(len(profile), dtype=np.int64)
     rows = np.flatnonzero(profile.variant_rows >= 0)
     if len(rows) < 2:
@@ -250,7 +250,7 @@ def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> 
 def _shared(
     labels: Numbers, in_base: npt.NDArray[np.bool_], in_new: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Mark details on both sides of labels that share half of them."""
+    """Mark the details of labels of which both sides share half."""
     _, owner = np.unique(labels, return_inverse=True)
     owner = owner.reshape(-1)
     both = in_base & in_new

@@ -5,9 +5,9 @@ With n launches of t each, T = n t. For a base (n0, t0) and a new (n1, t1) side:
     T1 - T0  =  (t0 + t1) / 2 * (n1 - n0)  +  (n0 + n1) / 2 * (t1 - t0)
                 more or fewer launches        slower or faster launches
 
-The two parts add up to the change exactly, and exchanging the sides turns both signs. A side
-without launches takes the other side's t, so that what is new or gone is a change of launches
-alone. Rows that have a value and were never launched stay outside of both parts.
+The two parts add up to the change exactly, and swapping the sides flips both signs. A side without
+launches gets the other side's t, so new and removed rows are changes of launches alone. Rows with a
+value but without launches are in neither part.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LARGEST = 2.0**60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """Parts of each row's change; whole numbers where the change is one.
+    """Parts of each row's change; whole numbers if the change is one.
 
     Attributes:
-        launches: What more or fewer launches changed.
-        latency: What slower or faster launches changed.
-        rest: What cannot be told per launch; the three add up to the change.
+        launches: Change by more or fewer launches.
+        latency: Change by slower or faster launches.
+        rest: Change without launches; the three add up to the change.
     """
 
     launches: Values
@@ -57,7 +57,7 @@ def split(base: Values, new: Values, *, base_count: Values, new_count: Values) -
     launches = (base_each + new_each) / 2.0 * (new_count - base_count)
     if change.dtype.kind == "i" and bool((np.abs(launches) < _LARGEST).all()):
         launches = np.rint(launches).astype(np.int64)
-    # To the digit, where dividing and multiplying again would lose one.
+    # Exact: dividing and multiplying again would lose digits.
     launches = np.where((base_count > 0) & (new_count > 0), launches, change)
     known = (base_count > 0) | (new_count > 0)
     nothing = np.zeros_like(change)

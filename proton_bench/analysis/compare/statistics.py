@@ -1,4 +1,4 @@
-"""What a few runs say of the runs one did not make."""
+"""Intervals from a few runs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Interval:
 def mean_difference(base: Values, new: Values) -> Interval | None:
     """Return the interval of the difference of the two sides' means, None with a run on each side.
 
-    It is Welch's t interval, which needs no equal spread of the sides. A side of one run is taken
-    to spread like the other one.
+    It is Welch's t interval, which does not assume equal spread. A side of one run is assumed to
+    vary like the other.
 
     Args:
         base: One line per run, one column per row.

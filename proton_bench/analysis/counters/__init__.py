@@ -1,5 +1,5 @@
-"""Counters that other tools measured, laid over the call paths of a profile.
+"""Counters of other tools, joined with the call paths of a profile.
 
 In: CSV of Nsight Compute, rocprof-compute or rocprofv3.
-Out: metrics of rows, and what is doubtful about them.
+Out: metrics of rows, and doubtful matches.
 """

@@ -1,4 +1,4 @@
-"""What the columns of other tools' CSV files are called: kernel, order, grid, time and counters."""
+"""Names of columns in other tools' CSV files: kernel, order, grid, time and counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _LONG = (
     ("Metric Name", "Metric Value", "Metric Unit"),
     ("Counter_Name", "Counter_Value", ""),
 )
-# What is no counter, in lower case without separators: ncu, rocprof 1, rocprofv2, rocprofv3.
+# Columns that are not counters, in lower case without separators: ncu, rocprof 1, rocprofv2,
+# rocprofv3.
 _FACTS = frozenset(
     """
     id processid processname hostname kernelname kerneltime context stream blocksize gridsize
@@ -36,9 +37,9 @@ class Columns:
 
     Attributes:
         kernel: The kernel's name.
-        order: The launch's number, None where there is none.
-        grid: The grid, None where there is none.
-        times: Begin and end, None where there are none.
+        order: The launch's number, or None.
+        grid: The grid, or None.
+        times: Begin and end, or None.
         counters: Columns of counters, empty in files of one row per counter.
         long: Names of the columns of a counter's name, value and unit in files of one row per
             counter, else None; the unit's is "" where there is none.
@@ -53,7 +54,7 @@ class Columns:
 
     @classmethod
     def of(cls, heading: Sequence[str]) -> Columns:
-        """Return what a heading says; it has to be one (`is_heading`)."""
+        """Return the columns of a heading (see `is_heading`)."""
         times = next((pair for pair in _TIMES if set(pair) <= set(heading)), None)
         long = next((names for names in _LONG if names[0] in heading), None)
         counters = tuple(place for place, name in enumerate(heading) if not _is_fact(name))
@@ -69,12 +70,12 @@ class Columns:
 
 
 def is_heading(row: Sequence[str]) -> bool:
-    """Tell whether a row of cells names columns."""
+    """Return whether a row of cells is a heading."""
     return any(name in row for name in _NAMES) and len(row) > 1
 
 
 def is_of_ncu(heading: Sequence[str]) -> bool:
-    """Tell whether a heading is Nsight Compute's, whose names have spaces."""
+    """Return whether a heading is Nsight Compute's, whose names have spaces."""
     return _NAMES[0] in heading
 
 

@@ -1,6 +1,6 @@
 """Reading counters: CSV of Nsight Compute, and of rocprof-compute or rocprofv3.
 
-Known layouts, told apart by their columns:
+Known layouts, recognized by their columns:
 
 - ``ncu --csv --page raw``: one row per launch, one column per metric, units in the second row;
 - ``ncu --csv`` (details, and ``--metrics`` alone): one row per launch and metric;
@@ -8,8 +8,8 @@ Known layouts, told apart by their columns:
 - ``counter_collection.csv`` of rocprofv3: one row per dispatch and counter.
 
 ncu writes numbers as the system's language does; a comma before the decimals is recognised by a
-number that can be read in no other way. Lines before the heading (``==PROF== ...`` and what the
-program printed) are passed over.
+number that can be read in no other way. Lines before the heading (``==PROF== ...`` and output of
+the program) are skipped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MeasuredLaunch:
         kernel: Name of the kernel as the tool wrote it.
         order: Position among the launches of the file.
         grid: Blocks, "" when not known; as many numbers as the file has.
-        duration_ns: How long it took, 0 when not known.
+        duration_ns: Its duration, 0 if unknown.
         values: Counters by full name, with the base unit in parentheses.
     """
 
@@ -63,7 +63,7 @@ class MeasuredLaunch:
 
 @dataclass(frozen=True, slots=True)
 class CounterFile:
-    """What a file of counters holds.
+    """The content of a file of counters.
 
     Attributes:
         tool: "ncu" or "rocprof".
@@ -84,7 +84,7 @@ def read_counters(path: Path) -> CounterFile:
 
     Raises:
         UsageError: The file cannot be read.
-        ProfileFormatError: It is no CSV of a known tool, or malformed.
+        ProfileFormatError: It is not a CSV of a known tool, or malformed.
     """
     try:
         content = read_file(path)
@@ -100,7 +100,7 @@ def _read(content: bytes, path: Path) -> CounterFile:
         if content.startswith(b"\x1f\x8b"):
             content = _unpacked(content)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ProfileFormatError(f"{str(path)!a} cannot be unpacked: {error}") from error
+        raise ProfileFormatError(f"{str(path)!a} cannot be decompressed: {error}") from error
     if len(content) > _MAX_BYTES:
         raise ProfileFormatError(f"{str(path)!a} holds more than 1 GiB of counters")
     return parse_counters(content.decode("utf-8-sig", "replace"), str(path))
@@ -125,14 +125,14 @@ def parse_counters(text: str, source: str) -> CounterFile:
         source: Its name, for messages.
 
     Raises:
-        ProfileFormatError: The text is no CSV of a known tool, or malformed.
+        ProfileFormatError: The text is not a CSV of a known tool, or malformed.
     """
     rows = _rows(text, source)
     heading = next((row for _, row in rows if is_heading(row)), None)
     if heading is None:
         raise ProfileFormatError(
-            f"{source!a} has no line of column names with a kernel's name: write it with "
-            "`ncu --csv --page raw` or take pmc_perf.csv of rocprof-compute"
+            f"{source!a} has no heading with a column of kernel names: write it with `ncu --csv "
+            "--page raw` or use pmc_perf.csv of rocprof-compute"
         )
     tool = "ncu" if is_of_ncu(heading) else "rocprof"
     table = _Table(heading, source)
@@ -141,9 +141,9 @@ def parse_counters(text: str, source: str) -> CounterFile:
     table.decimal_commas = tool == "ncu" and has_decimal_commas(cells)
     launches = table.long(complete) if table.columns.long else table.wide(complete)
     if not launches:
-        raise ProfileFormatError(f"{source!a} has column names but not one launch")
+        raise ProfileFormatError(f"{source!a} has column names but no launches")
     if not any(launch.values for launch in launches):
-        raise ProfileFormatError(f"{source!a} has launches but not one counter that is a number")
+        raise ProfileFormatError(f"{source!a} has launches but no numeric counter")
     return CounterFile(tool, tuple(launches))
 
 
@@ -175,7 +175,7 @@ class _Table:
             if len(row) != wanted:
                 raise ProfileFormatError(
                     f"{self._source!a}: line {line} has {len(row)} cells, not {wanted}: the file "
-                    "was cut short, or output of the program stands in it (use --log-file of ncu)"
+                    "was truncated, or contains output of the program (use --log-file of ncu)"
                 )
             take(Limit.CELLS, wanted)
             yield line, row

@@ -1,4 +1,4 @@
-"""Which counters are shown where none is named, and traffic that has to be computed from several.
+"""The default counters, and traffic that is computed from several counters.
 
 Names are those of Nsight Compute's metrics and of its details page, of rocprofv3's derived metrics
 and of the counters in rocprof-compute's pmc_perf.csv.
@@ -52,7 +52,7 @@ HEADLINES: Mapping[str, tuple[str, ...]] = {
 }
 _MOST = 4
 
-# Bytes read, bytes written, and what one of either is.
+# Counters of bytes read and written, and their units.
 _READ_AND_WRITE = (
     ("dram__bytes_read.sum (byte)", "dram__bytes_write.sum (byte)", 1.0),
     ("FETCH_SIZE", "WRITE_SIZE", 1024.0),
@@ -73,9 +73,9 @@ def _first(bases: Mapping[str, str], wanted: Iterable[str]) -> str | None:
 
 
 def add_hbm_traffic(file: CounterFile) -> None:
-    """Add ``hbm_bytes (byte)`` to launches whose counters tell it: reads and writes together.
+    """Add ``hbm_bytes (byte)``, reads plus writes, to launches whose counters allow it.
 
-    Told by ``dram__bytes_read.sum`` with ``dram__bytes_write.sum``; by ``FETCH_SIZE`` with
+    The sources are ``dram__bytes_read.sum`` with ``dram__bytes_write.sum``; by ``FETCH_SIZE`` with
     ``WRITE_SIZE``, which are in KiB; or by requests of the L2 cache, as rocprof-compute does it.
     Those read 32, 64 or 128 bytes and write 32 or 64: where reads of 128 bytes are not counted,
     nothing is added, except for gfx90a, which has none (its counters are called ``TCC_EA_...``).

@@ -1,11 +1,11 @@
-"""Laying the counters of another tool over the call paths of a profile.
+"""Joins the counters of another tool with the call paths of a profile.
 
 Two runs of one program launch the same kernels in the same order, so launches are paired by the
-kernel's name and their place among its launches. Which rows of a kernel were launched in turn is
-not recorded; where a kernel has several rows, their counts are taken for rounds (steps of a
-training loop): with counts 4 and 2 each of two rounds launches the first row twice, then the second
-once. Rows of another grid never get a launch where the tool's file says the grid. Each kernel that
-was shared out so is a `Doubt`.
+kernel's name and their place among its launches. The order of launches of several rows is not
+recorded; if a kernel has several rows, it is assumed to be launched in rounds (steps of a training
+loop): with counts 4 and 2 each of two rounds launches the first row twice, then the second once. If
+the tool's file has grids, rows of another grid never get a launch. Each kernel assigned in this way
+is a `Doubt`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def join_counters(profile: Profile, file: CounterFile) -> CounterJoin:
 
 
 def _measurable(profile: Profile, tool: str) -> npt.NDArray[np.int64]:
-    """Return how often each row's kernel was launched, 0 on devices of a vendor not the tool's."""
+    """Return the launches of each row's kernel, 0 on devices of other vendors."""
     foreign = [device.kind == _FOREIGN.get(tool) for device in profile.devices]
     # The last entry answers for rows without a device, whose position is -1.
     return np.where(np.array([*foreign, False])[profile.device_rows], 0, kernel_counts(profile))
@@ -100,7 +100,7 @@ def _rows_by_name(profile: Profile, counts: npt.NDArray[np.int64]) -> _KernelNam
 
 
 def _has_grids(profile: Profile, rows: list[int], grid: str) -> bool:
-    """Tell whether both sides say the grid; rocprof counts work-items, in one number."""
+    """Return whether both sides have the grid; rocprof counts work-items, in one number."""
     is_known = all(profile.variant_rows[row] >= 0 for row in rows)
     return is_known and len(_NUMBER.findall(grid)) == _DIMENSIONS
 

@@ -1,4 +1,4 @@
-"""The counters of another tool beside the rows of a profile: sums, means, and what is doubtful."""
+"""The counters of another tool beside the rows of a profile: sums, means, and doubtful matches."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class Doubt:
 
     @property
     def counts_differ(self) -> bool:
-        """Whether the two runs launched it differently often, so that turns must be wrong."""
+        """Whether the two runs launched it differently often, so the assignment is wrong."""
         return self.measured != self.launched
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CounterJoin:
-    """Which row each measured launch belongs to.
+    """The row of each measured launch.
 
     Attributes:
         file: The measured launches.
-        rows: Row of the profile for each launch, -1 where none fits.
-        unmeasured: Launches of kernels in the profile that the file says nothing of.
-        doubts: Kernels with several rows, among which launches were shared out by their order.
+        rows: Row of the profile for each launch, -1 if none matches.
+        unmeasured: Launches of kernels in the profile that are not in the file.
+        doubts: Kernels with several rows, to which launches were assigned by order.
     """
 
     file: CounterFile
@@ -59,7 +59,7 @@ class CounterJoin:
 
     @property
     def matched(self) -> int:
-        """Number of launches that belong to a row."""
+        """Number of matched launches."""
         return int((self.rows >= 0).sum())
 
     def unmatched(self) -> Mapping[str, int]:

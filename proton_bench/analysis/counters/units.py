@@ -24,10 +24,10 @@ _TIMES = {
     "nsecond": 1.0,
     "ns": 1.0,
 }
-# More than one dot, or other than three digits behind a comma, is no group of thousands.
+# More than one dot, or not three digits after a comma, is not a group of thousands.
 _DECIMAL_COMMA = re.compile(r"-?(\d+(\.\d{3}){2,}(,\d+)?|\d+(\.\d{3})*,(\d{1,2}|\d{4,}))%?")
 _BINARY = {"Kibyte": 2**10, "Mibyte": 2**20, "Gibyte": 2**30}
-# What adds up over launches: amounts, not shares, rates or what belongs to a launch.
+# Units that add up over launches: amounts, not shares, rates or properties of a launch.
 _MEANS = (".avg", ".max", ".min", ".pct", "ratio", "rate", "util", "percent", "occupancy")
 _AMOUNTS = frozenset({"byte", "inst", "cycle", "ns", "warp", "sector", "request", ""})
 
@@ -52,7 +52,7 @@ def base_unit(unit: str) -> tuple[str, float]:
 
 
 def is_summable(metric: str, unit: str) -> bool:
-    """Tell whether values of launches add up to one of the row, else they have a mean.
+    """Return whether values of launches add up; else they have a mean.
 
     Args:
         metric: Name of the counter; with ``.avg``, ``.max`` or a percentage it has a mean.
@@ -86,7 +86,7 @@ def number(text: str, *, decimal_comma: bool = False) -> float | None:
 
 
 def has_decimal_commas(cells: Iterable[str]) -> bool:
-    """Tell whether a cell can only be read with a comma before the decimals: ``65,77``."""
+    """Return whether a cell can only be read with a decimal comma: ``65,77``."""
     return any(
         _DECIMAL_COMMA.fullmatch(cell) is not None
         for cell in cells

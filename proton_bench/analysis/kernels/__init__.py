@@ -1,5 +1,5 @@
-"""What happened inside kernels: PC samples, stall reasons, lines of source, scopes.
+"""Inside kernels: PC samples, stall reasons, lines of source, scopes.
 
 In: a profile with samples or scopes inside kernels.
-Out: hot lines, ratios of stalls, cycles, and what recording them cost.
+Out: hot lines, ratios of stalls, cycles, and the cost of recording them.
 """

@@ -1,4 +1,4 @@
-"""What records inside kernels cost them: registers, shared memory, blocks that no longer fit."""
+"""Cost of records inside kernels: registers, shared memory, resident blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["RecordCost", "record_costs"]
 
-_MOST = 1 << 31  # no kernel needs that much of anything; a file may say so
+_MOST = 1 << 31  # no kernel needs more; a hostile file may claim it
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class RecordCost:
 
     Attributes:
         kernel: Name of the kernel.
-        registers: Registers of a thread, with and without; None where one is not known.
+        registers: Registers of a thread, with and without; None if unknown.
         shared_bytes: Bytes of shared memory of a block, with and without; None likewise.
         blocks: Blocks that a multiprocessor holds, with and without; None likewise.
-        dropped_maxnreg: Limit of registers that Triton dropped for the sake of records; 0 for none.
+        dropped_maxnreg: Limit of registers that Triton dropped because of records; 0 for none.
     """
 
     kernel: str
@@ -34,7 +34,7 @@ class RecordCost:
 
 
 def record_costs(profile: Profile) -> tuple[RecordCost, ...]:
-    """Return the costs that are known of each kernel, in the order of loading.
+    """Return the known costs of each kernel, in the order of loading.
 
     Args:
         profile: A profile; one without records inside kernels has none.

@@ -1,4 +1,4 @@
-"""What a backend says of how it sampled program counters, from the provenance of a profile."""
+"""Facts about the sampling of program counters, from the provenance of a profile."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class SamplingFacts:
     """How program counters were sampled.
 
     Attributes:
-        period_cycles: Cycles between samples of a multiprocessor, 0 where unknown.
-        asked_cycles: What the user asked for, 0 for nothing.
+        period_cycles: Cycles between samples of a multiprocessor, 0 if unknown.
+        asked_cycles: The requested cycles, 0 for none.
         automatic: Whether the backend chose the period.
         samples: Samples that were read.
-        dropped: Samples that the hardware had no room for.
+        dropped: Samples for which the hardware had no room.
         doubled: Times that the period was doubled because the hardware's buffer was full.
-        drain_ns: Processor time of taking samples over.
+        drain_ns: Processor time of reading samples.
         publish_ns: Processor time of finding their lines and call paths.
         most_bytes: The most memory that they took.
-        attribution: How samples of a kernel found their call path, "" where the file does not say.
-        error: Why nothing was sampled, or not everything; "" where it was.
+        attribution: How samples were assigned to call paths, "" if the file does not say.
+        error: Why nothing or not everything was sampled, or "".
     """
 
     period_cycles: int = 0
@@ -48,7 +48,7 @@ class SamplingFacts:
 
 
 def sampling_facts(profile: Profile) -> SamplingFacts | None:
-    """Return the facts of the backend that sampled, None where none says so."""
+    """Return the facts of the sampling backend, or None."""
     collectors = profile.provenance.get("collectors")
     for facts in collectors.values() if isinstance(collectors, Mapping) else ():
         said = facts.get("pc_sampling") if isinstance(facts, Mapping) else None
@@ -58,7 +58,7 @@ def sampling_facts(profile: Profile) -> SamplingFacts | None:
 
 
 def _read(said: Mapping[str, Any]) -> SamplingFacts:
-    # A file may say anything.
+    # A file may contain anything.
     def number(key: str) -> int:
         value = said.get(key)
         return value if type(value) is int and value >= 0 else 0

@@ -1,4 +1,4 @@
-"""Metrics of scopes inside kernels: mean cycles of an instance, and how much was kept."""
+"""Metrics of scopes inside kernels: mean cycles of an instance, and coverage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MEAN = "avg_cycles"
 
 
 def is_scope_metric(name: str) -> bool:
-    """Say whether the name is one of these metrics."""
+    """Return whether the name is one of these metrics."""
     return name.strip().lower() in {_MEAN, COVERAGE}
 
 
@@ -50,7 +50,7 @@ def scope_metric_values(profile: Profile, name: str) -> MetricValues:
     """Return ``avg_cycles`` (of one pair of records) or ``coverage`` (percent of the records).
 
     Raises:
-        MetricError: The profile says nothing of scopes inside kernels.
+        MetricError: The profile has no scopes inside kernels.
     """
     wanted = name.strip().lower()
     needed = (CYCLES, INSTANCES) if wanted == _MEAN else (KEPT,)
@@ -67,7 +67,7 @@ def scope_metric_values(profile: Profile, name: str) -> MetricValues:
 
 
 def own_counts(profile: Profile, name: str) -> npt.NDArray[np.int64]:
-    """Return a count of each row alone, 0 where it has none."""
+    """Return a count of each row alone, 0 if it has none."""
     column = profile.columns.get(name)
     if column is None or not column.kind.is_number:
         return np.zeros(len(profile), dtype=np.int64)
@@ -75,7 +75,7 @@ def own_counts(profile: Profile, name: str) -> npt.NDArray[np.int64]:
 
 
 def _coverage(profile: Profile) -> MetricValues:
-    """Nobody knows of which scope the lost records were: all of a kernel share its share."""
+    """The scopes of lost records are unknown, so all scopes of a kernel have its coverage."""
     kept, lost = own_counts(profile, KEPT), own_counts(profile, LOST)
     values, valid = np.full(len(profile), np.nan), np.zeros(len(profile), dtype=np.bool_)
     for row in np.flatnonzero(kept + lost):

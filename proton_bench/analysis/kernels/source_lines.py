@@ -1,4 +1,4 @@
-"""PC samples by line of the source, whatever kernel and call path they were taken in."""
+"""PC samples by source line, over all kernels and call paths."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ __all__ = [
     "sampled_source",
 ]
 
-# As deep as anybody inlines; a file may say anything.
+# Deeper than any inlining; a hostile file may claim more.
 _MOST_CALLERS = 64
-# The first that fits: names of functions may hold anything.
+# The first match, because names of functions may contain anything.
 _LINE = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
 
 
@@ -45,9 +45,9 @@ class SourceLine:
     """A place in the source.
 
     Attributes:
-        file: Path as the compiler wrote it.
+        file: Path in the compiler's output.
         line: Number, from 1.
-        function: The function it is in, or was inlined from.
+        function: Its function, or the one that it was inlined from.
     """
 
     file: str
@@ -61,7 +61,7 @@ class SampleCounts:
 
     Attributes:
         total: All of them.
-        parts: Of them by what became of the cycle, ``issued``, ``stalled`` and ``not_issued``.
+        parts: Samples by outcome of the cycle: ``issued``, ``stalled`` and ``not_issued``.
         reasons: Samples by the metric of the reason.
     """
 
@@ -76,7 +76,7 @@ class SampleCounts:
         self.reasons.update(other.reasons)
 
     def share(self, part: str) -> float:
-        """Return a part as a share of all, 0 where there is none."""
+        """Return a part as a share of all, 0 without samples."""
         return self.parts[part] / self.total if self.total else 0.0
 
     def waits(self) -> list[tuple[str, int]]:
@@ -94,8 +94,8 @@ class SampledFile:
         samples: Of all its lines.
         lines: Samples of its lines by number, 0 for those that only called.
         functions: Names of the functions that lines are in, by number.
-        inlined: Samples of what was inlined into a line, by its number.
-        called: Samples of all that was inlined into lines of the file from other files.
+        inlined: Samples of code inlined into a line, by its number.
+        called: Samples of code inlined from other files into lines of the file.
     """
 
     path: str
@@ -106,19 +106,19 @@ class SampledFile:
     called: SampleCounts = field(default_factory=SampleCounts)
 
     def whole(self, line: int) -> SampleCounts:
-        """Return the samples of a line with those of what was inlined into it."""
+        """Return the samples of a line, including code inlined into it."""
         inlined = self.inlined.get(line)
         return self.lines[line] if inlined is None else _sum((self.lines[line], inlined))
 
 
 @dataclass(frozen=True, slots=True)
 class SampledSource:
-    """Where in the source the samples of a profile were taken.
+    """Samples of a profile by place in the source.
 
     Attributes:
-        samples: All samples of the rows that were looked at.
+        samples: All samples of the chosen rows.
         files: Files, the hottest first.
-        unplaced: Samples of kernels that no line is known of, by name, the hottest first.
+        unplaced: Samples of kernels without a known line, by name, the hottest first.
     """
 
     samples: SampleCounts
@@ -126,7 +126,7 @@ class SampledSource:
     unplaced: tuple[tuple[str, SampleCounts], ...]
 
     def named(self, wanted: str) -> SampledSource:
-        """Return the same with the files alone whose path ends with a path or part of a name.
+        """Return only the files whose path ends with a path or part of a name.
 
         Raises:
             UsageError: No file does.
@@ -180,7 +180,7 @@ def _why_none(profile: Profile) -> str:
         if facts is not None and facts.error
         else (f"no kernel ran while it sampled, or none for longer than the period{period}")
     )
-    return f"the profile has no PC samples, though the run took them: {why}"
+    return f"the profile has no PC samples, although the run sampled: {why}"
 
 
 def _kept(profile: Profile, names: NameFilter) -> npt.NDArray[np.bool_]:
@@ -189,7 +189,7 @@ def _kept(profile: Profile, names: NameFilter) -> npt.NDArray[np.bool_]:
 
 
 def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
-    """Return what each row has of its own, by the base names of metrics in lower case."""
+    """Return each row's own values, by the base names of metrics in lower case."""
     found: dict[str, npt.NDArray[Any]] = {}
     for column in profile.columns.values():
         base = column.spec.base.lower()
@@ -201,7 +201,7 @@ def _columns(profile: Profile) -> dict[str, npt.NDArray[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """What each row has of its own, and what that means."""
+    """Each row's own values, and their meaning."""
 
     columns: dict[str, list[int]]
     form: SampleForm
@@ -266,7 +266,7 @@ def _place(profile: Profile, row: int) -> SourceLine | None:
 
 
 def _callers(profile: Profile, row: int, files: defaultdict[str, _File]) -> list[SampleCounts]:
-    """Return where samples of a line count that was inlined into others: once per line and file."""
+    """Return the callers of an inlined line, whose samples count once per line and file."""
     place = _place(profile, row)
     called: dict[tuple[str, int], None] = {}
     above = int(profile.parents[row])

@@ -1,8 +1,8 @@
-"""What the reasons of stalled warps mean, and what helps.
+"""Meanings of stall reasons, and remedies.
 
 The reasons of NVIDIA GPUs are those of the section "Warp Stall Reasons" (metrics reference) of the
 Kernel Profiling Guide of Nsight Compute, those of AMD GPUs of rocprofiler-sdk's page on PC sampling
-of CDNA 3 and 4; both in words of ours.
+of CDNA 3 and 4; both in our words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StallReason:
     Attributes:
         name: As in the metric, without ``stalled_``.
         meaning: What the warp waited for.
-        remedy: What may shorten the wait, "" where nothing is to be done.
+        remedy: What may shorten the wait, or "".
         source: The vendor's page.
     """
 
@@ -112,14 +112,14 @@ _NVIDIA = (
     ),
     StallReason(
         "dispatch_stall",
-        "was picked, and the dispatcher held it back",
-        "units or registers conflict inside; look at what issues beside it",
+        "was picked, but the dispatcher held it back",
+        "units or registers conflict; look at instructions issued at the same time",
     ),
     StallReason("sleeping", "all its threads sleep, yield or have been blocked", "wake it earlier"),
     StallReason("misc", "a reason of the hardware that has no name", ""),
     StallReason(
         "not_selected",
-        "was ready, and another warp was picked",
+        "was ready, but another warp was picked",
         "enough warps to hide latency; fewer may be enough",
     ),
     StallReason("selected", "issued an instruction: no stall", ""),
@@ -130,7 +130,7 @@ _AMD = (
     ),
     StallReason("waitcnt", "waits for memory at an s_waitcnt", "load earlier, or run more waves"),
     StallReason("internal_instruction", "runs an instruction that issues nothing", ""),
-    StallReason("arbiter_win_ex_stall", "was picked, and its unit could not start", "another unit"),
+    StallReason("arbiter_win_ex_stall", "was picked, but its unit could not start", "another unit"),
     StallReason("other_wait", "waits for something else, such as a barrier or a message", ""),
 )
 _KNOWN = {
@@ -143,7 +143,7 @@ _KNOWN = {
 
 
 def explain_stall(metric: str) -> StallReason | None:
-    """Return what a metric counts: ``stalled_wait``, ``wait``; None where that is not known."""
+    """Return the reason of a metric: ``stalled_wait``, ``wait``; None if unknown."""
     return _KNOWN.get(metric.strip().lower().removeprefix(REASON))
 
 

@@ -7,7 +7,7 @@ samples" that the count of all samples includes (CUPTI's guide, "Stall Reasons M
 https://docs.nvidia.com/cupti/api/structCUpti__ActivityPCSampling3.html). On an H200 the counts
 without that ending add up to CUPTI's total of samples, so it is a part of them there as well.
 Upstream's ``num_samples`` is the sum of both counts, and its ``num_stalled_samples`` the number of
-samples. On AMD GPUs these names mean what they say.
+samples. On AMD GPUs these names have their literal meaning.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ REASON = "stalled_"
 SELECTED = f"{REASON}selected"
 _WITH_REASON = "num_stalled_samples"
 _CUDA, _HIP = "CUDA", "HIP"
-# What became of the cycle of a sample; the parts make up all samples.
+# Outcomes of a sample's cycle; the parts add up to all samples.
 ISSUED, STALLED, NOT_ISSUED = "issued", "stalled", "not_issued"
 PARTS = {
     ISSUED: "the sampled warp issued an instruction",
-    STALLED: "it waited, and another warp of its scheduler issued one",
+    STALLED: "it waited while another warp of its scheduler issued one",
     NOT_ISSUED: "its scheduler issued nothing: latency that no other warp hid",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SampleForm:
-    """What the metrics of samples of one vendor mean.
+    """Meaning of the sample metrics of one vendor.
 
     Attributes:
         total: The metric that counts samples.
@@ -82,7 +82,7 @@ _AMD = SampleForm(ALL, {ISSUED: {ALL: 1, _WITH_REASON: -1}, STALLED: {_WITH_REAS
 
 
 def sample_form(profile: Profile) -> SampleForm:
-    """Return what the metrics of a profile's samples mean, told by the GPUs it is of."""
+    """Return the meaning of a profile's sample metrics, by its GPUs."""
     if not find_metric(_WITH_REASON, profile.columns):
         return _AMD
     kinds = {device.kind for device in profile.devices} & {_CUDA, _HIP}
@@ -99,23 +99,23 @@ def sample_form(profile: Profile) -> SampleForm:
 
 
 def has_samples(profile: Profile) -> bool:
-    """Tell whether a profile has PC samples."""
+    """Return whether a profile has PC samples."""
     full = find_metric(ALL, profile.columns)
     return full is not None and profile.columns[full].kind.is_number
 
 
 def is_sample_count(base: str) -> bool:
-    """Tell whether a metric, by its base name in lower case, counts PC samples."""
+    """Return whether a metric, by its base name in lower case, counts PC samples."""
     return base in {ALL, _WITH_REASON} or base.startswith(REASON)
 
 
 def is_stall_ratio(name: str) -> bool:
-    """Tell whether a name is one of ratio of samples: ``stalled_wait/samples``."""
+    """Return whether a name is a ratio of samples: ``stalled_wait/samples``."""
     return name.strip().lower().endswith(_SUFFIX)
 
 
 def stall_names(profile: Profile) -> tuple[str, ...]:
-    """Return the ratios that can be computed, none where nothing was sampled."""
+    """Return the ratios that can be computed, none without samples."""
     if not has_samples(profile):
         return ()
     recorded = [
@@ -140,7 +140,7 @@ def stall_values(profile: Profile, name: str) -> MetricValues:
     shown = name.strip().lower()
     known = stall_names(profile)
     if shown not in known:
-        have = f"known are {', '.join(known)}" if known else "this file holds no PC samples"
+        have = f"known are {', '.join(known)}" if known else "this file has no PC samples"
         raise MetricError(f"metric {name!r} is no ratio of samples: {have}")
     part = shown.removesuffix(_SUFFIX)
     form = sample_form(profile)

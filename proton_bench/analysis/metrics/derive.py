@@ -60,18 +60,19 @@ __all__ = [
 _OF_SUBTREE = "of the row and all rows below it"
 _OF_ROW = "of the row alone"
 
-# What says most about a run, best first.
+# Default metrics, best first.
 _PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples")
 
 
 @dataclass(frozen=True, slots=True)
 class AvailableMetrics:
-    """What can be shown of a profile.
+    """The metrics of a profile.
 
     Attributes:
         inclusive: Full names of recorded metrics that are summed over the rows below.
         exclusive: Full names of the other recorded metrics.
-        derivable: Names that can be computed from them, ``/%`` left out: it works on every number.
+        derivable: Names that can be computed from them, without ``/%``, which works for every
+            number.
     """
 
     inclusive: tuple[str, ...]
@@ -85,7 +86,7 @@ class AvailableMetrics:
 
 
 def available_metrics(profile: Profile) -> AvailableMetrics:
-    """Return the metrics of a profile, those of devices among them; empty ones are left out."""
+    """Return the metrics of a profile, including those of devices; empty ones are left out."""
     profile = with_device_use(profile)
     inclusive, exclusive = _recorded(profile)
     numbers = [name for name in inclusive + exclusive if profile.columns[name].kind.is_number]
@@ -118,7 +119,7 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
 
 
 def default_metrics(profile: Profile) -> tuple[str, ...]:
-    """Return the metrics to show when none is named: a time or the like, its share, the count."""
+    """Return the default metrics: a time or similar, its share, the count."""
     profile = with_device_use(profile)
     inclusive, exclusive = _recorded(profile)
     recorded = {
@@ -182,7 +183,7 @@ def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
 
 
 def _has_no_samples(profile: Profile) -> bool:
-    # A file's own table would be inflated by being asked for its length.
+    # Reading the length would inflate a file's own table.
     return isinstance(profile.distributions, MappingProxyType) and not profile.distributions
 
 
@@ -190,7 +191,7 @@ def _derive_one(profile: Profile, name: str) -> MetricValues:
     recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
     full = find_metric(name, recorded)
     if full is not None:
-        # Asked for as "count (inc)", it is the sum over the subtree.
+        # "count (inc)" is the sum over the subtree.
         if full == CALLS and name.strip().lower() == CALLS and profile.columns[full].kind.is_number:
             return call_values(profile)
         return _recorded_values(full, profile.columns[full], profile)

@@ -1,4 +1,4 @@
-"""What is derived from which metric, in the tables that upstream's viewer has."""
+"""Derived metrics by source, in the tables of upstream's viewer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class FactorDict(NamedTuple):
-    """What is derived from a metric.
+    """Metrics derived from a metric.
 
     Attributes:
         name: The metric.

@@ -1,6 +1,6 @@
-"""What the name of a derived metric means: ``time/ms``, ``avg_time/us``, ``tflop8/s``, ``time/%``.
+"""Parses names of derived metrics: ``time/ms``, ``avg_time/us``, ``tflop8/s``, ``time/%``.
 
-Names are read here once; `derive` evaluates formulas on a profile, `viewer` on a data frame.
+`derive` evaluates formulas on a profile, `viewer` on a data frame.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MAX_SHOWN = 80  # characters of a name in a message
 
 
 class Divisor(StrEnum):
-    """What a formula divides by."""
+    """Divisor of a formula."""
 
     NOTHING = "nothing"
     COUNT = "count"
@@ -53,7 +53,7 @@ class Formula:
     """value = source / divisor / scale.
 
     Attributes:
-        name: The name as the user wrote it, in lower case.
+        name: The user's name, in lower case.
         source: Base name of the recorded metric, "" for ``util``.
         divisor: What to divide by; ``SECONDS`` is inclusive time, ``COUNT`` the calls that the
             source was recorded for: see `calls`.
@@ -72,7 +72,7 @@ def parse_formula(name: str) -> Formula | None:
     """Return the formula that a name stands for, None when it is a recorded metric's name.
 
     Raises:
-        MetricError: The part after the slash is no unit that exists.
+        MetricError: The part after the slash is not a unit.
     """
     text = name.strip().lower()
     if text == "util":
@@ -109,7 +109,7 @@ def find_metric(name: str, recorded: Iterable[str]) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _wanted(names: tuple[str, ...]) -> dict[str, str]:
-    """Return what each text that may be asked for means; full names win over those without unit."""
+    """Return the metric of each accepted text; full names win over those without unit."""
     found = {MetricSpec(full).base.lower(): full for full in reversed(names)}
     return found | {full.lower(): full for full in reversed(names)}
 
@@ -120,10 +120,10 @@ def unknown_metric(
     """Return the error to raise for a metric that a profile does not have.
 
     Args:
-        name: What was asked for.
+        name: The requested name.
         recorded: Full names of recorded metrics, which the message names.
-        derivable: Names of others that would be understood; like recorded ones they are offered
-            where they are near what was asked for.
+        derivable: Names of others that would be understood; like recorded ones they are suggested
+            if they are similar.
     """
     recorded = tuple(recorded)
     bases = sorted({MetricSpec(full).base.lower() for full in recorded})

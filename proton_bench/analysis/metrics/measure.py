@@ -1,4 +1,4 @@
-"""What a comparison compares: a metric that every run has, in one unit."""
+"""The metric of a comparison: one that every run has, in one unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proton_bench.model.metrics.metric import MetricSpec
 
 __all__ = ["Measure", "find_measure"]
 
-# What says most about a run, best first.
+# Default metrics, best first.
 _PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples", "count")
 
 
@@ -24,7 +24,7 @@ class Measure:
     """A metric of all runs.
 
     Attributes:
-        name: As it was asked for, or the full name of the default.
+        name: As requested, or the full name of the default.
         source: Full name of the recorded metric whose values of all rows add up to the total, ""
             for rates, averages, shares and metrics of a row alone, which do not add up.
         scale: Size of one unit of ``name`` in units of ``source``.
@@ -43,7 +43,7 @@ class Measure:
 
     @property
     def has_latency(self) -> bool:
-        """Whether it can be told per launch; samples depend on how often they were taken."""
+        """Whether it has a value per launch; samples depend on their period."""
         base = MetricSpec(self.source).base.lower()
         return self.is_additive and base != "count" and not is_sample_count(base)
 
@@ -53,10 +53,10 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
 
     Args:
         runs: All runs.
-        name: A recorded or derived metric; None takes a time or what comes closest.
+        name: A recorded or derived metric; None means a time or the metric closest to it.
 
     Raises:
-        MetricError: A run lacks the metric, or it is no number.
+        MetricError: A run lacks the metric, or it is not a number.
         UsageError: A run is empty, the metric has different units or adds up differently, or no
             metric is in all runs.
     """
@@ -65,8 +65,8 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
         if len(run.profile) == 1 or not offer.recorded:
             what = "no rows" if len(run.profile) == 1 else "no metrics"
             raise UsageError(
-                f"{run.source!a} is empty: it holds {what}, so there is nothing to compare; was "
-                "anything launched in that run?"
+                f"{run.source!a} is empty: it has {what}, so there is nothing to compare; check "
+                "that the run launched something"
             )
     if name is None:
         return _default(runs, offers)
@@ -86,7 +86,7 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
         if found.unit not in SECONDS:
             raise MetricError(f"metric {source!r} is not a time, so it has no {formula.name}")
         scale = formula.scale / SECONDS[found.unit]
-        # A thousand and not a little more, so that whole numbers divide to what they should.
+        # Exactly a thousand, so that whole numbers divide exactly.
         scale = float(round(scale)) if scale >= 1.0 else scale
         return Measure(found.name, found.source, scale, found.unit)
     return _derived(runs, name)
@@ -102,7 +102,7 @@ def _default(runs: Sequence[Run], offers: Sequence[AvailableMetrics]) -> Measure
     by_base = _by_base(common)
     found = [_by_base(offer.recorded) for offer in offers]
     best = next((by_base[base] for base in _PRIMARY if base in by_base), None)
-    # Time in two units is no reason to show that nothing changed in the count.
+    # If times have two units, do not fall back to the count.
     for base in _PRIMARY[: _PRIMARY.index(MetricSpec(best).base.lower()) if best else None]:
         _check_units(runs, found, base)
     if best is None and common:
@@ -128,11 +128,11 @@ def _by_base(names: Sequence[str]) -> dict[str, str]:
 
 
 def _check_units(runs: Sequence[Run], found: Sequence[dict[str, str]], base: str) -> None:
-    """Raise where a run has the metric in another unit than the first one.
+    """Raise if a run has the metric in another unit than the first one.
 
     Args:
         runs: The runs.
-        found: What each of them has, see `_by_base`.
+        found: Metrics of each run, see `_by_base`.
         base: The metric.
     """
     first, *others = (each.get(base) for each in found)
@@ -162,7 +162,7 @@ def _recorded(
 
 def _additive_source(runs: Sequence[Run], offers: Sequence[AvailableMetrics], full: str) -> str:
     if not all(full in run.profile.columns for run in runs):
-        return ""  # a metric of whole devices, which no row holds
+        return ""  # a metric of whole devices, not of rows
     inclusive = [full in offer.inclusive for offer in offers]
     if any(inclusive) and not all(inclusive):
         one, other = runs[inclusive.index(True)], runs[inclusive.index(False)]

@@ -33,14 +33,14 @@ _SCHEDULERS = 4
 
 @dataclass(frozen=True, slots=True)
 class MultiprocessorLimits:
-    """What one multiprocessor holds at once.
+    """Limits of one multiprocessor.
 
     Attributes:
         warps: Resident warps.
         blocks: Resident blocks.
         shared_kib: Shared memory in KiB.
-        reserved_bytes: Shared memory that the system takes of each block.
-        shared_unit: Bytes in whose multiples shared memory is given out.
+        reserved_bytes: Shared memory that the system reserves per block.
+        shared_unit: Allocation unit of shared memory in bytes.
     """
 
     warps: int
@@ -76,7 +76,7 @@ def occupancy(variant: Variant, device: Device) -> float | None:
     A grid with fewer blocks than the device holds lowers it: it is the mean over multiprocessors.
 
     Returns:
-        None where the device's limits or the launch are not known.
+        None if the device's limits or the launch are unknown.
     """
     limits = LIMITS.get(device.arch) if device.kind == "CUDA" else None
     threads = int(np.prod(variant.block, dtype=object))
@@ -91,7 +91,7 @@ def occupancy(variant: Variant, device: Device) -> float | None:
 
 
 def resident_blocks(arch: str, warps: int, needs: tuple[int, int]) -> int | None:
-    """Return how many blocks of a kernel a multiprocessor holds, None where it is not known.
+    """Return how many blocks of a kernel a multiprocessor holds, None if unknown.
 
     Args:
         arch: Compute capability, e.g. ``90``.
@@ -132,13 +132,13 @@ def with_occupancy(profile: Profile) -> Profile:
     Variants of kernels must not have been folded yet.
 
     Raises:
-        MetricError: The profile says nothing of launches, or no device's limits are known.
+        MetricError: The profile has no launches, or no device's limits are known.
     """
     time = find_metric("time", profile.columns)
     if not profile.variants or time is None or not profile.columns[time].kind.is_number:
         raise MetricError(
-            "metric 'occupancy' needs grid, block, registers and time of kernels, "
-            "which only .proton files of backend cupti hold"
+            "metric 'occupancy' needs grid, block, registers and time of kernels, which only "
+            ".proton files of backend cupti have"
         )
     by_launch: dict[tuple[int, int], float] = {}
     pairs = np.stack([profile.variant_rows, profile.device_rows], axis=1)

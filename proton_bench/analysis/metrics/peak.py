@@ -19,7 +19,7 @@ __all__ = ["device_peaks", "least_seconds", "offered_peaks"]
 
 
 def offered_peaks(device: Device) -> Mapping[str, float]:
-    """Return the peak rates that plugins give for a device, none where they know nothing of it."""
+    """Return the peak rates of plugins for a device, if any."""
     offered = offered_by_others("proton_device_peaks")
     found: Mapping[str, float] = offered.get((device.kind, device.arch), {})
     return found
@@ -28,9 +28,8 @@ def offered_peaks(device: Device) -> Mapping[str, float]:
 def device_peaks(device: Device) -> Mapping[str, float]:
     """Return the peak rates of a device: ``flops8`` to ``flops64`` and ``bytes``, in 1/s.
 
-    Plugins are asked first, then upstream's rates, so that ``util`` is what upstream shows; the
-    rates of the roofline stand in for architectures that upstream lacks. Nothing is returned for a
-    device that nobody knows.
+    Plugins come first, then upstream's rates, so that ``util`` equals upstream's; the rates of the
+    roofline are for architectures that upstream lacks. The result is empty for an unknown device.
     """
     offered = offered_peaks(device)
     if offered:
@@ -49,7 +48,7 @@ def device_peaks(device: Device) -> Mapping[str, float]:
 
 
 def least_seconds(profile: Profile) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return how long each row's own work takes at best, and which rows ran on a known device.
+    """Return the least time of each row's own work, and which rows ran on a known device.
 
     That is the larger of the sum of flops<width> / peak of the width, and of bytes / bandwidth.
 
@@ -72,7 +71,7 @@ def least_seconds(profile: Profile) -> tuple[npt.NDArray[np.float64], npt.NDArra
 def _seconds_of(
     profile: Profile, name: str, peaks: Sequence[Mapping[str, float]]
 ) -> npt.NDArray[np.float64]:
-    """Return how long each row's own amount takes at the peak rate; 0 where it has none."""
+    """Return the time of each row's own amount at the peak rate; 0 if it has none."""
     full = find_metric(name, profile.columns)
     if full is None or not profile.columns[full].kind.is_number:
         return np.zeros(len(profile))

@@ -1,10 +1,10 @@
-"""Peak rates of architectures: operations per clock, and bandwidth, with where they were found.
+"""Peak rates of architectures: operations per clock, and bandwidth, with their sources.
 
 Operations are floating-point ones (a fused multiply-add is two), dense, on tensor or matrix units
 where the architecture has them for that width; of 8 bits the faster of floats and integers.
 
-``source`` names the pages that were read for a rate, ``unchecked`` what none of them says. Data
-sheets and white papers of the vendors could not be opened themselves: the pages quote them.
+``source`` names the sources of a rate, ``unchecked`` the rates that no source confirms. Most
+sources quote data sheets and white papers of the vendors.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _GFX_FAMILY = 6  # files of upstream hold six characters: gfx110 stands for gfx1
 
 @dataclass(frozen=True, slots=True)
 class ArchitectureRates:
-    """What one unit (multiprocessor, compute unit, or work-group processor) does in one clock.
+    """Rates of one unit (multiprocessor, compute unit, or work-group processor) per clock.
 
     Attributes:
         operations: Operations per unit and clock by width of the operands in bits.
-        source: Pages that were read, with the figures and the board that they name.
-        unchecked: Which of the rates no page that was read confirms.
-        transfers: Transfers per reported memory clock and pin; 0 where that clock says nothing.
-        bytes_per_second: Memory bandwidth where device facts do not give it.
+        source: Sources, with their figures and board.
+        unchecked: Rates that no source confirms.
+        transfers: Transfers per reported memory clock and pin; 0 if that clock is not usable.
+        bytes_per_second: Memory bandwidth if device facts do not give it.
     """
 
     operations: Mapping[int, float]
@@ -205,7 +205,7 @@ ARCHITECTURES: Mapping[str, Mapping[str, ArchitectureRates]] = {"CUDA": _CUDA, "
 
 
 def architecture_rates(device: Device) -> ArchitectureRates | None:
-    """Return what is known of a device's architecture, None for nothing."""
+    """Return the rates of a device's architecture, or None."""
     table = ARCHITECTURES.get(device.kind, {})
     return table.get(device.arch) or table.get(device.arch[:_GFX_FAMILY])
 
@@ -214,7 +214,7 @@ def peak_rates(device: Device) -> Mapping[str, float]:
     """Return the peak rates of a device: ``flops8`` to ``flops64`` and ``bytes``, in 1/s.
 
     They hold at the highest clocks that the file names. A rate that the device's facts do not give
-    is left out; nothing is returned for an architecture that is not known.
+    is left out; the result is empty for an unknown architecture.
     """
     found = architecture_rates(device)
     if found is None:

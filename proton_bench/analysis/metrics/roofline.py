@@ -1,7 +1,7 @@
-"""The roofline: how long work takes at best on its device, what bounds it, and how far it is.
+"""The roofline: the least time of work on its device, its bound, and the distance from it.
 
-A row's own work takes at best the larger of the sum of flops<width> / peak of the width, and of
-bytes / bandwidth. Times of rows below are added, so that a scope's roof is that of its kernels one
+The least time of a row's own work is the larger of the sum of flops<width> / peak of the width, and
+of bytes / bandwidth. Times of rows below are added, so a scope's roof is that of its kernels one
 after the other.
 """
 
@@ -38,7 +38,7 @@ _NAMES = (*(f"{_ROOF_TIME}/{unit}" for unit in SECONDS), _BOUND, _DISTANCE, _INT
 
 _MEANINGS = {
     _ROOF_TIME: "attainable time of the row and all rows below it",
-    _BOUND: "what bounds most of the attainable time of the row and all rows below it",
+    _BOUND: "bound of most of the attainable time of the row and all rows below it",
     _DISTANCE: "time / attainable time of the row and all rows below it, 1 at the roof",
     _INTENSITY: "operations per byte of the row and all rows below it",
 }
@@ -71,13 +71,13 @@ class Roofline:
     unknown: tuple[str, ...] = ()
 
     def bounds(self) -> npt.NDArray[Any]:
-        """Return "compute" or "memory" for each row: what most of its attainable time is."""
+        """Return "compute" or "memory" for each row, whichever is most of its attainable time."""
         is_compute = self.compute_seconds * 2 >= self.seconds
         return np.where(is_compute, "compute", "memory").astype(object)
 
 
 def is_roofline(name: str) -> bool:
-    """Tell whether a name is one of the roofline's metrics."""
+    """Return whether a name is one of the roofline's metrics."""
     text = name.strip().lower()
     return text in _NAMES or text == _ROOF_TIME
 
@@ -117,10 +117,10 @@ def roofline_values(profile: Profile, name: str) -> MetricValues:
 def roofline(profile: Profile) -> Roofline:
     """Return the roof of every row.
 
-    Work that a scope was given counts on the device of the rows below it, if that is one.
+    Work given to a scope counts on the device of the rows below it, if there is only one.
 
     Raises:
-        MetricError: What `roofline_values` says.
+        MetricError: As for `roofline_values`.
     """
     work = {name: own for name in _WORK if (own := _own(profile, name)) is not None}
     if not work:
@@ -206,7 +206,7 @@ def _unknown(
     work: Mapping[str, Floats],
     peaks: list[Mapping[str, float]],
 ) -> tuple[str, ...]:
-    """Return the devices with work whose peaks nobody knows; raises where that is all of them."""
+    """Return the devices with work but unknown peaks; raises if these are all."""
     busy = np.unique(places[sum(work.values(), np.zeros(len(profile))) > 0]).tolist()
     used = [place for place in busy if place >= 0] or range(len(peaks))
     lacking = [place for place in used if not set(peaks[place]) & set(work)]

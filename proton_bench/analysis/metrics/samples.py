@@ -1,8 +1,8 @@
 """Statistics of single launches: median, p95, min, max and cv of a row's own samples.
 
-They come from the distributions of a `.proton` file. Samples of different rows are different
-things, so a row that was called itself shows its own alone. A row without calls shows those of all
-launches below it, as its count and its mean do.
+They come from the distributions of a `.proton` file. Samples of different rows are not comparable,
+so a row with calls shows only its own. A row without calls shows those of all launches below it,
+like its count and mean.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["STATISTICS", "is_sample_statistic", "sample_names", "sample_values"]
 
-# Of a spread of less than so many buckets, they hold little.
+# If the spread is less than this many buckets, they say little about it.
 _LEAST_SKETCHED = 2.5
 
 
 def coefficient_of_variation(samples: Distribution) -> float | None:
-    """Return standard deviation / mean, None where there is no spread to speak of.
+    """Return standard deviation / mean, None if there is no spread.
 
-    It is exact where all samples are kept. Else it comes from the sketch of the samples, to less
-    than 1 %. Where there is none, or the spread is near the width of its buckets, it comes from the
-    moments of ln t as for times that are spread log-normally:
-    ``cv = sqrt(exp(variance of ln t) - 1)``.
+    It is exact if all samples are kept. Else it comes from the sketch of the samples, within 1 %.
+    Without a sketch, or if the spread is near the width of its buckets, it comes from the moments
+    of ln t as for log-normal times: ``cv = sqrt(exp(variance of ln t) - 1)``.
     """
     positive = samples.n - samples.zero_count
     if samples.n < 2 or not positive:
@@ -55,12 +54,12 @@ def coefficient_of_variation(samples: Distribution) -> float | None:
 
 
 def _sketched_spread(samples: Distribution) -> float:
-    """Return standard deviation / mean of samples that lie in the middle of their buckets."""
+    """Return standard deviation / mean of samples at the middle of their buckets."""
     powers = samples.bucket_index * math.log(samples.bucket_ratio)
     # Values as multiples of the largest, which cannot overflow.
     values = np.exp(powers - powers.max())
     if samples.open_below:
-        # The lowest bucket holds what lies anywhere below it; the sum tells where.
+        # The lowest bucket has all smaller values; their sum gives the mean.
         rest = samples.total / samples.maximum - float((values * samples.bucket_count)[1:].sum())
         least = samples.minimum / samples.maximum
         values[0] = min(max(rest / int(samples.bucket_count[0]), least), float(values[0]))
@@ -77,13 +76,13 @@ STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
     "max": lambda samples: samples.maximum if samples.n else None,
     "cv": coefficient_of_variation,
 }
-_MEANING = "over the calls of the row alone; of a row without any, over the launches below it"
+_MEANING = "over the calls of the row alone or, if it has none, over the launches below it"
 _MEANING_INSIDE = "over the passes of the scope in all warps"
 _NAME = re.compile(rf"(?P<what>{'|'.join(STATISTICS)})_(?P<source>[^/]+)(?:/(?P<unit>\w+))?")
 
 
 def is_sample_statistic(name: str) -> bool:
-    """Tell whether a name reads like one of these statistics: ``median_time/us``, ``cv_time``."""
+    """Return whether a name is one of these statistics: ``median_time/us``, ``cv_time``."""
     return _NAME.fullmatch(name.strip().lower()) is not None
 
 
@@ -103,7 +102,7 @@ def sample_values(profile: Profile, name: str) -> MetricValues:
 
     Args:
         profile: Rows that a report shows.
-        name: ``median_time/us``, ``p95_time``, ``cv_time``; without unit in the metric's own.
+        name: ``median_time/us``, ``p95_time``, ``cv_time``; without unit in the metric's own unit.
 
     Raises:
         MetricError: No samples of the metric were recorded, or the unit does not fit.
@@ -128,10 +127,10 @@ def _by_row(profile: Profile, source: str) -> Iterator[tuple[int, Distribution]]
     own = dict(profile.samples(source) or ())
     column = profile.columns.get(source)
     if column is None or column.spec.aggregation is not Aggregation.INCLUSIVE:
-        yield from own.items()  # what is above holds the same time again
+        yield from own.items()  # rows above include the same time
         return
     is_called = has_own_calls(profile)
-    lost = is_called.copy()  # rows with calls here or below of which no samples were kept
+    lost = is_called.copy()  # rows with calls here or below, but without samples
     lost[list(own)] = False
     lost = np.add.accumulate(np.append(0, lost))
     is_whole = lost[profile.subtree_end] == lost[:-1]
@@ -143,7 +142,7 @@ def _by_row(profile: Profile, source: str) -> Iterator[tuple[int, Distribution]]
             yield row, samples
         if not (everything and is_whole[row]):
             continue
-        # Of one part nothing is merged, which most rows of deep trees have.
+        # A single part is not merged; most rows of deep trees have one.
         whole = everything[0] if len(everything) == 1 else Distribution.merged(everything)
         if not is_called[row]:
             yield row, whole
@@ -156,10 +155,10 @@ def _source(profile: Profile, name: str, base: str) -> str:
         if MetricSpec(full).base.lower() == base:
             return full
     known = ", ".join(MetricSpec(full).base for full in profile.distributions)
-    have = f"samples were recorded of: {known}" if known else "this file holds no samples"
+    have = f"samples were recorded of: {known}" if known else "this file has no samples"
     raise MetricError(
-        f"metric {name!r} needs single samples of {base!r}, and {have}; "
-        "only .proton files hold samples of launches"
+        f"metric {name!r} needs single samples of {base!r}, and {have}; only .proton files have "
+        "samples of launches"
     )
 
 

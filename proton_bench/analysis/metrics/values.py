@@ -1,4 +1,4 @@
-"""One metric of every row, as reports and comparisons take it."""
+"""One metric of every row, for reports and comparisons."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class MetricValues:
     """One metric of every row.
 
     Attributes:
-        name: The name that was asked for, or the default.
-        aggregation: How the values of children stand to those of their parent.
+        name: The requested name, or the default.
+        aggregation: How values of children relate to those of their parent.
         values: int64 or float64; objects for texts and vectors.
-        valid: Whether the row has a value; where it has none, ``values`` means nothing.
-        meaning: What a value says of its row, "" where the aggregation tells that.
+        valid: Whether the row has a value; else its entry in ``values`` is undefined.
+        meaning: Meaning of a value, "" if the aggregation implies it.
     """
 
     name: str
@@ -33,7 +33,7 @@ class MetricValues:
 
     @property
     def title(self) -> str:
-        """The name with ``(inc)`` behind it when values include those of the rows below."""
+        """The name, with ``(inc)`` if values include the rows below."""
         return f"{self.name} (inc)" if self.aggregation is Aggregation.INCLUSIVE else self.name
 
     @property
@@ -46,7 +46,7 @@ class MetricValues:
         return replace(self, values=self.values[rows], valid=self.valid[rows])
 
     def to_list(self) -> list[Any]:
-        """Return plain Python values, None where there is none."""
+        """Return plain Python values, None for missing ones."""
         pairs = zip(self.values.tolist(), self.valid.tolist(), strict=True)
         return [value if valid else None for value, valid in pairs]
 
@@ -54,7 +54,7 @@ class MetricValues:
 def quotient(
     values: npt.NDArray[Any], by: npt.NDArray[Any], known: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return values / by and where that is a number; rows that divide by zero have none."""
+    """Return values / by and a mask of valid results; division by zero is not valid."""
     known = known & (by != 0)
     result = np.full(len(values), np.nan)
     np.divide(values, by, out=result, where=known)

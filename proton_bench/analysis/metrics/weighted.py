@@ -1,4 +1,4 @@
-"""Means that stay right when rows are summed: two columns, of value x weight and of the weight.
+"""Means that stay correct when rows are summed: two columns, of value x weight and of the weight.
 
 A mean cannot be added up; both of its parts can. `with_mean` puts them into a profile, folding and
 pruning sum them like any metric, and `mean_values` divides at the end, for every row and scope.
@@ -20,7 +20,7 @@ __all__ = ["is_part_of_mean", "mean_names", "mean_values", "with_mean"]
 
 _SUM = "weighted sum of "
 _WEIGHT = "weight of "
-_MEANING = "mean over the kernels of the row and of all rows below it, each by its time"
+_MEANING = "mean over the kernels of the row and all rows below it, weighted by time"
 
 
 def with_mean(
@@ -29,10 +29,10 @@ def with_mean(
     """Return the profile with a mean; rows of weight 0 have no value.
 
     Args:
-        profile: What the rows belong to.
+        profile: The profile of the rows.
         name: Name of the metric, with its unit in parentheses if it has one.
         values: Value of each row.
-        weights: How much each row's value counts, such as its time.
+        weights: Weight of each row's value, such as its time.
     """
     known = (weights > 0) & np.isfinite(values)
     weight = np.where(known, weights, 0.0).astype("<f8")
@@ -49,7 +49,7 @@ def with_mean(
 
 
 def is_part_of_mean(column: str) -> bool:
-    """Tell whether a column is one of the two parts of a mean, which is not shown by itself."""
+    """Return whether a column is one of the two parts of a mean, which are not shown."""
     return column.startswith((_SUM, _WEIGHT))
 
 
@@ -68,7 +68,7 @@ def mean_values(profile: Profile, name: str, shown: str) -> MetricValues:
     Args:
         profile: A profile with that mean.
         name: Name of the mean.
-        shown: What to call it.
+        shown: Name of the result.
     """
     weight = profile.inclusive(f"{_WEIGHT}{name}")
     values, valid = quotient(profile.inclusive(f"{_SUM}{name}"), weight, weight > 0)

@@ -1,4 +1,4 @@
-"""Profiles as relations: the tables that a query sees, as arrays, before any database."""
+"""Profiles as relations: the tables of a query as arrays, without a database."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from proton_bench.model.columns import (
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["Relation", "Run", "relations", "wide_columns"]
+__all__ = ["LabelledRun", "Relation", "relations", "wide_columns"]
 
 _INT64 = range(-(2**63), 2**63)
 _FEW_LINES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A profile with the label that the column ``run`` holds and the file that it came from."""
+class LabelledRun:
+    """A profile with its label in the column ``run`` and its file."""
 
     label: str
     file: str
@@ -69,7 +69,7 @@ def wide_columns(profiles: Sequence[Profile]) -> dict[str, str]:
     found: dict[str, str] = {}
     for profile in profiles:
         for name, values in _numbers(profile):
-            # The sum of integers that leave 64 bits is a float.
+            # Sums beyond 64 bits become floats.
             kind = "BIGINT" if values.dtype.kind == "i" else "DOUBLE"
             if name in found:
                 found[name] = kind if found[name] == kind else "DOUBLE"
@@ -86,7 +86,9 @@ def _numbers(profile: Profile) -> Iterator[tuple[str, Array]]:
             yield f"{metric}{suffix}", values
 
 
-def relations(run: Run, tables: Sequence[str], columns: Sequence[str]) -> Iterator[Relation]:
+def relations(
+    run: LabelledRun, tables: Sequence[str], columns: Sequence[str]
+) -> Iterator[Relation]:
     """Yield the lines of one run.
 
     Args:
@@ -102,7 +104,7 @@ def relations(run: Run, tables: Sequence[str], columns: Sequence[str]) -> Iterat
 
 
 def _joined(found: Iterator[Relation]) -> Iterator[Relation]:
-    """Yield the same lines in fewer relations: each of them takes a database its time."""
+    """Yield the same lines in fewer relations, because each has a cost in the database."""
     for _, alike in groupby(found, key=_shape):
         parts = list(alike)
         if len(parts) == 1:
@@ -120,12 +122,12 @@ def _joined(found: Iterator[Relation]) -> Iterator[Relation]:
 
 
 def _shape(relation: Relation) -> Hashable:
-    """Return what relations have in common that can be one; those of many lines stand alone."""
+    """Return a key of relations that can be joined; long ones stay separate."""
     names = (*relation.constants, *relation.columns)
     return (relation.table, names) if len(relation) < _FEW_LINES else object()
 
 
-def _nodes(run: Run, columns: Sequence[str]) -> Relation:
+def _nodes(run: LabelledRun, columns: Sequence[str]) -> Relation:
     profile = run.profile
     found: dict[str, Array] = {
         "node": np.arange(len(profile)),
@@ -137,7 +139,7 @@ def _nodes(run: Run, columns: Sequence[str]) -> Relation:
     return Relation("nodes", {"run": run.label}, found)
 
 
-def _metrics(run: Run) -> Iterator[Relation]:
+def _metrics(run: LabelledRun) -> Iterator[Relation]:
     for name, column in run.profile.columns.items():
         constants = {
             "run": run.label,
@@ -164,7 +166,7 @@ def _values(profile: Profile, name: str, column: MetricColumn) -> dict[str, Arra
     }
 
 
-def _frames(run: Run) -> Iterator[Relation]:
+def _frames(run: LabelledRun) -> Iterator[Relation]:
     profile = run.profile
     used, counts = np.unique(profile.frames, return_counts=True)
     names = [profile.strings[place] for place in used.tolist()]
@@ -193,7 +195,7 @@ def _python_parts(name: str) -> tuple[str | None, int | None, str | None]:
     return None, None, None
 
 
-def _runs(run: Run) -> Iterator[Relation]:
+def _runs(run: LabelledRun) -> Iterator[Relation]:
     profile, facts = run.profile, run.profile.provenance
     cost = own_cost(profile)
     known: dict[str, Any] = {
@@ -212,12 +214,12 @@ def _runs(run: Run) -> Iterator[Relation]:
     yield Relation("runs", {"run": run.label}, columns)
 
 
-def _devices(run: Run) -> Iterator[Relation]:
+def _devices(run: LabelledRun) -> Iterator[Relation]:
     devices = run.profile.devices
     uses = {use.device: use for use in run.profile.device_use if use.scope is None}
     columns: dict[str, Array] = {
         "device": np.arange(len(devices)),
-        # 0 is a number of a device; elsewhere it means unknown.
+        # 0 is a valid device number; elsewhere it means unknown.
         "index": array_of("i8", [device.index for device in devices]),
     }
     for name in ("busy_ns", "idle_ns", "waiting_ns"):
@@ -226,7 +228,7 @@ def _devices(run: Run) -> Iterator[Relation]:
     yield Relation("devices", {"run": run.label}, _attributes("devices", devices, columns))
 
 
-def _variants(run: Run) -> Iterator[Relation]:
+def _variants(run: LabelledRun) -> Iterator[Relation]:
     variants = run.profile.variants
     columns = _attributes("variants", variants, {"variant": np.arange(len(variants))})
     yield Relation("variants", {"run": run.label}, columns)
@@ -241,7 +243,7 @@ def _attributes(table: str, objects: Sequence[Any], given: dict[str, Array]) -> 
     return columns
 
 
-def _distributions(run: Run) -> Iterator[Relation]:
+def _distributions(run: LabelledRun) -> Iterator[Relation]:
     for name, table in run.profile.distributions.items():
         positive = np.maximum(table.n - table.zero_count, 1)
         columns: dict[str, Array] = {
@@ -259,7 +261,7 @@ def _distributions(run: Run) -> Iterator[Relation]:
         yield Relation("distributions", {"run": run.label, "metric": name}, columns)
 
 
-_BUILDERS: dict[str, Callable[[Run], Iterator[Relation]]] = {
+_BUILDERS: dict[str, Callable[[LabelledRun], Iterator[Relation]]] = {
     "runs": _runs,
     "metrics": _metrics,
     "frames": _frames,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proton_bench.analysis.query.relations import Relation, Run, relations, wide_columns
+from proton_bench.analysis.query.relations import LabelledRun, Relation, relations, wide_columns
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.profile import Profile
@@ -32,13 +32,13 @@ _MAX_MESSAGE = 500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryResult:
-    """Lines that a query gave.
+    """The result of a query.
 
     Attributes:
         columns: Their names; two may be the same.
-        types: Type of each column as the query language calls it.
-        rows: Their values as Python objects, None where there is none.
-        has_more: Whether there were more lines than were asked for.
+        types: Type of each column in the query language.
+        rows: Their values as Python objects, None for NULL.
+        has_more: Whether there were more lines than the limit.
     """
 
     columns: tuple[str, ...]
@@ -47,12 +47,14 @@ class QueryResult:
     has_more: bool = False
 
 
-def label_runs(profiles: Sequence[tuple[str, Profile]], suffixes: Sequence[str]) -> list[Run]:
-    """Name each profile after its file, with as much of the path as tells them apart.
+def label_runs(
+    profiles: Sequence[tuple[str, Profile]], suffixes: Sequence[str]
+) -> list[LabelledRun]:
+    """Name each profile after its file, with as much of the path as needed to be unique.
 
     Args:
         profiles: File and profile of each run.
-        suffixes: Suffixes that a label does without.
+        suffixes: Suffixes to remove from labels.
     """
     files = [file for file, _ in profiles]
     stems = [_stem(Path(file).name, suffixes) for file in files]
@@ -63,7 +65,7 @@ def label_runs(profiles: Sequence[tuple[str, Profile]], suffixes: Sequence[str])
         labels = [f"{file} #{number}" for number, file in enumerate(files, 1)]
     printable = [label.encode("utf-8", "backslashreplace").decode() for label in labels]
     return [
-        Run(label, os.fspath(file), profile)
+        LabelledRun(label, os.fspath(file), profile)
         for label, (file, profile) in zip(printable, profiles, strict=True)
     ]
 
@@ -73,16 +75,16 @@ def _stem(name: str, suffixes: Sequence[str]) -> str:
     return name.removesuffix(found) or name
 
 
-def query(runs: Sequence[Run], sql: str, limit: int | None = None) -> QueryResult:
-    """Return what one SQL statement says of the runs; `TABLES` lists what it can name.
+def query(runs: Sequence[LabelledRun], sql: str, limit: int | None = None) -> QueryResult:
+    """Return the result of one SQL statement over `TABLES` of the runs.
 
     Args:
-        runs: What the tables hold.
-        sql: One statement that reads. It can change nothing, and reaches no file and no network.
+        runs: The runs in the tables.
+        sql: One reading statement. It cannot change anything or access files and the network.
         limit: Most lines to return; None returns all.
 
     Raises:
-        UsageError: The statement is malformed, names what does not exist, writes, or fails.
+        UsageError: The statement is malformed, has unknown names, writes, or fails.
         MissingExtraError: DuckDB is not installed.
     """
     duckdb = _import_duckdb()
@@ -106,7 +108,7 @@ def _result(found: Any, limit: int | None) -> QueryResult:
 
 
 def _interruptible(connection: Any, work: Callable[[], QueryResult]) -> QueryResult:
-    """Work on a thread of its own, because DuckDB sees no Ctrl-C on the main thread."""
+    """Run in a separate thread, because DuckDB does not see Ctrl-C on the main thread."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         try:
@@ -150,7 +152,7 @@ def _read_statement(connection: Any, sql: str) -> Any:
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(
-            f"a query is one SQL statement, this is {len(statements)}: {sql[:80]!r}; tables are "
+            f"a query is one SQL statement, not {len(statements)}: {sql[:80]!r}; tables are "
             + ", ".join(TABLES)
         )
     kind = statements[0].type.name
@@ -160,7 +162,7 @@ def _read_statement(connection: Any, sql: str) -> Any:
 
 
 # -- tables --------------------------------------------------------------------------------------
-def _create_tables(connection: Any, runs: Sequence[Run]) -> list[str]:
+def _create_tables(connection: Any, runs: Sequence[LabelledRun]) -> list[str]:
     """Create every table, empty, and return the columns that metrics add to ``nodes``."""
     wide = wide_columns([run.profile for run in runs])
     for table, columns in TABLES.items():
@@ -174,7 +176,7 @@ def _create(connection: Any, table: str, columns: Mapping[str, str]) -> None:
 
 
 def _named_tables(duckdb: Any, connection: Any, sql: str) -> list[str]:
-    """Return the tables that a statement needs, all where DuckDB does not tell."""
+    """Return the tables that a statement needs; all if DuckDB does not say."""
     try:
         named = {name.casefold() for name in connection.get_table_names(sql)}
     except duckdb.Error:
@@ -183,7 +185,7 @@ def _named_tables(duckdb: Any, connection: Any, sql: str) -> list[str]:
 
 
 def _fill(
-    connection: Any, runs: Sequence[Run], tables: Sequence[str], *, wide: Sequence[str]
+    connection: Any, runs: Sequence[LabelledRun], tables: Sequence[str], *, wide: Sequence[str]
 ) -> None:
     for run in runs:
         for relation in relations(run, tables, wide):
@@ -194,7 +196,7 @@ def _insert(connection: Any, relation: Relation) -> None:
     if not len(relation):
         return
     names = ", ".join(map(_quoted, (*relation.constants, *relation.columns)))
-    # Arrays get names of our own, because those of metrics may be anything.
+    # Arrays get generated names, because names of metrics may be anything.
     arrays = {f"c{place}": array for place, array in enumerate(relation.columns.values())}
     values = ", ".join(("?",) * len(relation.constants) + tuple(arrays))
     connection.register("incoming", arrays)

@@ -1,4 +1,4 @@
-"""What the processes of one job recorded: which ranks are there, and which are not."""
+"""The files of one job: which ranks there are, and which are missing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["in_order"]
 
 
 def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
-    """Return the members by rank, process and part, and sentences on those that are left out.
+    """Return the members by rank, process and part, and messages about left-out ones.
 
-    A partial file of a process whose whole one is there is left out: it is an earlier state.
+    A partial file of a process with a complete one is left out, because it is an earlier state.
 
     Raises:
         UsageError: Two files are the same recording, or of two jobs.
@@ -27,10 +27,12 @@ def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
         if before is None:
             kept[key] = member
         elif member.origin.is_partial and not before.origin.is_partial:
-            notes.append(f"{member.source} is left out: {before.source} is its whole recording")
+            notes.append(
+                f"{member.source} is left out, because {before.source} is the complete recording"
+            )
         else:
             raise UsageError(
-                f"{before.source} and {member.source} are the same recording, which would count "
+                f"{before.source} and {member.source} are the same recording and would count "
                 "twice: name one of them"
             )
     _check_sizes(kept.values())

@@ -1,4 +1,4 @@
-"""Which rank of a job is slow, scope by scope."""
+"""Finds slow ranks of a job, scope by scope."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ScopeTimes:
-    """One scope on all ranks; None stands where a rank does not have it.
+    """One scope on all ranks; None if a rank does not have it.
 
     Attributes:
         path: Names from below the root down to the scope; () for everything.
-        work_ns: Time of each rank, less what its collectives waited and sent.
+        work_ns: Time of each rank without its collectives.
         waiting_ns: Time of each rank in kernels that wait for other devices (NCCL).
     """
 
@@ -79,12 +79,12 @@ def find_stragglers(
 ) -> Stragglers:
     """Return the time of each scope on each rank.
 
-    Of device time (``time (ns)``) the time of NCCL's kernels is kept apart: the ranks that are
-    fast spend there what the slow one takes longer, so that the sum is about equal on all of them.
+    In device time (``time (ns)``), NCCL's kernels are separate: fast ranks wait there for the slow
+    one, so the sum is about equal on all ranks.
 
     Args:
         members: Files of the ranks, with their profiles.
-        metric: Name of a time, such as ``wall``; device time where there is any, without it.
+        metric: Name of a time, such as ``wall``; default device time, if there is any.
         depth: Levels of scopes below the root.
 
     Raises:
@@ -113,13 +113,15 @@ def _profiles_by_rank(members: Sequence[Member]) -> Mapping[int, Profile]:
     for member in members:
         if member.origin.rank is None or member.profile is None:
             raise UsageError(
-                f"{member.source} does not tell its rank: name files of ranks, as torchrun, Slurm "
-                "and MPI start them"
+                f"{member.source} has no rank: name files of ranks that torchrun, Slurm or MPI "
+                "started"
             )
         found.setdefault(member.origin.rank, []).append(member.profile)
     if len(found) < 2:
         named = ", ".join(member.source for member in members)
-        raise UsageError(f"one rank alone is no straggler, got {named}: name files of two or more")
+        raise UsageError(
+            f"--stragglers compares ranks, got only {named}: name files of two or more"
+        )
     return {rank: Profile.merge(profiles) for rank, profiles in sorted(found.items())}
 
 
@@ -141,7 +143,7 @@ def _metric_of(by_rank: Mapping[int, Profile], wanted: str | None) -> str:
     if not found:
         choices = ", ".join(known) or "none"
         what = repr(wanted) if wanted is not None else "time"
-        raise MetricError(f"not all ranks have the metric {what}; times that they have: {choices}")
+        raise MetricError(f"not all ranks have the metric {what}; they have the times {choices}")
     return found[0]
 
 
@@ -186,7 +188,7 @@ def _waiting(profile: Profile) -> npt.NDArray[np.float64]:
 
 
 def _in_tree_order(paths: Mapping[_Path, None]) -> list[_Path]:
-    """Return the paths so that each stands behind the one above it, else in their order."""
+    """Return the paths sorted so that each follows its parent, else in order."""
     below: dict[_Path, list[_Path]] = {}
     for path in paths:
         if path:

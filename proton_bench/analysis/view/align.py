@@ -1,4 +1,4 @@
-"""Laying trees over each other by call path."""
+"""Aligns trees by call path."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Rows = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledTree:
-    """A tree whose rows are told apart by numbers.
+    """A tree whose rows have numeric labels.
 
     Attributes:
         parents: Row of each row's parent, -1 for the root; every parent stands before its children.
         labels: Rows of two trees pair when their labels and their parents do; 0 or more.
-        twins: The first sibling that a row is summed with, itself where it stands alone.
+        twins: The first sibling that a row is summed with, or itself.
     """
 
     parents: Rows
@@ -38,7 +38,7 @@ class Alignment:
 
     Attributes:
         parents: Row of each row's parent, -1 for the root.
-        places: For each tree the row of the union that each of its rows is.
+        places: For each tree, the row of the union for each of its rows.
     """
 
     parents: Rows
@@ -48,8 +48,8 @@ class Alignment:
 def align(trees: Sequence[LabelledTree]) -> Alignment:
     """Pair the rows with equal call path; roots always pair.
 
-    Of several siblings with one label the first pairs with the first, and so on. What a tree has
-    alone stands behind the siblings that trees before it have.
+    Of several siblings with one label the first pairs with the first, and so on. Unmatched rows of
+    a tree come after the siblings of earlier trees.
     """
     above = stacked_parents([tree.parents for tree in trees])
     labels = np.concatenate([tree.labels for tree in trees])
@@ -90,7 +90,7 @@ def _stacked_twins(trees: Sequence[LabelledTree]) -> npt.NDArray[np.int64]:
 def occurrences(
     parents: Rows, labels: npt.NDArray[np.int64], twins: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return for each row how many siblings with its label stand before it; twins count once."""
+    """Return for each row the number of siblings with its label before it; twins count once."""
     size = int(labels.max()) + 1
     if size >= 2**62 // len(labels):
         labels = np.unique(labels, return_inverse=True)[1].reshape(-1)

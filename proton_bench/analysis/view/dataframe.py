@@ -89,7 +89,7 @@ def import_hatchet() -> Any:
 
 
 def _let_unify_write(module: Any) -> None:
-    """Have graph frames unified where pandas hands out arrays that are read only.
+    """Make unifying of graph frames work if pandas returns read-only arrays.
 
     With copy-on-write pandas' ``values`` cannot be written to, and hatchet's compiled loop, which
     marks missing nodes in such an array before it puts that back, raises.
@@ -101,7 +101,7 @@ def _let_unify_write(module: Any) -> None:
 
     @functools.wraps(insert)
     def insert_one(count: int, marks: Any, places: Any) -> None:
-        marks.flags.writeable = True  # a column that hatchet has just made, and nobody shares
+        marks.flags.writeable = True  # a new column of hatchet that is not shared
         insert(count, marks, places)
 
     compiled.insert_one_for_self_nodes = insert_one
@@ -128,7 +128,7 @@ def to_thicket(profile: Profile, name: str | None = None) -> thicket.Thicket:
 
     Args:
         profile: The profile.
-        name: What tells the run apart; by default its host, process and start.
+        name: Key of the run; by default its host, process and start.
 
     Raises:
         MissingExtraError: Thicket or hatchet is not installed.
@@ -163,7 +163,7 @@ def to_literal(profile: Profile) -> list[dict[str, Any]]:
 
 
 def remove_frames(database: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return parsed ``.hatchet`` JSON without launch metadata and nodes that say nothing.
+    """Return parsed ``.hatchet`` JSON without launch metadata and empty nodes.
 
     Args:
         database: Root nodes, and perhaps a table of devices; nodes are changed in place.
@@ -173,7 +173,7 @@ def remove_frames(database: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _without_metadata(node: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a node without what is to be removed below it; None: it is to be removed itself."""
+    """Return a node without metadata below it, or None if it is to be removed."""
     name, children = node["frame"]["name"], node.get("children", [])
     if name.partition(":")[0] == METADATA_SCOPE or not (node["metrics"] or children):
         return None

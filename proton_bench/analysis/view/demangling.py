@@ -32,7 +32,7 @@ __all__ = [
 
 _MANGLED = "_Z"
 _ANONYMOUS = "(anonymous namespace)"
-# A name can refer to parts of itself, and each such mark may double what it stands for.
+# A name can refer to parts of itself, and each reference may double its length.
 _REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
 _MOST_EXPANDED = 1 << 18  # characters that are safe to make in this process
 # Names of real templates take less than a thousandth of this. The seconds are of one name.
@@ -58,18 +58,18 @@ def _demangler() -> _Library:
         demangle.restype = ctypes.c_void_p
         return _Library(demangle, ctypes.CDLL(None).free)
     raise BackendUnavailableError(
-        "names cannot be demangled: neither libstdc++.so.6 nor libc++abi is on this machine"
+        "names cannot be demangled: this machine has neither libstdc++.so.6 nor libc++abi"
     )
 
 
 @functools.lru_cache(maxsize=65536)
 def demangled(name: str) -> str:
-    """Return the declaration that a mangled name stands for; other names are returned as they are.
+    """Return the declaration of a mangled name; other names are returned unchanged.
 
     So are names that take too much time or memory to read.
 
     Raises:
-        BackendUnavailableError: The C++ library that knows how is not on this machine.
+        BackendUnavailableError: The C++ library for this is not on this machine.
     """
     if not name.startswith(_MANGLED):
         return name
@@ -77,10 +77,10 @@ def demangled(name: str) -> str:
 
 
 def _all_demangled(names: Iterable[str]) -> dict[str, str]:
-    """Return what `demangled` does for those of many names that are mangled.
+    """Return the results of `demangled` for the mangled ones of many names.
 
-    They share one bound. Where they go beyond it together, all are returned as they are, so that
-    the order of names does not matter.
+    They share one limit. If they exceed it together, all are returned unchanged, so that the order
+    of names does not matter.
     """
     mangled = [name for name in names if name.startswith(_MANGLED)]
     risky = [name for name in mangled if _is_risky(name)]
@@ -113,9 +113,9 @@ def _text_of(library: _Library, name: str) -> str:
 
 
 def _text_in_child(names: Sequence[str]) -> dict[str, str]:
-    """Return what `_text_of` does, or the names as they are where a bounded child does not end.
+    """Return the results of `_text_of`, or the names unchanged if a child exceeds its limit.
 
-    A name that breaks its own bound costs a child, and the next one goes on behind it.
+    A name that exceeds its own limit ends a child, and the next child continues after it.
     """
     library = _demangler()
     found: dict[str, str] = {}
@@ -133,7 +133,7 @@ def _text_in_child(names: Sequence[str]) -> dict[str, str]:
 
 
 def _one_child(library: _Library, names: Sequence[str]) -> dict[str, str]:
-    """Return the texts of the first names, up to one that breaks a bound."""
+    """Return the texts of the first names, up to one that exceeds a limit."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the child runs no other thread
@@ -160,8 +160,8 @@ def _tell(library: _Library, names: Sequence[str], writing: int) -> None:
 def _message(library: _Library, name: str) -> bytes:
     signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)  # its signal ends the process
     text = _text_of(library, name).encode("utf-8", "replace")
-    told = text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace")
-    return len(told).to_bytes(4, "little") + told
+    shown = text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace")
+    return len(shown).to_bytes(4, "little") + shown
 
 
 def _texts(content: bytes) -> Iterator[str]:
@@ -185,8 +185,8 @@ def _bound_own_process() -> None:
 def short_name(name: str) -> str:
     """Return a function's qualified name, without return type, template and other arguments.
 
-    ``void at::native::fill<4, float>(int, float*)`` is ``at::native::fill``; names that are no
-    declarations are returned as they are.
+    ``void at::native::fill<4, float>(int, float*)`` is ``at::native::fill``; names that are not
+    declarations are returned unchanged.
     """
     return _shortened(name, demangled(name))
 
@@ -204,7 +204,7 @@ def _shortened(name: str, text: str) -> str:
 
 
 def _outside_brackets(text: str) -> str:
-    """Return what stands outside of <...>, up to the first argument list."""
+    """Return the text outside <...>, up to the first argument list."""
     kept, depth, parens = [], 0, 0
     for character in text.replace(_ANONYMOUS, "{}"):
         if character == "(":
@@ -228,7 +228,7 @@ def base_name(name: str) -> str:
 
 
 def base_names(names: Collection[str]) -> dict[str, str]:
-    """Return what `base_name` does for each of many names."""
+    """Return `base_name` of each of many names."""
     known = _all_demangled(names)
     return {name: _shortened(name, known.get(name, name)).rpartition("::")[2] for name in names}
 
@@ -237,7 +237,7 @@ def with_demangled_names(profile: Profile, form: Demangling) -> Profile:
     """Return the profile with readable names; texts of metrics stay what they are.
 
     Raises:
-        BackendUnavailableError: What `demangled` says.
+        BackendUnavailableError: As for `demangled`.
     """
     if form is Demangling.OFF:
         return profile

@@ -1,4 +1,4 @@
-"""One row per kernel, whatever launched it: the kernel table of a profile."""
+"""The kernel table of a profile: one row per kernel, over all call paths."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["flattened"]
 def flattened(profile: Profile) -> Profile:
     """Return the profile with its kernels and operators right below the root.
 
-    Rows equal in name, kind and device are summed, with what stands below them (lines of a kernel);
-    rows that were counted are kernels or operators, and what others hold of inclusive metrics
-    stays in the root, so that totals do not change.
+    Rows equal in name, kind and device are summed, with the rows below them (lines of a kernel);
+    rows with counts are kernels or operators, and inclusive values of other rows go to the root, so
+    totals do not change.
     """
     is_work = _counted(profile)
     owners = np.where(is_work, np.arange(len(profile)), 0)
@@ -53,7 +53,7 @@ def _labels(profile: Profile) -> npt.NDArray[np.int64]:
 
 
 def _of_work(column: MetricColumn, is_work: npt.NDArray[np.bool_]) -> MetricColumn:
-    """Return the column as it is where it adds up, else without what rows of no work say."""
+    """Return the column unchanged if it adds up, else without values of rows without work."""
     if column.spec.aggregation is Aggregation.INCLUSIVE:
         return column
     valid = column.valid & is_work
@@ -64,7 +64,7 @@ def _of_work(column: MetricColumn, is_work: npt.NDArray[np.bool_]) -> MetricColu
 
 
 def _counted(profile: Profile) -> npt.NDArray[np.bool_]:
-    """Mark the rows that were counted, else those with a time, else the leaves."""
+    """Mark the rows with counts, else those with a time, else the leaves."""
     for base in ("count", "time"):
         full = find_metric(base, profile.columns)
         if full is not None and profile.columns[full].kind.is_number:

@@ -121,7 +121,7 @@ def get_min_time_flops(df: pd.DataFrame, device_info: DeviceInfo) -> pd.DataFram
     """Return in ``min_time`` how many seconds each row's operations take at the peak rate.
 
     Raises:
-        UsageError: The peak rate of a device that did operations is not known.
+        UsageError: The peak rate of a device with operations is unknown.
     """
 
     def least(rows: pd.DataFrame, kind: str, device: Mapping[str, Any]) -> Any:
@@ -139,7 +139,7 @@ def get_min_time_bytes(df: pd.DataFrame, device_info: DeviceInfo) -> pd.DataFram
     """Return in ``min_time`` how many seconds each row's bytes take at the peak bandwidth.
 
     Raises:
-        UsageError: The peak bandwidth of a device that moved bytes is not known.
+        UsageError: The peak bandwidth of a device with moved bytes is unknown.
     """
 
     def least(rows: pd.DataFrame, kind: str, device: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Queries in hatchet's string dialect, such as ``MATCH (".", p) WHERE p."name" =~ "foo.*"``."""
+"""Queries in hatchet's language, such as ``MATCH (".", p) WHERE p."name" =~ "foo.*"``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.analysis.view.dataframe import import_hatchet, to_graphframe
 from proton_bench.analysis.view.name_filter import matches
@@ -29,14 +29,14 @@ _OF_NODES = ("depth", "node_id")
 _FIXED = ("run", "depth", "name")
 
 
-def match_nodes(runs: Sequence[Run], text: str, limit: int | None = None) -> QueryResult:
+def match_nodes(runs: Sequence[LabelledRun], text: str, limit: int | None = None) -> QueryResult:
     """Return the nodes that a query of hatchet matches: run, depth, name and their metrics.
 
     Variants of one kernel are one node, and launch levels below 480 are folded, as in `.hatchet`
-    files. Each inclusive metric stands beside its sum, ``<name> (inc)``.
+    files. Each inclusive metric is beside its sum, ``<name> (inc)``.
 
     Args:
-        runs: Where to look; the query is answered for each.
+        runs: The profiles; the query runs on each.
         text: The query.
         limit: Most nodes to return; None returns all.
 
@@ -66,13 +66,13 @@ def _metrics(frame: Any) -> list[str]:
 
 
 def _refuse_code(text: str) -> None:
-    """Refuse texts that hatchet, which builds Python code of them, would run as such."""
+    """Reject texts that hatchet, which builds Python code from them, would run as code."""
     for match in _TEXT.finditer(text):
         inner = match[1] if match[1] is not None else match[2]
         if re.search(r"[\"'\r\n]|\\\Z", inner):
             raise UsageError(
-                f"hatchet cannot match {inner[:80]!r}: a text of its dialect holds no quotation "
-                "mark or line break and ends in no backslash; write . for such a character with =~"
+                f"hatchet cannot match {inner[:80]!r}: a text must not have a quotation mark or "
+                "line break or end in a backslash; write . for such a character with =~"
             )
 
 
@@ -85,7 +85,8 @@ def _check_properties(text: str, known: Sequence[str]) -> None:
 
 
 def _with_answers(text: str, frames: Sequence[Any]) -> str:
-    """Return the query with a column for each expression, which hatchet would search without end.
+    """Return the query with a column for each expression, because hatchet's searches are not
+    bounded.
 
     The columns are added to the frames: 1 where the property matches.
     """
@@ -106,7 +107,7 @@ def _with_answers(text: str, frames: Sequence[Any]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return what a text of the dialect says: hatchet puts it into Python code."""
+    """Return the value of a text of the query, which hatchet puts into Python code."""
     try:
         return str(ast.literal_eval(text))
     except (SyntaxError, ValueError):
@@ -114,7 +115,7 @@ def _literal(text: str) -> str:
 
 
 def _matched(frame: Any, text: str) -> Any:
-    """Return the graph frame of the matching nodes, None where there are none."""
+    """Return the graph frame of the matching nodes, or None."""
     from hatchet.graphframe import EmptyFilter
 
     try:
@@ -122,7 +123,7 @@ def _matched(frame: Any, text: str) -> Any:
             return frame.filter(text, squash=False, num_procs=1, rec_limit=sys.getrecursionlimit())
     except EmptyFilter:
         return None
-    except Exception as error:  # a query is Python code to hatchet: it raises anything
+    except Exception as error:  # hatchet runs a query as Python code, which may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(
             f"hatchet cannot answer the query: {reason}; its form is "
@@ -130,7 +131,7 @@ def _matched(frame: Any, text: str) -> Any:
         ) from error
 
 
-def _rows(run: Run, frame: Any, *, columns: Sequence[str]) -> Iterator[list[Any]]:
+def _rows(run: LabelledRun, frame: Any, *, columns: Sequence[str]) -> Iterator[list[Any]]:
     if frame is None:
         return
     lines = frame.dataframe
@@ -153,7 +154,7 @@ def _in_preorder(roots: Sequence[Any]) -> Iterator[tuple[Any, int]]:
 
 
 def _cells(column: Any, name: str, profile: Profile) -> list[Any]:
-    """Return the values of a column; pandas made floats of integers where some are missing."""
+    """Return the values of a column; pandas turns integers into floats if some are missing."""
     whole = _type_of_metric(name, profile) == "BIGINT"
     return [
         None if missing else int(value) if whole else value
@@ -161,7 +162,7 @@ def _cells(column: Any, name: str, profile: Profile) -> list[Any]:
     ]
 
 
-def _type(name: str, runs: Sequence[Run]) -> str:
+def _type(name: str, runs: Sequence[LabelledRun]) -> str:
     if name in _FIXED:
         return "BIGINT" if name == "depth" else "VARCHAR"
     found = {_type_of_metric(name, run.profile) for run in runs} - {""}

@@ -1,4 +1,4 @@
-"""Keeping rows of a tree by their names, with the rows above and below them."""
+"""Filters rows of a tree by name, with the rows above and below them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NameFilter:
         Args:
             strings: Distinct names.
             ends: For each row, in pre-order, the row after its last descendant.
-            find: Gives the rows that have a name, from one flag per name.
+            find: Returns the rows with a name, from one flag per name.
 
         Raises:
             UsageError: The regular expression is malformed, or takes too long on these names.
@@ -72,20 +72,20 @@ def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: boo
     Args:
         strings: The texts.
         expression: A regular expression.
-        what: Where it was given, for messages.
+        what: Its origin, for messages.
         is_whole: To their end too.
 
     Raises:
         UsageError: It is malformed, or takes too long on these texts.
     """
     _check_counts(expression, what)
-    import regex  # as `re`, with a bound on the time of a search
+    import regex  # as `re`, with a time limit for a search
 
     try:
         pattern = regex.compile(expression)
     except (regex.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{what} {expression!r} is no regular expression: {error}") from error
-    # Expressions backtrack, and the names may be made for that.
+    # Expressions backtrack, and hostile names may exploit that.
     ends = time.monotonic() + _SECONDS + _SECONDS_OF_NAME * len(strings)
     match = pattern.fullmatch if is_whole else pattern.match
     found = np.zeros(len(strings), dtype=np.bool_)
@@ -96,18 +96,18 @@ def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: boo
     except TimeoutError:
         raise UsageError(
             f"{what} {expression[:200]!a} takes too long on the names of this profile: write it "
-            "without repetitions in repetitions"
+            "without nested repetitions"
         ) from None
     return found
 
 
 def _check_counts(expression: str, what: str) -> None:
-    """Raise where groups are repeated so often that only to read the expression takes memory."""
+    """Raise if groups are repeated so often that compiling the expression takes much memory."""
     times = 1
     for count in _COUNTED_GROUP.findall(expression):
         times *= max(2, int(count[:9] or 0))
     if times > _MOST_TIMES:
-        raise UsageError(f"{what} {expression[:200]!a} repeats groups more often than any name can")
+        raise UsageError(f"{what} {expression[:200]!a} repeats groups too often")
 
 
 def rows_below(rows: Mask, ends: Rows) -> Mask:

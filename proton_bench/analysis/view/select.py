@@ -1,4 +1,4 @@
-"""Which rows of a profile are shown: launch metadata left out, frames by name, threshold, depth."""
+"""Selects the shown rows of a profile: without launch metadata, by name, threshold and depth."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TRIALS_STATE = "<autotune>"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which rows to show. Values are not touched: a parent keeps what hidden rows gave it.
+    """Which rows to show. Values do not change: a parent includes hidden rows.
 
     Attributes:
         include: Regular expression, matched from the start of a name: keep matching rows, the
@@ -51,7 +51,7 @@ class Selection:
         exclude: Regular expression: drop matching rows and the rows below them.
         threshold: Keep rows whose first metric is at least this, and the rows above them.
         depth: Levels to show; 1 is the root alone.
-        trials: Also show what autotuners launched to try configurations.
+        trials: Also show launches with which autotuners tried configurations.
         raw_names: Show the names of kernels with Inductor's running numbers.
         demangling: How much of C++ names to show.
         flat: Show one row per kernel instead of call paths.
@@ -69,7 +69,7 @@ class Selection:
     sort: str | None = None
 
     def __post_init__(self) -> None:
-        NameFilter(self.include, self.exclude)  # raises where both are given
+        NameFilter(self.include, self.exclude)  # raises if both are given
         if self.depth < 1:
             raise UsageError(f"a depth of {self.depth} shows nothing: give 1 or more")
 
@@ -82,9 +82,9 @@ class Selection:
 def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -> MetricTree:
     """Return the rows and values to show of a profile.
 
-    Launch metadata is left out, and trials of autotuners unless they are asked for. Variants of one
-    kernel are one row, and so are kernels whose names differ in Inductor's running number alone
-    unless raw names are asked for.
+    Launch metadata is left out, and trials of autotuners unless requested. Variants of one kernel
+    are one row, and so are kernels whose names differ only in Inductor's running number, except
+    with raw names.
 
     Raises:
         MetricError: A metric is unknown or cannot be derived.
@@ -134,7 +134,7 @@ def kept_rows(tree: MetricTree, selection: Selection) -> Mask:
     ends = subtree_ends(tree.parents)
     keep = selection.names.keep(tree.strings, ends, lambda named: named[tree.frames])
     if selection.threshold is not None:
-        # Rows that other filters dropped must not hold up the rows above them.
+        # Rows that other filters dropped must not keep the rows above them.
         keep &= rows_above(keep & _reaches(tree, selection.threshold), ends)
     if not bool(keep.any()):
         raise UsageError(f"no row is left after {_describe(selection)}")
@@ -159,22 +159,22 @@ def _reaches(tree: MetricTree, threshold: float) -> Mask:
 
 # -- launch metadata and trials ------------------------------------------------------------------
 def is_metadata(name: str) -> bool:
-    """Tell whether a frame holds what was launched to compute a kernel's launch metadata."""
+    """Return whether a frame holds launches for computing a kernel's launch metadata."""
     return name == METADATA_SCOPE or name.startswith(f"{METADATA_SCOPE}:")
 
 
 def drop_metadata(profile: Profile) -> Profile:
-    """Return the profile without launch metadata and without rows that then hold nothing."""
+    """Return the profile without launch metadata and rows that are then empty."""
     return _drop(profile, [is_metadata(text) for text in profile.strings])
 
 
 def drop_trials(profile: Profile) -> Profile:
-    """Return the profile without trials of autotuners and without rows that then hold nothing."""
+    """Return the profile without trials of autotuners and rows that are then empty."""
     return _drop(profile, [text == TRIALS_STATE for text in profile.strings])
 
 
 def shown_rows(profile: Profile) -> npt.NDArray[np.intp]:
-    """Return the rows that are left without launch metadata and without trials, in order."""
+    """Return the rows without launch metadata and trials, in order."""
     rows = np.flatnonzero(_kept(profile, [is_metadata(text) for text in profile.strings]))
     shown = drop_metadata(profile)
     kept = _kept(shown, [text == TRIALS_STATE for text in shown.strings])

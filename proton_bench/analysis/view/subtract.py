@@ -1,4 +1,4 @@
-"""One tree minus another, as ``proton-viewer --diff-profile`` shows them."""
+"""One tree minus another, for ``proton-viewer --diff-profile``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rows = npt.NDArray[np.int32]
 
 
 def subtract(left: MetricTree, right: MetricTree) -> MetricTree:
-    """Return left minus right; a row that one side lacks counts as 0 there, so nothing is lost.
+    """Return left minus right; a row that one side lacks counts as 0, so nothing is lost.
 
     Rows pair by call path and device; of several siblings with one name the first pairs with the
     first, and so on.
@@ -60,7 +60,7 @@ def _labelled(tree: MetricTree, known: dict[tuple[str, str], int]) -> LabelledTr
 
 
 def _sources(places: Rows, total: int) -> Rows:
-    """Return for each row of the union the row of the tree that it is, -1 for none."""
+    """Return for each row of the union its row in the tree, -1 for none."""
     found = np.full(total, -1, dtype="<i4")
     found[places] = np.arange(len(places))
     return found

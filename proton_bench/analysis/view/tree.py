@@ -1,4 +1,4 @@
-"""Rows and values that are ready for a report."""
+"""Rows and values for a report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricTree:
-    """Rows and values ready for a report, in pre-order.
+    """Rows and values for a report, in pre-order.
 
     Attributes:
         strings: Distinct names.
@@ -26,7 +26,7 @@ class MetricTree:
         kinds: `FrameKind` of each row as uint8.
         devices: "CUDA:0" and the like per row, "" for rows without a device.
         metrics: Values to show; the first one decides thresholds and colours.
-        cut: Rows left out because they lie too deep.
+        cut: Rows left out because they are too deep.
     """
 
     strings: tuple[str, ...]
@@ -81,7 +81,7 @@ class MetricTree:
 
 
 def renumbered(parents: npt.NDArray[np.int32], keep: Mask) -> npt.NDArray[np.int32]:
-    """Return the parents of the kept rows, as positions among those."""
+    """Return the parents of the kept rows, as indexes of kept rows."""
     places = np.cumsum(keep, dtype=np.int64) - 1
     above = parents[keep]
     return np.where(above >= 0, places[above], -1).astype("<i4")

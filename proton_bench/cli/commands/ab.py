@@ -62,7 +62,8 @@ def command(
         typer.Option(
             "--setup",
             metavar="CMD",
-            help="Give each side a virtual environment, filled by this shell command in its tree.",
+            help="Create a virtual environment for each side with this shell command, run in its "
+            "tree.",
         ),
     ] = None,
     runs: Annotated[
@@ -71,8 +72,8 @@ def command(
             "--runs",
             metavar="R",
             min=1,
-            help="Run R pairs and judge all paths by them. Without it 3 pairs of everything, and 6 "
-            "fresh ones where something looks odd.",
+            help="Run R pairs and judge all paths by them. By default 3 pairs, and 6 new ones if "
+            "a path looks slower.",
         ),
     ] = None,
     metric: MetricOption = None,
@@ -91,7 +92,7 @@ def command(
         typer.Option(
             "--resume",
             metavar="FOLDER|last",
-            help="Go on with what was interrupted, as it was asked for then.",
+            help="Continue an interrupted experiment with its own options.",
         ),
     ] = None,
     backend: BackendOption = None,
@@ -99,10 +100,10 @@ def command(
     mode: ModeOption = None,
     hook: HookOption = None,
 ) -> int:
-    """Run two versions of a program in turn and tell which call paths got slower.
+    """Run two versions of a program in turn and show which call paths got slower.
 
-    Every run is a fresh process and is kept. Exits with 0 where nothing got slower and 1 where
-    something did; 2 is wrong usage or a run that failed, 3 not known, 4 not comparable.
+    Every run is a fresh process and is kept. Exits with 0 if nothing got slower and 1 if something
+    did; 2 is wrong usage or a failed run, 3 undecided, 4 not comparable.
     """
     from proton_bench.cli.gating.outputs import Outputs, read_chart_files
     from proton_bench.cli.work import ab
@@ -113,7 +114,9 @@ def command(
     comparison = ab.Comparison(outputs, json)
     if resume is not None:
         if target or base_ref or base or setup or runs:
-            raise UsageError("--resume goes on with what was asked for then: give no other request")
+            raise UsageError(
+                "--resume continues an experiment with its own options: leave the other options out"
+            )
         return comparison.resume(None if resume == _LAST else Path(resume).resolve())
     words = PolicyWords(policy, threshold or (), settings or (), inconclusive=inconclusive)
     recording = Recording(backend, context_source, mode, hook)

@@ -1,4 +1,4 @@
-"""``proton baseline``: runs that are kept, and what their names mean."""
+"""``proton baseline``: stored runs and their names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def save(
     ],
     store: StoreOption = None,
 ) -> None:
-    """Save runs as a candidate; what the name means stays what it was."""
+    """Save runs as a candidate; the name still points to the same entry."""
     from proton_bench.cli.work import baselines
 
     baselines.save(baselines.open_store(store), name, runs)
@@ -57,7 +57,7 @@ def show(name: _Reference, store: StoreOption = None, as_json: _Json = False) ->
 
 @group.command("promote")
 def promote(name: _Reference, store: StoreOption = None) -> None:
-    """Make a candidate what the name means on its device, driver and versions."""
+    """Make the name point to a candidate, for its device, driver and versions."""
     from proton_bench.cli.work import baselines
 
     baselines.promote(baselines.open_store(store), name)
@@ -67,7 +67,10 @@ def promote(name: _Reference, store: StoreOption = None) -> None:
 def remove(
     name: _Reference,
     candidates: Annotated[
-        bool, typer.Option("--candidates", help="Remove everything but what the name means.")
+        bool,
+        typer.Option(
+            "--candidates", help="Remove all entries except those that the name points to."
+        ),
     ] = False,
     store: StoreOption = None,
 ) -> None:
@@ -80,11 +83,11 @@ def remove(
 @group.command("check")
 def check(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Move what is damaged to `damaged` of the store.")
+        bool, typer.Option("--repair", help="Move damaged entries to `damaged` of the store.")
     ] = False,
     store: StoreOption = None,
 ) -> int:
-    """Read every file of the store and name what is damaged; exit code 2 where something is."""
+    """Read every file of the store and name damaged entries; exit code 2 if there are any."""
     from proton_bench.cli.work import baselines
 
     return baselines.check(baselines.open_store(store), repair=repair)
@@ -94,7 +97,7 @@ def check(
 def export(
     name: _Reference,
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Where to; it must be empty or not be there.")
+        Path, typer.Argument(metavar="FOLDER", help="Folder to copy to; new or empty.")
     ],
     store: StoreOption = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``proton diff``: two profiles, or two sets of them, laid over each other."""
+"""``proton diff``: compare two profiles, or two sets of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="The profile to compare with, and the one to compare.", metavar="BASE NEW"
+            help="The profile to compare with, and the new profile.", metavar="BASE NEW"
         ),
     ] = None,
     base: Annotated[
@@ -42,11 +42,11 @@ def command(
             "-m",
             "--metric",
             metavar="NAME",
-            help="What to compare, such as time/ms, count, avg_time/us or tflop16/s. Without it a "
-            "time, or what comes closest.",
+            help="What to compare, such as time/ms, count, avg_time/us or tflop16/s (default: a "
+            "time, or the metric closest to it).",
         ),
     ] = None,
-    by: Annotated[By, typer.Option("--by", help="What a row stands for.")] = By.PATH,
+    by: Annotated[By, typer.Option("--by", help="What makes a row.")] = By.PATH,
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
     threshold: Annotated[
@@ -62,28 +62,31 @@ def command(
     depth: DepthOption = DEFAULT_DEPTH,
     frames: FramesOption = FrameFormat.FULL,
     trials: Annotated[
-        bool, typer.Option("--trials", help="Also compare what autotuners launched as a trial.")
+        bool,
+        typer.Option(
+            "--trials", help="Also compare launches with which autotuners tried configurations."
+        ),
     ] = False,
     raw_names: Annotated[
         bool,
         typer.Option(
             "--raw-names",
-            help="Tell rows apart by running numbers of Inductor's kernels and lines of Python "
-            "frames too.",
+            help="Also distinguish rows by running numbers of Inductor's kernels and lines of "
+            "Python frames.",
         ),
     ] = False,
     ignore_devices: Annotated[
         bool,
-        typer.Option("--ignore-devices", help="Compare what ran on different kinds of devices."),
+        typer.Option("--ignore-devices", help="Compare runs of different kinds of devices."),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, all rows in it.")
+        bool, typer.Option("--json", help="Print one JSON document with all rows.")
     ] = False,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a table for pull requests and job summaries.")
     ] = False,
 ) -> None:
-    """Show what changed from one profile to another, and what explains it."""
+    """Show what changed from one profile to another, and why."""
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other: give one of them")
     before, after = _sides(files or [], base or [], new or [])

@@ -1,4 +1,4 @@
-"""``proton doctor``: what of this installation works, what is missing, and how to mend it."""
+"""``proton doctor``: what works, what is missing, and how to fix it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="Examine these profiles instead: whether their numbers can be true. Exits with 2 "
-            "where some cannot.",
+            help="Check the numbers of these profiles instead of the installation. Exits with 2 "
+            "if some cannot be true.",
             show_default=False,
         ),
     ] = None,
@@ -26,23 +26,23 @@ def command(
         typer.Option(
             "--require",
             metavar="NAME",
-            help="Exit with 69 when this is missing: a backend, an extra, a package such as torch, "
-            "a script such as proton, native or gpu. May stand several times.",
+            help="Exit with 69 if this is missing: a backend, an extra, a package such as torch, "
+            "a script such as proton, native or gpu. May be repeated.",
         ),
     ] = None,
     fix: Annotated[
         bool,
         typer.Option(
             "--fix-scripts",
-            help="First write the scripts proton and proton-viewer of this environment anew, "
-            "when another package owns them.",
+            help="First rewrite the scripts proton and proton-viewer of this environment if "
+            "another package owns them.",
         ),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """Examine this installation: versions, scripts, backends, extras, settings; or profiles."""
+    """Check this installation (versions, scripts, backends, extras, settings) or profiles."""
     if files and (require or fix):
         raise UsageError("--require and --fix-scripts are about the installation, not about files")
     from proton_bench.cli.work import doctor

@@ -1,4 +1,4 @@
-"""``proton dump-ir``: write what Triton makes of the kernels of a run, to edit and run with."""
+"""``proton dump-ir``: write the IR of a run's kernels, to edit it and run with it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def command(
         typer.Option(
             "--only",
             metavar="SUFFIX",
-            help="Keep files with this suffix alone, e.g. ttgir; may be given several times. "
-            "Where no file has it, all are kept.",
+            help="Keep only files with this suffix, e.g. ttgir; may be repeated. If no file of a "
+            "kernel has it, all its files are kept.",
         ),
     ] = None,
     module: ModuleOption = None,
@@ -52,8 +52,8 @@ def command(
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     if not files and done.returncode == 0:
         raise TargetFailedError(
-            "the program compiled no Triton kernel, so there is no IR: is a GPU visible, and "
-            "TRITON_INTERPRET not set?"
+            "the program compiled no Triton kernel, so there is no IR: check that a GPU is "
+            "visible and TRITON_INTERPRET is not set"
         )
     kept = _kept(files, only) if only else files
     if files and not kept:
@@ -69,11 +69,11 @@ def _new_folder(output: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         taken = next(folder.iterdir(), None)
     except OSError as error:
-        raise OutputError(f"{output}: {error.strerror or error}; name a folder by -o") from error
+        raise OutputError(f"{output}: {error.strerror or error}; name a folder with -o") from error
     if taken is not None:
         raise UsageError(
-            f"{output} is not empty, and what was edited there would be lost: name a new folder "
-            "by -o, or remove it"
+            f"{output} is not empty, and edited files in it would be lost: name a new folder with "
+            "-o, or remove this one"
         )
     return folder
 
@@ -97,14 +97,14 @@ def _environment(folder: Path) -> dict[str, str]:
         "TRITON_KERNEL_DUMP": "1",
         "TRITON_DUMP_DIR": str(folder),
         "TRITON_ALWAYS_COMPILE": "1",  # a kernel that comes from the cache is not dumped
-        # Sessions of the program itself could put records into what is dumped.
+        # Sessions of the program itself could add records to the dumps.
         "PROTON_BENCH_DISABLE": "1",
         "TRITON_PROTON_DISABLE": "1",
     }
 
 
 def _kept(files: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
-    """Remove the files that were not asked for; where that would be all, none."""
+    """Remove files of other suffixes, unless these are all files."""
     wanted = {f".{suffix.lstrip('.')}" for suffix in suffixes}
     kept = [path for path in files if path.suffix in wanted]
     for path in {*files} - {*kept} if kept else ():
@@ -116,7 +116,7 @@ def _report_nothing_kept(files: Sequence[Path], only: str, output: Path, returnc
     kernels = ", ".join(sorted({path.stem for path in files}))
     found = ", ".join(sorted({path.suffix.lstrip(".") for path in files}))
     message = (
-        f"{only} matches no file, so all were kept in {output}: of {kernels} there are {found}"
+        f"{only} matches no file, so all were kept in {output}: for {kernels} there are {found}"
     )
     if returncode == 0:
         raise UsageError(message)

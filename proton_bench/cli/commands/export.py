@@ -38,31 +38,33 @@ def command(
     output: Annotated[
         Path | None,
         output_option(
-            "File to write, - for standard output; with --to kineto a folder. Without it FILE "
-            "with another suffix, or rank<N>.json.gz beside FILE."
+            "File to write, - for standard output; with --to kineto a folder (default: FILE with "
+            "another suffix, or rank<N>.json.gz beside FILE)."
         ),
     ] = None,
     rank: Annotated[
         int | None,
-        typer.Option("--rank", metavar="N", help="With --to kineto: write this rank alone.", min=0),
+        typer.Option("--rank", metavar="N", help="With --to kineto: write only this rank.", min=0),
     ] = None,
 ) -> None:
-    """Write a profile in another format, whole or not at all."""
+    """Write a profile in another format."""
     if to == _KINETO:
         from proton_bench.cli.timelines.export_kineto import export_kineto
 
         export_kineto(files, output, rank)
         return
     if rank is not None:
-        raise UsageError("--rank is for --to kineto, which writes a file for each rank")
+        raise UsageError("--rank works only with --to kineto, which writes a file for each rank")
     if len(files) > 1:
-        raise UsageError("one profile is written at a time: name one FILE, or merge them first")
+        raise UsageError(
+            "only one profile can be exported at a time: name one FILE, or merge them first"
+        )
     (file,) = files
     check_profiles(files)
     from proton_bench.formats.registry import find_format, read_profile, write_profile
 
     suffix = find_format(to).suffixes[0]
-    profile = read_profile(file)  # first: what is no file has no other suffix either
+    profile = read_profile(file)  # first: a missing file has no other suffix either
     target = output if output is not None else beside(file, suffix)
     refuse_input(target, [file])
     for note in write_profile(profile, target, format=to):

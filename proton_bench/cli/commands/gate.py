@@ -41,13 +41,15 @@ def command(
     policy: PolicyOption = None,
     settings: SetOption = None,
     quarantine: QuarantineOption = None,
-    strict: Annotated[bool, typer.Option("--strict", help="New and removed paths fail.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail on new and removed paths.")
+    ] = False,
     ignore_devices: Annotated[
         bool,
-        typer.Option("--ignore-devices", help="Compare what ran on different kinds of devices."),
+        typer.Option("--ignore-devices", help="Compare runs of different kinds of devices."),
     ] = False,
     raw_names: Annotated[
-        bool, typer.Option("--raw-names", help="Names have to agree to the letter.")
+        bool, typer.Option("--raw-names", help="Names have to match exactly.")
     ] = False,
     inconclusive: InconclusiveOption = None,
     noise: NoiseOption = None,
@@ -61,7 +63,7 @@ def command(
     ] = None,
     everything: EverythingOption = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, all rows in it.")
+        bool, typer.Option("--json", help="Print one JSON document with all rows.")
     ] = False,
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
@@ -72,10 +74,10 @@ def command(
     mode: ModeOption = None,
     hook: HookOption = None,
 ) -> int:
-    """Judge new runs by base runs; exits with 0 where nothing got slower and 1 where something did.
+    """Compare new runs with base runs; exits with 0 if nothing got slower and 1 if something did.
 
-    With --runs R the new runs are made: CMD, as `proton run` takes it, in R fresh processes. 2 is
-    wrong usage or a corrupt file, 3 not known, 4 not comparable, 5 no baseline.
+    With --runs R, CMD is recorded as with `proton run` in R fresh processes. 2 is wrong usage or a
+    corrupt file, 3 undecided, 4 not comparable, 5 no baseline.
     """
     from proton_bench.cli.gating.outputs import Outputs, read_chart_files
     from proton_bench.cli.gating.sides import Words

@@ -1,4 +1,4 @@
-"""``proton merge``: what several processes, ranks or phases recorded, as one file."""
+"""``proton merge``: merge the files of several processes, ranks or phases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from proton_bench.cli.inputs import check_profiles
 from proton_bench.cli.output_file import output_option, refuse_input
-from proton_bench.cli.timelines.suffixes import is_trace
+from proton_bench.cli.timelines.suffixes import is_timeline
 from proton_bench.errors import UsageError
 from proton_bench.model.origin import ApartBy
 
@@ -28,18 +28,18 @@ def command(
     output: Annotated[
         Path | None,
         output_option(
-            "File to write; its suffix chooses the format. .pftrace and .chrome_trace make "
-            "one timeline of timelines, all others a profile."
+            "File to write; its suffix chooses the format. .pftrace and .chrome_trace merge "
+            "timelines into one, all others write a profile."
         ),
     ] = None,
     by: Annotated[
         ApartBy,
-        typer.Option("--by", help="What gets a row of its own on top of the merged tree."),
+        typer.Option("--by", help="Top rows of the merged tree."),
     ] = ApartBy.NOTHING,
     stragglers: Annotated[
         bool,
         typer.Option(
-            "--stragglers", help="Print the time of each scope on each rank, and who is slowest."
+            "--stragglers", help="Print the time of each scope on each rank, and the slowest rank."
         ),
     ] = False,
     metric: Annotated[
@@ -55,13 +55,13 @@ def command(
         bool, typer.Option("--json", help="With --stragglers: print one JSON document.")
     ] = False,
 ) -> None:
-    """Make one file of those that the processes, ranks or phases of a run wrote."""
+    """Merge the files of the processes, ranks or phases of a run."""
     _check(output, by, stragglers=stragglers, as_json=as_json)
-    if output is not None and is_trace(output):
-        from proton_bench.cli.timelines.merge_traces import merge_traces
+    if output is not None and is_timeline(output):
+        from proton_bench.cli.timelines.merge_timelines import merge_timelines
 
         refuse_input(output, files)
-        merge_traces(files, output)
+        merge_timelines(files, output)
         output = None
     if output is not None or stragglers:
         check_profiles(files)
@@ -72,12 +72,12 @@ def command(
 
 def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool) -> None:
     if output is None and not stragglers:
-        raise UsageError("-o is missing: say which file to write, or ask for --stragglers")
+        raise UsageError("-o is missing: name the file to write, or give --stragglers")
     if as_json and not stragglers:
-        raise UsageError("--json prints the table of --stragglers: ask for that too")
+        raise UsageError("--json prints the table of --stragglers: give that too")
     if output is None:
         return
-    if is_trace(output):
+    if is_timeline(output):
         if by is not ApartBy.NOTHING:
             raise UsageError("--by is for trees: in a timeline each process has its own tracks")
     else:

@@ -1,4 +1,4 @@
-"""``proton noise``: what this machine does on its own, and what that makes of the gate."""
+"""``proton noise``: measure how much runs vary on this machine, and how that affects the gate."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def command(
         typer.Option(
             "--folder",
             metavar="DIR",
-            help="Keep the runs here; those that are here already are not run again.",
+            help="Keep the runs here; runs that are already here count too.",
         ),
     ] = None,
     backend: BackendOption = None,
@@ -53,9 +53,9 @@ def command(
     mode: ModeOption = None,
     hook: HookOption = None,
 ) -> int:
-    """Run one program several times and keep how much it differs from itself on this machine.
+    """Run one program several times and store how much it varies on this machine.
 
-    ab and gate take that as what to expect of paths that few runs say little of.
+    ab and gate use this as prior noise when there are few runs.
     """
     from proton_bench.cli.work.noise import measure_noise
     from proton_bench.gate.policy.policy_words import PolicyWords

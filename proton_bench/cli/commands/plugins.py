@@ -1,4 +1,4 @@
-"""``proton plugins``: which backends there are, whether they can run here, and why not."""
+"""``proton plugins``: list backends, whether they can run here, and why not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """List backends with their availability and the reason, and plugins that are broken."""
+    """List backends, whether they are available and why, and broken plugins."""
     from proton_bench.plugin.manager import get_plugin_manager
 
     described = describe(get_plugin_manager())
@@ -31,7 +31,7 @@ def command(
 
 
 def describe(manager: PluginManager) -> dict[str, Any]:
-    """Return what there is to say about the plugins of a manager, as JSON values."""
+    """Return facts about the plugins of a manager as JSON values."""
     backends = [_describe_backend(offered) for offered in manager.backends().values()]
     broken = {plugin.name: plugin.reason for plugin in manager.broken}
     plugins = [

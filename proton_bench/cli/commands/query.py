@@ -1,4 +1,4 @@
-"""``proton query``: SQL over profiles, or a query in hatchet's string dialect."""
+"""``proton query``: query profiles in SQL or in hatchet's language."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(
         ),
     ] = None,
     form: Annotated[
-        _Form | None, typer.Option("--format", help="How to print the result; a table without it.")
+        _Form | None, typer.Option("--format", help="How to print the result (default: table).")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document; same as --format json.")
@@ -59,12 +59,12 @@ def command(
             metavar="LINES",
             min=0,
             show_default=False,
-            help=f"Print at most so many lines, 0 for all. Without it {_TABLE_LIMIT} as a table, "
-            "all as JSON or CSV.",
+            help=f"Print at most this many lines, 0 for all (default: {_TABLE_LIMIT} as a table, "
+            "all as JSON or CSV).",
         ),
     ] = None,
 ) -> None:
-    """Ask profiles a question in SQL."""
+    """Query profiles in SQL."""
     chosen = _read_form(form, as_json=as_json, as_csv=as_csv)
     most = _read_limit(limit, chosen)
     files, sql = (words, pattern) if pattern is not None else _split(words)

@@ -1,4 +1,4 @@
-"""``proton report``: a profile, or what changed since another one, as one HTML file."""
+"""``proton report``: a profile, or its changes from another one, as one HTML file."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def command(
         typer.Option(
             "--base",
             metavar="FILE",
-            help="Show what changed since this profile; may be repeated for several runs.",
+            help="Show changes from this profile; may be repeated for several runs.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
         output_option(
-            "File to write, - for standard output. Without it FILE with the suffix .html, "
-            "or .diff.html with --base."
+            "File to write, - for standard output (default: FILE with the suffix .html, or "
+            ".diff.html with --base)."
         ),
     ] = None,
     metrics: Annotated[
@@ -55,13 +55,15 @@ def command(
             "-m",
             "--metrics",
             metavar="NAME[,NAME]",
-            help="Metrics to show, such as time/ms,count; the first one gives the widths of the "
-            "flame graph. With --base it takes one.",
+            help="Metrics to show, such as time/ms,count; the first one sets the widths of the "
+            "flame graph. With --base only one is allowed.",
         ),
     ] = None,
     title: Annotated[
         str | None,
-        typer.Option("--title", metavar="TEXT", help="Title of the page; else the file's name."),
+        typer.Option(
+            "--title", metavar="TEXT", help="Title of the page (default: the file's name)."
+        ),
     ] = None,
     frames: FramesOption = FrameFormat.FULL,
     trials: TrialsOption = False,
@@ -71,24 +73,24 @@ def command(
         bool,
         typer.Option(
             "--ignore-devices",
-            help="With --base: compare what ran on different kinds of devices.",
+            help="With --base: compare runs of different kinds of devices.",
         ),
     ] = False,
     is_opened: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
 ) -> None:
-    """Write a page with flame graph, kernel table and roofline that any browser opens.
+    """Write an HTML page with flame graph, kernel table and roofline.
 
-    With --base it shows what changed. The name of the file that was written goes to stdout.
+    With --base it shows the changes. The name of the written file goes to stdout.
     """
     others = base or []
     file = _first(files, others)
     names = read_metric_names(metrics)
     if ignore_devices and not others:
-        raise UsageError("--ignore-devices says how to compare: name what with by --base FILE")
+        raise UsageError("--ignore-devices is for comparisons: give --base FILE too")
     if output == STDOUT and is_opened:
-        raise UsageError("--open needs a file: leave out -o -")
+        raise UsageError("--open needs a file: leave -o - out")
     check_profiles([*files, *others])
     from proton_bench.cli.work.report import PageOptions, Target, write_report
 

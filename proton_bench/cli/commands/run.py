@@ -1,4 +1,4 @@
-"""``proton run``: parse, then become the bare runner."""
+"""``proton run``: parse the options, then replace the process by the bare runner."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _joined(passes: Sequence[str]) -> str:
 def interpreter_flags(command_line: list[str]) -> list[str]:
     """Return the interpreter's own options from a command line such as ``sys.orig_argv``.
 
-    They are passed on, so that ``python -W error -m proton_bench x.py`` means what it says.
+    They are passed on, so that ``python -W error -m proton_bench x.py`` works.
     """
     flags: list[str] = []
     rest = iter(command_line[1:])
@@ -118,10 +118,10 @@ def _hint(word: str, commands: Collection[str]) -> str:
 
 
 def _become(options: RunOptions, words: TargetWords) -> None:
-    """Replace this process: rich, typer and the rest never live in the target's process."""
+    """Replace this process, so that the target runs without rich and typer."""
     flags = [*interpreter_flags(sys.orig_argv), *words.flags]
     command_line = runner_command(options, words.arguments, flags)
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # closed by whoever started us
+        if stream is not None:  # closed by the parent
             stream.flush()
     os.execv(command_line[0], command_line)

@@ -32,11 +32,15 @@ def command(
             "--metrics",
             metavar="NAME[,NAME]",
             help="Metrics to show, such as time/ms,count. Case and units of recorded metrics do "
-            "not matter; see --list. Without it a time, or what comes closest, and the count.",
+            "not matter; see --list. By default a time, or the metric closest to it, and the "
+            "count.",
         ),
     ] = None,
     list_names: Annotated[
-        bool, typer.Option("-l", "--list", help="List the metrics of the file and what to derive.")
+        bool,
+        typer.Option(
+            "-l", "--list", help="List the metrics of the file and those derived from them."
+        ),
     ] = False,
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
@@ -46,7 +50,7 @@ def command(
             "-t",
             "--threshold",
             help="Leave out rows whose first metric is below this value; with --source, lines "
-            "with fewer percent of the samples (0.5).",
+            "with a lower percentage of the samples (0.5).",
         ),
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
@@ -63,7 +67,7 @@ def command(
     ] = None,
     demangling: DemanglingOption = Demangling.OFF,
     flat: Annotated[
-        bool, typer.Option("--flat", help="Show one row per kernel, whatever launched it.")
+        bool, typer.Option("--flat", help="Show one row per kernel, over all call paths.")
     ] = False,
     bars: Annotated[
         bool, typer.Option("--bars", help="Draw the first metric of each row as a bar.")
@@ -72,7 +76,7 @@ def command(
         bool,
         typer.Option(
             "--source",
-            help="Show the source with the lines that samples of `-m pcsampling` are in.",
+            help="Show the source lines with samples of `-m pcsampling`.",
         ),
     ] = False,
     source_file: Annotated[
@@ -80,7 +84,7 @@ def command(
         typer.Option(
             "--source-file",
             metavar="PATH",
-            help="The same of the one file whose path ends so.",
+            help="The same for the one file with this end of its path.",
         ),
     ] = None,
     source_root: Annotated[
@@ -88,7 +92,7 @@ def command(
         typer.Option(
             "--source-root",
             metavar="FOLDER",
-            help="Folder below which source is read, instead of the project around this folder.",
+            help="Read source only below this folder, instead of the current project.",
             exists=True,
             file_okay=False,
         ),
@@ -108,7 +112,7 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """Show where the time of a profile went, as a tree."""
+    """Show where the time went, as a tree."""
     names = read_metric_names(metrics)
     check_profiles([file])
     from proton_bench.analysis.view.select import Selection

@@ -1,4 +1,4 @@
-"""What `proton gate` and its relatives share: options, sides, outputs.
+"""What `proton gate`, `ab` and `noise` share: options, sides, outputs.
 
 In: options.
 Out: policies, sides of runs, files.

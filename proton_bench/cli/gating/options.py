@@ -1,4 +1,4 @@
-"""The options of ``proton gate``, and how policies of files and of the command line add up."""
+"""The options of ``proton gate``, and how policies of files and of the command line combine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Inconclusive(StrEnum):
-    """What a gate that does not know exits with: 3, or 0 and a warning."""
+    """Exit code of an undecided gate: 3, or 0 with a warning."""
 
     FAIL = "fail"
     PASS = "pass"
@@ -47,8 +47,8 @@ class Inconclusive(StrEnum):
 SidesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        help="What to compare with, and what to compare: a profile, a folder of runs, or the "
-        "name of a baseline. With --runs, BASE and then a command.",
+        help="The base and the new side: each a profile, a folder of runs, or the name of a "
+        "baseline. With --runs, BASE and then a command.",
         metavar="BASE NEW | BASE -- CMD",
     ),
 ]
@@ -65,7 +65,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="FOLDER",
-        help="Where baselines are kept (default: .proton of the project).",
+        help="Folder of baselines (default: .proton of the project).",
     ),
 ]
 PolicyOption = Annotated[
@@ -82,8 +82,8 @@ ThresholdOption = Annotated[
         "-t",
         "--threshold",
         metavar="EXPR",
-        help="What may change by how much, such as median:3%, 'fwd/**/softmax*@p95:10%' or "
-        "calls:0; may be repeated, the last one that is about a path counts.",
+        help="A threshold, such as median:3%, 'fwd/**/softmax*@p95:10%' or calls:0; may be "
+        "repeated, the last one that matches a path counts.",
     ),
 ]
 SetOption = Annotated[
@@ -93,23 +93,23 @@ SetOption = Annotated[
 QuarantineOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--quarantine", metavar="GLOB", help="Paths that are shown and never fail; may be repeated."
+        "--quarantine", metavar="GLOB", help="Paths that are shown but never fail; may be repeated."
     ),
 ]
 InconclusiveOption = Annotated[
     Inconclusive | None,
-    typer.Option("--inconclusive", help="Whether a gate that does not know exits with 3 or 0."),
+    typer.Option("--inconclusive", help="Whether an undecided gate exits with 3 or 0."),
 ]
 NoiseOption = Annotated[
     Path | None,
     typer.Option(
         "--noise",
         metavar="FILE",
-        help="What `proton noise` found (default: what it kept of the machine of these runs).",
+        help="File of `proton noise` (default: the one stored for the machine of these runs).",
     ),
 ]
 NoNoiseOption = Annotated[
-    bool, typer.Option("--no-noise", help="Judge by these runs alone, whatever is kept.")
+    bool, typer.Option("--no-noise", help="Judge by these runs alone, without stored noise.")
 ]
 RunsOption = Annotated[
     int | None,
@@ -147,7 +147,7 @@ GithubOption = Annotated[
 
 
 def chosen_policy(words: PolicyWords) -> Policy:
-    """Return the policy of the file with what the command line says on top.
+    """Return the policy of the file, overridden by the command line.
 
     Raises:
         UsageError: Something cannot be read; the message says where.

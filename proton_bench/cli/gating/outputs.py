@@ -29,13 +29,13 @@ from proton_bench.support.text import raw, visible_lines
 
 __all__ = ["Outputs", "read_chart_files"]
 
-# A summary that has no more room than this is left alone.
+# A summary with less room than this is not changed.
 _LEAST_SUMMARY = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What is wanted of an outcome.
+    """The wanted outputs of a gate.
 
     Attributes:
         everything: Whether the terminal shows rows that are the same.
@@ -60,14 +60,15 @@ class Outputs:
             )
 
     def write(self, outcome: Outcome) -> None:
-        """Write everything that is wanted, files first, so that a full pipe costs none of them.
+        """Write all wanted outputs, files first, so that a full pipe affects none of them.
 
         Raises:
             OutputError: A file cannot be written.
         """
         if outcome.result.verdict is SuiteVerdict.INCONCLUSIVE and not outcome.result.exit_code:
             sys.stderr.write(
-                "proton: warning: the gate does not know, and --inconclusive=pass lets it pass\n"
+                "proton: warning: the gate is undecided, and passes because of "
+                "--inconclusive=pass\n"
             )
         if self.markdown is not None:
             text = gate_markdown(outcome)
@@ -83,17 +84,17 @@ class Outputs:
 
     @property
     def _has_stdout(self) -> bool:
-        """Whether something else than the report goes to standard output."""
+        """Whether anything but the report goes to standard output."""
         return self.as_json or STDOUT in {self.markdown, self.junit}
 
     def _print(self, outcome: Outcome) -> None:
-        console = open_console()  # from here on nothing fails for want of a character
+        console = open_console()  # from here on no character fails to encode
         if self.as_json:
             print_bytes(encode_document(gate_document(outcome)))
         elif not self._has_stdout:
             self._report(outcome, console)
         if self.github:
-            # Past the door for foreign text: these commands are meant, and their data is encoded.
+            # Not escaped: these commands are intended, and their data is encoded.
             stream = raw(sys.stderr if self._has_stdout else console.file)
             workspace = os.environ.get("GITHUB_WORKSPACE", "")
             for line in gate_annotations(outcome, workspace=workspace):
@@ -101,7 +102,7 @@ class Outputs:
 
     def _report(self, outcome: Outcome, console: Console) -> None:
         if outcome.result.verdict is SuiteVerdict.ERROR:
-            return  # it was said on standard error
+            return  # standard error has the message
         token = secrets.token_hex(16)
         if self.github:
             raw(console.file).write(f"{stopped(token)}\n")
@@ -111,7 +112,7 @@ class Outputs:
 
 
 def _summarize(outcome: Outcome) -> None:
-    """Add to the summary of the step, as far as GitHub takes it; more would cost all of it."""
+    """Add to the summary of the step up to GitHub's limit; GitHub drops a larger one completely."""
     name = os.environ.get("GITHUB_STEP_SUMMARY")
     if not name:
         return

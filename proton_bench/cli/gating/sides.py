@@ -1,4 +1,4 @@
-"""The two sides of ``proton gate``: runs that are there, and runs that a command makes now."""
+"""The two sides of ``proton gate``: recorded runs, and runs that a command makes now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARK = "--"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What the command line says of the sides.
+    """The words of the command line about the sides.
 
     Attributes:
         positional: Words without an option, with the ``--`` in front of a command.
@@ -48,7 +48,7 @@ class Fresh:
         words: The command, as `proton run` takes it.
         count: Processes.
         recording: How to record them.
-        is_saved: Whether the runs are wanted even where there is no base.
+        is_saved: Whether to run even without a base.
     """
 
     words: Sequence[str]
@@ -57,7 +57,7 @@ class Fresh:
     is_saved: bool
 
     def read(self, base: Sequence[str], store: BaselineStore, folder: Path) -> tuple[Side, Side]:
-        """Return the base and the new runs, which are made unless nothing could be said of them.
+        """Return the base and the new runs; nothing runs if there is nothing to compare with.
 
         Args:
             base: Words for the base.
@@ -68,7 +68,7 @@ class Fresh:
             UsageError: A run of the base is empty, or the words are no command.
             ProfileFormatError: A file of the base is corrupt.
             TargetFailedError: A process failed; the message has the end of its output.
-            InterruptedExperimentError: A signal came; what had ended is kept.
+            InterruptedExperimentError: A signal arrived; finished runs are kept.
             OutputError: Something cannot be written.
         """
         command = measured_command(self.words, self.recording)
@@ -101,7 +101,7 @@ class Sides:
 
 
 def read_words(words: Words) -> Sides:
-    """Return what the words of a command line mean.
+    """Return the sides that the words of a command line name.
 
     Raises:
         UsageError: They do not make two sides.
@@ -111,17 +111,17 @@ def read_words(words: Words) -> Sides:
         return _with_command(words, before, after, has_mark=mark)
     if before and after:
         raise UsageError(
-            f"how often is {' '.join(after)!a} to run? `--runs R {' '.join(before)} -- CMD` runs "
-            "a command in R fresh processes; two sides that are there stand without --"
+            f"a command after -- needs --runs R: write `--runs R {' '.join(before)} -- CMD` to "
+            "run it in R fresh processes, or leave -- out to compare two recorded sides"
         )
     if words.recording != Recording():
-        raise UsageError("-b, -c, -m and -k say how to record a command: give --runs R -- CMD too")
+        raise UsageError("-b, -c, -m and -k are for recording a command: give --runs R -- CMD too")
     base, new = _sides([*before, *after], list(words.base), list(words.new))
     if not (base and new):
         raise UsageError(
-            "a gate takes two sides, BASE and NEW: each a profile, a folder of runs or the name "
-            "of a baseline; further runs with --base and --new. Or --runs R BASE -- CMD runs a "
-            "command R times"
+            "a gate needs two sides, BASE and NEW: each a profile, a folder of runs or the name "
+            "of a baseline. Add runs with --base and --new, or run a command R times with --runs "
+            "R BASE -- CMD"
         )
     return Sides(base, new)
 
@@ -138,10 +138,12 @@ def _with_command(
     words: Words, before: Sequence[str], after: Sequence[str], *, has_mark: bool
 ) -> Sides:
     if words.new:
-        raise UsageError("--runs makes the new side, --new names one that is there: give one")
+        raise UsageError(
+            "--runs records the new side, --new names a recorded one: give one of them"
+        )
     if not after:
         hint = "" if has_mark else ", such as `proton gate --runs 6 main -- bench.py`"
-        raise UsageError(f"--runs R is about a command: write it after --{hint}")
+        raise UsageError(f"--runs R needs a command: write it after --{hint}")
     if words.save is not None:
         check_name(words.save)
     base = [*before, *words.base]

@@ -32,10 +32,10 @@ def export_kineto(files: Sequence[Path], output: Path | None, rank: int | None) 
     Args:
         files: Timelines, or profiles beside which their timelines lie.
         output: Folder for the files, or the file where there is one rank. None: beside the first.
-        rank: The only one that is written; None writes all.
+        rank: The only rank to write; None writes all.
 
     Raises:
-        UsageError: A file is no timeline, or holds nothing of the rank.
+        UsageError: A file is not a timeline, or has nothing of the rank.
         ProfileFormatError: A file is damaged.
         OutputError: A file cannot be written.
     """
@@ -87,11 +87,11 @@ class _Export:
         file.add(found)
 
     def finish(self) -> list[Path]:
-        """End the files; they get their names when the stack that they are on ends."""
+        """Finish the files; they get their names when their exit stack closes."""
         if not self._files:
             there = ", ".join(map(str, sorted(self._ranks)))
             what = f"nothing of rank {self._rank}" if self._rank is not None else "no slice"
-            has = f"; ranks that are there: {there}" if there else ""
+            has = f"; it has ranks {there}" if there else ""
             raise UsageError(f"{visible(self._inputs[0])} holds {what}{has}")
         for file in self._files.values():
             file.close()
@@ -99,10 +99,10 @@ class _Export:
 
     def _begin(self, rank: int, found: TimelineSlice) -> KinetoFile:
         if len(self._files) >= _MOST_RANKS:
-            raise UsageError(f"more than {_MOST_RANKS} ranks: write some of them, with --rank")
+            raise UsageError(f"there are more than {_MOST_RANKS} ranks: choose with --rank")
         if self._is_file and self._files:
             raise UsageError(
-                f"there are several ranks, and {self._output} is one file: name a folder with -o, "
+                f"there are several ranks, but {self._output} is one file: name a folder with -o, "
                 "or one rank with --rank"
             )
         path = self._output if self._is_file else self._folder() / f"rank{rank}.json.gz"
@@ -126,7 +126,7 @@ class _Export:
 
 
 def _timeline_of(file: Path) -> Path:
-    """Return the timeline that a file is, or that lies beside a profile of the same name.
+    """Return the file if it is a timeline, else the timeline beside the profile.
 
     Raises:
         UsageError: There is none.
@@ -139,6 +139,6 @@ def _timeline_of(file: Path) -> Path:
         if beside.is_file():
             return beside
     raise UsageError(
-        f"{visible(file)} is a tree, and no timeline lies beside it: record one with "
-        "`proton run -d trace`"
+        f"{visible(file)} is a tree, and there is no timeline beside it: record one with `proton "
+        "run -d trace`"
     )

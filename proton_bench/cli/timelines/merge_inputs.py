@@ -1,4 +1,4 @@
-"""Which of the files that a pattern names are read, where a process left several."""
+"""Chooses one file per process if a pattern matches several."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from proton_bench.support.text import visible
 
 __all__ = ["best_of_each"]
 
-# What a run writes, best first.
+# Suffixes that a run writes, the most complete first.
 _OF_PROFILES = (".proton", ".pftrace", ".chrome_trace", ".hatchet_msgpack", ".hatchet")
 
 
 def best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) -> list[Path]:
-    """Return one file for each recording, and say which others are left out.
+    """Return one file for each recording, and report the others.
 
-    ``run.proton`` and ``run.hatchet`` are of one run; so is ``run.partial.proton``, which counts
-    where no whole file is named.
+    ``run.proton`` and ``run.hatchet`` are of one run; so is ``run.partial.proton``, which is used
+    if there is no complete file.
 
     Args:
         files: What the user named.
-        wanted: Suffixes, the best first; a file with another one is taken as it is.
+        wanted: Suffixes, the best first; files with other suffixes are always returned.
 
     Raises:
         UsageError: A file is named twice.
@@ -47,7 +47,10 @@ def best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) ->
         if before is not None:
             taken, other = sorted([before, (worth, file)], key=lambda each: each[0])
             best[run] = taken
-            warn(f"{visible(other[1])} is left out: {visible(taken[1])} is of the same process")
+            warn(
+                f"{visible(other[1])} is left out, because {visible(taken[1])} is of the same "
+                "process"
+            )
         else:
             best[run] = (worth, file)
     return [file for _, file in best.values()]
@@ -58,5 +61,5 @@ def _resolved(file: Path) -> Path:
         return file.resolve()
     except (OSError, ValueError):  # ValueError: a NUL in the name
         raise UsageError(
-            f"cannot read {visible(file)}: it is no name of a file; name one that exists"
+            f"cannot read {visible(file)}: it is not the name of a file; name one that exists"
         ) from None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["CHROME", "PERFETTO", "is_trace"]
+__all__ = ["CHROME", "PERFETTO", "is_timeline"]
 
 PERFETTO = (".pftrace", ".perfetto-trace", ".pftrace.gz")
 CHROME = (".chrome_trace", ".chrome_trace.gz", ".pt.trace.json", ".pt.trace.json.gz")
 
 
-def is_trace(file: Path) -> bool:
-    """Tell whether a file to be written is a timeline, by its suffix."""
+def is_timeline(file: Path) -> bool:
+    """Return whether the suffix of an output is that of a timeline."""
     return file.name.endswith((*PERFETTO, *CHROME))

@@ -1,4 +1,4 @@
-"""What ``proton ab`` does once its options are read."""
+"""``proton ab``, after its options are read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Comparison", "Request", "revision"]
 def revision(
     ref: str | None, *, base: str | None, setup: str | None, folder: str
 ) -> Revision | None:
-    """Return the version to compare with, None where it is a command.
+    """Return the version to compare with; None if it is a command.
 
     Args:
         ref: Commit, branch or tag.
@@ -42,13 +42,13 @@ def revision(
     if base is None:
         return find_revision(ref or "HEAD", folder)
     if ref is not None or setup is not None:
-        raise UsageError("--base CMD stands alone: --base-ref and --setup are about versions")
+        raise UsageError("--base CMD excludes --base-ref and --setup: give one or the other")
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison that is begun or gone on with.
+    """A comparison to begin or to continue.
 
     Attributes:
         outputs: Where the verdict goes.
@@ -59,7 +59,7 @@ class Comparison:
     json: Path | None
 
     def begin(self, request: Request) -> int:
-        """Run what was asked for, show what comes out and return the exit code."""
+        """Run the experiment, show the outcome and return the exit code."""
         store = default_store()
         folder = new_folder("ab", store)
         return self._outcome(
@@ -67,17 +67,17 @@ class Comparison:
         )
 
     def resume(self, kept: Path | None) -> int:
-        """Go on with what is in a folder, None for the last one."""
+        """Continue the experiment in a folder; None means the last one."""
         store = default_store()
         folder = kept_folder("ab", store) if kept is None else kept
         return self._outcome(folder, lambda: resume_ab(folder, open_progress("ab"), store=store))
 
     def _outcome(self, folder: Path, compare: Callable[[], GateResult]) -> int:
-        """Show what comes out of an experiment, also that nothing does, and return its code."""
+        """Show the outcome of an experiment, also a failure, and return its exit code."""
         try:
             result = compare()
         except InterruptedExperimentError as error:
-            hint = f"{error}; go on with `proton ab --resume {shown(folder)}`"
+            hint = f"{error}; continue with `proton ab --resume {shown(folder)}`"
             raise InterruptedExperimentError(error.signal, hint) from None
         except ProtonError as error:
             code = report_error(error)

@@ -27,12 +27,12 @@ __all__ = ["check", "export", "list_all", "open_store", "promote", "remove", "sa
 
 
 def open_store(folder: Path | None) -> BaselineStore:
-    """Return the store in a folder, None for that of the project."""
+    """Return the store in a folder; None means that of the project."""
     return BaselineStore(folder or default_store())
 
 
 def save(store: BaselineStore, name: str, runs: Sequence[Path]) -> None:
-    """Save runs as a candidate; what the name means stays what it was."""
+    """Save runs as a candidate; the name still points to the same entry."""
     found = read_runs(runs)
     if not found:
         raise UsageError(f"there is no run in {', '.join(ascii(str(each)) for each in runs)}")
@@ -41,8 +41,8 @@ def save(store: BaselineStore, name: str, runs: Sequence[Path]) -> None:
     for run in found:
         if any(run.profile.dropped.values()):
             sys.stderr.write(
-                f"proton: warning: {run.source} lost records, so that no gate against it can "
-                "find a regression; record it again\n"
+                f"proton: warning: {run.source} lost records, so a gate against it cannot find a "
+                "regression; record it again\n"
             )
 
 
@@ -61,12 +61,12 @@ def show(store: BaselineStore, name: str, *, as_json: bool) -> None:
 
 
 def promote(store: BaselineStore, name: str) -> None:
-    """Make a candidate what the name means on its device, driver and versions."""
+    """Make the name point to a candidate, for its device, driver and versions."""
     entry, before = store.promote(*split_reference(name))
     if before is not None and before.id == entry.id:
-        said = "it was that already"
+        said = "it was already"
     else:
-        said = f"it was {before.reference}" if before is not None else "it meant nothing before"
+        said = f"it was {before.reference}" if before is not None else "it was unset before"
     typer.echo(f"{entry.name} is now {entry.reference}; {said}")
 
 
@@ -74,21 +74,21 @@ def remove(store: BaselineStore, name: str, *, candidates: bool) -> None:
     """Remove a candidate, or a baseline with everything that was saved for it."""
     chosen, id = split_reference(name)
     if candidates and id is not None:
-        raise UsageError("--candidates is about all of a baseline; leave out @ID")
+        raise UsageError("--candidates is for a whole baseline; leave @ID out")
     gone = store.remove_candidates(chosen) if candidates else store.remove(chosen, id)
     for each in gone:
         typer.echo(f"removed {chosen}@{each}")
 
 
 def check(store: BaselineStore, *, repair: bool) -> int:
-    """Read every file of the store and name what is damaged; exit code 2 where something is."""
+    """Read every file of the store and name damaged entries; exit code 2 if there are any."""
     found = repair_store(store) if repair else check_store(store)
     for place, why in found.items():
         typer.echo(f"{'moved aside' if repair else 'DAMAGED'} {visible(place)}: {visible(why)}")
     if not found:
         typer.echo("nothing is damaged")
     elif repair:
-        typer.echo(f"what was damaged is in {visible(str(store.folder / DAMAGED))}")
+        typer.echo(f"damaged entries are now in {visible(str(store.folder / DAMAGED))}")
     else:
         typer.echo(f"{count_text(len(found), 'damaged place')}; --repair moves them aside")
     return ProfileFormatError.exit_code if found and not repair else 0
@@ -107,7 +107,7 @@ def export(store: BaselineStore, name: str, folder: Path) -> None:
 
 
 def _listing(store: BaselineStore, name: str | None) -> BaselineListing:
-    """Return the entries of a name or of all; what is corrupt is told and costs no other."""
+    """Return the entries of a name or of all; corrupt ones are reported."""
     names = store.catalogue.names() if name is None else [name]
     promoted: set[str] = set()
     problems = store.catalogue.unreadable()

@@ -1,4 +1,4 @@
-"""What ``proton view --counters`` lays over the rows of a profile."""
+"""The counters that ``proton view --counters`` adds to a profile."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class JoinedCounters:
         self._join: CounterJoin = join_counters(profile, file)
 
     def extended(self, metrics: Sequence[str], sort: str | None) -> tuple[Profile, tuple[str, ...]]:
-        """Return the profile with the counters that are shown, and the names of what is shown.
+        """Return the profile with the shown counters, and the names of all shown metrics.
 
         Args:
-            metrics: What was asked for; none means the default ones and what matters most.
-            sort: What rows are ordered by.
+            metrics: Requested metrics; none means the default ones and the most important counters.
+            sort: Metric that orders the rows.
         """
         profile, join = self._profile, self._join
         shown = tuple(metrics) or (*default_metrics(profile), *headlines(join.file))
@@ -52,11 +52,11 @@ class JoinedCounters:
         return join.extend(profile, dict.fromkeys(names)), shown
 
     def shown_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of sums and of means that can be shown."""
+        """Return the names of sums and means."""
         return self._join.shown_names()
 
     def report(self) -> CounterReport:
-        """Return what there is to say of the file."""
+        """Return a report about the file."""
         return CounterReport(self._join, self._source)
 
     def document(self) -> dict[str, Any]:

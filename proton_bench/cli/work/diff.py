@@ -1,4 +1,4 @@
-"""What ``proton diff`` does once its options are read."""
+"""``proton diff``, after its options are read."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest:
-    """What to compare, and which of it to show.
+    """What to compare and to show.
 
     Attributes:
         base: Runs to compare with.
         new: Runs to compare.
         options: How to compare.
         names: Which rows to show, by name.
-        threshold: Rows that changed by less are left out; None for what is usual.
+        threshold: Rows that changed by less are left out; None for the default.
         depth: Levels to show.
         output: In which form.
     """

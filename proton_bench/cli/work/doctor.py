@@ -1,4 +1,4 @@
-"""What ``proton doctor`` does once its options are read."""
+"""``proton doctor``, after its options are read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["examine_installation", "examine_profiles", "write_scripts"]
 
 
 def examine_installation(required: Sequence[str], *, as_json: bool) -> None:
-    """Print what of this installation works.
+    """Print what works in this installation.
 
     Args:
-        required: Names of what has to be there.
+        required: Names of requirements.
         as_json: Print one JSON document instead of text.
 
     Raises:
-        BackendUnavailableError: Something required is missing.
+        BackendUnavailableError: A requirement is missing.
     """
     diagnosis = examine()
     _print(diagnosis, required, as_json=as_json)
@@ -46,11 +46,11 @@ def examine_profiles(files: Sequence[str], *, as_json: bool) -> None:
     diagnosis = examine_files(files)
     _print(diagnosis, (), as_json=as_json)
     if any(each.status is Status.PROBLEM for each in diagnosis.findings()):
-        raise ProfileFormatError("numbers of these files contradict each other, as told above")
+        raise ProfileFormatError("numbers of these files contradict each other, see above")
 
 
 def write_scripts() -> None:
-    """Write the scripts of this environment anew, where another package owns them."""
+    """Rewrite scripts of this environment that another package owns."""
     written = fix_scripts(environment_place())
     for path in written:
         sys.stderr.write(f"proton: wrote {visible(path)}\n")

@@ -1,4 +1,4 @@
-"""What ``proton gate`` does once its options are read."""
+"""``proton gate``, after its options are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Known", "Wanted", "judge"]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Where to learn of the machine's noise: a file, or what is kept below a folder."""
+    """Where to read the machine's noise: a file, or the store below a folder."""
 
     file: Path | None
     folder: Path
@@ -35,7 +35,7 @@ class Known:
         """Return the noise of the file.
 
         Raises:
-            UsageError: The file cannot be read, or was both named and refused.
+            UsageError: The file cannot be read, or --no-noise was given too.
             ProfileFormatError: It is corrupt.
         """
         if self.file is not None and self.is_refused:
@@ -44,18 +44,18 @@ class Known:
 
     @property
     def store(self) -> Path | None:
-        """Folder below which noise is looked for, None for nowhere."""
+        """Folder of stored noise, None for none."""
         return None if self.is_refused else self.folder
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be judged, by what.
+    """The sides of a gate, its policy and its noise.
 
     Attributes:
-        words: What the command line says of the sides.
-        policy: What it says of the policy.
-        known: Where to learn of the machine's noise; its folder has the baselines too.
+        words: The sides on the command line.
+        policy: The policy on the command line.
+        known: Where to read the machine's noise; its folder has the baselines too.
     """
 
     words: Words
@@ -64,7 +64,7 @@ class Wanted:
 
 
 def judge(wanted: Wanted, outputs: Outputs) -> int:
-    """Judge new runs by base runs, write the outcome and return the exit code."""
+    """Compare new runs with base runs, write the outcome and return the exit code."""
     store = BaselineStore(wanted.known.folder)
     try:
         outcome, after = _answered(wanted, store)
@@ -80,7 +80,7 @@ def judge(wanted: Wanted, outputs: Outputs) -> int:
 
 
 def _refuse(error: ProtonError, outputs: Outputs) -> int:
-    """Say in all outputs what is wrong; what is wrong with these comes second."""
+    """Write the error to all outputs; an error of an output comes second."""
     code = report_error(error)
     try:
         outputs.write(Outcome.failed(error.report()))

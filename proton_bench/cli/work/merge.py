@@ -1,4 +1,4 @@
-"""What ``proton merge`` makes of profiles once its options are read."""
+"""``proton merge`` of profiles, after its options are read."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Table:
 def merge_profiles(
     files: list[Path], output: Path | None, by: ApartBy, table: Table | None
 ) -> None:
-    """Write one profile of several, and print the times of their scopes.
+    """Merge profiles into one, and print the times of their scopes.
 
     Args:
         files: What the user named.
         output: File to write, None for none.
-        by: What gets a row of its own on top of the merged tree.
+        by: Top rows of the merged tree.
         table: What to print, None for nothing.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What ``proton noise`` does once its options are read."""
+"""``proton noise``, after its options are read."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _SHOWN = 20
 def measure_noise(
     words: Command, runs: int, policy: Policy, *, folder: Path | None, json: Path | None
 ) -> None:
-    """Run a command several times, keep how much it differs from itself, and print that.
+    """Run a command several times; store and print how much it varies.
 
     Args:
         words: The command.
         runs: Processes.
-        policy: What is judged, by what.
+        policy: Policy of the gate.
         folder: Where to keep the runs, None for the project's store.
         json: File for a JSON document, None for none.
 
     Raises:
         TargetFailedError: A process failed.
-        InterruptedExperimentError: A signal came; what had ended is kept.
+        InterruptedExperimentError: A signal arrived; finished runs are kept.
         OutputError: Something cannot be written.
     """
     try:
@@ -54,9 +54,9 @@ def measure_noise(
             progress=open_progress("noise"),
         )
     except InterruptedExperimentError as error:
-        hint = "; name the folder with --folder to go on"
+        hint = "; continue with --folder and the name of the folder"
         raise InterruptedExperimentError(error.signal, f"{error}{hint}") from None
-    sys.stderr.write(f"proton noise: kept as {shown(found.file)}\n")
+    sys.stderr.write(f"proton noise: stored in {shown(found.file)}\n")
     if json is not None:
         write_output(json, encode_document(_document(found)))
     if json != STDOUT:
@@ -76,11 +76,11 @@ def _document(found: MeasuredNoise) -> dict[str, Any]:
 def _lines(found: MeasuredNoise) -> Iterator[str]:
     alarms = found.false_alarms
     yield (
-        f"the gate failed {alarms.events} of {alarms.trials} times when halves of these "
-        f"{found.noise.runs} runs were judged by each other ({100 * alarms.value:.1f} %)"
+        f"the gate failed {alarms.events} of {alarms.trials} times between halves of these "
+        f"{found.noise.runs} runs ({100 * alarms.value:.1f} %)"
     )
     floors = sorted(found.noise.paths, key=_floor, reverse=True)
-    yield "one run differs from the next by (standard deviation), noisiest paths first:"
+    yield "standard deviation from run to run, noisiest paths first:"
     for each in floors[:_SHOWN]:
         path = visible(" > ".join(each.path), 400)
         yield f"  {percent_text(_floor(each)).lstrip('+'):>8}  {each.metric}  {path}"
@@ -89,6 +89,6 @@ def _lines(found: MeasuredNoise) -> Iterator[str]:
 
 
 def _floor(each: PathNoise) -> float:
-    """Return the standard deviation between runs as a part, 0 where it is not known."""
+    """Return the relative standard deviation between runs, 0 if it is unknown."""
     variance = each.run.variance
     return math.expm1(math.sqrt(variance)) if math.isfinite(variance) else 0.0

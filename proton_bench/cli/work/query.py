@@ -1,10 +1,10 @@
-"""What ``proton query`` does once its options are read."""
+"""``proton query``, after its options are read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import label_runs, query
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import print_bytes
@@ -20,14 +20,14 @@ __all__ = ["answer"]
 def answer(
     files: Sequence[str], text: str, limit: int | None, form: str, *, of_nodes: bool = False
 ) -> None:
-    """Ask profiles and print what comes out.
+    """Query profiles and print the result.
 
     Args:
         files: The profiles.
-        text: SQL statement, or a query in hatchet's string dialect.
+        text: SQL statement, or a query in hatchet's language.
         limit: Most lines, None for all.
         form: ``table``, ``json`` or ``csv``.
-        of_nodes: Whether the text is in hatchet's dialect.
+        of_nodes: Whether the text is in hatchet's language.
 
     Raises:
         UsageError: A file cannot be read, or the query is wrong.
@@ -53,7 +53,7 @@ def answer(
     print_bytes(content)
 
 
-def _read_runs(files: Sequence[str]) -> list[Run]:
+def _read_runs(files: Sequence[str]) -> list[LabelledRun]:
     profiles = [(file, read_profile(file)) for file in files]
     for file, profile in profiles:
         if len(profile) == 1:

@@ -1,4 +1,4 @@
-"""What ``proton report`` does once its options are read."""
+"""``proton report``, after its options are read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Target:
 def write_report(
     files: Sequence[Path], base: Sequence[Path], options: PageOptions, target: Target
 ) -> None:
-    """Write a page about a profile, or about what changed since those of a base.
+    """Write a page about a profile, or about its changes from base profiles.
 
     Raises:
         UsageError: A file cannot be read, or an option is wrong.

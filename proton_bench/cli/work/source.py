@@ -1,4 +1,4 @@
-"""What ``proton view --source`` does once its options are read."""
+"""``proton view --source``, after its options are read."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["SourceRequest", "show_source"]
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """Which lines of the source to show of one file.
+    """The source lines to show.
 
     Attributes:
         file: The profile.
-        wanted: End of the path of the one file of the source to show; "" shows all.
+        wanted: End of the path of the one source file to show; "" shows all.
         names: Rows whose samples count, with those below them.
         threshold: Lines with a smaller share of all samples, in percent, are left out; None for the
             usual one.
         as_json: Print one JSON document instead of text.
-        root: Folder below which files of the source are read; None for that of the project.
+        root: Folder below which source files are read; None means the project.
     """
 
     file: Path

@@ -102,7 +102,7 @@ def flame_losses(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
     }
     lost = [what for what, known in facts.items() if len(known)]
     if lost:
-        notes.append(f"a flame graph has no place for {', '.join(lost)}")
+        notes.append(f"a flame graph cannot hold {', '.join(lost)}")
     columns = {name: each for name, each in profile.columns.items() if bool(each.valid.any())}
     others = [name for name in columns if name not in kept]
     if others:

@@ -20,7 +20,7 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["CsvTable", "ParquetTable"]
 
-_LOST = "a table holds rows and their metrics, no distributions, facts of devices or provenance"
+_LOST = "a table has rows and their metrics, but no distributions, facts of devices or provenance"
 _NUMBERS = (int, float)
 
 

@@ -68,7 +68,7 @@ def _decode_deep(content: bytes, source: str) -> tuple[Node, dict[str, Any]]:
         raise corrupt(source, "it is not a list of one tree and a device map")
     devices = items[1] if len(items) == 2 else {}
     if not isinstance(devices, dict):
-        raise corrupt(source, "the device map is no map")
+        raise corrupt(source, "the device map is not a map")
     return items[0], devices
 
 

@@ -65,7 +65,7 @@ def _decode_deep(content: bytes, source: str) -> tuple[Node, dict[str, Any]]:
     if not isinstance(items, list) or len(items) != 2 or not isinstance(items[0], Node):
         raise corrupt(source, "it is not an array of one tree and a device map")
     if not isinstance(items[1], dict):
-        raise corrupt(source, "the device map is no map")
+        raise corrupt(source, "the device map is not a map")
     return items[0], items[1]
 
 

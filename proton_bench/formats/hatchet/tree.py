@@ -220,7 +220,7 @@ def deep_node(fields: dict[str, Any], source: str) -> Node | dict[str, Any]:
         return fields
     children = fields.get("children", [])
     if not isinstance(children, list) or not all(isinstance(each, Node) for each in children):
-        raise corrupt(source, "the children of a node are no list of nodes")
+        raise corrupt(source, "the children of a node are not a list of nodes")
     shallow = {**fields, "children": []}
     node = decoded(lambda: msgspec.convert(shallow, Node), source)
     node.children = children

@@ -136,7 +136,9 @@ def check_version(
 ) -> None:
     """Raise ProfileFormatError unless this release can read the schema and version."""
     if schema != known:
-        raise corrupt(source, f"the schema is {schema[:60]!r}, not {known!r}", "it is no profile")
+        raise corrupt(
+            source, f"the schema is {schema[:60]!r}, not {known!r}", "it is not a profile"
+        )
     if version[0] != VERSION[0]:
         raise corrupt(
             source,

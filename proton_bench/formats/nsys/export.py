@@ -129,8 +129,8 @@ class _Export:
 
     def _process(self, global_id: int | None) -> int:
         """Return the number of a process; there is one for all where the file does not tell."""
-        is_told = self._tells_process and global_id is not None
-        key = global_id >> _PROCESS_SHIFT if is_told and global_id is not None else None
+        is_known = self._tells_process and global_id is not None
+        key = global_id >> _PROCESS_SHIFT if is_known and global_id is not None else None
         return self._timeline.number(key)
 
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
@@ -175,8 +175,8 @@ class _Export:
 
     def _add_work(self, *row: Any) -> None:
         start, end, correlation, process, device, name, kind, variant, moved = row
-        told = (each for each in (correlation, process, device, moved) if each is not None)
-        self._check("a table of device work", start, end, *told)
+        numbers = (each for each in (correlation, process, device, moved) if each is not None)
+        self._check("a table of device work", start, end, *numbers)
         self._last_ns = max(self._last_ns, end)
         self._timeline.add_work(
             Work(

@@ -80,7 +80,7 @@ class NsysTables:
             raise corrupt(
                 self.source,
                 f"table {table} has no column {', '.join(missing)}",
-                "it is of a version of nsys that is not known; export it with another one",
+                "this version of nsys is not known; export it with another one",
             )
         chosen = [_quoted(name) for name in wanted]
         chosen += [
@@ -164,7 +164,7 @@ def _check_size(header: bytes, size: int, source: str) -> None:
     pages = int.from_bytes(header[28:32], "big")
     is_counted = header[24:28] == header[92:96]
     if is_counted and size < pages * (65536 if page_bytes == 1 else page_bytes):
-        raise corrupt(source, "SQLite: the file was cut off", _ADVICE)
+        raise corrupt(source, "SQLite: the file was truncated", _ADVICE)
 
 
 @contextmanager

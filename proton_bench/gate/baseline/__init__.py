@@ -1,5 +1,5 @@
-"""Runs that are kept to compare with: files, folders of them, and the store.
+"""Stored runs to compare with: files, folders of files, and the store.
 
-In: words of a command line, or runs to keep.
-Out: sides of runs; a store that survives links, kills and damage.
+In: words of a command line, or runs to save. Out: sides of runs; a store that withstands links,
+kills and damage.
 """

@@ -1,4 +1,4 @@
-"""What there is in a store, read without a lock: everything in it appears and goes at once."""
+"""The content of a store, read without a lock, because entries appear and disappear atomically."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ENTRY_FILE = "entry.json"
 _POINTER_SUFFIX = ".json"
 _MOST_ENTRY_BYTES = 16 << 20
 _MOST_POINTER_BYTES = 1 << 16
-# What says that something of the store cannot be read.
+# Errors of reading the store.
 _DAMAGED = (OSError, ProfileFormatError, UsageError)
 
 
 class Catalogue:
-    """The entries of a store and what its names mean."""
+    """The entries of a store and its names."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -42,18 +42,18 @@ class Catalogue:
 
     # -- places --------------------------------------------------------------------------------
     def folder_of(self, id: str) -> Path:
-        """Return where an entry stands, whether or not there is one."""
+        """Return the folder of an entry, which may not exist."""
         return self._entries / id
 
     def pointer_file(self, name: str, key: Key) -> Path:
-        """Return where it is written what a name means for a key."""
+        """Return the file of a name's pointer for a key."""
         return self._names / name / f"{key.digest}.json"
 
     def pointer_files(self, name: str) -> list[Path]:
-        """Return everything that says what a name means.
+        """Return all pointer files of a name.
 
         Raises:
-            UsageError: It is a link, or no folder.
+            UsageError: It is a link, or not a folder.
         """
         try:
             with (
@@ -73,27 +73,27 @@ class Catalogue:
         return sorted(promoted | {entry.name for entry in self.entries()})
 
     def folders_of_names(self) -> list[str]:
-        """Return what stands where names that mean something have their folders.
+        """Return the entries of the folder with the pointers of all names.
 
         Raises:
-            UsageError: The store or its `names` is a link, or no folder.
+            UsageError: The store or its `names` is a link, or not a folder.
         """
         return self._listed("names")
 
     def entries(self, name: str | None = None) -> list[Entry]:
-        """Return the entries that can be read, oldest first; `unreadable` names the others."""
+        """Return the readable entries, oldest first; `unreadable` names the others."""
         found = [entry for entry in map(self.find, self._ids()) if entry is not None]
         chosen = [entry for entry in found if name is None or entry.name == name]
         return sorted(chosen, key=lambda entry: (entry.number, entry.created_ns, entry.id))
 
     def unreadable(self) -> dict[str, str]:
-        """Return for the id of each entry that cannot be read why that is so."""
+        """Return why entries are unreadable, by id."""
         found = {}
         for id in self._ids():
             try:
                 self._read_entry(id)
             except FileNotFoundError:
-                # One that is being removed is gone as a whole.
+                # An entry that is being removed disappears as a whole.
                 if self.folder_of(id).is_dir():
                     found[id] = "entry.json is missing"
             except OSError as error:
@@ -103,7 +103,7 @@ class Catalogue:
         return found
 
     def find(self, id: str) -> Entry | None:
-        """Return an entry by its id, None where there is none that can be read."""
+        """Return a readable entry by its id, or None."""
         try:
             return self._read_entry(id)
         except _DAMAGED:
@@ -134,7 +134,7 @@ class Catalogue:
 
     # -- what names mean -----------------------------------------------------------------------
     def pointer(self, name: str, key: Key) -> Pointer | None:
-        """Return what a name means for exactly this key, None for nothing.
+        """Return the pointer of a name for exactly this key, or None.
 
         Raises:
             ProfileFormatError: The pointer is corrupt.
@@ -142,7 +142,7 @@ class Catalogue:
         return self.read_pointer(self.pointer_file(name, key))
 
     def pointers(self, name: str) -> list[Pointer]:
-        """Return everything that a name means and that can be read."""
+        """Return all readable pointers of a name."""
         found = []
         for file in self.pointer_files(name):
             with suppress(ProfileFormatError):
@@ -150,10 +150,10 @@ class Catalogue:
         return [each for each in found if each is not None]
 
     def read_pointer(self, file: Path) -> Pointer | None:
-        """Return what one of `pointer_files` says, None where it is gone.
+        """Return the pointer in one of `pointer_files`, None if it was removed.
 
         Raises:
-            ProfileFormatError: It is corrupt, or no plain file.
+            ProfileFormatError: It is corrupt, or not a plain file.
         """
         source = visible(file)
         try:
@@ -168,15 +168,15 @@ class Catalogue:
         except (OSError, ProfileFormatError, UsageError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ProfileFormatError(
-                f"{source} cannot be read: {reason}; promote the baseline anew"
+                f"{source} cannot be read: {reason}; promote the baseline again"
             ) from None
         return decode_pointer(content, source)
 
     def promoted(self, name: str) -> list[tuple[Pointer, Entry]]:
-        """Return what a name means, for each key, the last promoted one first.
+        """Return the promoted entries of a name for all keys, the last promoted first.
 
         Raises:
-            ProfileFormatError: A pointer is corrupt, or its entry is gone.
+            ProfileFormatError: A pointer is corrupt, or its entry is missing.
         """
         found = []
         for file in self.pointer_files(name):
@@ -185,14 +185,14 @@ class Catalogue:
                 continue
             if entry is None:
                 raise ProfileFormatError(
-                    f"{visible(file)}: entry {pointer.entry!a} of baseline {name} is gone or "
-                    f"corrupt; promote another one, or `proton baseline check --repair`"
+                    f"{visible(file)}: entry {pointer.entry!a} of baseline {name} is missing or "
+                    "corrupt; promote another one, or `proton baseline check --repair`"
                 )
             found.append((pointer, entry))
         return sorted(found, key=lambda each: (-each[0].number, -each[0].promoted_ns))
 
     def _meant(self, file: Path) -> tuple[Pointer | None, Entry | None]:
-        """Return a pointer and its entry, looking again if it was moved while we looked."""
+        """Return a pointer and its entry, reading again if it was moved meanwhile."""
         while True:
             pointer = self.read_pointer(file)
             entry = None if pointer is None else self.find(pointer.entry)
@@ -200,10 +200,10 @@ class Catalogue:
                 return pointer, entry
 
     def baseline(self, name: str, key: Key) -> Entry | None:
-        """Return what a name means for a key or the one closest to it, None for nothing.
+        """Return the promoted entry of a name for a key or the closest one, or None.
 
         Raises:
-            ProfileFormatError: A pointer is corrupt, or its entry is gone.
+            ProfileFormatError: A pointer is corrupt, or its entry is missing.
         """
         promoted = [entry for _, entry in self.promoted(name)]
         return min(promoted, key=lambda entry: key.distance(entry.key), default=None)
@@ -213,16 +213,16 @@ class Catalogue:
         """Return the runs of an entry.
 
         Raises:
-            ProfileFormatError: A file is gone or is not what was saved.
+            ProfileFormatError: A file is missing or differs from what was saved.
         """
         return self.decoded(entry, self.contents(entry))
 
     @one_command()
     def decoded(self, entry: Entry, contents: Sequence[tuple[StoredRun, bytes]]) -> list[Run]:
-        """Return the runs of an entry by what `contents` returned for it.
+        """Return the runs of an entry from the result of `contents`.
 
         Raises:
-            ProfileFormatError: A file was no profile when it was saved.
+            ProfileFormatError: A saved file is not a profile.
         """
         return [
             Run(decode_profile(content, run.file), f"{entry.reference}/{run.file}")
@@ -230,10 +230,10 @@ class Catalogue:
         ]
 
     def contents(self, entry: Entry) -> list[tuple[StoredRun, bytes]]:
-        """Return the files of an entry, each checked to be what was saved.
+        """Return the files of an entry, each verified by its hash.
 
         Raises:
-            ProfileFormatError: A file is gone or is not what was saved.
+            ProfileFormatError: A file is missing or differs from what was saved.
         """
         found = []
         for run in entry.runs:
@@ -249,7 +249,7 @@ class Catalogue:
             if len(content) != run.size:
                 raise _damaged(file, f"{len(content)} bytes instead of {run.size}")
             if hashlib.sha256(content).hexdigest() != run.sha256:
-                raise _damaged(file, "its content is not what was saved")
+                raise _damaged(file, "its content differs from what was saved")
             found.append((run, content))
         return found
 
@@ -267,7 +267,7 @@ class Catalogue:
         try:
             return bool(self.pointer_files(name))
         except UsageError:
-            return False  # no folder of ours
+            return False  # not a folder of the store
 
     def _read(self, id: str, name: str, most: int) -> bytes:
         with (
@@ -292,5 +292,5 @@ class Catalogue:
 
 def _damaged(file: Path, why: str) -> ProfileFormatError:
     return ProfileFormatError(
-        f"{visible(file)}: the saved run is damaged ({why}); remove the entry and save it anew"
+        f"{visible(file)}: the saved run is damaged ({why}); remove the entry and save it again"
     )

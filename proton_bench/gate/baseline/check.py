@@ -1,4 +1,4 @@
-"""Finds what is damaged in a store, and moves it aside so that everything else works."""
+"""Finds damaged entries of a store, and moves them aside so that the rest works."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SHOWN_NAME = 50
 
 
 def check_store(store: BaselineStore) -> dict[str, str]:
-    """Return for each damaged place below a store what is wrong with it.
+    """Return the damaged places below a store and their problems.
 
     Every file of every entry is read.
 
     Raises:
-        UsageError: The store is a link, or something that is no folder.
+        UsageError: The store is a link, or not a folder.
         OutputError: It cannot be opened.
     """
     with refused("check the store"):
@@ -39,27 +39,27 @@ def check_store(store: BaselineStore) -> dict[str, str]:
         with opened:
             wrong = _wrong_parts(opened)
         if wrong:
-            return wrong  # nothing can be held, and what is in the wrong place is not read
+            return wrong  # it cannot be locked, and misplaced files are not read
         with shared(store.folder):
             return _wrong_files(store.catalogue)
 
 
 def repair_store(store: BaselineStore) -> dict[str, str]:
-    """Move what is damaged to the folder `damaged` of a store; nothing is deleted.
+    """Move damaged entries to the folder `damaged` of a store; nothing is deleted.
 
-    A name that meant a damaged entry means nothing afterwards, until another one is promoted.
+    A name that pointed to a damaged entry is then unset, until another one is promoted.
 
     Returns:
-        What was moved and what was wrong with it.
+        The moved places and their problems.
 
     Raises:
-        UsageError: The store, or its folder `damaged`, is a link or no folder.
+        UsageError: The store, or its folder `damaged`, is a link or not a folder.
         OutputError: Something cannot be moved.
     """
     if not check_store(store):
         return {}
     with refused("repair the store"), Folder.open(store.folder) as opened:
-        # Without the lock, because it may be the lock that is in the way.
+        # Without the lock, because the lock itself may be the problem.
         found = _wrong_parts(opened)
         _put_aside(opened, found)
         with held(opened):
@@ -73,7 +73,7 @@ def _wrong_parts(store: Folder) -> dict[str, str]:
     for name in FOLDERS:
         mode = store.mode(name)
         if mode is not None and not stat.S_ISDIR(mode):
-            found[name] = "it is no folder, or a link to one"
+            found[name] = "it is not a folder, or is a link to one"
     try:
         if store.mode(LOCK) is not None:
             os.close(store.open_lock(LOCK, create=False))
@@ -116,7 +116,7 @@ def _wrong_names(catalogue: Catalogue, entries: Mapping[str, str]) -> Iterator[t
             if pointer is None:
                 continue
             if f"entries/{pointer.entry}" in entries or catalogue.find(pointer.entry) is None:
-                yield f"names/{name}/{file.name}", f"entry {pointer.entry!a} is gone or damaged"
+                yield f"names/{name}/{file.name}", f"entry {pointer.entry!a} is missing or damaged"
 
 
 def _put_aside(store: Folder, places: Mapping[str, str]) -> None:

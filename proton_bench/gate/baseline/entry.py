@@ -1,4 +1,4 @@
-"""One saved set of runs as the store describes it, and the pointer that a promotion moves."""
+"""The description of one saved set of runs, and the pointer that a promotion moves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VERSION = (1, 0)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
 _OLD_SCRATCH = re.compile(r"pointer-[0-9]+")
-# Larger ones cannot be true, and would leave none for what is saved later.
+# Larger numbers cannot be true, and would leave none for later entries.
 MOST_NUMBER = (1 << 53) - 1
 _MOST_NS = 1 << 63
 
@@ -37,17 +37,17 @@ T = TypeVar("T")
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text can be a name in a store: it stays in the folder that it stands in."""
+    """Return whether a text can be a name in a store: it must not lead to another folder."""
     return _NAME.fullmatch(text) is not None
 
 
 def is_id(text: str) -> bool:
-    """Return whether a text has the form of the ids that the store gives."""
+    """Return whether a text has the form of the store's ids."""
     return _ID.fullmatch(text) is not None
 
 
 def is_old_scratch(text: str) -> bool:
-    """Return whether a text is the name of a pointer that an earlier version was writing."""
+    """Return whether a text is the name of an unfinished pointer of an earlier version."""
     return _OLD_SCRATCH.fullmatch(text) is not None
 
 
@@ -57,9 +57,9 @@ class StoredRun:
 
     Attributes:
         file: Name of its file within the entry.
-        source: Where it came from.
+        source: Its original file.
         size: Bytes of the file.
-        sha256: What they add up to.
+        sha256: Their hash.
     """
 
     file: str
@@ -73,12 +73,12 @@ class Entry:
     """Runs that were saved together and never change.
 
     Attributes:
-        id: Its own name, from the time it was saved.
-        name: The baseline that it is a candidate of.
+        id: Its id, from the time it was saved.
+        name: Its baseline.
         created_ns: When it was saved, in ns since 1970.
-        key: What the runs were recorded on and with.
+        key: Device, driver and tools of the runs.
         runs: The runs.
-        revision: What git had checked out when they were recorded, "" for unknown.
+        revision: Checked-out git revision of the recording, "" if unknown.
         number: Counts the entries of a store in the order in which they were saved, because clocks
             of machines differ; 0 in entries of earlier versions.
     """
@@ -93,17 +93,17 @@ class Entry:
 
     @property
     def reference(self) -> str:
-        """How to name it on a command line."""
+        """Its name on a command line."""
         return f"{self.name}@{self.id}"
 
     def encoded(self) -> bytes:
-        """Return what `decode_entry` reads."""
+        """Return the input of `decode_entry`."""
         return _encoded(_ENTRY, self)
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What a baseline is for one key.
+    """The promoted entry of a baseline for one key.
 
     Attributes:
         entry: Id of the entry.
@@ -116,7 +116,7 @@ class Pointer:
     number: int = 0
 
     def encoded(self) -> bytes:
-        """Return what `decode_pointer` reads."""
+        """Return the input of `decode_pointer`."""
         return _encoded(_POINTER, self)
 
 
@@ -124,11 +124,11 @@ def decode_entry(content: bytes, source: str) -> Entry:
     """Return the entry in the content of a file.
 
     Raises:
-        ProfileFormatError: It is corrupt, or of a version that is not known.
+        ProfileFormatError: It is corrupt, or of an unknown version.
     """
     entry = _decoded(content, source, (_ENTRY, Entry))
     if not all(map(is_name, (entry.id, entry.name, *(run.file for run in entry.runs)))):
-        raise ProfileFormatError(f"{source}: names in it cannot be names of a store; save it anew")
+        raise ProfileFormatError(f"{source}: names in it cannot be names of a store; save it again")
     _check_numbers(source, entry.number, entry.created_ns, *(run.size for run in entry.runs))
     return entry
 
@@ -137,7 +137,7 @@ def decode_pointer(content: bytes, source: str) -> Pointer:
     """Return the pointer in the content of a file.
 
     Raises:
-        ProfileFormatError: It is corrupt, or of a version that is not known.
+        ProfileFormatError: It is corrupt, or of an unknown version.
     """
     pointer = _decoded(content, source, (_POINTER, Pointer))
     _check_numbers(source, pointer.number, pointer.promoted_ns)
@@ -146,7 +146,7 @@ def decode_pointer(content: bytes, source: str) -> Pointer:
 
 def _check_numbers(source: str, number: int, *others: int) -> None:
     if not (0 <= number <= MOST_NUMBER and all(0 <= each < _MOST_NS for each in others)):
-        raise ProfileFormatError(f"{source}: numbers in it cannot be true; save it anew")
+        raise ProfileFormatError(f"{source}: numbers in it cannot be true; save it again")
 
 
 _CORRUPT = (
@@ -171,7 +171,7 @@ def _decoded(content: bytes, source: str, wanted: tuple[str, type[T]]) -> T:
         document = msgspec.json.decode(content, type=dict[str, Any])
         if document.get("schema") != schema or document["version"][0] != _VERSION[0]:
             raise ProfileFormatError(
-                f"{source}: not {schema} of version {_VERSION[0]}; save the baseline anew"
+                f"{source}: not {schema} of version {_VERSION[0]}; save the baseline again"
             )
         return msgspec.convert(document, kind)
     except _CORRUPT as error:
@@ -179,5 +179,5 @@ def _decoded(content: bytes, source: str, wanted: tuple[str, type[T]]) -> T:
             raise
         raise ProfileFormatError(
             f"{source}: the store's own file is corrupt ({error}); remove the entry and save it "
-            "anew"
+            "again"
         ) from None

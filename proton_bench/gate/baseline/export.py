@@ -1,4 +1,4 @@
-"""Copies of saved runs outside of the store."""
+"""Copies saved runs out of the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a baseline is kept for: one device, one driver, one set of tools."""
+"""The key of a baseline: one device, one driver, one set of tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIERS = (Tier.HARD, Tier.UNIT, Tier.TOOL)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Everything that is known of where and with what runs were recorded.
+    """All known facts about device, driver and tools of runs.
 
     Attributes:
         facts: Tier, name and value of each fact, sorted.
@@ -33,7 +33,7 @@ class Key:
         return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
     def distance(self, other: Key) -> tuple[int, ...]:
-        """Return how many facts that both know differ, those that matter most first."""
+        """Return how many facts known on both sides differ, the most important first."""
         known = {(tier, fact): value for tier, fact, value in other.facts}
         differing = [
             tier for tier, fact, value in self.facts if known.get((tier, fact), value) != value
@@ -46,7 +46,7 @@ class Key:
 
 
 def key_of(runs: Sequence[Run]) -> Key:
-    """Return what all of these runs were recorded on and with.
+    """Return the common key of these runs.
 
     Raises:
         UsageError: Two runs differ in something.
@@ -57,7 +57,7 @@ def key_of(runs: Sequence[Run]) -> Key:
             known, source = found.setdefault(place, (value, run.source))
             if known != value:
                 raise UsageError(
-                    f"runs of different kinds are no one baseline: {place[1]} is {known!a} in "
+                    f"runs of different kinds cannot be one baseline: {place[1]} is {known!a} in "
                     f"{source!a} and {value!a} in {run.source!a}; save them under two names"
                 )
     return Key(tuple(sorted((tier, fact, value) for (tier, fact), (value, _) in found.items())))

@@ -1,4 +1,4 @@
-"""Locks of the store: the kernel's (flock), which frees those of a killed process."""
+"""Locks of the store: flock, which the kernel releases when a process is killed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SHOWN_BYTES = 200
 
 @contextmanager
 def held(store: Folder) -> Iterator[None]:
-    """Hold a store for this process alone; others wait, and can read who it is.
+    """Lock a store exclusively; other processes wait, and can read which process holds it.
 
     Raises:
-        UsageError: The lock is no plain file.
+        UsageError: The lock is not a plain file.
         OutputError: Another process holds the store for too long.
         OSError: The lock cannot be made.
     """
@@ -44,12 +44,13 @@ def held(store: Folder) -> Iterator[None]:
 
 @contextmanager
 def shared(folder: Path) -> Iterator[None]:
-    """Hold a store together with other readers, so that who wants it alone waits.
+    """Lock a store together with other readers, so that exclusive users wait.
 
-    A store or lock that is not there or may not be opened is not held: then nobody writes it.
+    A store or lock that does not exist or cannot be opened is not locked: it cannot be written
+    then.
 
     Raises:
-        UsageError: The store is no plain folder, or the lock is no plain file.
+        UsageError: The store is not a plain folder, or the lock is not a plain file.
         OutputError: Another process holds the store for too long.
     """
     try:
@@ -66,7 +67,7 @@ def shared(folder: Path) -> Iterator[None]:
 
 
 def is_in_use(folder: Folder) -> bool:
-    """Return whether a living process holds the folder; if none does, this process now does."""
+    """Return whether a running process holds the folder; if none does, this process now does."""
     try:
         fcntl.flock(folder.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -85,20 +86,20 @@ def _take(handle: int, kind: int, store: Path) -> None:
             if left <= 0:
                 raise OutputError(
                     f"{str(store / LOCK)!a} is held by {_holder(handle)}, for more than "
-                    f"{TIMEOUT_S:g} s; wait until it has ended, or end it, and try again"
+                    f"{TIMEOUT_S:g} s; wait until that process has ended, or end it, and try again"
                 ) from None
             time.sleep(min(_STEP_S, left))
 
 
 def _holder(handle: int) -> str:
-    """Return which process holds a lock: what the kernel says, else by the number in it."""
+    """Return which process holds a lock: from the kernel, else from the number in it."""
     holders = _holders_of(os.fstat(handle).st_ino)
     if holders:
         return f"process {', '.join(holders)}"
     words = os.pread(handle, _SHOWN_BYTES, 0).decode("ascii", "replace").split()
     if len(words) == 2 and words[0].isdecimal():
         return f"process {words[0]} of machine {words[1]!a}"
-    return "a process elsewhere that left no number in it"  # readers leave none
+    return "an unknown process elsewhere"  # readers do not write one
 
 
 def _holders_of(inode: int) -> list[str]:
@@ -106,7 +107,7 @@ def _holders_of(inode: int) -> list[str]:
         locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
     except OSError:
         return []
-    # 1: FLOCK ADVISORY WRITE <pid> <major>:<minor>:<inode> 0 EOF; who waits has an arrow.
+    # 1: FLOCK ADVISORY WRITE <pid> <major>:<minor>:<inode> 0 EOF; waiting ones have an arrow.
     rows = [line.split() for line in locks.splitlines()]
     return [
         row[4]
@@ -120,7 +121,7 @@ def _holders_of(inode: int) -> list[str]:
 
 
 def _note(handle: int, text: str) -> None:
-    """Say in the lock who holds it; where the disk is full, nobody is told."""
+    """Write the holder into the lock, unless the disk is full."""
     with contextlib.suppress(OSError):
         os.ftruncate(handle, 0)
         os.pwrite(handle, text.encode(), 0)

@@ -15,11 +15,11 @@ __all__ = ["read_noise"]
 
 
 def read_noise(file: Path) -> Noise:
-    """Return what a file says of a machine's noise.
+    """Return a machine's noise from a file.
 
     Raises:
         UsageError: The file cannot be read.
-        ProfileFormatError: It is corrupt, something else, or of a version that is not known.
+        ProfileFormatError: It is corrupt, something else, or of an unknown version.
     """
     name = visible(file)
     try:
@@ -27,5 +27,5 @@ def read_noise(file: Path) -> Noise:
     except OSError as error:
         raise UsageError(f"noise {name} cannot be read: {error.strerror or error}") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ProfileFormatError(f"noise {name} is no JSON: {error}; measure it anew") from None
+        raise ProfileFormatError(f"noise {name} is not JSON: {error}; measure it again") from None
     return Noise.from_document(document, name)

@@ -1,4 +1,4 @@
-"""What words of a command line mean: files, folders of runs, names of baselines."""
+"""Resolves words of a command line: files, folders of runs, names of baselines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Side:
 
     Attributes:
         runs: Its runs.
-        missing: What is not there, "" where everything is.
+        missing: What is missing, "" for nothing.
     """
 
     runs: tuple[Run, ...]
@@ -37,11 +37,11 @@ class Side:
 def read_sides(base: Sequence[str], new: Sequence[str], store: BaselineStore) -> tuple[Side, Side]:
     """Return the runs of both sides; only a base may be missing.
 
-    The new side is read first: of a baseline that was promoted for several devices, drivers or
-    versions, the one closest to the new runs is taken.
+    The new side is read first: if a baseline was promoted for several devices, drivers or versions,
+    the entry closest to the new runs is used.
 
     Raises:
-        UsageError: A new run is not there, a run is empty, or a word means two things.
+        UsageError: A new run is missing, a run is empty, or a word is ambiguous.
         ProfileFormatError: A file is corrupt.
     """
     after = _side(new, store, None)
@@ -57,7 +57,7 @@ def read_base(base: Sequence[str], new_runs: Sequence[Run], store: BaselineStore
     """Return the base for new runs, which may be missing.
 
     Raises:
-        UsageError: A run is empty, or a word means two things.
+        UsageError: A run is empty, or a word is ambiguous.
         ProfileFormatError: A file is corrupt.
     """
     return _side(base, store, _key_or_first(new_runs))
@@ -122,14 +122,14 @@ def _stored(word: str, store: BaselineStore, key: Key | None) -> tuple[list[Run]
     if runs is None:
         newest = store.catalogue.entry(name).reference
         return [], (
-            f"nothing was promoted to be baseline {name}; look at its candidates with "
-            f"`proton baseline show {name}` and take one with `proton baseline promote {newest}`"
+            f"nothing was promoted to be baseline {name}; list its candidates with `proton "
+            f"baseline show {name}` and choose one with `proton baseline promote {newest}`"
         )
     return runs, ""
 
 
 def _key_or_first(runs: Sequence[Run]) -> Key:
-    """Return the key of the runs; where they differ, which the gate tells, that of the first."""
+    """Return the key of the runs; if they differ, which the gate reports, that of the first."""
     try:
         return key_of(runs)
     except UsageError:

@@ -14,35 +14,35 @@ from proton_bench.support.text import visible
 
 __all__ = ["best_of", "read_runs"]
 
-# What recorders write, best first: a run that left several of them is one run.
+# Suffixes of recordings, best first: several of one run count as one run.
 _SUFFIXES = (".proton", ".hatchet_msgpack", ".hatchet", ".pftrace", ".chrome_trace")
 
 
 @one_command()
 def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """Return the runs of files and of folders, those of a folder by their names.
+    """Return the runs of files and of folders, those of a folder sorted by name.
 
     Raises:
-        UsageError: Something is not there, is empty, or stands there twice.
-        ProfileFormatError: A file is corrupt, or no profile.
+        UsageError: A file is missing, empty, or named twice.
+        ProfileFormatError: A file is corrupt, or not a profile.
     """
     files = [file for path in paths for file in (_files_of(path) if path.is_dir() else [path])]
     seen: set[Path] = set()
     for file in files:
         place = file.resolve()
         if place in seen:
-            raise UsageError(f"{visible(file)} is named twice; the same run again says nothing new")
+            raise UsageError(f"{visible(file)} is named twice; name each run once")
         seen.add(place)
     return [_read(file) for file in files]
 
 
 def best_of(files: Sequence[Path]) -> Path:
-    """Return the file that says most of the one run that left these; of several, the last."""
+    """Return the most complete of these files of one run; of equal ones, the last."""
     return max(reversed(files), key=lambda file: -_rank(file))
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """Return one file for each run: the best of several formats, whole ones before partial ones."""
+    """Return one file for each run: the best of several formats, complete before partial."""
     best: dict[str, tuple[int, Path]] = {}
     for file in sorted(folder.iterdir()):
         if file.suffix not in _SUFFIXES or file.name == file.suffix or not file.is_file():
@@ -64,6 +64,6 @@ def _read(file: Path) -> Run:
     columns = drop_trials(drop_metadata(profile)).columns.values()
     if not any(column.valid.any() for column in columns):
         raise UsageError(
-            f"{visible(file)} is empty: it holds no values; did the run launch anything?"
+            f"{visible(file)} is empty: it has no values; check that the run launched something"
         )
     return Run(profile, str(file))

@@ -1,4 +1,4 @@
-"""The file store of baselines: runs that never change, and pointers to those that count.
+"""The file store of baselines: runs that never change, and pointers to the promoted ones.
 
 ::
 
@@ -8,9 +8,9 @@
     .proton/lock                                     held while names change
     .proton/damaged/                                 what `check.py` moved aside
 
-Saving adds a candidate and moves no pointer, so that a slow run never becomes what the next one is
-held against by itself. Whatever is killed at whatever moment leaves entries whole and pointers old
-or new; what it was writing is swept away by the next who writes.
+Saving adds a candidate and moves no pointer, so a slow run does not become the next base by itself.
+A process that is killed at any moment leaves entries complete and pointers old or new; the next
+writer removes its unfinished files.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def check_name(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """The folders of a store, held open while it is changed."""
+    """The open folders of a store while it is changed."""
 
     store: Folder
     entries: Folder
@@ -79,13 +79,13 @@ class BaselineStore:
         self.catalogue = Catalogue(folder)
 
     def save(self, name: str, runs: Sequence[Run]) -> Entry:
-        """Save runs as a candidate of a baseline; what the name means stays what it was.
+        """Save runs as a candidate of a baseline; the name still points to the same entry.
 
         Raises:
-            UsageError: The name cannot be one, or the runs are none, unfinished or of several keys;
-                or a folder of the store is a link.
-            OutputError: The store cannot be written; nothing of the entry is left, unless the
-                error says otherwise.
+            UsageError: The name is invalid, there are no runs, runs are unfinished or have several
+                keys, or a folder of the store is a link.
+            OutputError: The store cannot be written; nothing of the entry remains, unless the error
+                says so.
         """
         _check(name, runs)
         contents = [NativeFile().encode(run.profile) for run in runs]
@@ -105,15 +105,15 @@ class BaselineStore:
         return entry
 
     def load(self, name: str, key: Key) -> list[Run] | None:
-        """Return the runs that a name means for a key or the one closest to it, None for nothing.
+        """Return the promoted runs of a name for a key or the closest one, or None.
 
         Raises:
-            ProfileFormatError: What the name means is corrupt or gone.
+            ProfileFormatError: The promoted entry is corrupt or missing.
         """
         with shared(self.folder):
             entry = self.catalogue.baseline(name, key)
             contents = [] if entry is None else self.catalogue.contents(entry)
-        # Who wants to change the store does not wait for this.
+        # Writers of the store do not wait for this.
         return None if entry is None else self.catalogue.decoded(entry, contents)
 
     def load_entry(self, name: str, id: str) -> list[Run]:
@@ -129,17 +129,17 @@ class BaselineStore:
         return self.catalogue.decoded(entry, contents)
 
     def promote(self, name: str, id: str | None = None) -> tuple[Entry, Entry | None]:
-        """Make an entry what the name means for the entry's key.
+        """Make the name point to an entry, for the entry's key.
 
         Args:
             name: The baseline.
             id: The entry; None for the newest one of the name.
 
         Returns:
-            The entry, and the one before it, None for none.
+            The entry, and the previous one or None.
 
         Raises:
-            UsageError: There is no such entry, or a folder stands in the place of its file.
+            UsageError: There is no such entry, or a folder is in the place of its file.
             OutputError: The store cannot be written.
         """
         entry = self.catalogue.entry(name, id)
@@ -149,30 +149,30 @@ class BaselineStore:
             try:
                 before = self.catalogue.pointer(name, entry.key)
             except ProfileFormatError:
-                before = None  # the new one mends it
+                before = None  # the new one repairs it
             pointer = Pointer(entry.id, time.time_ns(), self._next_promotion(name))
             with opened.names.folder(name, create=True) as pointers:
                 file = self.catalogue.pointer_file(name, entry.key).name
                 if stat.S_ISDIR(pointers.mode(file) or 0):
                     raise UsageError(
-                        f"{str(pointers.path / file)!a} is a folder, where the store keeps a file "
-                        "of its own; `proton baseline check --repair` moves it aside"
+                        f"{str(pointers.path / file)!a} is a folder where the store needs its own "
+                        "file; `proton baseline check --repair` moves it aside"
                     )
                 pointers.write(file, pointer.encoded(), scratch=opened.staging)
         former = None if before is None else self.catalogue.find(before.entry)
         return entry, former
 
     def remove(self, name: str, id: str | None = None) -> list[str]:
-        """Remove one entry, or a baseline with everything that was saved for it.
+        """Remove one entry, or a baseline with everything saved for it.
 
         Returns:
-            The ids of the entries that are gone.
+            The ids of the removed entries.
 
         Raises:
-            UsageError: There is no such entry, or it is what the name means.
+            UsageError: There is no such entry, or the name points to it.
             OutputError: The store cannot be written.
         """
-        if not self.folder.is_dir():  # looking must not create one
+        if not self.folder.is_dir():  # reading must not create one
             raise UsageError(self.catalogue.unknown(name))
         with refused(f"remove {name}"), self._opened() as opened, held(opened.store):
             _sweep(opened.staging)
@@ -184,11 +184,11 @@ class BaselineStore:
         return ids
 
     def remove_candidates(self, name: str) -> list[str]:
-        """Remove every entry of a name but what it means, and return the ids that are gone.
+        """Remove every entry of a name except the promoted ones, and return their ids.
 
         Raises:
             UsageError: There is no such baseline.
-            ProfileFormatError: What the name means is corrupt.
+            ProfileFormatError: A promoted entry is corrupt.
             OutputError: The store cannot be written.
         """
         self.catalogue.entry(name)
@@ -204,12 +204,12 @@ class BaselineStore:
         return ids
 
     def _forgotten(self, name: str, names: Folder) -> list[str]:
-        """Let a name mean nothing, and return its entries."""
+        """Unset a name, and return its entries."""
         ids = [entry.id for entry in self.catalogue.entries(name)]
         pointers = self.catalogue.pointer_files(name)
         if not ids and not pointers:
             raise UsageError(self.catalogue.unknown(name))
-        # Before the entries go: a pointer without its entry would be corrupt.
+        # Before the entries: a pointer without its entry would be corrupt.
         if pointers:
             with names.folder(name) as folder:
                 for file in pointers:
@@ -217,7 +217,7 @@ class BaselineStore:
         return ids
 
     def _unused(self, name: str, id: str) -> str:
-        """Return the id of an entry that can go; one that cannot be read is of any name."""
+        """Return the id of an entry that can be removed; an unreadable one belongs to any name."""
         if id in self.catalogue.unreadable():
             return id
         entry = self.catalogue.entry(name, id)
@@ -231,10 +231,10 @@ class BaselineStore:
 
     @contextmanager
     def _opened(self) -> Iterator[_Opened]:
-        """Open the folders of the store, made where they are not there yet.
+        """Open the folders of the store; missing ones are created.
 
         Raises:
-            UsageError: One is a link, or no folder.
+            UsageError: One is a link, or not a folder.
             OSError: One cannot be opened or made.
         """
         with ExitStack() as opened:
@@ -243,7 +243,7 @@ class BaselineStore:
             yield _Opened(store, *parts)
 
     def _begun(self, opened: _Opened, id: str) -> Folder:
-        """Return a new folder for an entry; while it is open, nobody sweeps it away."""
+        """Return a new folder for an entry; while it is open, no sweep removes it."""
         with held(opened.store):
             _sweep(opened.staging)
             opened.staging.make(id)
@@ -252,7 +252,7 @@ class BaselineStore:
             return staging
 
     def _next_number(self) -> int:
-        """Return the number of an entry that becomes the newest one, whatever clocks say."""
+        """Return the number that makes an entry the newest one, independent of clocks."""
         numbers = (entry.number for entry in self.catalogue.entries())
         return min(max(numbers, default=0) + 1, MOST_NUMBER)
 
@@ -262,9 +262,9 @@ class BaselineStore:
 
 
 def _discard(opened: _Opened, ids: Sequence[str]) -> None:
-    """Remove entries, each at once for readers; links among them go, and not what they lead to."""
+    """Remove entries, each atomically for readers; links are removed, not their targets."""
     for id in ids:
-        # What cannot be read may be called anything.
+        # An unreadable entry may have any name.
         name = _new_id(time.time_ns())
         opened.entries.move(id, opened.staging, name)
         with suppress(OSError):
@@ -272,9 +272,9 @@ def _discard(opened: _Opened, ids: Sequence[str]) -> None:
 
 
 def _sweep(staging: Folder) -> None:
-    """Remove what killed writers left; the lock is held, so nobody is about to begin.
+    """Remove files of killed writers; the lock is held, so no writer begins now.
 
-    What has a name that the store gives nothing stays: it is somebody else's.
+    Files with names that the store does not use stay.
     """
     for name in staging.names():
         with suppress(OSError, UsageError):
@@ -296,7 +296,7 @@ def _check(name: str, runs: Sequence[Run]) -> None:
     for run in runs:
         if run.profile.partial:
             raise UsageError(
-                f"{run.source!a} was written before its run had ended, which is no baseline; "
+                f"{run.source!a} was written before its run ended, so it cannot be a baseline; "
                 "record it again"
             )
 

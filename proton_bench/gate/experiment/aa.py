@@ -1,4 +1,4 @@
-"""`proton noise`: one command against itself, for what this machine does on its own."""
+"""`proton noise`: measures how much runs of one command vary on this machine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["MeasuredNoise", "measure_aa"]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredNoise:
-    """What came out.
+    """The result.
 
     Attributes:
-        noise: Of each path.
-        false_alarms: How often the gate failed halves of these runs against each other.
-        file: Where the noise is kept.
-        folder: Where the runs are kept.
+        noise: Noise of each path.
+        false_alarms: How often the gate failed one half of these runs against the other.
+        file: File of the noise.
+        folder: Folder of the runs.
     """
 
     noise: Noise
@@ -45,22 +45,22 @@ def measure_aa(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> MeasuredNoise:
-    """Run a command so many times and keep what that says as the prior of this machine.
+    """Run a command several times and store its noise as the prior of this machine.
 
     Args:
         command: What to run.
-        count: Runs; an odd last one tells nothing of pairs.
-        policy: What a gate would ask.
+        count: Number of runs; an odd last one adds nothing to pairs.
+        policy: Policy of the gate.
         store: The project's ``.proton``.
-        folder: Where runs are kept, and found that were kept before; a new one by default.
-        progress: Who is told.
+        folder: Folder of the runs, which may have earlier ones; a new one by default.
+        progress: Gets the progress.
 
     Raises:
         UsageError: There are too few runs.
         ProtonError: See `record_runs`.
     """
     if count < FEWEST_RUNS:
-        raise UsageError(f"--runs {count} say too little of noise: take {FEWEST_RUNS} or more")
+        raise UsageError(f"--runs {count} say too little about noise: give {FEWEST_RUNS} or more")
     place = folder or new_folder("noise-runs", store)
     done = record_runs(command, count, doing="noise", folder=place, progress=progress)
     noise = measure_noise(done.runs, policy)

@@ -1,4 +1,4 @@
-"""`proton ab`: both sides in turn on one machine, and what the gate says of them."""
+"""`proton ab`: runs both sides in turn on one machine and judges them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.sides import TREE, at_home, sides
 from proton_bench.gate.experiment.slot import BASE, Slot, Stage, pairs
-from proton_bench.gate.experiment.validity import Scrutiny, scrutinize
+from proton_bench.gate.experiment.validity import Validity, check_validity
 from proton_bench.gate.judge.benchmarks import subject_of
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
@@ -30,7 +30,7 @@ from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 
 __all__ = ["begin_ab", "resume_ab", "run_ab"]
 
-# No run more changes these.
+# More runs do not change these.
 _HOPELESS = frozenset({Reason.OTHER_DEVICE, Reason.NOTHING_MATCHED})
 
 
@@ -39,9 +39,9 @@ def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path)
 
     Args:
         request: What is compared.
-        folder: Where runs are kept.
-        progress: Who is told.
-        store: The project's ``.proton``, which may hold noise of this machine.
+        folder: Folder of the runs.
+        progress: Gets the progress.
+        store: The project's ``.proton``, which may have noise of this machine.
 
     Raises:
         TargetFailedError: A run failed or recorded nothing; the message names its side.
@@ -52,10 +52,10 @@ def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path)
 
 
 def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
-    """Go on with an experiment where it ended; see `begin_ab`.
+    """Continue an interrupted experiment; see `begin_ab`.
 
     Raises:
-        UsageError: There is none in the folder, or somebody else runs it.
+        UsageError: There is none in the folder, or another process runs it.
         ProfileFormatError: Its manifest is damaged.
     """
     kept = KeptRuns.open(folder)
@@ -68,7 +68,7 @@ def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
 
 
 def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path) -> GateResult:
-    """Run what is missing of an experiment and judge it; see `begin_ab`."""
+    """Run the missing runs of an experiment and judge it; see `begin_ab`."""
     with (
         interruptible(),
         kept.in_use(),
@@ -90,26 +90,26 @@ class _Experiment:
     def result(self) -> GateResult:
         warm_up = pairs(Stage.WARM_UP, 1)
         self.series.run(warm_up)
-        scrutiny = self._scrutinize()
-        if scrutiny.fatal:
-            return self._incomparable(scrutiny)
+        validity = self._check_validity()
+        if validity.fatal:
+            return self._incomparable(validity)
         first, second = (self.series.read(warm_up)[slot] for slot in warm_up)
         hopeless = self._hopeless(first, second)
         if hopeless is not None:
-            return replace(hopeless, notes=(*hopeless.notes, *scrutiny.notes))
+            return replace(hopeless, notes=(*hopeless.notes, *validity.notes))
         noise = self._noise(first)
         result, judged = self._at_once(noise) if self.request.runs else self._in_stages(noise)
-        scrutiny = self._scrutinize()
-        if scrutiny.fatal:
-            return self._incomparable(scrutiny)
-        told = _with_flips(result, subject_of(judged, self.request.policy).arrangement)
-        return replace(told, notes=(*told.notes, *scrutiny.notes))
+        validity = self._check_validity()
+        if validity.fatal:
+            return self._incomparable(validity)
+        marked = _with_flips(result, subject_of(judged, self.request.policy).arrangement)
+        return replace(marked, notes=(*marked.notes, *validity.notes))
 
     def _hopeless(self, base: Run, new: Run) -> GateResult | None:
-        """Return what keeps any number of runs from being judged, None for nothing.
+        """Return a result if no number of runs can be judged, else None.
 
         Raises:
-            UsageError: There is nothing to judge in such runs.
+            UsageError: The runs have nothing to judge.
         """
         arrangement = paired_as([base], [new], [True])
         result = self._judge(arrangement, Context(arrangement=arrangement))
@@ -117,12 +117,12 @@ class _Experiment:
         return None if reasons.isdisjoint(_HOPELESS) else result
 
     def _noise(self, run: Run) -> Noise | None:
-        """Return what is stored of this machine; what cannot be read is told and done without."""
+        """Return what is stored of this machine; what cannot be read is marked and done without."""
         try:
             return stored_noise(run.profile, self.store)
         except ProtonError as error:
             self.series.progress.say(
-                f"warning: {error}; going on without stored noise (`proton noise` measures it)"
+                f"warning: {error}; continuing without stored noise (`proton noise` measures it)"
             )
             return None
 
@@ -141,7 +141,7 @@ class _Experiment:
             context = Context(noise, seen, confirm=())
             return judge(seen.base, seen.new, looser, context=context), seen
         self.series.progress.say(
-            f"{len(screening.flagged)} of {screening.screened} paths deserve a second look"
+            f"{len(screening.flagged)} of {screening.screened} paths are measured again"
         )
         fresh = self._runs(Stage.CONFIRMING, max(self.plan.confirming_pairs, policy.runs))
         return self._judge(fresh, Context(noise, fresh, confirm=screening.flagged)), fresh
@@ -165,11 +165,11 @@ class _Experiment:
             return run
         return at_home(run, self.series.kept.folder / TREE, revision.root)
 
-    def _scrutinize(self) -> Scrutiny:
-        return scrutinize(self.series.kept, self.request)
+    def _check_validity(self) -> Validity:
+        return check_validity(self.series.kept, self.request)
 
-    def _incomparable(self, scrutiny: Scrutiny) -> GateResult:
-        notes = (*scrutiny.fatal, *scrutiny.notes)
+    def _incomparable(self, validity: Validity) -> GateResult:
+        notes = (*validity.fatal, *validity.notes)
         return GateResult(SuiteVerdict.INCOMPARABLE, notes=notes, level=self.request.policy.level)
 
 
@@ -178,7 +178,7 @@ def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:
 
 
 def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
-    """Return the result with what autotuners did not choose alike in all runs of a side."""
+    """Return the result with notes on autotuners that chose differently within a side."""
     flipped = {**flipped_paths(judged.base), **flipped_paths(judged.new)}
     if not flipped:
         return result
@@ -189,7 +189,7 @@ def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
     path, configs = next(iter(flipped.items()))
     more = f" and {len(flipped) - 1} more" if len(flipped) > 1 else ""
     text = (
-        f"an autotuner chose otherwise in some runs of a side for {' > '.join(path)}{more} "
-        f"({' or '.join(configs)}): a change may be one of its choice and not of the code"
+        f"an autotuner chose differently in some runs of a side for {' > '.join(path)}{more} "
+        f"({' or '.join(configs)}): a change may come from its choice and not from the code"
     )
     return replace(result, rows=rows, notes=(*result.notes, Note(Reason.AUTOTUNE_FLIP, text)))

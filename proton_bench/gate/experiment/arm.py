@@ -1,4 +1,4 @@
-"""One side of an experiment: a command and the place that its modules come from."""
+"""One side of an experiment: a command and the origin of its modules."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Arm:
     Attributes:
         name: ``base`` or ``new``.
         command: What to run.
-        label: What it is, for people: a revision, a command, the working tree.
-        ahead: Folders that modules are looked for in first.
-        interpreter: Python of an environment of its own; "" for this one.
-        environment: Variables that differ from this process's.
+        label: Its description: a revision, a command, the working tree.
+        first_folders: Folders that come first in the module search path.
+        interpreter: Python of its own environment; "" for this one.
+        environment: Variables that differ from those of this process.
     """
 
     name: str
     command: Command
     label: str = ""
-    ahead: tuple[str, ...] = ()
+    first_folders: tuple[str, ...] = ()
     interpreter: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Kernels that an autotuner ran in one configuration here and in another one there."""
+"""Finds kernels that an autotuner ran in different configurations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path = tuple[str, ...]
 
 
 def flipped_paths(runs: Iterable[Run]) -> dict[Path, tuple[str, ...]]:
-    """Return the paths whose configurations are not the same in all runs, with what was seen."""
+    """Return the paths whose configurations differ between runs, with the configurations."""
     seen: dict[Path, set[frozenset[str]]] = {}
     for run in runs:
         for path, configs in _configs(run.profile).items():

@@ -1,15 +1,14 @@
-"""Two stages: few pairs of everything, then fresh pairs of what looked odd.
+"""Two stages: few pairs for all paths, then new pairs for paths that may have changed.
 
-Stage 1 flags paths whose p-value, either way, is below `Plan.flag_below`. Stage 2 runs fresh pairs
-and judges the flagged paths on these alone. Whatever stage 1 picked, it knows nothing of the pairs
-of stage 2, so the false discovery rate over the flagged paths is the policy's given what was
-flagged, and without a change::
+Stage 1 flags paths whose p-value, in either direction, is below `Plan.flag_below`. Stage 2 runs new
+pairs and judges the flagged paths on these alone. The flags do not depend on the pairs of stage 2,
+so the false discovery rate over the flagged paths is the policy's, and without a change::
 
     P(FAIL) <= level * P(anything is flagged)
 
-Trying again until a gate is green has no such bound: a change that is found with chance w passes
-one of k tries with chance 1 - w^k. What stage 1 does not flag is called the same for want of a
-sign, not because it was shown to be (`Reason.SCREENED`).
+Repeating a gate until it passes has no such bound: a change that is found with chance w passes one
+of k tries with chance 1 - w^k. Paths that stage 1 does not flag count as the same because it saw no
+sign of a change, not because that was shown (`Reason.SCREENED`).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
-from proton_bench.gate.judge.questions import Context, Session
+from proton_bench.gate.judge.questions import Context, Questions
 from proton_bench.gate.judge.structure import StructuralChange, find_structural_changes
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import arrange
@@ -32,7 +31,7 @@ __all__ = ["Plan", "Screening", "screen"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much to run.
+    """Numbers of pairs.
 
     Attributes:
         screening_pairs: Pairs of stage 1.
@@ -47,12 +46,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """What stage 1 saw.
+    """The result of stage 1.
 
     Attributes:
         flagged: Paths for stage 2; `Context.confirm` of its judgement.
-        screened: Number of questions that were looked at.
-        structure: Structural changes, which need no second look.
+        screened: Number of checks.
+        structure: Structural changes, which need no second stage.
     """
 
     flagged: tuple[tuple[str, ...], ...]
@@ -68,7 +67,7 @@ def screen(
     plan: Plan | None = None,
     context: Context | None = None,
 ) -> Screening:
-    """Look for paths that deserve more runs; those that cannot be judged at all do too.
+    """Find paths that need more runs, including those that cannot be judged yet.
 
     Raises:
         MetricError: A run lacks the metric, or it is no number.
@@ -78,7 +77,7 @@ def screen(
     subject = subject_of(context.arrangement or arrange(base_runs, new_runs), policy)
     measured, policy = measure_subject(subject), subject.policy
     looser = replace(policy, runs=min(policy.runs, plan.screening_pairs))
-    judged, _ = Session(measured, subject.arrangement, looser, context).judged()
+    judged, _ = Questions(measured, subject.arrangement, looser, context).judged()
     least = np.fmin(judged.decisions.p_more, judged.decisions.p_less)
     odd = ~(least >= plan.flag_below) | ~judged.evidence.tested
     tree = measured.comparison.tree

@@ -1,4 +1,4 @@
-"""What `proton gate` and the gate of a test run do with two sides of runs: one and the same."""
+"""Judges two sides of runs, for `proton gate` and for the gate of pytest alike."""
 
 from __future__ import annotations
 
@@ -30,19 +30,18 @@ def judged(
     noise: Noise | None = None,
     store: Path | None,
 ) -> Outcome:
-    """Judge new runs by base runs, either of which may be missing.
+    """Compare new runs with base runs; either side may be missing.
 
     Args:
         base: Runs to compare with.
-        new: Runs to judge; none where they were not made for want of a base.
-        policy: What is asked.
-        explain: Says in a sentence what explains a change of the whole.
-        noise: Noise of the machine that the caller named.
-        store: Folder below which noise of machines is kept, for where none was named; None leaves
-            it alone.
+        new: Runs to judge; none if they were not made because there is no base.
+        policy: The policy.
+        explain: Returns a sentence that explains the change of the whole run.
+        noise: Noise of the machine, given by the caller.
+        store: Folder of stored noise, used if none was given; None uses none.
 
     Raises:
-        ProtonError: See `judge`; or noise that is kept cannot be read.
+        ProtonError: See `judge`; or stored noise cannot be read.
     """
     if not new.runs:
         shell = GateResult(SuiteVerdict.NO_BASELINE, level=policy.level)
@@ -56,12 +55,12 @@ def judged(
 
 
 def compared(base: Side, new: Side, policy: Policy) -> Subject:
-    """Return what of the runs of both sides is compared."""
+    """Return the parts of the runs that are compared."""
     return subject_of(Arrangement(base.runs, new.runs), policy)
 
 
 def _comparison(base: Side, new: Side, policy: Policy) -> Comparison:
-    """Lay the runs of both sides over each other."""
+    """Align the runs of both sides."""
     subject = compared(base, new, policy)
     options = CompareOptions(
         raw_names=policy.raw_names, ignore_devices=policy.ignore_devices, follow=subject.follows

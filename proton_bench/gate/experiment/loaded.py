@@ -1,7 +1,7 @@
-"""Finds out whether both sides really ran different code: the files that their modules came from.
+"""Checks, by the files of loaded modules, whether both sides really ran different code.
 
-A change that is in none of the loaded files cannot be measured: both sides imported the same
-installed package, for instance. That is said instead of a verdict.
+A change in no loaded file cannot be measured, for instance if both sides imported the same
+installed package. The gate then reports that instead of a verdict.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 __all__ = ["Loaded", "LoadedModule", "changed_meanwhile", "loaded_alike", "loads_any"]
 
-# The yardstick: both sides run today's on purpose.
+# The measuring program: both sides run the current one on purpose.
 _TESTS = re.compile(r"(test_.*|.*_test|conftest)\.py")
 
 
@@ -25,7 +25,7 @@ class LoadedModule:
 
     Attributes:
         name: As in ``sys.modules``.
-        file: Where from, with links resolved.
+        file: Its file, with links resolved.
         sha256: Of its content; "" for one of an installed package.
     """
 
@@ -35,12 +35,12 @@ class LoadedModule:
 
     @property
     def is_yardstick(self) -> bool:
-        """Whether it is the measuring program itself: the script, or a file of tests."""
+        """Whether it is the measuring program itself: the script, or a test file."""
         return self.name == "__main__" or bool(_TESTS.fullmatch(os.path.basename(self.file)))
 
     @property
     def place(self) -> str:
-        """Where its package puts it: ``pkg/core.py``, "" where its name does not say."""
+        """Its path in its package: ``pkg/core.py``, "" if its name does not say."""
         depth = self.name.count(".") + (os.path.basename(self.file).startswith("__init__."))
         parts = self.file.split(os.sep)[-depth - 1 :]
         return "/".join(parts) if depth else ""
@@ -50,7 +50,7 @@ Loaded = Sequence[LoadedModule]
 
 
 def loaded_alike(base: Loaded, new: Loaded, changed: Iterable[str], *, root: str) -> list[str]:
-    """Return the changed files that both sides loaded in the same version.
+    """Return the changed files of which both sides loaded the same version.
 
     Args:
         base: Modules of a run of the base.
@@ -77,14 +77,14 @@ def loads_any(modules: Loaded, changed: Iterable[str], *, places: Sequence[str])
     Args:
         modules: Modules of a run.
         changed: Files that differ, from the top folder.
-        places: Top folders that stand for one another.
+        places: Corresponding top folders.
     """
     touched = frozenset(changed)
     return any(_source(module, touched, place) for module in modules for place in places)
 
 
 def changed_meanwhile(runs: Sequence[Loaded]) -> list[str]:
-    """Return the files of one side that were not the same in all of its runs."""
+    """Return the files of one side that differ between its runs."""
     seen: dict[str, str] = {}
     found = set()
     for run in runs:
@@ -95,7 +95,7 @@ def changed_meanwhile(runs: Sequence[Loaded]) -> list[str]:
 
 
 def _source(module: LoadedModule, touched: frozenset[str], root: str) -> str:
-    """Return the changed file that a module is, wherever it was loaded from; "" for none."""
+    """Return the changed file of a module, wherever it was loaded from; "" for none."""
     relative = os.path.relpath(module.file, root)
     if relative in touched:
         return relative

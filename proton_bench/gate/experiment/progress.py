@@ -1,4 +1,4 @@
-"""How far an experiment is and how long it still takes: a bar on a terminal, else plain lines."""
+"""Progress and remaining time of an experiment: a bar on a terminal, else plain lines."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Lines", "Pace", "Progress", "TerminalBar", "open_progress"]
 
 
 class Progress(Protocol):
-    """What an experiment tells while it goes on."""
+    """Receives the progress of an experiment."""
 
     def expect(self, slots: int) -> None:
-        """Learn how many runs more there will be."""
+        """Set how many runs will follow."""
 
     def begin(self, slot: Slot) -> None:
-        """Learn that a run begins."""
+        """A run begins."""
 
     def end(self, slot: Slot, seconds: float) -> None:
-        """Learn that it ended."""
+        """The run ended."""
 
     def say(self, text: str) -> None:
         """Show one line."""
@@ -41,7 +41,7 @@ class Progress(Protocol):
 
 
 class Pace:
-    """Counts runs and tells from their durations how long the rest takes."""
+    """Counts runs and estimates the remaining time from their durations."""
 
     def __init__(self) -> None:
         self.done = 0
@@ -55,16 +55,16 @@ class Pace:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the last expected run ends, None before the first one ended."""
+        """Seconds until the last expected run ends, None before the first has ended."""
         if not self._seconds:
             return None
-        # The first ones compile and fill caches.
+        # The first runs compile and fill caches.
         recent = self._seconds[-8:]
         return sum(recent) / len(recent) * max(self.expected - self.done, 0)
 
     @property
     def left_text(self) -> str:
-        """The same for people, "" for unknown."""
+        """The same as text, "" if unknown."""
         left = self.left_s
         if left is None:
             return ""
@@ -81,7 +81,7 @@ class Lines:
         self._pace = Pace()
 
     def expect(self, slots: int) -> None:
-        """Learn how many runs more there will be."""
+        """Set how many runs will follow."""
         self._pace.expected += slots
 
     def begin(self, slot: Slot) -> None:
@@ -117,7 +117,7 @@ class TerminalBar:
         self._task = self._bar.add_task(f"proton {doing}", total=0, what="", left="")
 
     def expect(self, slots: int) -> None:
-        """Learn how many runs more there will be."""
+        """Set how many runs will follow."""
         self._pace.expected += slots
         self._bar.update(self._task, total=self._pace.expected)
 
@@ -144,11 +144,11 @@ class TerminalBar:
 
 
 def open_progress(doing: str, stream: TextIO | None = None) -> Progress:
-    """Return what fits the stream.
+    """Return the progress display for a stream.
 
     Args:
         doing: Name of the command.
-        stream: stderr by default; None of it too.
+        stream: By default stderr, which may be None.
     """
     stream = stream or sys.stderr
     return TerminalBar(stream, doing) if stream.isatty() else Lines(stream, doing)

@@ -1,4 +1,4 @@
-"""The one way to get several runs of one command: a fresh process for each."""
+"""Records several runs of one command, each in a fresh process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Replicates", "record_runs"]
 
 
 class Replicates:
-    """Runs of one command and where they are kept.
+    """Runs of one command and their folder.
 
     Attributes:
         runs: In the order in which they ran.
-        folder: What holds every profile, log and the manifest.
+        folder: Folder of all profiles, logs and the manifest.
     """
 
     def __init__(self, runs: tuple[Run, ...], folder: Path) -> None:
@@ -37,20 +37,20 @@ def record_runs(
     doing: str = "gate",
     progress: Progress | None = None,
 ) -> Replicates:
-    """Run a command so many times, each in a fresh process, and return what they recorded.
+    """Run a command several times, each in a fresh process, and return the profiles.
 
-    Runs that the folder holds already are not run again.
+    Runs already in the folder are not repeated.
 
     Args:
         command: What to run.
-        count: How often.
-        folder: Where to keep the runs, such as `new_folder("gate", store)`.
-        doing: Name of the command that asks, for progress.
-        progress: Who is told; stderr by default.
+        count: Number of runs.
+        folder: Folder for the runs, such as `new_folder("gate", store)`.
+        doing: Name of the calling command, for progress.
+        progress: Gets the progress; stderr by default.
 
     Raises:
         TargetFailedError: A run failed or recorded nothing; the message has the end of its output.
-        InterruptedExperimentError: A signal came; what had ended is kept.
+        InterruptedExperimentError: A signal arrived; finished runs are kept.
         OutputError: Something cannot be written.
     """
     description = {"doing": doing, "command": command.to_document()}

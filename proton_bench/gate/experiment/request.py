@@ -1,4 +1,4 @@
-"""What `proton ab` was asked, as the manifest keeps it, so that it can be gone on with."""
+"""The options of `proton ab`, kept in the manifest so that it can continue."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _THRESHOLDS = ("thresholds", "overriding")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is compared with what.
+    """What is compared.
 
     Attributes:
         command: What the new side runs.
-        base: What the base runs; None for the same.
-        revision: Version of the repository that the base loads; None for the same.
-        setup: Command that makes an environment for each side; "" for none.
+        base: What the base runs; None means the same.
+        revision: Version of the repository that the base loads; None means the same.
+        setup: Command that sets up an environment for each side; "" for none.
         runs: Pairs to judge at once; 0 for two stages.
-        policy: What is asked of the runs.
+        policy: The policy.
     """
 
     command: Command
@@ -38,7 +38,7 @@ class Request:
     policy: Policy = field(default_factory=Policy)
 
     def to_document(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return JSON values."""
         policy = asdict(self.policy)
         for name in _THRESHOLDS:
             policy[name] = [str(each) for each in getattr(self.policy, name)]
@@ -55,7 +55,7 @@ class Request:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Request:
-        """Return what `to_document` wrote."""
+        """Return the request from `to_document`."""
         policy = dict(document["policy"])
         for name in _THRESHOLDS:
             policy[name] = tuple(parse_threshold(text) for text in policy.get(name, ()))

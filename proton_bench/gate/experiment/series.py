@@ -1,4 +1,4 @@
-"""Runs slots one after the other, each in a fresh process, and keeps what they recorded."""
+"""Runs slots one after the other, each in a fresh process, and keeps their profiles."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from proton_bench.support.units import count_text
 
 __all__ = ["Series"]
 
-# Triton keeps what its autotuners chose, so that later processes launch the same.
+# Triton caches the choices of its autotuners, so that later processes launch the same.
 _REPLAYED = {"TRITON_CACHE_AUTOTUNING": "1"}
 
 
 class Series:
-    """The runs of an experiment, those that are kept and those to come.
+    """The finished and future runs of an experiment.
 
     Args:
-        kept: Where runs are kept.
+        kept: The finished runs.
         arms: Sides by name.
-        progress: Who is told.
+        progress: Gets the progress.
     """
 
     def __init__(self, kept: KeptRuns, arms: Mapping[str, Arm], progress: Progress) -> None:
@@ -42,11 +42,11 @@ class Series:
         self.progress = progress
 
     def run(self, slots: Sequence[Slot]) -> None:
-        """Run the slots that are not kept yet, in this order, and broken pairs anew.
+        """Run the missing slots in this order, and incomplete pairs again.
 
         Raises:
             TargetFailedError: A run failed or recorded nothing.
-            InterruptedExperimentError: A signal came; what had ended is kept.
+            InterruptedExperimentError: A signal arrived; finished runs are kept.
             OutputError: Something cannot be written.
         """
         to_come = missing(slots, self.kept)
@@ -59,7 +59,7 @@ class Series:
                 self.progress.end(slot, run.seconds)
 
     def read(self, slots: Sequence[Slot]) -> dict[Slot, Run]:
-        """Return what the runs of these slots recorded."""
+        """Return the profiles of these slots."""
         by_slot = {run.slot: run for slot in slots for run in self.kept.of(slot.stage)}
         return {slot: self.kept.read(by_slot[slot]) for slot in slots}
 
@@ -71,7 +71,9 @@ class Series:
             self._remove_remains(slot.name)
             begun_ns = time.time_ns()
             launch = Launch(
-                line=arm.command.line(name, ahead=arm.ahead, interpreter=arm.interpreter),
+                line=arm.command.line(
+                    name, first_folders=arm.first_folders, interpreter=arm.interpreter
+                ),
                 folder=arm.command.options.folder,
                 log=log,
                 environment={**_REPLAYED, **os.environ, **arm.environment},
@@ -102,7 +104,7 @@ class Series:
         return error
 
     def _remove_remains(self, name: str) -> None:
-        """Remove what an attempt left that did not end."""
+        """Remove files of an unfinished attempt."""
         place = self.kept.folder
         with refused(f"clear {str(place)!a}"), Folder.of_user(place) as folder:
             for entry in folder.names():

@@ -1,4 +1,4 @@
-"""Gets both sides of a request ready: worktree, environments, folders of modules."""
+"""Prepares both sides of a request: worktree, environments, folders of modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from proton_bench.analysis.run import Run
 from proton_bench.gate.experiment.arm import Arm
 from proton_bench.gate.experiment.processes.environment import own_environment
-from proton_bench.gate.experiment.processes.worktree import folders_ahead, worktree
+from proton_bench.gate.experiment.processes.worktree import first_folders_of, worktree
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.slot import BASE, NEW
 
@@ -21,14 +21,14 @@ TREE = "base-tree"
 
 @contextlib.contextmanager
 def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
-    """Yield the sides by name; what was made for them is removed after the block.
+    """Yield the sides by name; their worktree and environments are removed after the block.
 
     Args:
         request: What is compared.
         folder: Of the experiment.
 
     Raises:
-        ProtonError: A side cannot be made ready; nothing is left behind.
+        ProtonError: A side cannot be prepared; nothing is left behind.
     """
     base = Arm(BASE, request.base or request.command, label="same code")
     new = Arm(NEW, request.command, label="working tree" if request.revision else "")
@@ -40,18 +40,18 @@ def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
         return
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(worktree(revision, folder / TREE))
-        ahead = {BASE: folders_ahead(revision, tree), NEW: ()}
+        first_folders = {BASE: first_folders_of(revision, tree), NEW: ()}
         places = {BASE: tree, NEW: Path(revision.root)}
         labels = {BASE: revision.label, NEW: new.label}
         found = {}
         for name in (BASE, NEW):
-            arm = Arm(name, request.command, labels[name], ahead[name])
+            arm = Arm(name, request.command, labels[name], first_folders[name])
             if request.setup:
                 own = stack.enter_context(
                     own_environment(folder / f"{name}-environment", places[name], request.setup)
                 )
-                # What was built for this side comes even before its sources.
-                front = (own.packages, *ahead[name])
+                # Packages built for this side come even before its sources.
+                front = (own.packages, *first_folders[name])
                 arm = Arm(
                     name, request.command, labels[name], front, own.interpreter, own.variables
                 )
@@ -60,11 +60,11 @@ def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
 
 
 def at_home(run: Run, tree: Path, root: str) -> Run:
-    """Name files of the base's tree as those of the working tree, so that their rows are the same.
+    """Rename files of the base's tree to those of the working tree, so that their rows match.
 
     Args:
         run: A run of either side.
-        tree: Where the base's version was.
+        tree: Folder of the base's version.
         root: Top folder of the working tree.
     """
     profile, away = run.profile, str(tree)

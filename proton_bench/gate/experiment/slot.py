@@ -1,4 +1,4 @@
-"""Which side runs when: pairs in the order ABBA, in stages."""
+"""The order of runs: pairs in the order ABBA, in stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEW = "new"
 
 
 class Stage(StrEnum):
-    """What a run is for."""
+    """The purpose of a run."""
 
     WARM_UP = "warm-up"
     SCREENING = "screening"
@@ -23,11 +23,11 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One fresh process to come.
+    """One future run in a fresh process.
 
     Attributes:
-        stage: What it is for.
-        pair: Number of its pair within the stage, or of the run where there are no pairs.
+        stage: Its stage.
+        pair: Number of its pair within the stage, or of the run if there are no pairs.
         arm: Side that runs.
         base_first: Whether the base goes first in this pair.
     """
@@ -44,13 +44,13 @@ class Slot:
 
     @property
     def text(self) -> str:
-        """What it is, for people: ``screening 2, base``, or ``2`` of one side alone."""
+        """Its description: ``screening 2, base``, or ``2`` of one side alone."""
         number = str(self.pair + 1)
         return number if self.stage is Stage.ALONE else f"{self.stage} {number}, {self.arm}"
 
 
 def pairs(stage: Stage, count: int) -> tuple[Slot, ...]:
-    """Return the slots of so many pairs: base, new, new, base, base, ..."""
+    """Return the slots of this many pairs: base, new, new, base, base, ..."""
     slots = []
     for pair in range(count):
         base_first = pair % 2 == 0
@@ -60,7 +60,7 @@ def pairs(stage: Stage, count: int) -> tuple[Slot, ...]:
 
 
 def missing(slots: Sequence[Slot], kept: Container[Slot]) -> list[Slot]:
-    """Return the slots that are still to run; half of a pair is worth nothing without the other.
+    """Return the slots still to run; half a pair is useless without the other.
 
     Args:
         slots: All of a stage.
@@ -76,5 +76,5 @@ def missing(slots: Sequence[Slot], kept: Container[Slot]) -> list[Slot]:
 
 
 def in_turn(stage: Stage, arm: str, count: int) -> tuple[Slot, ...]:
-    """Return the slots of so many runs of one side."""
+    """Return the slots of this many runs of one side."""
     return tuple(Slot(stage, number, arm) for number in range(count))

@@ -1,4 +1,4 @@
-"""What keeps an experiment from saying anything, found in the files that its runs loaded."""
+"""Checks, by the files that its runs loaded, whether an experiment is valid."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from proton_bench.gate.experiment.slot import BASE, NEW, Stage
 from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.verdict import Reason
 
-__all__ = ["Scrutiny", "scrutinize"]
+__all__ = ["Validity", "check_validity"]
 
 _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Scrutiny:
-    """What was found.
+class Validity:
+    """The result of the check.
 
     Attributes:
         fatal: Why the sides cannot be compared.
-        notes: What to know besides.
+        notes: Further notes.
     """
 
     fatal: tuple[Note, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
-def scrutinize(kept: KeptRuns, request: Request) -> Scrutiny:
-    """Look at what the runs loaded so far.
+def check_validity(kept: KeptRuns, request: Request) -> Validity:
+    """Check the files that the runs loaded so far.
 
     Raises:
         UsageError: git fails.
-        ProfileFormatError: What a run wrote down is damaged.
+        ProfileFormatError: The list of a run is damaged.
     """
     modules = {arm: _modules(kept, arm) for arm in (BASE, NEW)}
     fatal = [_edited(arm, files) for arm in modules if (files := changed_meanwhile(modules[arm]))]
@@ -59,7 +59,7 @@ def scrutinize(kept: KeptRuns, request: Request) -> Scrutiny:
             places = (root, str(kept.folder / TREE))
             if changed and not loads_any([*base, *new], changed, places=places):
                 notes.append(_idle(request))
-    return Scrutiny(tuple(fatal), tuple(notes))
+    return Validity(tuple(fatal), tuple(notes))
 
 
 def _modules(kept: KeptRuns, arm: str) -> list[Loaded]:
@@ -73,8 +73,9 @@ def _alike(files: list[str], request: Request) -> Note:
     return Note(
         Reason.LOADED_ALIKE,
         f"{_listed(files)} changed since {ref}, but both sides loaded the same version, so their "
-        "times say nothing of the change. Something puts an installed package or a folder before "
-        "the worktree: give each side an environment of its own with --setup 'pip install .'",
+        "times say nothing about the change. An installed package or a folder comes before the "
+        "worktree in the search path: give each side its own environment with --setup 'pip "
+        "install .'",
     )
 
 
@@ -82,24 +83,24 @@ def _idle(request: Request) -> Note:
     ref = request.revision.ref if request.revision else ""
     return Note(
         Reason.CHANGE_NOT_LOADED,
-        f"no side loaded a file that changed since {ref} as a module; where the change is in code "
-        "that has to be built, give each side an environment of its own with --setup",
+        f"no side loaded a file that changed since {ref} as a module; if the changed code has to "
+        "be built, give each side its own environment with --setup",
     )
 
 
 def _edited(arm: str, files: list[str]) -> Note:
     return Note(
         Reason.CHANGED_MEANWHILE,
-        f"{_listed(files)} changed between the runs of the {arm} side: leave the files alone "
-        "while both sides are measured, and begin anew",
+        f"{_listed(files)} changed between the runs of the {arm} side: do not edit files while "
+        "both sides are measured, and start again",
     )
 
 
 def _unknown() -> Note:
     return Note(
         Reason.MODULES_UNKNOWN,
-        "nobody wrote down which files the sides loaded, because the target is no Python program "
-        "or ended abruptly: whether they ran different code is not known",
+        "it is unknown which files the sides loaded and whether they ran different code, because "
+        "the target is not a Python program or ended abruptly",
     )
 
 

@@ -1,5 +1,5 @@
-"""From runs to a verdict: observations, questions, structural changes, rows, the suite.
+"""From runs to a verdict: observations, checks, structural changes, rows, the overall verdict.
 
 In: runs of both sides and a policy.
-Out: a `GateResult`, and an `Outcome` for those who show it.
+Out: a `GateResult`, and an `Outcome` for reports.
 """

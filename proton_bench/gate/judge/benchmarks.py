@@ -1,11 +1,11 @@
-"""Benchmarks of pytest: where runs hold some, these are what a gate is about.
+"""Benchmarks of pytest: if runs have them, the gate compares only these.
 
-Whoever judges, runs go through `subject_of`, so that the same files mean the same at every door.
-Below each benchmark, which is known by its id, stand ``round`` with the times of its rounds and
-what was recorded while they ran, all for one call. The numbers of rounds and of calls in a round
-are a matter of calibration and change nothing. Set-up, warm-up, flushes of the cache and whatever
-is no benchmark are left out; canaries stay. What only the test run knew stands in its profiles:
-thresholds of markers, and whether only some of the tests were chosen.
+All gates use `subject_of`, so that the same files give the same result everywhere. Below each
+benchmark, identified by its id, are ``round`` with the times of its rounds and the paths recorded
+while they ran, all per call. Calibration decides the numbers of rounds and of calls per round, so
+they do not matter. Set-up, warm-up, flushes of the cache and everything else is left out, except
+canary kernels. The profiles hold the thresholds of markers and whether only some tests were
+selected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.measured import Measured, measure
-from proton_bench.gate.machine.canary import CANARY_SCOPE
+from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import Threshold, parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
@@ -48,29 +48,29 @@ __all__ = [
     "whole_benchmarks",
 ]
 
-# Row that stands for the whole function.
+# Row of the whole function.
 ROUND = "round"
 _TIME, _COUNT = "time (ns)", "count"
-# A benchmark's time is told by its rounds.
+# A benchmark's time is that of its rounds.
 _LEFT_OUT = frozenset({"wall (ns)", ROUNDS, CALLS, CPU_ROUND, GPU_ROUND})
-# What a marker says that one call does.
+# Work of one call, from the marker.
 _WORK = ("flops", "bytes")
-# Of what is compared alone: rows of whole benchmarks, and what one launch more is for one call.
+# Used only in comparisons: rows of whole benchmarks, and one more launch as a share of a call.
 _WHOLE, _SLACK = "whole_benchmark", "launch_slack"
-# With room for what quotients lose.
+# With tolerance for rounding of quotients.
 _ONE_MORE = 1.0 + 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """What a gate is about.
+    """What a gate compares.
 
     Attributes:
-        arrangement: The runs, of which benchmarks are left where they hold some.
-        policy: What is asked, with what the markers of benchmarks ask.
-        follows: Whether what is gone at one place may be what is new at another; benchmarks are
-            known by their ids, and what ran in one is not looked for in another.
-        asked: Benchmarks that the new runs were asked to measure; None for all.
+        arrangement: The runs, reduced to their benchmarks if they have any.
+        policy: The policy, with the thresholds of markers.
+        follows: Whether rows removed at one place may match new rows at another; paths of one
+            benchmark are never matched with those of another.
+        asked: Benchmarks selected in the new runs; None means all.
     """
 
     arrangement: Arrangement
@@ -80,10 +80,10 @@ class Subject:
 
 
 def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
-    """Return what is judged of runs.
+    """Return what a gate compares of runs.
 
     Raises:
-        UsageError: Some runs hold benchmarks and others none, or a marker's threshold is none.
+        UsageError: Only some runs have benchmarks, or a marker's threshold is invalid.
     """
     runs = (*arrangement.base, *arrangement.new)
     holding = [bool(_ids(run.profile)) for run in runs]
@@ -96,8 +96,8 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
     if not all(holding):
         with_some, without = runs[holding.index(True)], runs[holding.index(False)]
         raise UsageError(
-            f"{without.source!a} holds no benchmark of pytest and {with_some.source!a} does, so "
-            "they do not measure the same: leave one of them out"
+            f"{without.source!a} has no benchmark of pytest but {with_some.source!a} has, so they "
+            "do not measure the same: leave one of them out"
         )
     base, new = (
         tuple(Run(_gated(run.profile), run.source) for run in side)
@@ -112,7 +112,7 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
 
 
 def measure_subject(subject: Subject) -> Measured:
-    """Lay the runs of a subject over each other; raises what `measure` raises."""
+    """Align the runs of a subject; raises the errors of `measure`."""
     return measure(
         subject.arrangement,
         raw_names=subject.policy.raw_names,
@@ -122,7 +122,7 @@ def measure_subject(subject: Subject) -> Measured:
 
 
 def one_sided(base: Sequence[Run], new: Sequence[Run]) -> str:
-    """Return what to say where one side alone holds benchmarks, "" elsewhere."""
+    """Return a message if only one side has benchmarks, else ""."""
     before, after = (any(_ids(run.profile) for run in side) for side in (base, new))
     if before == after:
         return ""
@@ -130,23 +130,23 @@ def one_sided(base: Sequence[Run], new: Sequence[Run]) -> str:
     hold = "holds" if before else "hold"
     none = "hold" if before else "holds"
     return (
-        f"the {which} {hold} benchmarks of pytest, which are what is compared then, and the "
-        f"{other} {none} none"
+        f"the {which} {hold} benchmarks of pytest, so only these are compared, but the {other} "
+        f"{none} none"
     )
 
 
 def whole_benchmarks(measured: Measured) -> npt.NDArray[np.bool_]:
-    """Mark the rows that stand for whole benchmarks: each is asked about, however fast it is."""
+    """Mark the rows of whole benchmarks: each is checked, however fast it is."""
     known = np.isfinite(measured.sums(_WHOLE))
     found: npt.NDArray[np.bool_] = np.logical_or.reduce(known, axis=0)
     return found
 
 
 def launch_slack(measured: Measured) -> npt.NDArray[np.float64]:
-    """Return by how much launches of each run and row may be off: 0 where they are counted.
+    """Return the tolerance of launch counts for each run and row: 0 if they are exact.
 
-    A path that is not launched in every call alike has another part of a launch for one call with
-    another number of calls.
+    If a path is not launched equally in every call, its launches per call depend on the number of
+    calls.
     """
     return np.nan_to_num(measured.sums(_SLACK))
 
@@ -173,7 +173,7 @@ def _of_marker(name: str, text: str, source: str) -> Threshold:
         threshold = parse_threshold(text)
     except UsageError as error:
         raise UsageError(f"{source!a}: benchmark {name!a}: {error}") from None
-    # Launches stand below the benchmark, in kernels.
+    # Launches are below the benchmark, in kernels.
     below = "**" if threshold.is_structural else ROUND
     return replace(threshold, selector=f"{_escaped(name)}/{below}")
 
@@ -184,7 +184,7 @@ def _escaped(name: str) -> str:
 
 # -- what is compared ----------------------------------------------------------------------------
 def _with_whole_samples(profile: Profile) -> Profile:
-    """Return the profile with the samples of rows alone of which every call left one."""
+    """Return the profile with samples only of rows with one sample per call."""
     found = {name: profile.samples(name) for name in profile.distributions}
     whole = {name: table for name, table in found.items() if table is not None}
     return replace(profile, distributions=whole)
@@ -218,7 +218,7 @@ def _add_round(profile: Profile, builder: ProfileBuilder, row: int, *, place: in
     metric = GPU_ROUND if _texts(profile, CLOCK).get(row) == "gpu" else CPU_ROUND
     table = profile.distributions.get(metric)
     times = None if table is None else table.get(row)
-    # Formats without distributions have the median too, so that like is held against like.
+    # Formats without distributions have the median too, so that equal things are compared.
     typical = _number(profile, metric, row)
     if typical is None:
         return
@@ -232,7 +232,7 @@ def _add_round(profile: Profile, builder: ProfileBuilder, row: int, *, place: in
 
 
 def _copy_below(profile: Profile, builder: ProfileBuilder, root: int, *, place: int) -> None:
-    """Copy what stands below a row, sums divided by the calls of the row."""
+    """Copy the rows below a row, with sums divided by the calls of the row."""
     calls = _calls(profile, root)
     columns = [
         column

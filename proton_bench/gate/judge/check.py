@@ -1,4 +1,4 @@
-"""What is asked of which path: the thresholds of a settled policy, laid over rows."""
+"""Checks: the thresholds of a policy, applied to rows."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question about one path.
+    """One check of one path.
 
     Attributes:
         row: Row of the comparison.
-        threshold: What is asked.
+        threshold: The threshold.
         named: Whether a selector of the policy chose the path.
-        occurrence: Which of several rows with this path it is, from 0 in the order of the tree.
+        occurrence: Number among the rows with this path, from 0 in the order of the tree.
     """
 
     row: int
@@ -41,10 +41,10 @@ class Check:
 
 
 def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
-    """Return the questions about measured paths of both sides, before anybody looks at changes.
+    """Return the checks of paths measured on both sides, chosen without looking at changes.
 
-    A path is asked about if a selector names it, if it holds ``policy.share`` of the time, or if it
-    stands for a whole benchmark.
+    A path is checked if a selector names it, if it has ``policy.share`` of the time, or if it is a
+    whole benchmark.
     """
     tree = measured.comparison.tree
     base, new = measured.sides(measured.present)
@@ -65,7 +65,7 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
 
 
 def _occurrences(measured: Measured) -> list[int]:
-    """Return for each row how many measured rows with the same path stand before it."""
+    """Return for each row the number of measured rows with the same path before it."""
     tree = measured.comparison.tree
     frames, parents = tree.frames().tolist(), tree.parents.tolist()
     measures = set(np.flatnonzero(measured.present.any(axis=0)).tolist())
@@ -80,14 +80,14 @@ def _occurrences(measured: Measured) -> list[int]:
 
 
 def lasting_key(measured: Measured, check: Check) -> tuple[tuple[str, ...], int, str]:
-    """Return path, occurrence and metric by names that edits elsewhere in a file do not change."""
+    """Return path, occurrence and metric, with names that other edits of a file keep."""
     path = measured.comparison.tree.path(check.row)
     steady = tuple(steady_name(name) for name in path)
     return steady, check.occurrence, check.threshold.metric
 
 
 class Governing:
-    """Which thresholds are about which paths: the last one of each metric.
+    """Which thresholds apply to which paths: the last one of each metric.
 
     Args:
         thresholds: In the order in which they were written.
@@ -113,12 +113,12 @@ class Governing:
 def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limits:
     """Return thresholds and margins on the log scale.
 
-    Growing by a part ``r`` and shrinking back are both ``ln(1 + r)``, so that exchanging the sides
-    exchanges better and worse.
+    Growing by a share ``r`` and shrinking back are both ``ln(1 + r)``, so swapping the sides swaps
+    better and worse.
 
     Args:
-        checks: The questions.
-        typical: A typical value of each, which turns absolute amounts into parts.
+        checks: The checks.
+        typical: A typical value of each, which turns absolute amounts into shares.
         policy: Margins.
     """
     parts = np.array(

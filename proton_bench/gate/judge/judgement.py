@@ -1,4 +1,4 @@
-"""The gate: runs of two sides and a policy in, a verdict out. Nothing is run, read or awaited."""
+"""The gate: runs of two sides and a policy in, a verdict out. It is a pure function."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.benchmarks import Subject, measure_subject, one_sided, subject_of
 from proton_bench.gate.judge.notes import note_of, notes_on, unmatched
-from proton_bench.gate.judge.questions import Context, Session
+from proton_bench.gate.judge.questions import Context, Questions
 from proton_bench.gate.judge.result import GateResult, Note
 from proton_bench.gate.judge.rows import Judged, answer, apply_rules
 from proton_bench.gate.judge.structure import find_structural_changes
 from proton_bench.gate.judge.suite import sum_up
 from proton_bench.gate.judge.uncompared import uncompared
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
-from proton_bench.gate.machine.canary import Canaries
+from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.copies import check_replicates
 from proton_bench.gate.machine.fingerprint import examine_runs
 from proton_bench.gate.machine.noise import UsedNoise
@@ -28,7 +28,7 @@ from proton_bench.gate.statistics.controls import Controls
 
 __all__ = ["judge"]
 
-# What keeps a regression from being believed; another unit only where the sides are apart.
+# Obstacles to a certain regression; another unit only if the sides were recorded apart.
 _BLOCKING = (Reason.DISTURBED, Reason.CONTROLS_MOVED, Reason.CANARY_MOVED)
 
 
@@ -39,21 +39,21 @@ def judge(
     *,
     context: Context | None = None,
 ) -> GateResult:
-    """Judge new runs by base runs; each run is one fresh process.
+    """Compare new runs with base runs; each run is one fresh process.
 
-    The same runs and policy give the same result, to the bit. One run on each side decides
-    structure alone; timing takes ``policy.runs`` processes on each side, or stored noise.
+    The same runs and policy give exactly the same result. One run on each side decides only
+    structure; timing needs ``policy.runs`` processes on each side, or stored noise.
 
     Args:
         base_runs: Runs to compare with; none gives NO-BASELINE.
         new_runs: Runs to judge.
-        policy: What is asked.
-        context: What is known besides.
+        policy: The thresholds and limits.
+        context: Further knowledge.
 
     Raises:
-        MetricError: A run lacks the metric, or it is no number.
-        UsageError: There is no new run, a run is empty or named twice, units differ, or a
-            threshold asks for an amount of time where no time was recorded.
+        MetricError: A run lacks the metric, or it is not a number.
+        UsageError: There is no new run, a run is empty or named twice, units differ, or a threshold
+            is an amount of time but no time was recorded.
         PluginError: A rule of the policy failed.
     """
     if not new_runs:
@@ -75,30 +75,30 @@ def judge(
         verdict = SuiteVerdict.INCOMPARABLE
         return replace(shell, verdict=verdict, notes=notes, findings=findings)
     shell = replace(shell, findings=findings)
-    lone = one_sided(base_runs, new_runs)
-    if lone:
-        return replace(shell, notes=(Note(Reason.NOTHING_MATCHED, lone), *notes))
+    one_sidedness = one_sided(base_runs, new_runs)
+    if one_sidedness:
+        return replace(shell, notes=(Note(Reason.NOTHING_MATCHED, one_sidedness), *notes))
     subject = subject_of(context.arrangement or arrange(base_runs, new_runs), policy)
     return _concluded(subject, context, replace(shell, notes=notes))
 
 
 def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateResult:
     measured = measure_subject(subject)
-    session = Session(measured, subject.arrangement, subject.policy, context)
+    questions = Questions(measured, subject.arrangement, subject.policy, context)
     policy = subject.policy
     structure = find_structural_changes(measured, policy)
-    judged, controls = session.judged()
-    canaries = session.canaries()
-    noise = session.noise()
+    judged, controls = questions.judged()
+    canaries = questions.canaries()
+    noise = questions.noise()
     missing = unmatched(measured, policy, judged.checks)
     if not any(note.reason is Reason.NOTHING_MATCHED for note in missing):
         missing += uncompared(measured, policy, asked=subject.asked)
     notes = (*shell.notes, *missing)
-    notes += tuple(_session_notes(session, judged, controls, canaries=canaries))
-    blocking = {*_BLOCKING, *(() if session.arrangement.is_paired else (Reason.OTHER_UNIT,))}
+    notes += tuple(_session_notes(questions, judged, controls, canaries=canaries))
+    blocking = {*_BLOCKING, *(() if questions.arrangement.is_paired else (Reason.OTHER_UNIT,))}
     blockers = tuple(note.reason for note in notes if note.reason in blocking)
-    rows, told = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
-    notes += told
+    rows, rule_notes = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
+    notes += rule_notes
     return replace(
         shell,
         verdict=sum_up(rows, structure, notes, policy=policy),
@@ -110,20 +110,20 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
         noise=UsedNoise(noise.source, noise.runs) if noise is not None else None,
         metric=measured.source,
         unit=measured.unit,
-        paired=session.arrangement.is_paired,
+        paired=questions.arrangement.is_paired,
     )
 
 
 def _session_notes(
-    session: Session, judged: Judged, controls: Controls, *, canaries: Canaries
+    questions: Questions, judged: Judged, controls: Controls, *, canaries: CanaryShift
 ) -> list[Note]:
-    shifted = session.is_ambiguous and abs(common_shift(judged.evidence)) > math.log1p(
-        session.policy.margin
+    shifted = questions.is_ambiguous and abs(common_shift(judged.evidence)) > math.log1p(
+        questions.policy.margin
     )
     said = {
-        Reason.ORDER_CONFOUNDED: session.arrangement.is_confounded,
-        Reason.NOISE_OF_ANOTHER_MACHINE: session.context.noise is not None
-        and session.noise() is None,
+        Reason.ORDER_CONFOUNDED: questions.arrangement.is_confounded,
+        Reason.NOISE_OF_ANOTHER_MACHINE: questions.context.noise is not None
+        and questions.noise() is None,
         Reason.CONTROLS_MOVED: controls.invalid,
         Reason.CANARY_MOVED: canaries.moved,
         Reason.COMMON_SHIFT: shifted,
@@ -133,7 +133,7 @@ def _session_notes(
 
 
 def _is_global(judged: Judged) -> bool:
-    """Tell whether four of five paths, and eight at least, changed alike."""
+    """Return whether four of five paths, and at least eight, changed alike."""
     tested = judged.evidence.tested
     effect = judged.evidence.contrast.effect[tested]
     margin = judged.limits.margin[tested]

@@ -1,4 +1,4 @@
-"""Runs of both sides, row by row: launches, totals and what single launches took."""
+"""Runs of both sides, row by row: launches, totals and times of single launches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import drop_metadata, drop_trials, shown_rows
 from proton_bench.errors import UsageError
 from proton_bench.formats.budget import DecodeBudget, Limit
-from proton_bench.gate.machine.canary import CANARY_SCOPE
+from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.sample import Sample
 from proton_bench.model.metrics.distribution import Distribution
@@ -33,16 +33,16 @@ _BYTES_OF_ROW = 128  # of a large file, for the names that its path may have
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """All runs laid over each other; one line for each run, base first, one column for each row.
+    """All runs, aligned: one line for each run, base first, one column for each row.
 
     Attributes:
-        comparison: The rows, and what became of them.
+        comparison: The rows and their states.
         source: Full name of the metric that is compared.
         unit: Its unit.
-        totals: What each run recorded on each row alone.
-        present: Whether it did.
+        totals: Value of each run on each row alone.
+        present: Whether a run has the row.
         calls: Launches; 0 for none or unknown.
-        canary: Rows of canary kernels, which are no part of the gate.
+        canary: Rows of canary kernels, which are not gated.
     """
 
     comparison: Comparison
@@ -68,13 +68,13 @@ class Measured:
         return values[: self.first_new], values[self.first_new :]
 
     def shares(self) -> Numbers:
-        """Return what part of a run's total each row is, as the mean of both sides."""
+        """Return the share of each row in a run's total, as the mean of both sides."""
         base, new = self.side_shares()
         found: Numbers = (base + new) / 2.0
         return found
 
     def side_shares(self) -> tuple[Numbers, Numbers]:
-        """Return what part of a base run's total each row is, and what part of a new one's."""
+        """Return the share of each row in a base run's total, and in a new run's."""
         own = np.where(self.canary, 0.0, np.where(self.present, self.totals, 0.0))
         sums = np.maximum(own.sum(axis=1, keepdims=True), 0.0)
         parts = np.divide(own, sums, out=np.zeros_like(own), where=sums > 0)
@@ -82,10 +82,10 @@ class Measured:
         return base.mean(axis=0), new.mean(axis=0)
 
     def check_paths(self, rows: Sequence[int] | npt.NDArray[Any]) -> None:
-        """Raise unless the paths of these rows can be told: each names all rows above.
+        """Check that the paths of these rows can be written: each names all rows above.
 
         Raises:
-            ProfileFormatError: They have more names than runs of this size may have.
+            ProfileFormatError: They have more names than the limit for runs of this size.
         """
         tree = self.comparison.tree
         names = depths(tree.parents)[np.asarray(rows, dtype=np.intp)].sum(dtype=np.int64)
@@ -94,7 +94,7 @@ class Measured:
             budget.take(Limit.PATHS, float(names))
 
     def samples(self, rows: Sequence[int]) -> list[list[Sample | None]]:
-        """Return for each run what single launches of these rows took, None where nobody knows."""
+        """Return the times of single launches of these rows for each run, None if unknown."""
         wanted = {row: place for place, row in enumerate(rows)}
         found: list[list[Sample | None]] = []
         for run, places in zip(self.runs, self.comparison.tree.places, strict=True):
@@ -106,7 +106,7 @@ class Measured:
         return found
 
     def sums(self, base_name: str) -> Numbers:
-        """Return the sum of all metrics whose names begin like this, NaN where there is none."""
+        """Return the sum of all metrics whose names begin like this, NaN if there is none."""
         total = np.full(self.totals.shape, np.nan)
         for line, (run, places) in enumerate(
             zip(self.runs, self.comparison.tree.places, strict=True)
@@ -123,20 +123,20 @@ class Measured:
 def measure(
     arrangement: Arrangement, *, raw_names: bool, ignore_devices: bool, follow: bool = True
 ) -> Measured:
-    """Lay runs over each other by what says most about them: a time, or what comes closest.
+    """Align runs by their most important metric: a time, or the metric closest to it.
 
     Args:
         arrangement: The runs.
-        raw_names: Names have to agree to the letter.
-        ignore_devices: Lay runs of different devices over each other too.
-        follow: What moved to another scope is looked for there.
+        raw_names: Names have to match exactly.
+        ignore_devices: Align runs of different devices too.
+        follow: Match rows that moved to another scope.
 
     Raises:
         MetricError: A run lacks the metric, or it is no number.
-        UsageError: A run is empty, units differ, or nothing adds up.
+        UsageError: A run is empty, units differ, or no metric adds up.
     """
     options = CompareOptions(raw_names=raw_names, ignore_devices=ignore_devices, follow=follow)
-    # Absurd times overflow in the intervals of the comparison, which are not used here.
+    # Extreme times overflow in the intervals of the comparison, which are not used here.
     with np.errstate(over="ignore", invalid="ignore"):
         comparison = compare(arrangement.base, arrangement.new, options)
     tree, source = comparison.tree, comparison.measure.source
@@ -178,7 +178,7 @@ def _finite(column: MetricColumn) -> MetricColumn:
 
 
 def _is_named(spec: MetricSpec, base_name: str) -> bool:
-    """Tell flops, flops16 and flops8 from flops/s: a name and what is left of digits."""
+    """Distinguish flops, flops16 and flops8 from flops/s: after the name only digits may follow."""
     return spec.base.lower().rstrip("0123456789") == base_name
 
 
@@ -196,7 +196,7 @@ def _canaries(comparison: Comparison) -> Mask:
 def _distributions(
     profile: Profile, metric: str, places: npt.NDArray[Any], *, wanted: dict[int, int]
 ) -> dict[int, Distribution]:
-    """Return the distributions of the wanted rows by their place, variants as one."""
+    """Return the distributions of the wanted rows by index, with variants merged."""
     table = profile.distributions.get(metric)
     if table is None:
         return {}

@@ -1,4 +1,4 @@
-"""What there is to say of a whole gate, in words."""
+"""Notes on a whole gate, as text."""
 
 from __future__ import annotations
 
@@ -18,22 +18,37 @@ __all__ = ["note_of", "notes_on", "unmatched"]
 
 _TEXTS = {
     Reason.NO_BASE_RUNS: "there is no base run to compare with; record one",
-    Reason.NOTHING_MATCHED: "no measured path of the base is in the new runs; was the program "
-    "renamed, or is this the baseline of another one?",
-    Reason.NOTHING_GATED: "no path holds enough of the time to be gated; lower `share`, or name "
-    "paths in a threshold",
-    Reason.ORDER_CONFOUNDED: "the same side ran first in every pair, so a drift of the machine "
-    "looks like a change and no path can fail; let the sides take turns at going first",
-    Reason.NOISE_OF_ANOTHER_MACHINE: "the stored noise is of another machine or device and was "
-    "not used; measure it here",
-    Reason.CONTROLS_MOVED: "kernels whose code did not change seem to have changed too, so this "
-    "session says nothing of the others; run it again on a quiet machine",
-    Reason.CANARY_MOVED: "the canary kernels ran more than 1 % slower or faster on one side, so "
-    "the machine was not the same; run it again",
-    Reason.COMMON_SHIFT: "most paths changed alike, and nothing tells whether the machine or the "
-    "program did it; record both sides in turn, or with canary kernels",
-    Reason.GLOBAL_SHIFT: "most paths changed alike; if the canaries did not, it is the program or "
-    "its tools and not the machine",
+    Reason.NOTHING_MATCHED: (
+        "no measured path of the base is in the new runs; check that both are runs of the same "
+        "program"
+    ),
+    Reason.NOTHING_GATED: (
+        "no path has enough of the time to be gated; lower `share`, or name paths in a threshold"
+    ),
+    Reason.ORDER_CONFOUNDED: (
+        "the same side ran first in every pair, so a drift of the machine looks like a change "
+        "and no path can fail; alternate which side runs first"
+    ),
+    Reason.NOISE_OF_ANOTHER_MACHINE: (
+        "the stored noise is of another machine or device and was not used; measure it here with "
+        "proton noise"
+    ),
+    Reason.CONTROLS_MOVED: (
+        "kernels whose code did not change seem to have changed too, so these runs say nothing "
+        "about the others; run again on a quieter machine"
+    ),
+    Reason.CANARY_MOVED: (
+        "the canary kernels ran more than 1 % slower or faster on one side, so the machine's "
+        "speed changed; run again"
+    ),
+    Reason.COMMON_SHIFT: (
+        "most paths changed alike, and the cause may be the machine or the program; record both "
+        "sides in turn, or with canary kernels"
+    ),
+    Reason.GLOBAL_SHIFT: (
+        "most paths changed alike; if the canary kernels did not, the cause is the program or "
+        "its tools, not the machine"
+    ),
 }
 _REASONS = {
     Tier.HARD: (Reason.OTHER_DEVICE, "runs of these cannot be compared"),
@@ -47,7 +62,7 @@ _REASONS = {
 
 
 def note_of(reason: Reason) -> Note:
-    """Return the note on something that needs no further facts."""
+    """Return the note for a reason that needs no further facts."""
     return Note(reason, _TEXTS[reason])
 
 
@@ -67,7 +82,7 @@ def notes_on(findings: Sequence[Finding], policy: Policy) -> tuple[Note, ...]:
 
 
 def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tuple[Note, ...]:
-    """Return notes on what the policy asks and nothing answers."""
+    """Return notes on thresholds of the policy that match nothing."""
     tree = measured.comparison.tree
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     notes = []
@@ -83,6 +98,6 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     matched = set(selectors.chosen(found))
     for place, each in enumerate(named):
         if place not in matched:
-            text = f"threshold {str(each)!r} is about no measured path; is its glob right?"
+            text = f"threshold {str(each)!r} matches no measured path; check its glob"
             notes.append(Note(Reason.RULE_MATCHED_NOTHING, text))
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""One number per process for every question: the data of the gate."""
+"""One number per process for every check: the data of the gate."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ __all__ = ["Observations", "observe_checks"]
 
 Numbers = npt.NDArray[np.float64]
 
-# Metrics that are summed over launches, and what recorded metrics begin with.
+# Metrics that are summed over launches, and the prefixes of their recorded metrics.
 _SUMMED = {"cycles": "cycles", "mem": "mem", "flops": "flops", "gbps": "bytes"}
 _FROM_SUMS = frozenset({"total", *_SUMMED})
-# An error of more than this part of a threshold could turn a verdict.
+# A larger error, as a share of a threshold, could change a verdict.
 _BEARABLE = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observations:
-    """Values of each process, base first, one column for each question.
+    """Values of each process, base first, one column for each check.
 
     Attributes:
-        values: In the metric's unit; NaN where there is none.
-        tick_variances: What the timer's tick gives to the variance of each ``ln(value)``.
-        notes: What to know of each question's values.
+        values: In the metric's unit; NaN if there is none.
+        tick_variances: Contribution of the timer's tick to the variance of each ``ln(value)``.
+        notes: Notes on the values of each check.
         first_new: Number of base runs.
     """
 
@@ -52,23 +52,23 @@ class Observations:
     first_new: int
 
     def logarithms(self) -> tuple[Numbers, Numbers]:
-        """Return ``ln`` of the values of base and new runs; what is not positive has none."""
+        """Return ``ln`` of the values of base and new runs; NaN unless positive."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(self.values > 0.0, np.log(self.values), np.nan)
         return logs[: self.first_new], logs[self.first_new :]
 
     def typical(self) -> tuple[Numbers, Numbers]:
-        """Return the geometric means of both sides, NaN where nothing is positive."""
+        """Return the geometric means of both sides, NaN without positive values."""
         base, new = (_mean(each) for each in self.logarithms())
         return np.exp(base), np.exp(new)
 
     def between(self) -> Numbers:
-        """Return the geometric mean of both sides, which exchanging them leaves as it is."""
+        """Return the geometric mean of both sides, which does not depend on their order."""
         base, new = self.typical()
         return np.sqrt(base) * np.sqrt(new)
 
     def tick_floor(self, *, paired: bool) -> Numbers:
-        """Return the least variance that one pair, or one process of sides apart, can have."""
+        """Return the least variance of one pair, or of one process if the sides are apart."""
         base, new = (
             self.tick_variances[: self.first_new],
             self.tick_variances[self.first_new :],
@@ -77,10 +77,10 @@ class Observations:
         return np.nan_to_num(floors if paired else floors / 2.0)
 
     def resolution(self) -> Numbers:
-        """Return the variance of the effects that no number of runs makes smaller.
+        """Return the variance of the effects that more runs do not reduce.
 
-        Where all launches of all processes of a side show one value, its error of rounding is the
-        same in all of them: ``(tick / value)^2 / 12`` for that side.
+        If all launches of all processes of a side have one value, they have the same rounding
+        error: ``(tick / value)^2 / 12`` for that side.
         """
         parts = []
         for logs, ticks in zip(
@@ -96,10 +96,10 @@ class Observations:
 
 
 def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
-    """Compute what each process says to each question.
+    """Compute the value of each process for each check.
 
     Raises:
-        UsageError: An amount of time is asked of something that is no time.
+        UsageError: A threshold is an amount of time for a metric that is not a time.
     """
     _check_units(measured, checks)
     shape = (len(measured.runs), len(checks))
@@ -139,7 +139,7 @@ def _check_units(measured: Measured, checks: Sequence[Check]) -> None:
         times = check.threshold.metric not in _FROM_SUMS or check.threshold.metric == "total"
         if times and measured.unit != "ns" and not all(each.is_relative for each in amounts):
             raise UsageError(
-                f"threshold {str(check.threshold)!r} names an amount of time, and these runs have "
+                f"threshold {str(check.threshold)!r} is an amount of time, but these runs have "
                 f"{measured.source!a}, which is not in ns; use a percentage"
             )
 
@@ -148,7 +148,7 @@ def _from_samples(
     line: Sequence[Sample | None], check: Check, steps: Sequence[float], *, unit: str
 ) -> list[Location]:
     known = [each for each in line if each is not None and each.size]
-    # All processes of both sides alike: two estimators would differ by themselves.
+    # The same for all processes of both sides, because two estimators would differ.
     short = unit == "ns" and any(grouped_quantile(each, 0.5) < SHORT_NS for each in known)
     return [
         Location(math.nan, math.nan)
@@ -159,7 +159,7 @@ def _from_samples(
 
 
 def _excess(found: Location, check: Check) -> float:
-    """Return the error of a value as a multiple of what its threshold bears: a tenth of it."""
+    """Return the error of a value as a multiple of its limit, a tenth of the threshold."""
     if not found.error or math.isnan(found.value):
         return 0.0
     part = check.threshold.ratio
@@ -169,7 +169,7 @@ def _excess(found: Location, check: Check) -> float:
 
 
 def _from_means(measured: Measured, check: Check, steps: Sequence[float]) -> list[Location]:
-    """Return means of all launches, the one thing known where single ones were not kept."""
+    """Return means of all launches, which are known even if single ones were not kept."""
     if check.threshold.metric not in {"median", "mean"}:
         return [Location(math.nan, math.nan)] * len(steps)
     found = []
@@ -197,7 +197,7 @@ def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) ->
 
 
 def _noted(measured: Measured, check: Check, values: Numbers, *known: Reason) -> tuple[Reason, ...]:
-    """Return what is known of a question's values, and what else its launches say."""
+    """Return the notes on a check's values and launches."""
     tree = measured.comparison.tree
     notes = list(known)
     if not np.isfinite(values).any() and Reason.QUANTILE_UNKNOWN not in known:

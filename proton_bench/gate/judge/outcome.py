@@ -1,4 +1,4 @@
-"""What there is to show of a gate, whether or not it came to a verdict."""
+"""What reports show of a gate, with or without a verdict."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ _CALM = frozenset({Verdict.SAME})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A gate for people and programs.
+    """A gate for reports.
 
     Attributes:
-        result: What the gate said.
-        explanation: What explains the change of the whole run, "" where nothing is to be said.
-        problem: Why nothing was compared, "" where something was: the verdict then is ERROR or
-            NO-BASELINE.
+        result: The result of the gate.
+        explanation: Explanation of the change of the whole run, or "".
+        problem: Why nothing was compared, with the verdict ERROR or NO-BASELINE; else "".
     """
 
     result: GateResult
@@ -30,12 +29,12 @@ class Outcome:
 
     @classmethod
     def failed(cls, problem: str) -> Outcome:
-        """Return the outcome of a gate that could not read what it was given."""
+        """Return the outcome of a gate that could not read its input."""
         return cls(GateResult(SuiteVerdict.ERROR), problem=problem)
 
     @property
     def telling_rows(self) -> tuple[GateRow, ...]:
-        """The rows that somebody should look at, worst first."""
+        """The rows worth looking at, worst first."""
         return tuple(row for row in self.result.rows if row.verdict not in _CALM)
 
     @property
@@ -45,7 +44,7 @@ class Outcome:
 
     @property
     def structure(self) -> tuple[StructuralChange, ...]:
-        """Structural changes: those that fail first, then by how much time they stand for."""
+        """Structural changes: failing ones first, then by their time."""
         return tuple(
             sorted(self.result.structure, key=lambda each: (not each.fails, -abs(each.change)))
         )

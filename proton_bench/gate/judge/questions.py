@@ -1,4 +1,4 @@
-"""One gate from aligned runs on: everything that is known of its questions."""
+"""The checks of one gate, with everything known about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, lim
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.judge.rows import Judged
-from proton_bench.gate.machine.canary import WARM_UP_SCOPE, Canaries, log_clocks, observe
+from proton_bench.gate.machine.canary_shift import WARM_UP_SCOPE, CanaryShift, log_clocks, shift_of
 from proton_bench.gate.machine.fingerprint import machine_of
 from proton_bench.gate.machine.noise import Noise, Spread
 from proton_bench.gate.policy.policy import Policy
@@ -23,7 +23,7 @@ from proton_bench.gate.statistics.controls import Controls, examine
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
 
-__all__ = ["Context", "Session"]
+__all__ = ["Context", "Questions"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -31,12 +31,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a gate knows besides the runs.
+    """What a gate knows apart from the runs.
 
     Attributes:
-        noise: What is stored of this machine's noise.
-        arrangement: How the same runs pair, where somebody knows it better than their times.
-        confirm: Paths that screening flagged; the others were found the same by it. None gates all.
+        noise: Stored noise of this machine.
+        arrangement: How the runs pair, if the caller knows it better than their times.
+        confirm: Paths that screening flagged; the others are the same. None gates all.
     """
 
     noise: Noise | None = None
@@ -45,12 +45,12 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Session:
-    """One gate.
+class Questions:
+    """The checks of one gate.
 
     Attributes:
-        measured: The runs, laid over each other.
-        arrangement: How they lay in time.
+        measured: The aligned runs.
+        arrangement: Their order in time.
         policy: What is asked.
         context: What is known besides.
     """
@@ -62,12 +62,12 @@ class Session:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether nothing tells a change of the machine from one of everything in the program."""
+        """Whether a change of the machine cannot be distinguished from one of the whole program."""
         in_turn = self.arrangement.is_paired and not self.arrangement.is_confounded
         return not in_turn and not self.canaries().count
 
     def judged(self) -> tuple[Judged, Controls]:
-        """Return what is known of the questions, and what the negative controls showed."""
+        """Return the judged checks, and the result of the negative controls."""
         checks = choose_checks(self.measured, self.policy)
         observations = observe_checks(self.measured, checks)
         base, new = observations.logarithms()
@@ -115,7 +115,7 @@ class Session:
         return Background(*ticks, metrics, spreads, noise.priors(paired=paired))
 
     def noise(self) -> Noise | None:
-        """Return the stored noise, None where there is none of this machine."""
+        """Return the stored noise of this machine, or None."""
         noise = self.context.noise
         runs = self.measured.runs
         fits = noise is not None and all(noise.fits(machine_of(run.profile)) for run in runs)
@@ -145,7 +145,7 @@ class Session:
         *,
         limits: Limits,
     ) -> Mask:
-        """Tell where a change of time is none when it is counted in cycles of the SM clock."""
+        """Return which changes of time vanish when counted in cycles of the SM clock."""
         nothing = np.zeros(len(limits.margin), dtype=np.bool_)
         if self.measured.unit != "ns":
             return nothing
@@ -172,12 +172,12 @@ class Session:
         return explained_by_shift(evidence, limits, level=self.policy.level, usual=usual)
 
     def _order_explains(self, evidence: Evidence) -> Mask:
-        """Tell where running second may be all there is; canaries show that it does nothing."""
+        """Return which changes running second may explain; canary kernels can rule that out."""
         one_order = ~np.isfinite(evidence.contrast.order_effect)
         return one_order & (self.arrangement.is_paired and not self.canaries().count)
 
-    def canaries(self) -> Canaries:
-        """Return what kernels of our own showed."""
+    def canaries(self) -> CanaryShift:
+        """Return the shift of the canary kernels."""
         measured = self.measured
         found = np.flatnonzero(measured.canary & measured.present.all(axis=0)).tolist()
         measured.check_paths(found)
@@ -189,7 +189,7 @@ class Session:
             each = measured.totals[:, rows] / np.maximum(measured.calls[:, rows], 1.0)
             logs = np.where(each > 0, np.log(each), np.nan)
         base, new = measured.sides(logs)
-        return observe(contrast_of(base, new, self.arrangement.order).effect)
+        return shift_of(contrast_of(base, new, self.arrangement.order).effect)
 
 
 def _about_time(checks: Sequence[Check]) -> Mask:

@@ -1,4 +1,4 @@
-"""What a gate returns: one row for each question, the structural changes, and the whole."""
+"""The result of a gate: one row for each check, the structural changes, and the verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from proton_bench.gate.judge.structure import StructuralChange
 from proton_bench.gate.judge.verdict import EXIT_CODES, UNDECIDED, Reason, SuiteVerdict, Verdict
-from proton_bench.gate.machine.canary import Canaries
+from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.fingerprint import Finding
 from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.statistics.controls import Controls
@@ -23,29 +23,29 @@ VERSION = (1, 0)
 
 @dataclass(frozen=True, slots=True)
 class GateRow:
-    """The answer to one question about one path. Changes are parts: 0.05 is 5 % more.
+    """The result of one check of one path. Changes are shares: 0.05 is 5 % more.
 
     Attributes:
         path: Names from below the root.
-        occurrence: Which of several rows with this path it is, from 0 in the order of the tree.
-        metric: What was asked about, as thresholds name it.
-        threshold: The threshold that governs the path.
-        verdict: What became of it.
-        reasons: Why, first what decided.
+        occurrence: Number among the rows with this path, from 0 in the order of the tree.
+        metric: The metric, as in thresholds.
+        threshold: The threshold of the path.
+        verdict: The verdict.
+        reasons: Reasons, the deciding one first.
         named: Whether a selector of the policy chose the path.
-        share: Part of a run's time that the path holds.
+        share: The path's share of a run's time.
         base: Typical value of the base runs in the metric's unit; NaN for none.
         new: Typical value of the new runs.
-        change: New over base, less 1; NaN where it is not known.
+        change: New divided by base, minus 1; NaN if unknown.
         low: Lower end of its 90 % interval.
         high: Upper end.
         p_worse: P-value that it got worse by more than the margin, adjusted for all paths.
         detectable: Smallest change that would have been found four times in five.
-        pairs_needed: Pairs in all that would find the threshold so often; 0 where more do not help
-            or are not needed, -1 where it is more than anybody would run.
+        pairs_needed: Total pairs that would find the threshold that often; 0 if more do not help or
+            are not needed, -1 if it is impractically many.
         base_runs: Processes with a value.
         new_runs: The same of the new side.
-        order_effect: What running second adds, as a part; NaN where it is not known.
+        order_effect: Share that running second adds; NaN if unknown.
         same_binary: Whether compiled code, launch and argument types are the same on both sides.
         downgraded: Whether it would have regressed but for its reasons.
     """
@@ -74,7 +74,7 @@ class GateRow:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether the path may have got worse without anybody knowing."""
+        """Whether it is undecided if the path got worse."""
         if self.downgraded:
             return True
         return self.verdict in UNDECIDED and Reason.NOT_WORSE not in self.reasons
@@ -82,11 +82,11 @@ class GateRow:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to know of the whole.
+    """A note on the whole gate.
 
     Attributes:
-        reason: What it is.
-        text: The same for people, with what to do about it.
+        reason: The reason.
+        text: The same as text, with what to do.
     """
 
     reason: Reason
@@ -95,19 +95,19 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What a gate says.
+    """The result of a gate.
 
     Attributes:
         verdict: Of the whole.
-        rows: Answers, worst first.
+        rows: Rows, worst first.
         structure: Structural changes, in the order of the tree.
-        notes: What to know of the whole, what decided first.
-        findings: In what the runs differ and what disturbed them.
-        controls: What paths showed that cannot have changed.
-        canaries: What kernels of our own showed.
-        noise: The stored noise that stood in for what these runs cannot tell, None for none.
-        metric: Full name of the recorded metric that the runs were laid over each other by.
-        unit: Its unit, which values of time are in.
+        notes: Notes, the deciding one first.
+        findings: Differences and disturbances of the runs.
+        controls: Result of the negative controls.
+        canaries: Shift of the canary kernels.
+        noise: The stored noise that was used, or None.
+        metric: Full name of the recorded metric that aligned the runs.
+        unit: Its unit, also that of values of time.
         paired: Whether the sides were recorded in turn.
         base_runs: Names of the base runs.
         new_runs: Names of the new runs.
@@ -121,7 +121,7 @@ class GateResult:
     notes: tuple[Note, ...] = ()
     findings: tuple[Finding, ...] = ()
     controls: Controls = field(default_factory=Controls)
-    canaries: Canaries = field(default_factory=Canaries)
+    canaries: CanaryShift = field(default_factory=CanaryShift)
     noise: UsedNoise | None = None
     metric: str = ""
     unit: str = ""
@@ -144,7 +144,7 @@ class GateResult:
         return tuple(row for row in self.rows if row.verdict is Verdict.REGRESSED)
 
     def to_document(self) -> dict[str, Any]:
-        """Return what JSON can hold, with the schema's name and version; NaN becomes null."""
+        """Return JSON values, with the schema's name and version; NaN becomes null."""
         body: dict[str, Any] = _plain(self)
         return {
             "schema": SCHEMA,

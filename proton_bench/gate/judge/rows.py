@@ -1,4 +1,4 @@
-"""From decisions about all paths to one answer for each question, with its reasons."""
+"""From decisions about all paths to one row for each check, with its reasons."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MORE_RUNS_HELP = frozenset(
         Reason.TOO_NOISY,
     }
 )
-# Changes beyond this, on the log scale, do not fit a float.
+# Larger changes, on the log scale, do not fit a float.
 _LARGEST = 700.0
 _SEVERITY = {
     verdict: rank
@@ -58,22 +58,22 @@ _SEVERITY = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """Everything that is known of the questions of a gate, one element for each question.
+    """Everything known about the checks of a gate, one element for each check.
 
     Attributes:
         measured: The runs.
-        checks: The questions.
+        checks: The checks.
         observations: Values of the processes.
         evidence: Contrasts and noise.
-        limits: What was asked, on the log scale.
-        decisions: What follows.
-        same_binary: Whether nothing that is known of the code and its launch changed.
-        clock_explains: Whether the change is gone when counted in cycles.
-        shift_explains: Whether it is gone when the change of the median path is taken off.
-        order_explains: Whether the same side ran first wherever the path was measured and nothing
-            tells what that does.
+        limits: Thresholds, on the log scale.
+        decisions: The decisions.
+        same_binary: Whether code and launch are the same, as far as known.
+        clock_explains: Whether the change vanishes when counted in cycles.
+        shift_explains: Whether it vanishes when the change of the median path is subtracted.
+        order_explains: Whether the same side always ran first for this path, with an unknown
+            effect.
         screened: Whether screening saw no sign of a change.
-        blockers: What keeps a change from being believed, of all questions alike.
+        blockers: Obstacles to a certain change, for all checks.
     """
 
     measured: Measured
@@ -91,7 +91,7 @@ class Judged:
 
 
 def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
-    """Return the answers, worst first."""
+    """Return the rows, worst first."""
     floors = _Floors(judged, policy)
     shares = judged.measured.shares()
     typical = judged.observations.typical()
@@ -133,7 +133,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
 
 
 class _Floors:
-    """Changes that are too small to matter whatever their part, per launch and of the whole."""
+    """Changes that are too small to matter in absolute terms, per launch and in total."""
 
     def __init__(self, judged: Judged, policy: Policy) -> None:
         self._judged = judged
@@ -147,7 +147,7 @@ class _Floors:
     def reached(self, at: int, change: float) -> bool:
         """Return whether a change on the log scale is large enough in absolute terms."""
         check = self._judged.checks[at]
-        # Between both sides alike, so that exchanging them changes nothing.
+        # Symmetric in both sides, so that swapping them changes nothing.
         half = min(abs(change) / 2.0, _LARGEST / 2.0)
         size = 2.0 * float(self._typical[at]) * math.sinh(half)
         asked = check.threshold.absolute
@@ -246,15 +246,15 @@ def _is_downgraded(judged: Judged, verdict: Verdict, reasons: Sequence[Reason], 
 
 
 def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int) -> int:
-    """Return pairs in all where more of them would decide: in both orders alike."""
+    """Return the total pairs that would decide, if more help: as many in both orders."""
     if _MORE_RUNS_HELP.isdisjoint(reasons):
         return 0
     runs = int(judged.evidence.contrast.runs[at])
     fewest = max(policy.runs, runs + 1)
     if Reason.ORDER_CONFOUNDED in reasons:
-        return max(fewest + fewest % 2, 2 * runs)  # as many again, the other side first
+        return max(fewest + fewest % 2, 2 * runs)  # as many again with the other side first
     if not math.isfinite(float(judged.evidence.error[at])):
-        fewest = max(fewest, RECOMMENDED_PAIRS)  # nothing is known of the noise
+        fewest = max(fewest, RECOMMENDED_PAIRS)  # the noise is unknown
     elif math.isfinite(needed := float(judged.decisions.pairs[at])):
         fewest = max(fewest, int(needed))
     else:
@@ -269,15 +269,15 @@ def _part(logarithm: float) -> float:
 def apply_rules(
     rows: Sequence[GateRow], names: Sequence[str]
 ) -> tuple[tuple[GateRow, ...], tuple[Note, ...]]:
-    """Return the rows as rules leave them, worst first, and what to say of that.
+    """Return the rows after the rules, worst first, and notes on their changes.
 
     Args:
-        rows: Answers of the gate.
-        names: Rules in the order in which they are asked; each sees what those before it left.
+        rows: Rows of the gate.
+        names: Rules in order; each sees the rows of the rules before it.
 
     Raises:
         UsageError: One is unknown.
-        PluginError: One raised, or returned something else than a verdict.
+        PluginError: A rule raised, or returned anything but a verdict.
     """
     notes = []
     for name, rule in find_rules(names).items():
@@ -304,6 +304,6 @@ def _judged(row: GateRow, name: str, rule: Rule) -> GateRow:
 
 
 def worst_first(row: GateRow) -> tuple[int, float, tuple[str, ...], str]:
-    """Return what answers are sorted by."""
+    """Return the sort key of rows."""
     size = abs(row.change) * row.share
     return (_SEVERITY[row.verdict], -size if math.isfinite(size) else 0.0, row.path, row.metric)

@@ -1,4 +1,4 @@
-"""What changed in the tree of calls: exact, and without statistics."""
+"""Changes of the call tree: exact, and without statistics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.gate.judge.benchmarks import launch_slack
 from proton_bench.gate.judge.check import Governing
 from proton_bench.gate.judge.measured import Measured
@@ -20,29 +20,28 @@ __all__ = ["StructuralChange", "find_structural_changes"]
 
 Numbers = npt.NDArray[np.float64]
 
-_FATES = {
-    Fate.NEW: Verdict.NEW,
-    Fate.REMOVED: Verdict.REMOVED,
-    Fate.MOVED: Verdict.MOVED,
-    Fate.RENAMED: Verdict.MOVED,
+_VERDICTS = {
+    RowState.NEW: Verdict.NEW,
+    RowState.REMOVED: Verdict.REMOVED,
+    RowState.MOVED: Verdict.MOVED,
+    RowState.RENAMED: Verdict.MOVED,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class StructuralChange:
-    """One path that is new, gone, elsewhere, or launched more or less often.
+    """One path that is new, removed, moved, or launched more or less often.
 
     Attributes:
-        path: Names from below the root, now or, where it is gone, before.
+        path: Names from below the root, now or, if it was removed, before.
         verdict: What happened.
-        former_path: Where it was before, for what moved or has another name now; else ().
-        base_calls: Fewest and most launches of the base runs, which is twice the same where they
-            agree; 0 for unknown.
+        former_path: Its former path if it moved or was renamed; else ().
+        base_calls: Fewest and most launches of the base runs, equal if they agree; 0 for unknown.
         new_calls: The same of the new runs.
-        change: What the launches alone changed in the compared metric, per run.
+        change: Change of the compared metric by launches alone, per run.
         share: Part of a run's time that the path holds.
         fails: Whether the policy forbids it.
-        reasons: Why that is so, and what to know besides.
+        reasons: Reasons and further notes.
     """
 
     path: tuple[str, ...]
@@ -65,15 +64,15 @@ def find_structural_changes(measured: Measured, policy: Policy) -> tuple[Structu
 
 
 class _Survey:
-    """What is known of all rows.
+    """Known facts about all rows.
 
     Attributes:
         measured: The runs.
-        policy: What is asked.
-        shares: Part of a run's time that each row holds.
-        slack: By how much launches of each run and row may be off.
+        policy: The thresholds and limits.
+        shares: Share of each row in a run's time.
+        slack: Tolerance of launch counts for each run and row.
         allowed: Thresholds about launches.
-        quarantined: Which globs of the policy's quarantine are about each row.
+        quarantined: Which globs of the policy's quarantine match each row.
     """
 
     def __init__(self, measured: Measured, policy: Policy) -> None:
@@ -85,10 +84,10 @@ class _Survey:
 
 
 def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
-    """Mark measured rows with another fate, or launches that differ in any two runs."""
+    """Mark measured rows that did not match, or whose launches differ in any two runs."""
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     counted = measured.calls.min(axis=0) != measured.calls.max(axis=0)
-    changed = (base != new) | counted | (measured.comparison.tree.fates != Fate.MATCHED)
+    changed = (base != new) | counted | (measured.comparison.tree.states != RowState.MATCHED)
     found: npt.NDArray[np.bool_] = (base | new) & changed & ~measured.canary
     return found
 
@@ -101,12 +100,12 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
     known = [
         (float(low.min()), float(high.max())) for low, high in zip(lowest, highest, strict=True)
     ]
-    fate = _fate(measured, row)
-    verdict = _FATES.get(fate)
+    state = _state(measured, row)
+    verdict = _VERDICTS.get(state)
     varies = base[0] != base[1] or new[0] != new[1]
     if verdict in {None, Verdict.MOVED}:
         counted = _counted(known[0], known[1]) if base[1] and new[1] else None
-        # One line a path: launches matter more than the place.
+        # One line per path: launches matter more than the place.
         verdict = counted or verdict
     if verdict is None:
         return None
@@ -124,7 +123,7 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
     return StructuralChange(
         path=measured.comparison.tree.path(row),
         verdict=verdict,
-        former_path=_former_path(measured, row, fate),
+        former_path=_former_path(measured, row, state),
         base_calls=base,
         new_calls=new,
         change=_change_by_launches(measured, row),
@@ -134,17 +133,17 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
     )
 
 
-def _fate(measured: Measured, row: int) -> Fate:
-    """Return the row's fate; one that a side has without a value of its own is new or gone too."""
+def _state(measured: Measured, row: int) -> RowState:
+    """Return the row's state; a row without a value on one side is new or removed too."""
     base, new = (bool(each[:, row].any()) for each in measured.sides(measured.present))
     if base and new:
-        return Fate(int(measured.comparison.tree.fates[row]))
-    return Fate.NEW if new else Fate.REMOVED
+        return RowState(int(measured.comparison.tree.states[row]))
+    return RowState.NEW if new else RowState.REMOVED
 
 
-def _former_path(measured: Measured, row: int, fate: Fate) -> tuple[str, ...]:
+def _former_path(measured: Measured, row: int, state: RowState) -> tuple[str, ...]:
     tree = measured.comparison.tree
-    if fate is Fate.RENAMED:
+    if state is RowState.RENAMED:
         return (*tree.path(row)[:-1], tree.former_name(row) or "")
     return tuple(tree.origins.get(row, ()))
 
@@ -154,7 +153,7 @@ def _range(calls: Numbers) -> tuple[float, float]:
 
 
 def _counted(base: tuple[float, float], new: tuple[float, float]) -> Verdict | None:
-    """Tell launches apart where no run of one side has as many as any run of the other."""
+    """Mark rows of which no run of one side has as many launches as any run of the other."""
     if new[0] > base[1]:
         return Verdict.CALLS_MORE
     return Verdict.CALLS_FEWER if new[1] < base[0] else None

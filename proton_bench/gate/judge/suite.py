@@ -1,11 +1,11 @@
-"""From answers to one verdict.
+"""From rows to one verdict.
 
 An empty base is NO-BASELINE and runs of different devices are INCOMPARABLE. Otherwise the gate
-FAILs if a path REGRESSED or a structural change is forbidden; it is INCOMPARABLE if the canaries
-moved; it is INCONCLUSIVE if a path would have regressed but for something that keeps it from being
-believed, if a path is undecided that the policy names, if undecided paths hold more than 5 % of the
-gated time, if paths that one side lacks hold so much that little was compared, or if the session
-says nothing; else it PASSes.
+FAILs if a path REGRESSED or a structural change is forbidden; it is INCOMPARABLE if the canary
+kernels changed; it is INCONCLUSIVE if a path would have regressed but for an obstacle, if a path
+that the policy names is undecided, if undecided paths have more than 5 % of the gated time, if
+unmatched paths have so much time that little was compared, or if the experiment is void; else it
+PASSes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from proton_bench.gate.policy.policy import Policy
 
 __all__ = ["sum_up", "undecided_share"]
 
-# Notes that leave nothing to be believed of a session without a regression.
+# Notes that void an experiment without a regression.
 _VOID = frozenset(
     {
         Reason.COMMON_SHIFT,
@@ -41,7 +41,7 @@ def sum_up(
     *,
     policy: Policy,
 ) -> SuiteVerdict:
-    """Return the verdict of the whole."""
+    """Return the overall verdict."""
     if any(row.verdict is Verdict.REGRESSED for row in rows):
         return SuiteVerdict.FAIL
     if any(change.fails for change in structure):
@@ -62,7 +62,7 @@ def sum_up(
 
 
 def undecided_share(rows: Sequence[GateRow]) -> float:
-    """Return what part of the gated time undecided paths hold; a path counts once."""
+    """Return the share of undecided paths in the gated time; a path counts once."""
     gated = {(row.path, row.occurrence): row.share for row in rows}
     undecided = {(row.path, row.occurrence): row.share for row in rows if row.is_undecided}
     total = sum(gated.values())

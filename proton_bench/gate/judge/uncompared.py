@@ -1,8 +1,7 @@
-"""What the policy asks about and one side alone has, so that nothing was decided about it.
+"""Paths that the policy checks but only one side has, so they could not be compared.
 
-A run that ended early, a test that was not selected, a kernel that was renamed and is slower: in
-all of them the paths that both sides have may be as fast as before. A gate that passed on these
-alone would pass in silence.
+After an early end, an unselected test or a renamed slower kernel, the paths of both sides may be as
+fast as before. A gate that only compared these would wrongly pass.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from proton_bench.gate.policy.threshold import Threshold
 
 __all__ = ["uncompared"]
 
-# New paths are nothing to worry about, unless there is little else.
+# New paths matter only if there is little else.
 _MOSTLY = 0.5
 _NAMED = 3
 
@@ -29,11 +28,11 @@ _NAMED = 3
 def uncompared(
     measured: Measured, policy: Policy, *, asked: Collection[str] | None = None
 ) -> tuple[Note, ...]:
-    """Return notes on paths and launches about which the policy asks and nothing is known.
+    """Return notes on paths and launches that the policy checks but that are unknown.
 
     Args:
         measured: The runs.
-        policy: What is asked.
+        policy: The thresholds.
         asked: See `Subject.asked`.
     """
     return (*_times(measured, policy, asked), *_launches(measured, policy))
@@ -46,11 +45,11 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
     base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
     before, after = measured.side_shares()
     notes = []
-    lone = np.flatnonzero(base & ~new).tolist()
+    unmatched = np.flatnonzero(base & ~new).tolist()
     if asked is not None:
         tops = _tops(measured)
-        lone = [row for row in lone if measured.comparison.tree.name(tops[row]) in asked]
-    gone = _asked(measured, policy, timed, rows=lone)
+        unmatched = [row for row in unmatched if measured.comparison.tree.name(tops[row]) in asked]
+    gone = _asked(measured, policy, timed, rows=unmatched)
     named = [row for row, thresholds in gone.items() if any(each.selector for each in thresholds)]
     lost = float(before[list(gone)].sum()) if gone else 0.0
     if named or lost > policy.undecided_share:
@@ -58,9 +57,9 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
         notes.append(
             Note(
                 Reason.REMOVED_PATHS,
-                f"{100.0 * lost:.0f} % of the base's time is in paths that no new run has, and "
-                "nothing was decided about them; did the runs end early? If they are meant to be "
-                f"gone, compare with a base without them. Gone: {listed}",
+                f"{100.0 * lost:.0f} % of the base's time is in paths that no new run has, so "
+                "these were not compared; check that the runs did not end early. If the paths "
+                f"were removed on purpose, compare with a base without them. Missing: {listed}",
             )
         )
     added = _asked(measured, policy, timed, rows=np.flatnonzero(new & ~base).tolist())
@@ -70,8 +69,8 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
         notes.append(
             Note(
                 Reason.NEW_PATHS,
-                f"{100.0 * unknown:.0f} % of the new time is in paths that no base run has, and "
-                f"nothing was decided about them; record a base that has them. New: {listed}",
+                f"{100.0 * unknown:.0f} % of the new time is in paths that no base run has, so "
+                f"these were not compared; record a base that has them. New: {listed}",
             )
         )
     return notes
@@ -85,7 +84,7 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     structural = [each for each in policy.thresholds if each.is_structural]
     selectors = Selectors(each.selector for each in structural)
     selected = selectors.of_tree(measured.comparison.tree)
-    # Which of them are about any path, and which about one whose launches were counted.
+    # Which of them match a path, and which match one with counted launches.
     about, about_counted = 0, 0
     for row in both:
         about |= selected[row]
@@ -100,7 +99,7 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
 def _asked(
     measured: Measured, policy: Policy, thresholds: Sequence[Threshold], *, rows: Sequence[int]
 ) -> dict[int, list[Threshold]]:
-    """Return the rows about which something is asked, with what that is."""
+    """Return the rows that are checked, with their thresholds."""
     tree = measured.comparison.tree
     governing = Governing(thresholds, tree)
     quarantined = Selectors(policy.quarantine).of_tree(tree)
@@ -109,7 +108,7 @@ def _asked(
 
 
 def _tops(measured: Measured) -> list[int]:
-    """Return for each row the one right below the root that holds it."""
+    """Return for each row its ancestor right below the root."""
     found = [0]
     for row, parent in enumerate(measured.comparison.tree.parents[1:].tolist(), start=1):
         found.append(found[parent] if parent else row)

@@ -1,4 +1,4 @@
-"""The words of the gate: what became of a path, why, and what that means for the whole."""
+"""The verdicts of the gate: of a path, its reasons, and of the whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["EXIT_CODES", "UNDECIDED", "Reason", "SuiteVerdict", "Verdict"]
 
 
 class Verdict(StrEnum):
-    """What became of a path or a structural fact of one."""
+    """The verdict on a path or a structural change."""
 
     REGRESSED = "REGRESSED"
     IMPROVED = "IMPROVED"
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
 
 class SuiteVerdict(StrEnum):
-    """What the gate says of the whole."""
+    """The overall verdict."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -45,12 +45,12 @@ EXIT_CODES = {
     SuiteVerdict.NO_BASELINE: 5,
 }
 
-# A path with one of these says neither that it is worse nor that it is not.
+# A path with one of these verdicts is undecided.
 UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.UNMEASURED})
 
 
 class Reason(StrEnum):
-    """Why; a document may hold several for one path. Meanings: `docs/reference/gate_policy.md`."""
+    """Reasons of a path. Meanings: `docs/reference/gate_policy.md`."""
 
     # why a path is worse, better or the same
     SLOWER = "slower"
@@ -61,7 +61,7 @@ class Reason(StrEnum):
     BELOW_FLOOR = "below-floor"
     SCREENED = "screened"
     CALLS_AS_ALLOWED = "calls-as-allowed"
-    # why it is not known
+    # why it is unknown
     NOT_WORSE = "not-worse"
     NEEDS_RUNS = "needs-runs"
     TOO_NOISY = "too-noisy"
@@ -72,7 +72,7 @@ class Reason(StrEnum):
     NOT_POSITIVE = "not-positive"
     NO_VALUES = "no-values"
     QUANTILE_UNKNOWN = "quantile-unknown"
-    # what to know besides
+    # further notes
     MEAN_ONLY = "mean-only"
     CODE_CHANGED = "code-changed"
     CODES_VARY = "codes-vary"
@@ -99,7 +99,7 @@ class Reason(StrEnum):
     DISTURBED = "disturbed"
     NEW_PATHS = "new-paths"
     REMOVED_PATHS = "removed-paths"
-    # of runs that were made for the gate
+    # of runs made for the gate
     LOADED_ALIKE = "loaded-alike"
     CHANGE_NOT_LOADED = "change-not-loaded"
     CHANGED_MEANWHILE = "changed-meanwhile"

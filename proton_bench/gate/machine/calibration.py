@@ -1,4 +1,4 @@
-"""What runs of one program say of the gate itself: the noise of each path, and its false alarms."""
+"""Measures, from runs of one program, the noise of each path and the gate's false alarms."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ FEWEST_RUNS = 8
 
 
 def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
-    """Return the noise of runs of one and the same program, in the order in which they ran.
+    """Return the noise of runs of one program, in the order in which they ran.
 
-    Two runs after each other are a pair. Its first run counts as the base in every second pair, as
-    in a gate, so that drift is taken out in the same way.
+    Two consecutive runs are a pair. Its first run counts as the base in every second pair, as in a
+    gate, so that drift is removed in the same way.
 
     Raises:
         UsageError: There are fewer than `FEWEST_RUNS`, or they are of different machines.
@@ -77,15 +77,15 @@ def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
 def resample_false_alarms(
     runs: Sequence[Run], policy: Policy, *, splits: int = 1000, seed: int = 0
 ) -> Rate:
-    """Return how often this gate fails runs of one and the same program on this machine.
+    """Return how often this gate fails runs of one program on this machine.
 
-    Pairs stay together; each split calls another half of the first runs of pairs the base. The
-    splits share their runs, so bounds for independent trials are too narrow. Floors in absolute
-    terms are not applied, which can only make alarms more frequent.
+    Pairs stay together; each split makes another half of the first runs of pairs the base. The
+    splits share their runs, so bounds for independent trials are too narrow. Absolute floors are
+    not applied, which can only make alarms more frequent.
 
     Args:
         runs: Runs in the order in which they ran.
-        policy: What is asked.
+        policy: Policy of the gate.
         splits: How many gates to judge.
         seed: Of the splits.
 
@@ -122,7 +122,7 @@ def _rows_by_metric(checks: Sequence[Check]) -> dict[str, list[int]]:
 
 
 def _prior(variances: Numbers, freedom: Numbers, residuals: Numbers) -> Prior:
-    """Return the prior, worth no more than the runs that it rests on."""
+    """Return the prior, with no more weight than its runs."""
     shared = shared_part(residuals, freedom)
     found = fit_prior(variances, freedom, shared=shared)
     return Prior(found.variance, min(found.freedom, effective_freedom(freedom, shared)))
@@ -138,12 +138,13 @@ def _as_pairs(
 ) -> tuple[Measured, tuple[Check, ...], Observations, Numbers]:
     if len(runs) < FEWEST_RUNS:
         raise UsageError(
-            f"{len(runs)} runs say too little of noise; record {FEWEST_RUNS} of one program or more"
+            f"{len(runs)} runs say too little about noise; record at least {FEWEST_RUNS} of one "
+            "program"
         )
     findings = examine_runs(runs[:1], runs[1:])
     other = [each.fact for each in findings if each.tier in {Tier.HARD, Tier.UNIT}]
     if other:
-        raise UsageError(f"the runs differ in {', '.join(other)}: noise is of one machine")
+        raise UsageError(f"the runs differ in {', '.join(other)}: noise must be of one machine")
     pairs = len(runs) // 2
     firsts, seconds = runs[0 : 2 * pairs : 2], runs[1 : 2 * pairs : 2]
     turns = [pair % 2 == 0 for pair in range(pairs)]

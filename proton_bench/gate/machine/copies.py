@@ -1,4 +1,4 @@
-"""Whether runs are runs of their own: a copy of one says nothing new."""
+"""Checks that no two runs are copies of one run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _IDENTITY = ("host", "pid", "start_time_ns")
 
 
 def check_replicates(runs: Sequence[Run]) -> None:
-    """Look for runs that are one and the same, by host, process and the time they began.
+    """Find copies of one run, by host, process and start time.
 
     Raises:
-        UsageError: There are some; the message names two.
+        UsageError: There are copies; the message names two.
     """
     seen: dict[tuple[object, ...], str] = {}
     for run in runs:
@@ -25,8 +25,7 @@ def check_replicates(runs: Sequence[Run]) -> None:
             continue
         if identity in seen:
             raise UsageError(
-                f"{seen[identity]!a} and {run.source!a} are one run (process {identity[1]} of "
-                f"{identity[0]!a}), which says nothing new the second time: name each run once, "
-                "and record every run in a process of its own"
+                f"{seen[identity]!a} and {run.source!a} are the same run (process {identity[1]} "
+                f"of {identity[0]!a}): name each run once, and record every run in its own process"
             )
         seen[identity] = run.source

@@ -1,4 +1,4 @@
-"""On what, with what and under which conditions runs were recorded, and what a difference means.
+"""Device, tools and conditions of runs, and the meaning of differences.
 
 =====  =====================================================  ====================================
 tier   what                                                   a difference
@@ -11,7 +11,7 @@ STATE  throttled clocks, another temperature, other           no regression is c
        processes on the GPU, lost records, unfinished runs
 =====  =====================================================  ====================================
 
-A fact that a run does not know is no difference.
+A missing fact is not a difference.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing in which runs differ.
+    """One difference between runs.
 
     Attributes:
         tier: How much it matters.
-        fact: What it is.
-        base: What the base runs say, "" for nothing.
-        new: What the new runs say.
+        fact: Its name.
+        base: Value of the base runs, "" for none.
+        new: Value of the new runs.
     """
 
     tier: Tier
@@ -79,21 +79,21 @@ _OF_GPU = {
     "driver": Tier.TOOL,
     "power_limit_w": Tier.TOOL,
 }
-# Bits of NVML: clocks held down by heat, by the board or by its power supply. The power cap (4) is
-# everyday life of large kernels: it says something only where some runs met it and others did not.
-_SLOWED = {8: "hardware slowdown", 32: "heat", 64: "heat of the board", 128: "power brake"}
+# Bits of NVML: clocks limited by temperature, by the board or by its power supply. Large kernels
+# often reach the power cap (4), so it matters only if some runs reached it and others did not.
+_SLOWED = {8: "hardware slowdown", 32: "heat", 64: "temperature of the board", 128: "power brake"}
 _POWER_CAP = 4
 _WARMER_C = 10
 
 
 def examine_runs(base: Sequence[Run], new: Sequence[Run]) -> tuple[Finding, ...]:
-    """Return everything in which the runs differ or that disturbed them, hardest first."""
+    """Return all differences and disturbances of the runs, the most severe first."""
     facts = [facts_of(run.profile) for run in (*base, *new)]
     keys = dict.fromkeys(key for each in facts for key in each)
     found = []
     for tier, fact in keys:
         known = [each.get((tier, fact)) for each in facts]
-        sides = [_told(side) for side in (known[: len(base)], known[len(base) :])]
+        sides = [_text(side) for side in (known[: len(base)], known[len(base) :])]
         if len({value for value in known if value is not None}) > 1:
             found.append(Finding(tier, fact, *sides))
     found += _kinds_apart(base, new)
@@ -102,7 +102,7 @@ def examine_runs(base: Sequence[Run], new: Sequence[Run]) -> tuple[Finding, ...]
 
 
 def machine_of(profile: Profile) -> dict[str, str]:
-    """Return what tells this machine and its device from others: the facts of `HARD` and `UNIT`."""
+    """Return the facts that identify a machine and its device: those of `HARD` and `UNIT`."""
     return {
         fact: value
         for (tier, fact), value in facts_of(profile).items()
@@ -110,12 +110,12 @@ def machine_of(profile: Profile) -> dict[str, str]:
     }
 
 
-def _told(values: Sequence[str | None]) -> str:
+def _text(values: Sequence[str | None]) -> str:
     return ", ".join(sorted({value for value in values if value is not None}))
 
 
 def facts_of(profile: Profile) -> dict[tuple[Tier, str], str]:
-    """Return what a run knows of its machine, device and tools, each fact with its tier."""
+    """Return the facts of a run about its machine, device and tools, each with its tier."""
     provenance = profile.provenance
     facts: dict[tuple[Tier, str], str] = {}
     kinds: dict[str, set[str]] = {}
@@ -137,7 +137,7 @@ def facts_of(profile: Profile) -> dict[tuple[Tier, str], str]:
 
 
 def _used_gpus(profile: Profile, key: str) -> Iterator[Mapping[str, Any]]:
-    """Yield what the driver said of the GPUs of the run, of all where nobody knows which."""
+    """Yield the driver's facts about the GPUs of the run, or about all if these are unknown."""
     listed = profile.provenance.get(key)
     gpus = [gpu for gpu in listed if isinstance(gpu, Mapping)] if isinstance(listed, tuple) else []
     used = {_plain_uuid(uuid) for uuid in _uuids_of_records(profile)}
@@ -159,7 +159,7 @@ def _plain_uuid(uuid: Any) -> str:
 
 
 def _kinds_apart(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
-    """Find sides that have no kind of device in common."""
+    """Find sides without a common kind of device."""
     sides = [{each.kind for run in side for each in run.profile.devices} for side in (base, new)]
     if not (sides[0] and sides[1]) or sides[0] & sides[1]:
         return []
@@ -180,7 +180,7 @@ def _disturbances(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
     ):
         if any(marks):
             sides = (marks[: len(base)], marks[len(base) :])
-            found.append(Finding(Tier.STATE, fact, *(_told([*filter(None, s)]) for s in sides)))
+            found.append(Finding(Tier.STATE, fact, *(_text([*filter(None, s)]) for s in sides)))
     return found
 
 
@@ -203,14 +203,14 @@ def _met_power_cap(profile: Profile) -> str:
 
 
 def _temperature(profile: Profile) -> float:
-    """Return how warm the GPUs were when a run had ended, NaN where nobody knows."""
+    """Return the temperature of the GPUs at the end of a run, NaN if unknown."""
     known = [gpu.get("temperature_c") for gpu in _used_gpus(profile, "gpus_at_end")]
     numbers = [each for each in known if isinstance(each, int | float)]
     return max(numbers, default=math.nan)
 
 
 def _apart(temperatures: Sequence[float], first_new: int) -> list[str]:
-    """Return them as texts where the sides differ by so much that clocks may too."""
+    """Return them as texts if they differ so much that clocks may too."""
     sides = temperatures[:first_new], temperatures[first_new:]
     middles = [statistics.median(known) for side in sides if (known := _known(side))]
     if len(middles) < len(sides) or abs(middles[0] - middles[1]) <= _WARMER_C:
@@ -223,7 +223,7 @@ def _known(temperatures: Sequence[float]) -> list[float]:
 
 
 def _others(profile: Profile) -> str:
-    """Return how many processes of others computed on the GPUs of a run."""
+    """Return how many other processes computed on the GPUs of a run."""
     pids: set[int] = set()
     for key in ("gpus_at_start", "gpus_at_end"):
         for gpu in _used_gpus(profile, key):

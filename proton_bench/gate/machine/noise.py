@@ -1,8 +1,7 @@
-"""How much a machine differs from itself: variances of runs of the same program, kept for later.
+"""Noise of a machine: variances of runs of the same program, stored for later gates.
 
-They stand in for what too few runs cannot tell. The stored variance of a path counts as that many
-degrees of freedom more, unless the runs at hand are so much noisier (F test at 0.1 %) that it is no
-longer true.
+They help when runs are few. The stored variance of a path adds its degrees of freedom, unless the
+runs at hand are significantly noisier (F test at 0.1 %).
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ class PathNoise:
     """The noise of one metric of one path.
 
     Attributes:
-        path: Names from below the root, without line numbers and the like.
+        path: Names from below the root, without line numbers and running numbers.
         occurrence: Which of several rows with this path it is.
         metric: As thresholds name it.
-        pair: Of the difference of two runs in turn.
+        pair: Spread of the difference of two runs in turn.
         run: Of single runs.
     """
 
@@ -68,7 +67,7 @@ class PathNoise:
 
 @dataclass(frozen=True, slots=True)
 class MetricNoise:
-    """What a path of which nothing is stored has to expect.
+    """Expected noise of a path without stored noise.
 
     Attributes:
         metric: As thresholds name it.
@@ -83,11 +82,11 @@ class MetricNoise:
 
 @dataclass(frozen=True, slots=True)
 class UsedNoise:
-    """Which stored noise a gate took.
+    """The stored noise that a gate used.
 
     Attributes:
-        source: Where it was read, "" where nobody knows.
-        runs: Number of runs it was measured with.
+        source: Its file, "" if unknown.
+        runs: Number of its runs.
     """
 
     source: str
@@ -96,14 +95,14 @@ class UsedNoise:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What runs of one program on one machine say of its noise.
+    """The noise of one machine, measured with runs of one program.
 
     Attributes:
         machine: Facts of the machine, as `fingerprint.machine_of` returns them.
         paths: Noise of each path.
-        metrics: What other paths have to expect, for each metric.
+        metrics: Expected noise of other paths, for each metric.
         runs: Number of runs.
-        source: Where it was read, "" for nowhere.
+        source: Its file, "" for none.
     """
 
     machine: Mapping[str, str]
@@ -113,11 +112,11 @@ class Noise:
     source: str = field(default="", compare=False)
 
     def fits(self, machine: Mapping[str, str]) -> bool:
-        """Return whether it is of this machine, as far as both know."""
+        """Return whether it is of this machine, by the facts that both have."""
         return all(machine.get(fact, value) == value for fact, value in self.machine.items())
 
     def spreads(self, keys: Sequence[Key], *, paired: bool) -> list[Spread]:
-        """Return the spread of each (path, occurrence, metric), of no freedom for none."""
+        """Return the spread of each (path, occurrence, metric); 0 degrees of freedom for none."""
         known = {
             (each.path, each.occurrence, each.metric): each.pair if paired else each.run
             for each in self.paths
@@ -125,11 +124,11 @@ class Noise:
         return [known.get(key, Spread(math.nan, 0.0)) for key in keys]
 
     def priors(self, *, paired: bool) -> dict[str, Prior]:
-        """Return what to expect of each metric."""
+        """Return the expected noise of each metric."""
         return {each.metric: each.pair if paired else each.run for each in self.metrics}
 
     def to_document(self) -> dict[str, Any]:
-        """Return what JSON can hold, with the schema's name and version."""
+        """Return JSON values, with the schema's name and version."""
         return {
             "schema": SCHEMA,
             "version": list(VERSION),
@@ -157,19 +156,19 @@ class Noise:
 
     @classmethod
     def from_document(cls, document: Any, source: str) -> Noise:
-        """Return what `to_document` wrote.
+        """Return the noise from `to_document`.
 
         Args:
             document: Decoded JSON.
-            source: Where it comes from, for messages.
+            source: Its origin, for messages.
 
         Raises:
-            ProfileFormatError: It is something else, or of a version that is not known.
+            ProfileFormatError: It is something else, or of an unknown version.
         """
         try:
             if document["schema"] != SCHEMA or document["version"][0] != VERSION[0]:
                 raise ProfileFormatError(
-                    f"{source!a} is not noise of version {VERSION[0]}: measure it anew"
+                    f"{source!a} is not noise of version {VERSION[0]}: measure it again"
                 )
             return cls(
                 machine={str(key): str(value) for key, value in document["machine"].items()},
@@ -187,12 +186,12 @@ class Noise:
             if isinstance(error, ProfileFormatError):
                 raise
             raise ProfileFormatError(
-                f"{source!a} holds no noise that can be read: {type(error).__name__} {error}"
+                f"{source!a} cannot be read as noise: {type(error).__name__} {error}"
             ) from error
 
 
 def pooled(contrast: Contrast, stored: Sequence[Spread]) -> tuple[Numbers, Numbers]:
-    """Return variances and freedom of each path, with what is stored of it.
+    """Return variances and degrees of freedom of each path, with its stored noise.
 
     Args:
         contrast: The runs at hand.
@@ -254,5 +253,5 @@ def _read_spread(document: Sequence[Any]) -> Spread:
 def _positive(value: Any) -> float:
     number = float(value)
     if not (math.isfinite(number) and number >= 0.0):
-        raise ValueError(f"{value!r} is no variance and no freedom")
+        raise ValueError(f"{value!r} is not a variance with degrees of freedom")
     return number

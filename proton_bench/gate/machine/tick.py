@@ -10,11 +10,11 @@ __all__ = ["tick_of"]
 
 
 def tick_of(profile: Profile, unit: str) -> float:
-    """Return the tick in the unit of the times: the largest that a collector saw, else 1 of ns.
+    """Return the tick in the unit of the times: the largest that a collector reports, else 1 ns.
 
     Args:
         profile: A run.
-        unit: Unit of what is compared; other units than ns have no tick.
+        unit: Unit of the compared metric; units other than ns have no tick.
     """
     if unit != "ns":
         return 0.0

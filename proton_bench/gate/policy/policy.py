@@ -1,4 +1,4 @@
-"""What a gate asks: thresholds, levels, floors, and what to do with what is not known."""
+"""The policy of a gate: thresholds, levels, floors, and treatment of unknowns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
 # The margin and the equivalence limit of a threshold: 2 % of 3 %.
 MARGIN_PART = 2.0 / 3.0
 _TABLE = "tool.proton.gate"
-# What takes time that grows with its square to read, or more.
+# Limits for keys whose parsing takes quadratic time or more.
 _MOST_BYTES, _MOST_PARTS = 1 << 19, 100
 _DEEP_KEY = re.compile(rb"""(?>(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_PARTS)
 _TIME = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+) ?(?P<unit>ns|us|ms|s)")
@@ -31,29 +31,30 @@ _TIME = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+) ?(?P<unit>ns|us|ms|s)"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a gate asks.
+    """The policy of a gate.
 
     Attributes:
-        thresholds: What may change by how much; later ones win over earlier ones for the same path
-            and metric. Without any, the median of every path may grow by less than ``threshold``.
+        thresholds: Thresholds; later ones win over earlier ones for the same path and metric.
+            Without any, the median of every path may grow by less than ``threshold``.
         overriding: Thresholds of a command line, which win over those of a file and of markers.
-        threshold: Part by which the median may grow where no threshold says anything.
-        margin: Part up to which a change is no matter; at most two thirds of a threshold.
+        threshold: Share by which the median may grow without other thresholds.
+        margin: Share up to which a change does not matter; at most two thirds of a threshold.
         level: False discovery rate.
         dependence: How paths may depend on one another.
-        share: Part of a run's time from which on a path is gated without being named.
-        floor_ns: Slower by less than this per launch is no regression, unless
+        share: Least share of a run's time of gated paths that are not named.
+        floor_ns: A path that is slower by less than this per launch is not a regression, unless
         total_floor: it is this part of the run's time. Both hold where no threshold was written.
-        session_shift: Part by which everything usually differs from one session to the next.
-        runs: Processes that each side needs.
-        undecided_share: Part of the gated time that may stay undecided.
+        session_shift: Share by which everything usually differs between recordings at different
+            times.
+        runs: Processes needed on each side.
+        undecided_share: Share of the gated time that may stay undecided.
         inconclusive_passes: Whether an undecided gate exits with 0.
         strict: Whether new and removed paths fail.
-        same_binary_fails: Whether a path fails whose code is the same on both sides.
-        ignore_devices: Whether runs of different devices are compared all the same.
-        raw_names: Whether names have to agree to the letter.
-        quarantine: Globs of paths that are shown and never fail.
-        rules: Names of rules of plugins that look at the answers.
+        same_binary_fails: Whether a path with the same code on both sides can fail.
+        ignore_devices: Whether runs of different devices are compared anyway.
+        raw_names: Whether names have to match exactly.
+        quarantine: Globs of paths that are shown but never fail.
+        rules: Names of rules of plugins, applied to the rows.
     """
 
     thresholds: tuple[Threshold, ...] = ()
@@ -89,8 +90,7 @@ class Policy:
         """Return the policy with all its thresholds in one list.
 
         Args:
-            marked: Thresholds of markers: each is about one benchmark, and others are asked
-                what they are asked without it.
+            marked: Thresholds of markers: each applies to one benchmark and does not affect others.
         """
         general = self.thresholds
         if not (self.thresholds or self.overriding):
@@ -98,12 +98,12 @@ class Policy:
         return replace(self, thresholds=(*general, *marked, *self.overriding), overriding=())
 
     def default_threshold(self) -> Threshold:
-        """Return what holds where no threshold was written."""
+        """Return the default threshold."""
         percent = round(self.threshold * 100.0, 9)
         return Threshold("median", (Amount(percent, "%"),), is_written=False)
 
     def margin_of(self, threshold: float) -> float:
-        """Return the margin below a threshold, both as parts."""
+        """Return the margin below a threshold, both as shares."""
         return min(self.margin, MARGIN_PART * threshold)
 
 
@@ -113,7 +113,7 @@ def read_policy(path: Path) -> Policy:
     A pyproject.toml without that table has the default policy.
 
     Raises:
-        UsageError: The file cannot be read, is no TOML, or has keys or values that mean nothing.
+        UsageError: The file cannot be read, is not TOML, or has invalid keys or values.
     """
     document = _read_toml(path)
     table: Any = document
@@ -125,8 +125,8 @@ def read_policy(path: Path) -> Policy:
         beside = sorted(_KEYS.keys() & document.keys())
         if table and beside:
             raise UsageError(
-                f"policy {str(path)!a} has {beside[0]} outside of [{_TABLE}], where it would say "
-                "nothing; put all keys into one of the two"
+                f"policy {str(path)!a} has {beside[0]} outside [{_TABLE}], where it has no "
+                "effect; put all keys into one of the two"
             )
         if not table:
             return policy_from_table(document, str(path))
@@ -140,30 +140,28 @@ def _read_toml(path: Path) -> dict[str, Any]:
         why = error.strerror or error
         raise UsageError(f"policy {str(path)!a} cannot be read: {why}") from error
     if len(content) > _MOST_BYTES:
-        raise UsageError(
-            f"policy {str(path)!a} is larger than {_MOST_BYTES >> 10} KiB, which no policy is"
-        )
+        raise UsageError(f"policy {str(path)!a} is larger than {_MOST_BYTES >> 10} KiB")
     if _DEEP_KEY.search(content):
         raise UsageError(f"policy {str(path)!a} has a key of more than {_MOST_PARTS} parts")
     try:
         return tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or nested too deeply
-        raise UsageError(f"policy {str(path)!a} is no TOML: {str(error)[:200]}") from error
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or nested too deeply
+        raise UsageError(f"policy {str(path)!a} is not TOML: {str(error)[:200]}") from error
 
 
 def policy_from_table(table: Any, source: str, start: Policy | None = None) -> Policy:
-    """Return the policy that a table of TOML says.
+    """Return the policy in a TOML table.
 
     Args:
         table: Keys and values as in `docs/reference/gate_policy.md`.
-        source: Where it stands, for messages.
-        start: What holds for keys that are not in the table; the defaults without it.
+        source: Its origin, for messages.
+        start: Policy for keys that are not in the table; by default the default policy.
 
     Raises:
-        UsageError: A key or value means nothing; the message names it.
+        UsageError: A key or value is invalid; the message names it.
     """
     if not isinstance(table, Mapping):
-        raise UsageError(f"{source} is no table")
+        raise UsageError(f"{source} is not a table")
     found: dict[str, Any] = {}
     for key, value in table.items():
         if key not in _KEYS:
@@ -176,7 +174,7 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
     policy = replace(start or Policy(), **found)
     general = any(each.metric == "median" and not each.selector for each in policy.thresholds)
     if {"threshold", "thresholds"} <= found.keys() and not general:
-        # Both were asked for: one of every path, the others of what they name.
+        # Both apply: one to every path, the others to the paths that they name.
         every = replace(policy.default_threshold(), is_written=True)
         return replace(policy, thresholds=(every, *policy.thresholds))
     return policy
@@ -186,7 +184,7 @@ def _check_spelling(tables: Mapping[str, Any], path: Path) -> None:
     meant = difflib.get_close_matches("gate", [each.lower() for each in tables], n=1)
     if meant:
         raise UsageError(
-            f"policy {str(path)!a} has a table [tool.proton.{meant[0]}], which means nothing: "
+            f"policy {str(path)!a} has a table [tool.proton.{meant[0]}], which has no effect: "
             f"write [{_TABLE}]"
         )
 
@@ -199,12 +197,12 @@ def _part(value: Any) -> float:
     else:
         number = _number(value)
     if not 0.0 < number < 1.0:
-        raise UsageError(f'{value!r} is not more than 0 and less than 1, such as "3%" or 0.03')
+        raise UsageError(f'{value!r} is not between 0 and 1, such as "3%" or 0.03')
     return number
 
 
 def _part_or_none(value: Any) -> float:
-    """Read a part that may be 0."""
+    """Read a share that may be 0."""
     text = value.strip().removesuffix("%") if isinstance(value, str) else value
     return 0.0 if _number(text) == 0.0 else _part(value)
 
@@ -260,7 +258,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _globs(value: Any) -> tuple[str, ...]:
     found = _texts(value)
     if not all(each.strip() for each in found):
-        raise UsageError("an empty glob would be about every path; write '**' to mean that")
+        raise UsageError("an empty glob would match every path; write '**' for that")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is said of a policy besides its file: the options of whatever asks for a verdict."""
+"""Policy options of commands, in addition to the policy file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["PolicyWords"]
 
 @dataclass(frozen=True, slots=True)
 class PolicyWords:
-    """What options say of the policy.
+    """The policy options.
 
     Attributes:
         file: A TOML file instead of the project's.
         thresholds: Expressions, which win over those of the file and of markers.
         settings: ``KEY=VALUE``, the values as in TOML.
-        quarantine: Globs beside those of the file.
-        flags: Keys of the policy that options of their own turn on.
-        inconclusive: ``fail`` or ``pass``, None for what the file says.
+        quarantine: Globs in addition to those of the file.
+        flags: Keys of the policy that have their own options.
+        inconclusive: ``fail`` or ``pass``, None to use the file.
     """
 
     file: Path | None
@@ -35,10 +35,10 @@ class PolicyWords:
     inconclusive: str | None = None
 
     def policy(self, of_project: Path | None) -> Policy:
-        """Return the policy of the file with these words on top.
+        """Return the policy of the file, overridden by these options.
 
         Args:
-            of_project: The project's file, None where it has none.
+            of_project: The project's file, or None.
 
         Raises:
             UsageError: Something cannot be read; the message says where.
@@ -55,7 +55,7 @@ class PolicyWords:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """Read ``KEY=VALUE``; a value that is none in TOML is a text."""
+    """Read ``KEY=VALUE``; a value that is not valid TOML is a text."""
     key, mark, value = text.partition("=")
     if not mark or not key.strip():
         raise UsageError(f"--set {text!a} is not KEY=VALUE, such as share=1%")

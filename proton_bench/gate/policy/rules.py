@@ -1,4 +1,4 @@
-"""Rules that plugins add to the policy: each looks at an answer and may give another one."""
+"""Rules of plugins: each gets a row and may change its verdict."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Rule = Callable[[Any], Any]
 
 
 def find_rules(names: Sequence[str]) -> dict[str, Rule]:
-    """Return the rules of these names, in their order.
+    """Return the rules with these names, in order.
 
     Raises:
-        UsageError: No plugin offers one of them; the message names the choices.
+        UsageError: No plugin has one of them; the message names the choices.
     """
     if not names:
         return {}
@@ -26,5 +26,5 @@ def find_rules(names: Sequence[str]) -> dict[str, Rule]:
     for name in names:
         if name not in offered:
             known = ", ".join(sorted(offered)) or "none"
-            raise UsageError(f"no plugin offers a rule {name!r}; there are: {known}")
+            raise UsageError(f"no plugin has a rule {name!r}; there are: {known}")
     return {name: offered[name] for name in names}

@@ -1,9 +1,9 @@
 r"""Globs of call paths.
 
-``*`` stands for any part of a name and ``?`` for one character of it, ``**`` as a whole segment for
-any number of names. Brackets mean themselves, because tests and C++ kernels have them in their
-names. ``\`` takes the meaning from the next character, so that ``\/`` is a slash within a name. A
-glob without a slash is about the last name alone, wherever it stands.
+``*`` matches any part of a name and ``?`` one character, ``**`` as a whole segment any number of
+names. Brackets match themselves, because tests and C++ kernels have them in their names. ``\``
+escapes the next character, so ``\/`` is a slash within a name. A glob without a slash matches the
+last name of a path.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _SECONDS, _SECONDS_OF_NAME = 1.0, 20e-6
 
 
 class Selectors:
-    """Several globs, asked about paths at once.
+    """Several globs, matched with paths at once.
 
-    A set of them is a number with one bit each. What they have seen of a path is such a number too,
-    with a bit behind each segment, so that a name takes few steps however long its path is.
+    A set of globs is a number with one bit each. The matching state of a path is such a number too,
+    with a bit after each segment, so a name takes few steps however long its path is.
 
     Args:
         globs: The globs; "" selects everything.
@@ -34,7 +34,7 @@ class Selectors:
 
     def __init__(self, globs: Iterable[str]) -> None:
         self._begin = 0
-        self._stars = 0  # behind what any names may follow
+        self._stars = 0  # after which any names may follow
         self._literals: dict[str, int] = {}
         self._patterns: dict[str, int] = {}
         self._compiled: dict[str, re.Pattern[str]] = {}
@@ -58,14 +58,14 @@ class Selectors:
         self._latest = math.inf
 
     def of_path(self, path: Iterable[str]) -> int:
-        """Return which globs select the path with these names."""
+        """Return which globs match the path with these names."""
         state = self._begin
         for name in path:
             state = self._after(state, name)
         return state & self._accepting
 
     def of_tree(self, tree: PairedTree) -> list[int]:
-        """Return for each row which globs select its path; none do for the root.
+        """Return for each row which globs match its path; none match the root.
 
         Raises:
             UsageError: There are too many globs for so many names.
@@ -83,7 +83,7 @@ class Selectors:
         return found
 
     def chosen(self, selected: int) -> Iterator[int]:
-        """Yield the places of these globs."""
+        """Yield the indexes of these globs."""
         return (place for place, end in enumerate(self._ends) if selected & end)
 
     def _after(self, state: int, name: str) -> int:
@@ -93,7 +93,7 @@ class Selectors:
         return self._skipped((state & fitting) << 1 | state & self._stars)
 
     def _fitted(self, name: str) -> int:
-        """Return the bits of the segments that a name fits."""
+        """Return the bits of the segments that match a name."""
         found = self._literals.get(name, 0)
         for segment, bits in self._patterns.items():
             pattern = self._compiled.get(segment)
@@ -103,18 +103,18 @@ class Selectors:
                 found |= bits
             if time.thread_time() > self._latest:
                 raise UsageError(
-                    f"{len(self._ends)} selectors take too long on the names of these runs: give "
+                    f"{len(self._ends)} selectors take too long on the names of these runs: use "
                     "fewer"
                 )
         return found
 
     def _skipped(self, state: int) -> int:
-        """Return the state with what follows where no names may stand as well."""
+        """Return the state after segments that may match no names."""
         return state | (state & self._stars) << 1
 
 
 def selects(selector: str, path: Sequence[str]) -> bool:
-    """Return whether a selector is about this path.
+    """Return whether a selector matches this path.
 
     Args:
         selector: A glob; "" selects everything.
@@ -124,7 +124,7 @@ def selects(selector: str, path: Sequence[str]) -> bool:
 
 
 def _all_segments(glob: str) -> list[str]:
-    """Return the segments for a whole path; what any names stand for twice they stand for once."""
+    """Return the segments for a whole path; repeated ``**`` are one."""
     segments = _segments(glob) if glob else (_ANY_NAMES,)
     if len(segments) == 1 and segments[0] != _ANY_NAMES:
         return [_ANY_NAMES, segments[0]]
@@ -140,12 +140,12 @@ def _is_pattern(segment: str) -> bool:
 
 
 def _plain(segment: str) -> str:
-    r"""Return the name that a segment without stars stands for: ``\`` takes a meaning away."""
+    r"""Return the name that a segment without stars matches, unescaped."""
     return re.sub(r"\\(.?)", lambda match: match[1] or "\\", segment, flags=re.DOTALL)
 
 
 def _segments(selector: str) -> tuple[str, ...]:
-    """Split at slashes whose meaning no backslash takes."""
+    """Split at unescaped slashes."""
     found = [""]
     characters = iter(selector)
     for character in characters:
@@ -169,6 +169,6 @@ def _pattern(segment: str) -> re.Pattern[str]:
             parts[-1] += "." if character == "?" else re.escape(character)
     if len(parts) == 1:
         return re.compile(parts[0], re.DOTALL)
-    # The first place where a part stands is as good as any later one, so none is tried again.
+    # The first match of a part is as good as any later one, so no backtracking is needed.
     middle = "".join(f"(?>.*?{part})" for part in parts[1:-1] if part)
     return re.compile(f"{parts[0]}{middle}.*{parts[-1]}", re.DOTALL)

@@ -1,4 +1,4 @@
-"""A threshold in words: what may change by how much, and where.
+"""Threshold expressions: what may change by how much, and where.
 
 ::
 
@@ -7,8 +7,8 @@
     AMOUNT := NUMBER ('%' | 'x' | 'ns' | 'us' | 'ms' | 's' | '')
 
 ``mean:5%``, ``median:2.5%&1us``, ``fwd/**/softmax*@p95:10%`` and ``calls:0`` are such expressions.
-Everything that pytest-benchmark takes after ``--benchmark-compare-fail`` is one, except 0 for
-anything but calls; a bare number for a time is seconds there and here.
+All expressions of pytest-benchmark's ``--benchmark-compare-fail`` are valid, except 0 for anything
+but calls; a bare number for a time is in seconds, as there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MOST_AMOUNTS, _LONGEST_SHOWN = 8, 400
 
 
 class Sign(StrEnum):
-    """Which way a change counts."""
+    """In which direction a change counts."""
 
     WORSE = ""
     MORE = "+"
@@ -66,19 +66,19 @@ class Amount:
 
     @property
     def is_relative(self) -> bool:
-        """Whether it is a part of what was before."""
+        """Whether it is relative to the base."""
         return self.unit in {"%", "x"}
 
     @property
     def ratio(self) -> float:
-        """The part by which it may grow: 0.05 for ``5%`` and ``1.05x``."""
+        """The share by which it may grow: 0.05 for ``5%`` and ``1.05x``."""
         return self.number / 100.0 if self.unit == "%" else self.number - 1.0
 
     def absolute(self, bare: float) -> float:
         """Return it in nanoseconds, or in the metric's own unit.
 
         Args:
-            bare: What a number without a unit is worth.
+            bare: Value of a number without a unit.
         """
         return self.number * _TIMES.get(self.unit, bare)
 
@@ -88,14 +88,14 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What of which paths may change by how much.
+    """How much a metric of some paths may change.
 
     Attributes:
         metric: One of `METRICS`, with a number for ``pNN``.
         amounts: All of them have to be reached.
-        sign: Which way counts.
-        selector: Glob of call paths, "" for all that are large enough.
-        is_written: Whether a user wrote it; the default floors do not hold then.
+        sign: The direction that counts.
+        selector: Glob of call paths, "" for all large enough ones.
+        is_written: Whether a user wrote it; then the default floors do not apply.
     """
 
     metric: str
@@ -106,12 +106,12 @@ class Threshold:
 
     @property
     def is_structural(self) -> bool:
-        """Whether it is about launches, which are counted and need no statistics."""
+        """Whether it is about launches, which are exact and need no statistics."""
         return self.metric == "calls"
 
     @property
     def direction(self) -> int:
-        """+1 where more is worse, -1 where less is, 0 where any change is."""
+        """+1 if more is worse, -1 if less is, 0 if any change is."""
         if self.sign is Sign.WORSE:
             return -1 if self.metric in _RATES else 0 if self.is_structural else 1
         return {Sign.MORE: 1, Sign.LESS: -1, Sign.EITHER: 0}[self.sign]
@@ -134,10 +134,10 @@ class Threshold:
 
 
 def parse_threshold(text: str) -> Threshold:
-    """Return the threshold that an expression says.
+    """Parse a threshold expression.
 
     Raises:
-        UsageError: It is none; the message shows the column.
+        UsageError: It is invalid; the message shows the column.
     """
     return _Reader(text).threshold()
 
@@ -152,7 +152,7 @@ class _Reader:
     def threshold(self) -> Threshold:
         selector, mark, _ = self._text.rpartition("@")
         if mark and not selector:
-            raise self._error("a selector stands before '@'", 0)
+            raise self._error("a selector is missing before '@'", 0)
         self._at = len(selector) + len(mark)
         metric = self._metric()
         self._skip(":", f"':' and a number follow {metric!r}, as in {metric}:5%")
@@ -163,7 +163,7 @@ class _Reader:
             self._at += 1
             amounts.append(self._amount(metric))
         if self._at < len(self._text):
-            raise self._error("nothing may follow here but '&' and another amount")
+            raise self._error("only '&' and another amount may follow here")
         return Threshold(metric, tuple(amounts), sign, selector)
 
     def _metric(self) -> str:
@@ -172,7 +172,7 @@ class _Reader:
         if name not in METRICS or name == "pNN":
             percentile = _PERCENTILE.fullmatch(name)
             if percentile is None or float(percentile[1]) == 0.0:
-                said = f"{name!r} is no metric" if name else "a metric stands here"
+                said = f"{name!r} is no metric" if name else "a metric is missing here"
                 raise self._error(f"{said}; metrics are {', '.join(METRICS)}, NN from 1 to 99")
         self._at += len(name)
         return name
@@ -181,7 +181,7 @@ class _Reader:
         start = self._at
         found = _NUMBER.match(self._text, start)
         if found is None:
-            raise self._error("a number stands here, such as 5 in 5%")
+            raise self._error("a number is missing here, such as 5 in 5%")
         self._at = found.end()
         number = float(found[0])
         unit = _UNIT.match(self._text, self._at)
@@ -196,11 +196,11 @@ class _Reader:
 
     def _check(self, metric: str, amount: Amount, column: int) -> None:
         if amount.number > 1e15:
-            raise self._error("that is too large a number", column)
+            raise self._error("the number is too large", column)
         if amount.unit == "x" and amount.number <= 1.0:
             raise self._error("a factor is more than 1, as in 1.05x", column)
         if amount.number == 0.0 and metric != "calls":
-            raise self._error("0 leaves no room for noise; only calls may be 0", column)
+            raise self._error("0 leaves no room for noise; only calls may have 0", column)
 
     def _here(self) -> str:
         return self._text[self._at : self._at + 1]

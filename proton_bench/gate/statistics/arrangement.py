@@ -1,4 +1,4 @@
-"""How the runs of two sides lay in time: in turn, so that they pair, or apart."""
+"""The order of the runs of two sides in time: in turn, so that they pair, or apart."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Arrangement:
     Attributes:
         base: Base runs.
         new: New runs; of pairs, the n-th belongs to the n-th base run.
-        order: For each pair +1 where the base ran first and -1 where the new side did; empty where
-            the sides are apart.
+        order: For each pair +1 if the base ran first and -1 if the new side did; empty if the sides
+            are apart.
     """
 
     base: tuple[Run, ...]
@@ -54,8 +54,8 @@ def paired_as(base: Sequence[Run], new: Sequence[Run], base_first: Sequence[bool
 def arrange(base: Sequence[Run], new: Sequence[Run]) -> Arrangement:
     """Find out from the times of the runs whether they pair.
 
-    They do where there are as many on each side, on one machine, and the n-th of both were recorded
-    before the next ones of either began. A single run on each side does not show that.
+    They do if both sides have as many, on one machine, and the n-th of both ended before the next
+    of either began. A single run on each side does not show that.
     """
     apart = Arrangement(tuple(base), tuple(new))
     hosts = {run.profile.provenance.get("host") for run in (*base, *new)}

@@ -1,10 +1,10 @@
-"""Changes that all paths share, where nothing tells whether the machine or the program made them.
+"""Changes that all paths share, with the machine or the program as a possible cause.
 
-Where the base was recorded at another time, or the same side always ran first, clocks and
-temperature move all paths alike. Canary kernels could tell; without them a change is believed only
-as far as it goes beyond that of the median path, or, where too few paths are tested to show it, as
-far as it goes beyond what sessions usually differ by. What does not is undecided: it is neither a
-regression nor, as if the shift were subtracted, no change.
+If the base was recorded at another time, or the same side always ran first, clocks and temperature
+change all paths alike. Canary kernels can show this; without them only the part of a change beyond
+that of the median path counts or, with too few tested paths, the part beyond the usual difference
+between recordings. Smaller changes are undecided: they are not regressions, but not unchanged
+either.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_ce
 
 __all__ = ["FEWEST_PATHS", "common_shift", "explained_by_shift"]
 
-# The median of fewer says too little of a shift.
+# The median of fewer says too little about a shift.
 FEWEST_PATHS = 8
 
 
 def common_shift(evidence: Evidence) -> float:
-    """Return the median effect of the tested paths on the log scale, 0 of too few."""
+    """Return the median effect of the tested paths on the log scale, 0 for too few."""
     effects = evidence.contrast.effect[evidence.tested]
     return float(np.median(effects)) if len(effects) >= FEWEST_PATHS else 0.0
 
@@ -31,16 +31,16 @@ def common_shift(evidence: Evidence) -> float:
 def explained_by_shift(
     evidence: Evidence, limits: Limits, *, level: float, usual: float
 ) -> npt.NDArray[np.bool_]:
-    """Return which changes are none beyond the common shift.
+    """Return which changes vanish beyond the common shift.
 
-    The shift makes most paths significant, so what is left of them is a family of its own.
+    The shift makes most paths significant, so the remaining changes are a family of their own.
 
     Args:
         evidence: All paths.
-        limits: What is asked of them.
+        limits: Their limits.
         level: False discovery rate.
-        usual: Standard deviation of one session's shift on the log scale, for what too few paths
-            to show their shift have to exceed.
+        usual: Standard deviation of one recording's shift on the log scale, which changes must
+            exceed if there are too few paths to show the shift.
     """
     effect = evidence.contrast.effect
     beyond = effect - common_shift(evidence)

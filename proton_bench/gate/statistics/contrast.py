@@ -1,16 +1,16 @@
-"""The difference of two sides for every path: its size, its noise and what it rests on.
+"""The difference of two sides for every path: its size, its noise and its data.
 
-Pairs. Both sides ran next to each other, ``o_r = +1`` where the base ran first and -1 where the new
-side did. With ``D_r`` the new minus the base location of pair ``r`` on the log scale::
+Pairs. Both sides ran next to each other, ``o_r = +1`` if the base ran first and -1 if the new side
+did. With ``D_r`` the new minus the base location of pair ``r`` on the log scale::
 
     D_r = effect + tau * o_r + error_r          Var error_r = variance
     effect = (mean of D where o = +1  +  mean of D where o = -1) / 2
     scale  = (1 / R+  +  1 / R-) / 4            Var effect = variance * scale
     variance = sum of (D_r - mean of its order)^2 / (R - 2)
 
-``tau`` is what running second costs: drift of clocks and temperature goes there instead of into
+``tau`` is the cost of running second: drift of clocks and temperature goes there instead of into
 the effect (two-period crossover; Jones, Kenward 2014, "Design and Analysis of Cross-Over Trials").
-With one order alone it cannot be told apart, and the effect is the mean of all pairs.
+With only one order it is part of the effect, which is then the mean of all pairs.
 
 Apart. The base was recorded at another time: two independent groups with a common variance.
 """
@@ -33,13 +33,13 @@ class Contrast:
 
     Attributes:
         effect: New minus base on the log scale; NaN without a value on each side.
-        variance: Of one pair, or of one process where the sides are apart; NaN without freedom.
+        variance: Of one pair, or of one process if the sides are apart; NaN without degrees of
+            freedom.
         freedom: Degrees of freedom of the variance.
         scale: ``Var effect = variance * scale``.
-        order_effect: What running second adds; NaN where it cannot be told.
-        runs: Processes of the side that has fewer, or pairs.
-        residuals: What the variance is the mean square of: one line for each pair, or process; NaN
-            for missing.
+        order_effect: Cost of running second; NaN if unknown.
+        runs: Processes of the smaller side, or pairs.
+        residuals: Residuals of the variance: one line for each pair, or process; NaN for missing.
     """
 
     effect: Numbers

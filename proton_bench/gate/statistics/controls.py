@@ -1,10 +1,10 @@
-"""Paths that cannot have changed: what they say of the session that is judged.
+"""Negative controls: paths that cannot have changed.
 
 A kernel whose compiled code, launch geometry and argument types are the same on both sides runs the
-same instructions. Such negative controls show what this session takes for a change:
+same instructions. Such negative controls show false changes of this experiment:
 
-- where more than ``2 q`` of them, and two at least, show a change beyond the margin, the session
-  says nothing of the others either;
+- if more than ``2 q`` of them, and at least two, show a change beyond the margin, the experiment is
+void;
 - their spread, if it is wider than the t distribution says, widens all standard errors by
   ``max(1, 1.4826 median |z|)``, ``z`` the normal scores of their statistics without a margin (the
   empirical null of Efron 2004, J. Am. Stat. Assoc. 99:96, with the median for the spread).
@@ -22,14 +22,14 @@ from proton_bench.gate.statistics.timing import Evidence, Limits, one_sided
 
 __all__ = ["FEWEST", "Controls", "examine"]
 
-# The median of fewer says too little of a spread.
+# The median of fewer says too little about a spread.
 FEWEST = 8
 _NORMAL_MAD = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """What the negative controls of a session show.
+    """Result of the negative controls of an experiment.
 
     Attributes:
         count: Controls with a measured effect.
@@ -47,11 +47,11 @@ class Controls:
 def examine(
     evidence: Evidence, limits: Limits, controls: npt.NDArray[np.bool_], *, level: float
 ) -> Controls:
-    """Return what controls show.
+    """Return the result of the controls.
 
     Args:
         evidence: All paths; its null scale is not used.
-        limits: What is asked of them.
+        limits: Their limits.
         controls: Which of them are controls.
         level: The gate's false discovery rate, ``q``.
     """

@@ -1,4 +1,4 @@
-"""Which of many tests to believe, with a bound on the share of mistakes among them."""
+"""Which of many tests are significant, with a bound on the share of false ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 class Dependence(StrEnum):
-    """What is known of how the tests depend on one another."""
+    """The known dependence between tests."""
 
     POSITIVE = "bh"
     ANY = "by"
@@ -25,12 +25,12 @@ def discoveries(
     """Return which hypotheses to reject so that the false discovery rate is at most ``level``.
 
     Benjamini, Hochberg 1995 (J. R. Stat. Soc. B 57:289): with the p-values sorted, reject up to the
-    last ``i`` with ``p_(i) <= i level / M``. It holds where the tests are independent or positively
+    last ``i`` with ``p_(i) <= i level / M``. It holds if the tests are independent or positively
     dependent (Benjamini, Yekutieli 2001, Ann. Stat. 29:1165), as paths that share a clock are. For
     any dependence ``level`` is divided by ``1 + 1/2 + ... + 1/M``.
 
     Args:
-        p_values: One for each test; NaN for what was not tested, which is no part of the family.
+        p_values: One for each test; NaN for untested ones, which are not part of the family.
         level: The false discovery rate.
         dependence: How the tests may depend on one another.
     """

@@ -22,14 +22,14 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Background:
-    """What is known besides the runs at hand.
+    """Prior knowledge.
 
     Attributes:
         floor: Least variance of each path, from the timer's tick.
-        resolution: Least variance of each effect, however many runs there are.
-        metrics: Metric of each path; those of different ones are not alike.
-        stored: Stored spread of each path; of no freedom for none.
-        priors: Stored prior of each metric; those of others are taken from the runs at hand.
+        resolution: Least variance of each effect, for any number of runs.
+        metrics: Metric of each path; paths are comparable only within a metric.
+        stored: Stored spread of each path; 0 degrees of freedom for none.
+        priors: Stored prior of each metric; for other metrics the runs at hand give it.
     """
 
     floor: Numbers
@@ -40,22 +40,22 @@ class Background:
 
 
 def contrast_of(base: Numbers, new: Numbers, order: Sequence[float]) -> Contrast:
-    """Return the contrast of logarithms: of pairs where there is an order, else of sides apart."""
+    """Return the contrast of logarithms: of pairs if there is an order, else of sides apart."""
     if len(order):
         return paired(base, new, np.asarray(order, dtype=np.float64))
     return apart(base, new)
 
 
 def weigh(contrast: Contrast, background: Background, *, fewest_runs: int) -> Evidence:
-    """Return contrasts with the noise by which to judge them.
+    """Return contrasts with the noise to judge them by.
 
-    A path is judged by its timing where both sides have enough processes, or something is stored of
-    it or of this machine.
+    A path's timing is judged if both sides have enough processes, or if noise of it or of this
+    machine is stored.
 
     Args:
         contrast: The runs at hand.
-        background: What is known besides.
-        fewest_runs: Processes that a side needs where nothing is stored.
+        background: Prior knowledge.
+        fewest_runs: Processes that a side needs without stored noise.
     """
     variance, freedom = pooled(contrast, background.stored)
     variance = np.where(freedom > 0, np.maximum(variance, background.floor), np.nan)
@@ -80,7 +80,7 @@ def _moderated(
         prior = background.priors.get(metric, NO_PRIOR)
         shared = shared_part(contrast.residuals[:, rows], contrast.freedom[rows])
         limit = effective_freedom(freedom[rows], shared)
-        if prior.freedom > 0:  # it rests on data of its own
+        if prior.freedom > 0:  # it has its own data
             limit += prior.freedom
         else:
             prior = fit_prior(variance[rows], freedom[rows], shared=shared)

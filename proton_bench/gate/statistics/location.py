@@ -1,17 +1,17 @@
-"""Where the launches of one process lie: one number for each path and process.
+"""Location of the launches of one process: one number for each path and process.
 
 The timer of a GPU ticks (32 ns on an H200), so that short kernels show few distinct values and an
-ordinary median jumps by whole ticks. Two estimators go between the ticks:
+ordinary median jumps by whole ticks. Two estimators interpolate between the ticks:
 
-- The median of grouped data: a value stands for the interval that was rounded to it, a tick or a
-  bucket of a sketch, and launches lie evenly in there. Without ties it is the ordinary median. It
-  never leaves the interval that holds the middle launch, however far away another launch is.
+- The median of grouped data: a value represents the interval that was rounded to it, a tick or a
+bucket of a sketch, with launches spread evenly in it. Without ties it is the ordinary median. It
+stays in the interval of the middle launch, however far away other launches are.
 - The mean without the lowest and the highest tenth, and at least one launch at either end, for
-  kernels below 10 us. Start and end of a launch fall anywhere between two ticks, so the mean of
+  kernels below 10 us. Start and end of a launch are anywhere between two ticks, so the mean of
   many launches is unbiased although each is a whole number of ticks.
 
-Of a sketch no single launch is known, only between which values each lies. So every number comes
-with an error: how far the launches at either end of their intervals would move it.
+A sketch knows only the interval of each launch. So every number has an error: how much it changes
+if launches are at either end of their intervals.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Location:
     """One number for the launches of one path in one process.
 
     Attributes:
-        value: In the metric's unit; NaN where there is none.
-        log_variance: What the timer's tick alone adds to the variance of ``ln(value)``.
-        error: How far off the value can be for want of single launches, as a part of it; infinite
-            where the file does not say.
+        value: In the metric's unit; NaN if there is none.
+        log_variance: Contribution of the timer's tick to the variance of ``ln(value)``.
+        error: Largest relative error of the value from missing single launches; infinite if the
+            file does not say.
     """
 
     value: float
@@ -61,7 +61,7 @@ class Location:
 
 
 def grouped_quantile(sample: Sample, q: float, tick: float = 0.0) -> float:
-    """Return the q-quantile of values that stand for intervals, NaN of nothing.
+    """Return the q-quantile of values that represent intervals, NaN without values.
 
     Args:
         sample: The launches.
@@ -82,7 +82,7 @@ def grouped_quantile(sample: Sample, q: float, tick: float = 0.0) -> float:
 
 
 def _edges(sample: Sample, tick: float) -> tuple[Numbers, Numbers]:
-    """Return where the launches of each value begin and end: at most half way to the next value."""
+    """Return the interval of the launches of each value: at most half way to the next value."""
     values = sample.values
     half_ways = (values[1:] + values[:-1]) / 2.0
     lows = np.minimum(sample.known.lows, values - tick / 2.0)
@@ -93,11 +93,10 @@ def _edges(sample: Sample, tick: float) -> tuple[Numbers, Numbers]:
 
 
 def trimmed_mean(sample: Sample, trimmed: float = TRIMMED) -> float:
-    """Return the mean without this share of the launches at either end, NaN of nothing.
+    """Return the mean without this share of the launches at either end, NaN without launches.
 
-    At least one launch is cut off at either end where three or more are left to choose from: a
-    single slow one says nothing of the others. A value of which only a part is cut off counts with
-    the rest of its weight.
+    If there are at least three launches, at least one is cut off at either end, because a single
+    slow one says nothing about the others. A partly cut value counts with the rest of its weight.
     """
     if not len(sample.values):
         return math.nan
@@ -105,7 +104,7 @@ def trimmed_mean(sample: Sample, trimmed: float = TRIMMED) -> float:
 
 
 def _kept(sample: Sample, trimmed: float) -> Numbers:
-    """Return how many launches of each value a trimmed mean takes."""
+    """Return how many launches of each value a trimmed mean uses."""
     total = sample.size
     if total >= 3:
         trimmed = max(trimmed, 1.0 / total)
@@ -118,7 +117,7 @@ def _kept(sample: Sample, trimmed: float) -> Numbers:
 
 
 def spread_of(sample: Sample, name: str) -> float:
-    """Return ``stddev``, ``iqr`` or ``mad`` of the sample, NaN of less than two launches."""
+    """Return ``stddev``, ``iqr`` or ``mad`` of the sample, NaN for less than two launches."""
     if sample.size < 2:
         return math.nan
     if name == "iqr":
@@ -160,7 +159,7 @@ def locate(sample: Sample, name: str, *, tick: float, short: bool) -> Location:
     return Location(value, tick_variance(value, step, averaged), error)
 
 
-# What is known exactly of every sample.
+# Statistics that are exact for every sample.
 _EXACT: dict[str, Callable[[Sample], float]] = {
     "mean": lambda sample: sample.mean,
     "min": lambda sample: float(sample.known.lows[0]),
@@ -169,7 +168,7 @@ _EXACT: dict[str, Callable[[Sample], float]] = {
 
 
 def _error_of_mean(sample: Sample) -> float:
-    """Return how far a trimmed mean can be off for want of single launches."""
+    """Return the largest error of a trimmed mean from missing single launches."""
     known, weights = sample.known, _kept(sample, TRIMMED)
     if bool((weights[known.unknown] > 0.0).any()):
         return math.inf
@@ -177,7 +176,7 @@ def _error_of_mean(sample: Sample) -> float:
 
 
 def _error_of_rank(sample: Sample, q: float) -> float:
-    """Return how far a quantile can be off: it lies in the interval that has its rank."""
+    """Return the largest error of a quantile: it is in the interval of its rank."""
     place, known = _place(sample, q), sample.known
     return math.inf if known.unknown[place] else float(known.highs[place] - known.lows[place])
 
@@ -190,7 +189,7 @@ def _at(known: Intervals, values: Numbers, order: npt.NDArray[np.int64] | None =
 
 
 def _place(sample: Sample, q: float) -> int:
-    """Return which value holds the launch of this rank."""
+    """Return the index of the value with the launch of this rank."""
     upto = np.cumsum(sample.counts)
     return min(int(np.searchsorted(upto, q * upto[-1])), len(upto) - 1)
 
@@ -200,7 +199,7 @@ def _rank_value(sample: Sample, q: float) -> float:
 
 
 def _spread_error(sample: Sample, value: float, name: str) -> float:
-    """Return how far a measure of spread can be off, as a part of it."""
+    """Return the largest relative error of a measure of spread."""
     known = sample.known
     if not (known.highs > known.lows).any():
         return 0.0
@@ -216,7 +215,7 @@ def _spread_error(sample: Sample, value: float, name: str) -> float:
         ends = [_at(known, each, np.argsort(each, kind="stable")) for each in (least, most)]
         reach = _rank_value(ends[1], 0.5) - _rank_value(ends[0], 0.5)
     else:
-        # The root of the mean square is a norm: it moves by no more than that of the changes.
+        # The root of the mean square is a norm: it changes by no more than that of the changes.
         widths = (known.highs - known.lows) ** 2
         reach = 2.0 * math.sqrt(float(np.average(widths, weights=sample.counts)))
     return reach / value
@@ -226,10 +225,10 @@ def tick_variance(value: float, tick: float, launches: float) -> float:
     """Return the variance that a tick gives to ``ln(value)``: ``(tick / value)^2 / (12 n)``.
 
     Rounding to a tick is an error that is uniform over the tick, of variance ``tick^2 / 12``, and
-    the mean of ``n`` such errors has an n-th of it. Where all launches show one value the errors
-    are the same and no mean makes them smaller: such a sample counts as one launch.
+    the mean of ``n`` such errors has an n-th of it. If all launches have one value, their errors
+    are equal and a mean does not reduce them: such a sample counts as one launch.
     """
     if not (math.isfinite(value) and value > 0.0) or launches <= 0.0:
         return 0.0
-    # Beyond this any value is lost in the tick, and the square is no float.
+    # Beyond this the tick dominates any value, and the square does not fit a float.
     return float(min(tick / value, _LARGEST_PART) ** 2) / (12.0 * launches)

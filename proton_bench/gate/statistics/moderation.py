@@ -1,14 +1,14 @@
-"""Variances of paths drawn towards what is to be expected: the noise of the moderated t test.
+"""Variances of paths shrunk towards a prior: the noise of the moderated t test.
 
 ::
 
     posterior = (d0 * s02 + d * s2) / (d0 + d)        degrees of freedom: d0 + d
 
 (Smyth 2004, section 3), where ``d0 + d`` is at most the sum of all ``d``, as in limma. A path that
-is much noisier than the others is none of them: its ``d0`` is less, down to 0, by the robust rule
-of Phipson, Lee, Majewski, Alexander, Smyth 2016 (Ann. Appl. Stat. 10:946). With ``f = s2 / s02``,
-the chance that a regular path has a larger one, ``tail = P(F(d, d0) > f)``, is held against its
-rank::
+is much noisier than the others has a smaller ``d0``, down to 0, by the robust rule of Phipson, Lee,
+Majewski, Alexander, Smyth 2016 (Ann. Appl. Stat. 10:946). With ``f = s2 / s02``, the probability
+that a regular path has a larger one, ``tail = P(F(d, d0) > f)``, is compared with
+its rank::
 
     d0 of the path = d0 * min(1, tail / ((rank - 1/2) / M))       rank 1: the largest f
 
@@ -32,10 +32,10 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moderated:
-    """Posterior variances of paths and their degrees of freedom; NaN and 0 where nothing is known.
+    """Posterior variances of paths and their degrees of freedom; NaN and 0 if unknown.
 
     Attributes:
-        variance: Of one pair, or of one process where the sides are apart.
+        variance: Of one pair, or of one process if the sides are apart.
         freedom: Degrees of freedom of the t distribution.
     """
 
@@ -44,13 +44,13 @@ class Moderated:
 
 
 def moderate(variances: Numbers, freedom: Numbers, prior: Prior, *, limit: float) -> Moderated:
-    """Return variances drawn towards a prior.
+    """Return variances shrunk towards a prior.
 
     Args:
         variances: Sample variances; NaN for none.
         freedom: Their degrees of freedom.
-        prior: What to expect.
-        limit: Most degrees of freedom that anything may have: those of all data there are.
+        prior: The prior.
+        limit: Most degrees of freedom of a path: those of all data.
     """
     own_freedom = np.where(np.isfinite(variances), freedom, 0.0)
     own = np.where(own_freedom > 0, variances, 0.0)

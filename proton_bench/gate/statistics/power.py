@@ -1,4 +1,4 @@
-"""What a gate could have seen, and how many more pairs it needs.
+"""The detectable change of a gate, and the number of pairs that it needs.
 
 With ``se = sqrt(variance * scale)``, ``t`` the quantiles of its t distribution, ``m`` the margin
 and ``q'`` the level that a single path must reach (``q max(1, discoveries) / M``), all on the log
@@ -34,7 +34,8 @@ Numbers = npt.NDArray[np.float64]
 
 POWER = 0.8
 MOST_PAIRS = 200
-# With these, 97 of 100 changes of 5 % are found on a made-up machine: benchmarks/studies/README.md.
+# With these, 97 of 100 changes of 5 % are found on a simulated machine:
+# benchmarks/studies/README.md.
 RECOMMENDED_PAIRS = 6
 
 
@@ -43,8 +44,8 @@ class Question:
     """What is tested, for each path, on the log scale.
 
     Attributes:
-        margin: Changes up to this are no matter.
-        threshold: The change that is to be found.
+        margin: Changes up to this do not matter.
+        threshold: The change to detect.
         level: The level that the path's own test must reach.
     """
 
@@ -54,7 +55,7 @@ class Question:
 
 
 def quantile(probability: Numbers | float, freedom: Numbers) -> Numbers:
-    """Return quantiles of Student's t; NaN without freedom, of the normal where it is infinite."""
+    """Return quantiles of Student's t; NaN without degrees of freedom, normal if infinite."""
     with np.errstate(invalid="ignore", divide="ignore"):
         finite = special.stdtrit(np.where(np.isfinite(freedom), freedom, 1.0), probability)
     found: Numbers = np.where(np.isinf(freedom), special.ndtri(probability), finite)
@@ -62,7 +63,7 @@ def quantile(probability: Numbers | float, freedom: Numbers) -> Numbers:
 
 
 def detectable(question: Question, error: Numbers, freedom: Numbers) -> Numbers:
-    """Return the smallest change, on the log scale, that is found with `POWER`.
+    """Return the smallest change, on the log scale, that is detected with `POWER`.
 
     Args:
         question: What is tested.
@@ -75,7 +76,7 @@ def detectable(question: Question, error: Numbers, freedom: Numbers) -> Numbers:
 
 
 def pairs_needed(question: Question, variance: Numbers, freedom_of_prior: Numbers) -> Numbers:
-    """Return how many pairs find a change of the threshold with `POWER`, in both orders alike.
+    """Return how many pairs, equally many in both orders, detect the threshold with `POWER`.
 
     Args:
         question: What is tested.
@@ -83,12 +84,12 @@ def pairs_needed(question: Question, variance: Numbers, freedom_of_prior: Number
         freedom_of_prior: Degrees of freedom beyond those of the pairs themselves.
 
     Returns:
-        Even numbers of at least 4; NaN where more than `MOST_PAIRS` would be needed or the
-        variance is not known.
+        Even numbers of at least 4; NaN if more than `MOST_PAIRS` would be needed or the variance is
+        unknown.
     """
     distance = question.threshold - question.margin
     deviation = np.sqrt(variance)
-    # In steps of two pairs; more pairs never need more, so halving finds the fewest.
+    # In steps of two pairs; a bisection finds the fewest, because the need falls with more pairs.
     low = np.full(len(variance), 1.0)
     high = np.full(len(variance), MOST_PAIRS / 2.0 + 1.0)
     for _ in range(math.ceil(math.log2(MOST_PAIRS))):

@@ -1,4 +1,4 @@
-"""What the variances of all paths say of the variance of one: a scaled inverse chi-square prior.
+"""The prior of a path's variance from the variances of all paths: scaled inverse chi-square.
 
 Smyth 2004 ("Linear models and empirical Bayes methods for assessing differential expression in
 microarray experiments", Stat. Appl. Genet. Mol. Biol. 3(1):3, doi:10.2202/1544-6115.1027, section
@@ -8,8 +8,8 @@ microarray experiments", Stat. Appl. Genet. Mol. Biol. 3(1):3, doi:10.2202/1544-
     trigamma(d0 / 2) = var(e) - mean of trigamma(d / 2)
     s02 = exp(mean(e) + digamma(d0 / 2) - ln(d0 / 2))
 
-Where ``e`` varies no more than equal variances would let it, ``d0`` is infinite and ``s02`` is the
-mean of all.
+If ``e`` varies no more than with equal variances, ``d0`` is infinite and ``s02`` is the mean of
+all.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["NO_PRIOR", "Prior", "fit_prior", "trigamma_inverse"]
 
 Numbers = npt.NDArray[np.float64]
 
-# As limma: smaller variances than this part of the median are taken for this part of it.
+# As limma: smaller variances are raised to this share of the median.
 _SMALLEST = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """A variance and how much it weighs.
+    """A variance and its weight.
 
     Attributes:
-        variance: ``s02``, the variance to expect; NaN where nothing is known.
-        freedom: ``d0``, the degrees of freedom that it is worth; may be infinite.
+        variance: ``s02``, the expected variance; NaN if unknown.
+        freedom: ``d0``, its degrees of freedom; may be infinite.
     """
 
     variance: float
@@ -73,8 +73,8 @@ def fit_prior(variances: Numbers, freedom: Numbers, *, shared: float = 0.0) -> P
     Args:
         variances: Of each path; those that are NaN or without freedom are left out.
         freedom: Degrees of freedom of each.
-        shared: Mean square of the correlations of the paths' noise. Their variances then go up and
-            down together and differ by that part less than independent ones.
+        shared: Mean square of the correlations of the paths' noise. Their variances then vary
+            together and differ less than independent ones, by this share.
     """
     usable = np.isfinite(variances) & np.isfinite(freedom) & (freedom > 1e-15)
     found, d = np.maximum(variances[usable], 0.0), freedom[usable]

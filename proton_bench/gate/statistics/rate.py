@@ -1,4 +1,4 @@
-"""How often something happens, with the bounds that few trials allow."""
+"""The rate of an event, with the bounds that few trials allow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Rate"]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Events of so many trials."""
+    """Events in a number of trials."""
 
     events: int
     trials: int

@@ -1,4 +1,4 @@
-"""What one process measured of one path: which values, how often, and how exactly that is known."""
+"""The values that one process measured for one path, their counts and their precision."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Sample:
     """Values of the launches of one path in one process.
 
     Attributes:
-        known: Between which values they lie, in the metric's unit.
+        known: Intervals of the values, in the metric's unit.
         mean: Mean of all launches, NaN without any; exact however wide the intervals are.
-        values: The value that stands for each interval.
-        counts: How many launches it stands for.
+        values: The value that represents each interval.
+        counts: Launches in each interval.
     """
 
     known: Intervals
@@ -43,14 +43,14 @@ class Sample:
 
     @classmethod
     def of_values(cls, values: Iterable[float]) -> Sample:
-        """Return the sample of raw values; those that are not finite are left out."""
+        """Return the sample of raw values; non-finite ones are left out."""
         raw = np.asarray(list(values), dtype=np.float64)
         raw = raw[np.isfinite(raw)]
         return cls(Intervals.of_values(raw), float(raw.mean()) if len(raw) else math.nan)
 
     @classmethod
     def of(cls, distribution: Distribution) -> Sample | None:
-        """Return what a recorded distribution says, None where it holds moments alone."""
+        """Return the sample of a recorded distribution, None if it has only moments."""
         known = distribution.intervals()
         if distribution.n == 0 or known is None:
             return None

@@ -1,7 +1,7 @@
-"""How much of their noise paths have in common: what many paths really know together.
+"""How much noise paths have in common, and so how much many paths know together.
 
-A machine that is busy for a while slows all paths of a process alike. Their variances go up and
-down together, and many paths say no more of the noise than few. With ``r`` the correlation of the
+A machine that is busy for a while slows all paths of a process alike. Their variances vary
+together, and many paths say no more about the noise than few. With ``r`` the correlation of the
 residuals of two paths, their variances correlate by ``r^2`` (for normal residuals), and the mean of
 the variances of ``M`` paths of ``d`` degrees of freedom each has, after Satterthwaite::
 
@@ -37,7 +37,7 @@ def shared_part(residuals: Numbers, freedom: Numbers) -> float:
         freedom: Degrees of freedom of each column.
 
     Returns:
-        0 where fewer than two paths, or one degree of freedom, do not tell.
+        0 for fewer than two paths, or one degree of freedom.
     """
     whole = np.isfinite(residuals).all(axis=0) & (freedom > 1.0)
     chosen = residuals[:, whole]
@@ -57,7 +57,7 @@ def effective_freedom(freedom: Numbers, shared: float) -> float:
     """Return the degrees of freedom that all paths have together.
 
     Args:
-        freedom: Of each path; 0 for those of which nothing is known.
+        freedom: Of each path; 0 if unknown.
         shared: The mean square of their correlations.
     """
     paths = int((freedom > 0).sum())

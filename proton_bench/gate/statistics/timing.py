@@ -1,4 +1,4 @@
-"""The decision over all paths: slower for certain, the same for certain, or not known.
+"""The decision over all paths: certainly slower, certainly the same, or undecided.
 
 With ``effect`` and ``se = scale * sqrt(variance * k)`` on the log scale, and ``nu`` degrees of
 freedom::
@@ -6,10 +6,10 @@ freedom::
     T = (effect - margin) / se       p = P(t[nu] > T)       H0: no slower than the margin
 
 McCarthy, Smyth 2009 ("Testing significance relative to a fold-change threshold is a TREAT",
-Bioinformatics 25:765). A path is worse where the false discovery rate over all paths is kept and
-its effect reaches the threshold; better is the mirror image. It is the same where the 90 % interval
-of the effect lies between ``-equivalence`` and ``+equivalence``, which is two one-sided tests at
-5 % (Schuirmann 1987, J. Pharmacokinet. Biopharm. 15:657). Everything else is not known yet.
+Bioinformatics 25:765). A path is worse if it is significant at the false discovery rate over all
+paths and its effect reaches the threshold; better is the mirror image. It is the same if the 90 %
+interval of the effect lies between ``-equivalence`` and ``+equivalence``, which is two one-sided
+tests at 5 % (Schuirmann 1987, J. Pharmacokinet. Biopharm. 15:657). Everything else is undecided.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ CONFIDENCE = 0.9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """What is asked of each path, on the log scale.
+    """Limits of each path, on the log scale.
 
     Attributes:
         margin: Changes up to this are no matter.
         threshold: Changes from this on count.
-        equivalence: What still is the same.
-        direction: +1 where more is worse, -1 where less is, 0 where any change is.
+        equivalence: Changes within this are the same.
+        direction: +1 if more is worse, -1 if less is, 0 if any change is.
     """
 
     margin: Numbers
@@ -60,7 +60,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What was measured of each path, and how sure that is.
+    """Effects of each path and their certainty.
 
     Attributes:
         contrast: Effects.
@@ -69,7 +69,7 @@ class Evidence:
         resolution: Least variance of each effect, however many runs there are.
         null_scale: Factor on all standard errors, at least 1.
         error: Standard errors of the effects.
-        limited: Whether more runs make the effect no surer.
+        limited: Whether more runs do not make the effect more certain.
     """
 
     contrast: Contrast
@@ -96,14 +96,14 @@ class Decisions:
         high: Upper end.
         p_more: That the path is slower than the margin, as a p-value.
         p_less: That it is faster.
-        p_worse: What the family of regressions was judged by, adjusted for it.
+        p_worse: P-value of the family of regressions, adjusted.
         worse: Whether the path got worse by the threshold or more.
         better: Whether it got better by that.
         same: Whether the interval lies within the equivalence limits.
         within: Whether it lies within the threshold on both sides.
-        allowed: Whether it lies within the threshold on the side that matters.
-        detectable: Smallest change that would have been found, see `power`.
-        pairs: Pairs that find the threshold, NaN for too many.
+        allowed: Whether it is within the threshold in the direction that counts.
+        detectable: Smallest detectable change, see `power`.
+        pairs: Pairs that detect the threshold, NaN for too many.
     """
 
     low: Numbers
@@ -121,9 +121,9 @@ class Decisions:
 
 
 def one_sided(effect: Numbers, margin: Numbers, *, error: Numbers, freedom: Numbers) -> Numbers:
-    """Return ``P(t > (effect - margin) / error)``; NaN where nothing is known.
+    """Return ``P(t > (effect - margin) / error)``; NaN if unknown.
 
-    An error of 0 makes a difference certain, and none undecided.
+    With an error of 0 a difference is certain, and no difference undecided.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(effect == margin, 0.0, (effect - margin) / error)
@@ -134,11 +134,11 @@ def one_sided(effect: Numbers, margin: Numbers, *, error: Numbers, freedom: Numb
 def changed_for_certain(
     evidence: Evidence, effect: Numbers, limits: Limits, *, level: float
 ) -> Mask:
-    """Return which tested paths change beyond the margin in the direction in which they changed.
+    """Return which tested paths changed significantly beyond the margin, in either direction.
 
     Args:
         evidence: Errors, the directions of the changes, and which paths are tested.
-        effect: What is left of the effects when something else has explained a part of them.
+        effect: Remaining effects after another explanation of a part of them.
         limits: Margins.
         level: False discovery rate over the paths of each direction.
     """
@@ -163,8 +163,8 @@ def decide(
     """Judge all paths together.
 
     Args:
-        evidence: What was measured.
-        limits: What is asked.
+        evidence: The measured effects.
+        limits: The limits.
         level: False discovery rate of the regressions.
         dependence: How the paths may depend on one another.
     """
@@ -189,7 +189,7 @@ def decide(
     question = Question(
         limits.margin, limits.threshold, np.full(len(effect), min(level * found / family, 0.5))
     )
-    # Of one pair, had it been measured so often: the scale of R pairs is 1 / R.
+    # Of one pair measured that often: the scale of R pairs is 1 / R.
     per_pair = (error**2) * np.maximum(contrast.runs, 1)
     beyond = np.maximum(freedom - np.where(contrast.runs > 1, contrast.freedom, 0.0), 0.0)
     return Decisions(

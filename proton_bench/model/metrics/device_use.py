@@ -79,7 +79,7 @@ class DeviceUse:
             raise ProfileFormatError(f"device_use names device {self.device} of {devices}")
         numbers = (*_numbers(self), *self.latency_buckets)
         if min(numbers) < 0 or max(numbers) > _MOST:
-            raise ProfileFormatError("device_use holds a number that no time and no count is")
+            raise ProfileFormatError("device_use has a number that cannot be a time or count")
         if self.latency_first_bucket + len(self.latency_buckets) > _MAX_BUCKETS:
             raise ProfileFormatError("device_use has more latency buckets than there are")
 

@@ -183,10 +183,10 @@ def _check_sizes(table: DistributionTable) -> None:
         (table.bucket_offsets, MAX_BUCKETS),
     ):
         if int(np.diff(offsets).max(initial=0)) > _MOST_TIMES * most:
-            raise ProfileFormatError("a distribution holds more than any recording does")
+            raise ProfileFormatError("a distribution has impossibly many entries")
     counts = (table.n, table.zero_count, table.bucket_count)
     if max(int(each.max(initial=0)) for each in counts) > _MOST_COUNTED:
-        raise ProfileFormatError("a distribution counts more samples than there can be")
+        raise ProfileFormatError("a distribution counts impossibly many samples")
 
 
 def check_buckets(gamma: float, collapses: int, value_error: float) -> None:

@@ -1,4 +1,4 @@
-"""What the fixture ``proton_bench`` hands to a test."""
+"""The object that the fixture ``proton_bench`` returns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["BenchmarkCall", "Surroundings"]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where a benchmark is measured.
+    """The context of a benchmark.
 
     Attributes:
         around: Opens nodes of the profile.
         clock: Clock of the CPU in ns.
-        measures: Whether anything is measured; else the function is called once.
+        measures: Whether to measure; else the function is called once.
         is_coroutine: Whether the test awaits what the fixture returns.
     """
 
@@ -38,8 +38,8 @@ class BenchmarkCall:
     """Times one function for one test.
 
     Attributes:
-        extra_info: What the test wants to have beside the times; goes into JSON.
-        measurement: What was measured; None before that, and where nothing is.
+        extra_info: Extra values of the test for the JSON file.
+        measurement: The measurement; None before it, or without measuring.
     """
 
     def __init__(self, test: str, asked: Asked, where: Surroundings) -> None:
@@ -53,27 +53,27 @@ class BenchmarkCall:
 
     @property
     def was_forgotten(self) -> bool:
-        """Whether a coroutine was returned and nobody awaited it."""
+        """Whether a returned coroutine was never awaited."""
         return self._awaited is False
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call a function many times and return the result of its first call.
 
         Args:
-            fn: A function, or a function whose calls are awaited; in an asynchronous test the
-                result is to be awaited then.
+            fn: A function or an async function; await the result in an asynchronous test.
             *args: Its arguments.
             **kwargs: Its named arguments.
 
         Raises:
-            UsageError: It is no function, the test timed one already, or there is no such device.
+            UsageError: It is not a function, the test already timed one, or there is no such
+                device.
         """
         if not callable(fn):
             raise UsageError(f"proton_bench takes a function and its arguments, not {fn!r}")
         if self._is_used:
             raise UsageError(
-                f"{self._test} called proton_bench twice: one test is one benchmark; write two "
-                "tests or parametrize this one"
+                f"{self._test} called proton_bench twice, but one test is one benchmark: write "
+                "two tests or parametrize this one"
             )
         self._is_used = True
         call = functools.partial(fn, *args, **kwargs)

@@ -1,8 +1,8 @@
-"""Names of benchmarks that stay when somebody inserts a parameter.
+"""Names of benchmarks that do not change when a parameter is inserted.
 
-pytest numbers the values that it cannot write out: ``shape0``, ``shape1``. A value that is put in
-front of them renames all that follow, and a gate by these names would compare different things. So
-such numbers are replaced by what the values are.
+pytest numbers the values that it cannot write out: ``shape0``, ``shape1``. Inserting a value before
+them renames all that follow, and a gate by these names would compare different things. So such
+numbers are replaced by the values.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 def benchmark_ids(items: Iterable[pytest.Item]) -> dict[str, str]:
     """Return the names of tests by their node ids.
 
-    They are the node ids with the values of parameters in the place of their numbers, except where
-    two tests would have the same name: these keep their node ids.
+    They are the node ids with values of parameters instead of numbers, unless two tests would have
+    the same name: these keep their node ids.
     """
     found = {item.nodeid: _stable_id(item) for item in items}
     uses = Counter(found.values())
@@ -56,7 +56,7 @@ def _stable_parameters(numbered: str, params: Mapping[str, Any]) -> str:
         text = _text(value)
         if text is None:
             continue
-        # pytest's own number stands between dashes, or at either end.
+        # pytest's number is between dashes, or at either end.
         found = re.search(rf"(?<![^-]){re.escape(name)}\d+(?![^-])", numbered)
         if found is not None:
             numbered = f"{numbered[: found.start()]}{name}={text}{numbered[found.end() :]}"
@@ -64,7 +64,7 @@ def _stable_parameters(numbered: str, params: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str | None:
-    """Return what a value is, None where only its address tells."""
+    """Return a value as text, None if only its address distinguishes it."""
     if isinstance(value, enum.Enum):
         return str(value)
     name = getattr(value, "__qualname__", None)

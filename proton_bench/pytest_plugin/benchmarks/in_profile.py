@@ -1,4 +1,4 @@
-"""How rounds of benchmarks get into profiles, where `gate.judge.benchmarks` reads them."""
+"""Adds rounds of benchmarks to profiles, from which `gate.judge.benchmarks` reads them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def profile_of(records: Sequence[BenchmarkRecord]) -> Profile:
                 rows[place] = builder.add(rows[place[:-1]], name, FrameKind(kind))
         _set(builder, rows[record.path], record)
         if record.warmup:
-            # Beside the rounds, where `measure` opened it; how much it did depends on calibration.
+            # Beside the rounds, where `measure` opened it; its work depends on calibration.
             above, kind = record.path[:-1], record.path[-1][1]
             warm_up = rows.get((*above, (WARM_UP, kind)))
             if warm_up is None:
@@ -54,7 +54,7 @@ def profile_of(records: Sequence[BenchmarkRecord]) -> Profile:
                     rows[above], WARM_UP, FrameKind(kind)
                 )
             builder.set(warm_up, CALLS, record.warmup)
-    # No part of its own: what it holds was measured by the process that adopts it.
+    # Not a part of its own: the process that merges it measured it.
     return builder.build(provenance={"parts": []})
 
 

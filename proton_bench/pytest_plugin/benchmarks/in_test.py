@@ -1,4 +1,4 @@
-"""Hooks of every process that runs tests: the marker, the fixture, and what they measured."""
+"""Hooks of every process that runs tests: the marker, the fixture, and their records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ATTRIBUTE", "BenchmarksInTests"]
 
-# Of a test's report: what its benchmark measured, as plain values, which workers can send.
+# Property of a test's report: the record of its benchmark as plain values that workers can send.
 ATTRIBUTE = "proton_bench"
 
 _Path = tuple[tuple[str, int], ...]
@@ -45,8 +45,8 @@ class BenchmarksInTests:
     """Hooks and the fixture.
 
     Args:
-        settings: What the options say.
-        session: The session that records the tests; None where none does.
+        settings: The options.
+        session: The session that records the tests, or None.
         measures: Whether benchmarks are timed; else they are called once.
     """
 
@@ -63,7 +63,7 @@ class BenchmarksInTests:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Check what tests ask, and leave out those that options leave out."""
+        """Check the markers, and deselect tests by the options."""
         benchmarks = [item for item in items if is_benchmark(item)]
         self._ids = benchmark_ids(benchmarks)
         for item in benchmarks:
@@ -72,7 +72,7 @@ class BenchmarksInTests:
             except UsageError as error:
                 if not hasattr(config, "workerinput"):
                     raise pytest.UsageError(str(error)) from None
-                # A worker that ends while it collects is an internal error to xdist.
+                # xdist reports a worker that exits during collection as an internal error.
                 item.stash[_wrong] = str(error)
         chosen = items
         if self._settings.only:
@@ -91,7 +91,7 @@ class BenchmarksInTests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Fail a test of a worker whose marker means nothing."""
+        """Fail a test with an invalid marker in a worker."""
         if _wrong in item.stash:
             pytest.fail(item.stash[_wrong], pytrace=False)
 
@@ -121,7 +121,7 @@ class BenchmarksInTests:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Time the whole test where it has the marker and does not use the fixture."""
+        """Time the whole test if it has the marker but does not use the fixture."""
         self._path = ()
         is_whole = FIXTURE not in getattr(item, "fixturenames", ())
         if not (self._measures and is_whole and item.get_closest_marker(MARKER)):
@@ -138,7 +138,7 @@ class BenchmarksInTests:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Iterator[None]:
-        """Let the report of a test that passed carry what its benchmark measured."""
+        """Attach the record of its benchmark to the report of a passed test."""
         report: Any = yield
         record = item.stash.get(_record, None)
         if call.when == "call" and record is not None:
@@ -150,7 +150,7 @@ class BenchmarksInTests:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Iterator[Any]:
-        """Put the rounds into the session's profile when the last test has run."""
+        """Add the rounds to the session's profile after the last test."""
         try:
             return (yield)
         finally:
@@ -224,9 +224,9 @@ class BenchmarksInTests:
 
 
 def _apart(records: Iterable[BenchmarkRecord]) -> list[BenchmarkRecord]:
-    """Return the last record of each place: a test that ran again replaces what it measured."""
+    """Return the last record of each place: a test that ran again replaces its record."""
     return list({record.path: record for record in records}.values())
 
 
 def _nothing() -> None:
-    """Release nothing: the rounds lie in no file."""
+    """Release nothing: the rounds are in no file."""

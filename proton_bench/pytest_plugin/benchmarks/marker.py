@@ -1,4 +1,4 @@
-"""The marker ``proton_bench(...)``: what a test says about how it is to be timed and gated."""
+"""The marker ``proton_bench(...)``: how to time and gate a test."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ __all__ = ["FIXTURE", "MARKER", "MARKER_LINE", "Asked", "is_benchmark", "read_ma
 
 MARKER = FIXTURE = "proton_bench"
 MARKER_LINE = (
-    "proton_bench(group=, rounds=, warmup=, max_time=, flush_l2=, cudagraph=, threshold=, metric=, "
-    "device=, flops=, bytes=): a benchmark; without the fixture of this name all of it is timed"
+    "proton_bench(group=, rounds=, warmup=, max_time=, flush_l2=, cudagraph=, threshold=, "
+    "metric=, device=, flops=, bytes=): a benchmark; without the fixture of this name the whole "
+    "test is timed"
 )
 _PLANNED = frozenset({"rounds", "warmup", "max_time_s", "flush_l2", "cudagraph", "device"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the markers of a test ask.
+    """The arguments of a test's markers.
 
     Attributes:
         group: Name of a group in the table.
-        threshold: What of the rounds may grow by how much, as `proton gate` reads it.
-        metric: Which clock is gated; None takes the GPU's where there is one.
+        threshold: Threshold of the rounds, as for `proton gate`.
+        metric: Which clock is gated; None means the GPU's if there is one.
         flops: Floating-point operations of one call.
         bytes: Bytes that one call moves.
         plan: How to time it.
@@ -51,10 +52,10 @@ def is_benchmark(item: pytest.Item) -> bool:
 
 
 def read_marker(item: pytest.Item) -> Asked:
-    """Return what the markers of a test ask; of two, the one closer to the test wins.
+    """Return the arguments of a test's markers; the one closest to the test wins.
 
     Raises:
-        UsageError: An argument is unknown or its value means nothing; the message names the test.
+        UsageError: An argument is unknown or its value invalid; the message names the test.
     """
     found: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers(MARKER))):
@@ -89,7 +90,7 @@ def _read(arguments: Mapping[str, Any], test: str) -> dict[str, Any]:
 # -- values --------------------------------------------------------------------------------------
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise UsageError("a text is wanted")
+        raise UsageError("expected a text")
     return value
 
 
@@ -98,33 +99,33 @@ def _threshold(value: object) -> str:
 
     threshold = parse_threshold(_text(value))
     if threshold.selector:
-        raise UsageError("a marker is about its own test: leave out what stands before '@'")
+        raise UsageError("a marker applies to its own test: leave the selector before '@' out")
     return _text(value)
 
 
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError("a whole number from 1 on is wanted")
+        raise UsageError("expected a whole number, 1 or more")
     return value
 
 
 def _positive(value: object) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0.0 < float(value) < math.inf:  # type: ignore[arg-type]
-        raise UsageError("a number above 0 is wanted")
+        raise UsageError("expected a number above 0")
     return float(value)  # type: ignore[arg-type]
 
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise UsageError("True or False is wanted")
+        raise UsageError("expected True or False")
     return value
 
 
 def _clock(choices: Mapping[str, Device]) -> Callable[[object], Device]:
     def read(value: object) -> Device:
         if not isinstance(value, str) or value not in choices:
-            raise UsageError(f"one of {', '.join(map(repr, choices))} is wanted")
+            raise UsageError(f"expected one of {', '.join(map(repr, choices))}")
         return choices[value]
 
     return read

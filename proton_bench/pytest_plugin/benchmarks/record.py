@@ -1,4 +1,4 @@
-"""What one benchmark measured, in a form that workers can send and JSON can hold."""
+"""The record of one benchmark, in a form that workers can send and JSON can hold."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 __all__ = ["REPLICATE", "BenchmarkRecord"]
 
 # What counts as a repetition. Rounds share everything that differs between processes: clocks,
-# memory layout, choices of autotuners. They narrow one value down and say nothing of its spread.
+# memory layout, choices of autotuners. They make one value more precise but do not show its spread.
 REPLICATE = "process"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkRecord:
-    """What one benchmark measured in this process.
+    """The record of one benchmark in this process.
 
     Attributes:
-        id: Name that the gate knows it by.
-        node_id: Name that pytest knows it by.
+        id: Its name in the gate.
+        node_id: Its name in pytest.
         group: Name of a group in the table, "" for none.
         parameters: Parameters of the test as text.
         device: Whose clock counts: ``cpu`` or ``cuda``.
@@ -27,15 +27,14 @@ class BenchmarkRecord:
         calls: Calls in each round.
         cpu_ns: Time of one call on the CPU, of each round.
         gpu_ns: Time of one call on the GPU, of each round; empty without a GPU's timer.
-        warmup: Calls before the first round, those of calibration among them.
+        warmup: Calls before the first round, including calibration.
         flush_l2: Whether the L2 cache of the GPU was emptied before each round.
         cudagraph: Whether a CUDA graph was timed.
-        threshold: What the test's marker says may grow by how much, "" for nothing.
+        threshold: Threshold of the test's marker, "" for none.
         flops: Floating-point operations of one call, 0 for unknown.
         bytes: Bytes that one call moves, 0 for unknown.
-        extra_info: What the test put there.
-        path: Name and kind of each node of the profile down to the rounds; empty where no session
-            recorded.
+        extra_info: Extra values of the test.
+        path: Name and kind of each node of the profile down to the rounds; empty without a session.
         worker: Worker of pytest-xdist that measured it, "" for none.
     """
 
@@ -79,7 +78,7 @@ class BenchmarkRecord:
         }
 
     def to_plain(self) -> dict[str, Any]:
-        """Return what JSON and execnet can hold."""
+        """Return plain values for JSON and execnet."""
         plain = asdict(self)
         return {
             **plain,
@@ -92,7 +91,7 @@ class BenchmarkRecord:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> BenchmarkRecord:
-        """Return what `to_plain` wrote."""
+        """Return the record from `to_plain`."""
         return cls(
             **{
                 **plain,

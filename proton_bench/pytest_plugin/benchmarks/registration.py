@@ -1,4 +1,4 @@
-"""Which hooks about benchmarks a run of pytest gets."""
+"""Registers the hooks for benchmarks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_to_run(
     *,
     recorded: Callable[[], Run],
 ) -> None:
-    """Let a process that runs its tests itself measure and judge."""
+    """Make a process that runs its own tests measure and judge."""
     in_tests = BenchmarksInTests(settings, session, measures=not settings.disable)
     config.pluginmanager.register(in_tests, "proton_bench_benchmarks")
     add_to_controller(config, settings, recorded)
@@ -57,13 +57,13 @@ def add_to_worker(config: pytest.Config, settings: Settings, session: Session | 
 def add_to_controller(
     config: pytest.Config, settings: Settings, recorded: Callable[[], Run]
 ) -> None:
-    """Let the process that pytest was started as gather and judge."""
+    """Make the controller collect and judge."""
     of_run = BenchmarksOfRun(config, settings, recorded)
     config.pluginmanager.register(of_run, "proton_bench_verdict")
 
 
 def note_choice(config: pytest.Config, session: Session) -> None:
-    """Let the profile say that only some of the tests were chosen: others are not missed then."""
+    """Note in the profile that tests were selected, so that others do not count as missing."""
     chosen = ("keyword", "markexpr", "deselect", "lf")
     named = any("::" in each or each.endswith(".py") for each in config.args)
     if named or any(config.getoption(each, None) for each in chosen):
@@ -71,11 +71,11 @@ def note_choice(config: pytest.Config, session: Session) -> None:
 
 
 def check_devices(settings: Settings, workers: Sequence[str]) -> tuple[str, ...]:
-    """Return the GPUs that workers take one each of, none where there are none or nobody measures.
+    """Return the GPUs for the workers, one each; none without GPUs or measurements.
 
     Args:
         settings: What the options say.
-        workers: What pytest-xdist is to start, such as ``popen`` or ``2*popen``.
+        workers: What pytest-xdist will start, such as ``popen`` or ``2*popen``.
 
     Raises:
         UsageError: There are more workers than GPUs.
@@ -92,7 +92,7 @@ def check_devices(settings: Settings, workers: Sequence[str]) -> tuple[str, ...]
 
 
 def visible_gpus() -> tuple[str, ...]:
-    """Return what names each GPU of this process in CUDA_VISIBLE_DEVICES; CUDA is not started."""
+    """Return the names of this process's GPUs for CUDA_VISIBLE_DEVICES; CUDA is not started."""
     chosen = os.environ.get(_VISIBLE)
     if chosen is not None:
         names = (name.strip() for name in chosen.split(","))
@@ -108,7 +108,7 @@ def _number(workers: str) -> int:
 
 
 def no_profile() -> Run:
-    """Stand for a run that is not recorded.
+    """Used if the run is not recorded.
 
     Raises:
         UsageError: Always.

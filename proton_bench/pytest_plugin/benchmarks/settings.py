@@ -29,7 +29,7 @@ _SHOWN = "median,iqr,min,rounds,calls,clock"
 _SORTS = ("none", "name", *COLUMNS[:6])
 GROUPINGS = ("group", "name", "func", "fullname", "param")
 UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-# Files for other tools: the one that needs every round, and those of `proton gate --write`.
+# Formats for other tools: the one that needs every round, and those of `proton gate --write`.
 PYTEST_BENCHMARK = "pytest-benchmark"
 WRITTEN = ("openmetrics", "github-action-benchmark", "pytorch-hud", PYTEST_BENCHMARK)
 _FAIL_OR_PASS = ("fail", "pass")
@@ -51,25 +51,25 @@ def add_options(group: Any) -> None:
         "--proton-compare-fail",
         action="append",
         metavar="EXPR",
-        help="what may grow by how much, such as median:5%%; may be repeated",
+        help="a threshold, such as median:5%%; may be repeated",
     )
     add("--proton-policy", metavar="FILE", help="policy of the gate instead of pyproject.toml's")
-    add("--proton-noise", metavar="FILE", help="what `proton noise` knows of this machine")
+    add("--proton-noise", metavar="FILE", help="file of `proton noise` for this machine")
     add("--proton-runs", metavar="R", help="measure in R fresh processes for save and compare")
-    add("--proton-inconclusive", choices=_FAIL_OR_PASS, help="what an undecided gate does")
+    add("--proton-inconclusive", choices=_FAIL_OR_PASS, help="result of an undecided gate")
     add(
         "--proton-missing-baseline",
         choices=_FAIL_OR_PASS,
         default="fail",
-        help="what the gate does without a baseline",
+        help="result of a gate without a baseline",
     )
     add("--proton-save", metavar="NAME", help="save the run as a candidate of a baseline")
     add("--proton-autosave", action="store_true", help="save it as a candidate of `pytest`")
-    add("--proton-storage", metavar="DIR", help="where baselines are instead of .proton")
+    add("--proton-storage", metavar="DIR", help="folder of baselines instead of .proton")
     add("--proton-json", metavar="FILE", help="write times and verdict as JSON")
     add("--proton-markdown", metavar="FILE", help="write the verdict as a comment")
     add("--proton-junit", metavar="FILE", help="write the verdict as JUnit XML")
-    add("--proton-html", metavar="FILE", help="write what changed as a page")
+    add("--proton-html", metavar="FILE", help="write the changes as a page")
     add(
         "--proton-write",
         action="append",
@@ -82,14 +82,14 @@ def add_options(group: Any) -> None:
     add("--proton-sort", choices=_SORTS, default="none", help="order within a table")
     add("--proton-columns", metavar="NAME[,NAME]", default=_SHOWN, help=", ".join(COLUMNS))
     add("--proton-time-unit", choices=("auto", *UNITS), default="auto", help="unit of times")
-    add("--proton-histogram", action="store_true", help="draw how the rounds spread")
-    # What the fresh processes of --proton-runs are started with: tests to run, nothing to judge.
+    add("--proton-histogram", action="store_true", help="draw a histogram of the rounds")
+    # Options of the fresh processes of --proton-runs: tests to run, nothing to judge.
     add("--proton-replicate", metavar="FILE", help="used by --proton-runs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the options say.
+    """The options.
 
     Attributes:
         only: Only benchmarks run.
@@ -97,11 +97,11 @@ class Settings:
         disable: Benchmarks are called once.
         compare: What the gate compares with, as words of `proton gate`.
         compare_fail: Thresholds.
-        policy: File of the policy; None takes the project's.
+        policy: File of the policy; None means the project's.
         project: Top folder of the tests.
         noise: File of the machine's noise, None for none.
         runs: Fresh processes to measure in; 0 measures in this one.
-        inconclusive: What an undecided gate does, ``fail`` or ``pass``; None leaves it to the
+        inconclusive: Result of an undecided gate, ``fail`` or ``pass``; None leaves it to the
             policy.
         missing_passes: Whether a gate without a baseline passes.
         save: Baselines to save a candidate of.
@@ -109,11 +109,11 @@ class Settings:
         json: File for times and verdict.
         markdown: File for the verdict as a comment.
         junit: File for the verdict as JUnit XML.
-        html: File for a page of what changed.
+        html: File for a page of the changes.
         written: Files for charts of other tools, each with its format.
         github: Whether annotations are printed.
         clock: Clock of the CPU in ns.
-        group_by: What makes a table of its own.
+        group_by: How to group benchmarks into tables.
         sort: Order within a table.
         columns: Columns of the table.
         time_unit: Unit of its times.
@@ -150,26 +150,26 @@ class Settings:
 
     @property
     def gates(self) -> bool:
-        """Whether there is something to do with whole runs after the tests."""
+        """Whether whole runs are compared or saved after the tests."""
         return bool(self.compare or self.save)
 
     @property
     def policy_file(self) -> Path | None:
-        """File that the policy is in, as for `proton gate`; None for that of no file."""
+        """File of the policy, as for `proton gate`, or None."""
         return self.policy or policy_of_project(self.project)
 
     @property
     def asks(self) -> bool:
-        """Whether somebody wants the times beyond looking at them."""
+        """Whether the times are used beyond the table."""
         files = bool(self.json or self.written)
         return self.gates or files or self.only or self.replicate is not None
 
     @classmethod
     def read(cls, config: pytest.Config) -> Settings:
-        """Return what the options say.
+        """Return the options.
 
         Raises:
-            UsageError: One means nothing, or two exclude each other.
+            UsageError: An option is invalid, or two exclude each other.
         """
         option = config.getoption
         is_replicate = option("proton_replicate") is not None
@@ -244,11 +244,11 @@ def _check(settings: Settings) -> None:
     }
     alone = [name for name, value in judged.items() if value]
     if alone:
-        raise UsageError(f"{alone[0]} is about the gate: give --proton-compare=BASE too")
+        raise UsageError(f"{alone[0]} is for the gate: give --proton-compare=BASE too")
 
 
 def _check_gate(settings: Settings) -> None:
-    """Find out before the tests run what would keep their gate from being asked afterwards."""
+    """Check before the tests run that the gate will be possible afterwards."""
     if settings.save:
         from proton_bench.gate.baseline.store import check_name
 
@@ -273,7 +273,7 @@ def _written(texts: Sequence[str], folder: Path) -> tuple[tuple[str, Path], ...]
             raise UsageError(f"--proton-write={text} is not FORMAT=FILE")
         if name not in WRITTEN:
             known = ", ".join(WRITTEN)
-            raise UsageError(f"--proton-write={text}: {name} is no format; formats are {known}")
+            raise UsageError(f"--proton-write={text}: {name} is not a format; formats are {known}")
         found.append((name, folder / file))
     return tuple(found)
 
@@ -286,7 +286,7 @@ def _runs(text: str | None) -> int:
     except ValueError:
         runs = 0
     if runs < 1:
-        raise UsageError(f"--proton-runs={text}: a number of processes from 1 on is wanted")
+        raise UsageError(f"--proton-runs={text}: expected a number of processes, 1 or more")
     return runs
 
 
@@ -294,7 +294,7 @@ def _columns(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     unknown = [name for name in names if name not in COLUMNS]
     if unknown or not names:
-        what = f"{unknown[0]!r} is no column" if unknown else "no column is named"
+        what = f"{unknown[0]!r} is not a column" if unknown else "no column is named"
         raise UsageError(f"--proton-columns={text}: {what}; columns are {', '.join(COLUMNS)}")
     return names
 
@@ -308,6 +308,6 @@ def _clock(text: str | None) -> Callable[[], int]:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"--proton-timer={text}: {error}") from None
     if not callable(found):
-        raise UsageError(f"--proton-timer={text} is no function: write MODULE.NAME")
+        raise UsageError(f"--proton-timer={text} is not a function: write MODULE.NAME")
     clock: Callable[[], int] = found
     return clock

@@ -1,4 +1,4 @@
-"""What torch knows of a GPU: whether a function uses it, its clock, its L2 cache, CUDA graphs."""
+"""GPUs through torch: whether a function uses one, its clock, its L2 cache, CUDA graphs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["CudaTimer", "UseOfCuda", "as_graph"]
 
 _LEAST_FLUSHED_BYTES = 32 << 20
 _GRAPH_WARM_UPS = 3
-# How deep and how wide tensors are looked for in arguments and results.
+# Depth and width of the search for tensors in arguments and results.
 _DEPTH = 3
 _BREADTH = 100
 
 
 class UseOfCuda:
-    """Finds out whether a call leaves work to a GPU of torch.
+    """Finds out whether a call gives work to a GPU of torch.
 
-    It does if a tensor on a GPU is among its arguments, what it closes over or its result, or if it
-    asks for memory of the GPU. What touches only globals is not seen; it is timed on the CPU, which
-    waits for the GPU.
+    It does if its arguments, closure or result have a tensor on a GPU, or if it allocates GPU
+    memory. Use of globals alone is not seen; such a call is timed on the CPU, which waits for the
+    GPU.
     """
 
     def __init__(self, *reachable: object) -> None:
@@ -37,7 +37,7 @@ class UseOfCuda:
         self._allocated = _allocations()
 
     def seen(self, result: object) -> bool:
-        """Tell it after the call, of its result."""
+        """Return this after the call, from its result."""
         torch = sys.modules.get("torch")
         if torch is None or not torch.cuda.is_initialized():
             return False
@@ -49,11 +49,11 @@ class UseOfCuda:
 class CudaTimer:
     """Reads the GPU's clock by events on the current stream.
 
-    The L2 cache is flushed by work in front of the first event, so that the CPU has submitted the
-    calls before the GPU comes to them.
+    The L2 cache is flushed by work before the first event, so that the CPU has submitted the calls
+    before the GPU is ready for them.
 
     Args:
-        around: Returns what to hold open while the cache is flushed.
+        around: Returns a context manager for flushing the cache.
         flush_l2: Whether to flush it.
 
     Raises:
@@ -71,7 +71,7 @@ class CudaTimer:
         self._begun_ns = 0
 
     def prepare(self) -> None:
-        """Flush the cache, in a node of its own."""
+        """Flush the cache, in its own node."""
         if self._flushed is not None:
             with self._around(FLUSH):
                 self._flushed.zero_()
@@ -82,7 +82,7 @@ class CudaTimer:
         self._begun_ns = time.perf_counter_ns()
 
     def end(self) -> RoundTime:
-        """End the round, wait for the GPU, and return what it took."""
+        """End the round, wait for the GPU, and return its time."""
         submitted_ns = time.perf_counter_ns() - self._begun_ns
         self._last.record()
         self._last.synchronize()
@@ -109,14 +109,14 @@ def as_graph(call: Callable[[], object]) -> Callable[[], None]:
     except RuntimeError as error:
         line = str(error).partition("\n")[0]
         raise UsageError(
-            f"cudagraph=True: the function cannot be captured into a CUDA graph ({line}); "
-            "take out what waits for the GPU or leave cudagraph away"
+            f"cudagraph=True: the function cannot be captured into a CUDA graph ({line}); remove "
+            "code that waits for the GPU, or leave cudagraph out"
         ) from error
     return functools.partial(_replay, graph, kept)
 
 
 def _replay(graph: Any, kept: object) -> None:
-    del kept  # what the graph writes to has to outlive it
+    del kept  # the graph's output must exist as long as the graph
     graph.replay()
 
 
@@ -130,11 +130,11 @@ def cuda_torch() -> Any:
         import torch
     except ImportError:
         raise UsageError(
-            "a GPU's timer, cudagraph and flush_l2 need torch, which is not installed; "
-            "leave device='cuda' and cudagraph away to be timed on the CPU"
+            "a GPU's timer, cudagraph and flush_l2 need torch, which is not installed; leave "
+            "device='cuda' and cudagraph out to measure on the CPU"
         ) from None
     if not torch.cuda.is_available():
-        raise UsageError("torch sees no GPU here; use device='cpu'")
+        raise UsageError("torch sees no GPU; use device='cpu'")
     return torch
 
 

@@ -17,14 +17,14 @@ _LEAST_ROUNDS = 5
 _MOST_ROUNDS = 1000
 _MOST_CALLS = 1 << 20
 
-# Asks for rounds of so many calls, is told what each took, and returns the calls of a round and
-# the rounds that count.
+# Yields numbers of calls, receives the time of each round, and returns the calls of a round and the
+# rounds that count.
 _Schedule = Generator[int, RoundTime, tuple[int, tuple[RoundTime, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What the rounds of one process took. All of them together are one replicate.
+    """Times of the rounds of one process. All of them together are one replicate.
 
     Attributes:
         device: Whose clock counts.
@@ -42,7 +42,7 @@ class Measurement:
 
     @property
     def decisive_ns(self) -> tuple[float, ...]:
-        """The GPU's times where there are some, else the CPU's."""
+        """The GPU's times if there are any, else the CPU's."""
         return self.gpu_ns or self.cpu_ns
 
 
@@ -57,10 +57,9 @@ def measure(
 
     Args:
         call: The function.
-        timer: Tells how long rounds took.
+        timer: Measures rounds.
         plan: How to time it.
-        around: Returns what to hold open while a trial (``"warm-up"``) or a round (``"rounds"``)
-            runs.
+        around: Returns a context manager for a trial (``"warm-up"``) or a round (``"rounds"``).
     """
     with around(WARM_UP):
         for _ in repeat(None, _further_calls(plan)):
@@ -92,7 +91,7 @@ async def measure_coroutine(
     *,
     around: Around,
 ) -> Measurement:
-    """Time a function whose calls are awaited; otherwise as `measure`."""
+    """Time an async function; otherwise as `measure`."""
     with around(WARM_UP):
         for _ in repeat(None, _further_calls(plan)):
             await call()

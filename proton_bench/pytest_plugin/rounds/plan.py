@@ -9,7 +9,7 @@ __all__ = ["Device", "Plan"]
 
 
 class Device(StrEnum):
-    """Whose clock tells how long a round took."""
+    """The device whose clock times a round."""
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -20,13 +20,13 @@ class Plan:
     """How a function is to be timed.
 
     Attributes:
-        rounds: How many rounds; None takes as many as fit into ``max_time_s``.
+        rounds: Number of rounds; None means as many as fit into ``max_time_s``.
         warmup: Calls before the first round, at least 1.
-        max_time_s: What the rounds may take together, where ``rounds`` does not say.
-        min_round_ns: What a round takes at least on the CPU: so many calls make one.
+        max_time_s: Time limit of all rounds, if ``rounds`` is None.
+        min_round_ns: Least time of a round on the CPU, which sets the number of calls.
         flush_l2: Whether the L2 cache of a GPU is emptied before each round.
         cudagraph: Whether a CUDA graph of one call is timed instead of the call.
-        device: Whose clock counts; None finds out.
+        device: Device whose clock counts; None finds out.
     """
 
     rounds: int | None = None

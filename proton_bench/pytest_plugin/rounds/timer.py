@@ -13,17 +13,17 @@ from proton_bench.pytest_plugin.rounds.plan import Device
 
 __all__ = ["Around", "CpuTimer", "RoundTime", "Timer", "wait_for_gpu"]
 
-# Returns what to hold open while something of this name happens.
+# Returns a context manager for a named step.
 Around = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class RoundTime:
-    """What one round took.
+    """Times of one round.
 
     Attributes:
         cpu_ns: On the CPU: until the work was done, or with a GPU's timer until it was submitted.
-        gpu_ns: On the GPU; None where its clock was not read.
+        gpu_ns: On the GPU; None if its clock was not read.
     """
 
     cpu_ns: float
@@ -31,7 +31,7 @@ class RoundTime:
 
     @property
     def decisive_ns(self) -> float:
-        """The GPU's time where there is one, else the CPU's."""
+        """The GPU's time if there is one, else the CPU's."""
         return self.cpu_ns if self.gpu_ns is None else self.gpu_ns
 
 
@@ -43,17 +43,17 @@ class Timer(Protocol):
         """Whose clock counts."""
 
     def prepare(self) -> None:
-        """Do what comes before a round and is no part of it."""
+        """Prepare a round, untimed."""
 
     def begin(self) -> None:
         """Begin a round."""
 
     def end(self) -> RoundTime:
-        """End the round, wait until its work is done, and return what it took."""
+        """End the round, wait until its work is done, and return its time."""
 
 
 class CpuTimer:
-    """Reads a clock of the CPU; work that was left to a GPU is waited for.
+    """Reads a clock of the CPU and waits for work given to a GPU.
 
     Args:
         clock: Returns nanoseconds that never fall.
@@ -73,13 +73,13 @@ class CpuTimer:
         self._begun_ns = self._clock()
 
     def end(self) -> RoundTime:
-        """End the round and return what it took."""
+        """End the round and return its time."""
         wait_for_gpu()
         return RoundTime(float(self._clock() - self._begun_ns))
 
 
 def wait_for_gpu() -> None:
-    """Wait for the work that torch left to a GPU; does nothing before there was any."""
+    """Wait for work that torch gave to a GPU; does nothing before there was any."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""What a test run adds to a profile: nodes of tests, parts of its workers, a summary.
+"""Test runs in a profile: nodes of tests, parts of workers, a summary.
 
 In: hooks of pytest, also in workers of xdist.
 Out: one profile in the order of the tests.

@@ -13,7 +13,7 @@ SESSION = "session"
 
 
 class TestNodes:
-    """Hooks that put nodes around everything that pytest runs."""
+    """Hooks that open nodes around everything that pytest runs."""
 
     __test__ = False  # pytest must not take the class for a test
 
@@ -53,18 +53,18 @@ class TestNodes:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self) -> Iterator[None]:
-        """Close the run's node, after the fixtures that outlived the last test."""
+        """Close the run's node, after the fixtures that end after the last test."""
         try:
             return (yield)
         finally:
             self.close()
 
     def close(self) -> None:
-        """Close the run's node; does nothing when it is closed."""
+        """Close the run's node, if it is open."""
         self._nodes.close()
 
     def gather(self) -> list[str]:
-        """Close the run's node and return what is missing from it: nothing."""
+        """Close the run's node and return the missing parts: none."""
         self.close()
         return []
 
@@ -90,7 +90,7 @@ def _node(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # A test may leave scopes and states open; neither may shift later tests.
+        # A test may leave scopes and states open; these must not affect later tests.
         for _ in range(_native.state_depth() - states):
             _native.exit_state()
         for _ in range(_native.thread_depth() - depth - 1):

@@ -1,4 +1,4 @@
-"""The parts that workers wrote, as one profile in the order of a run in one process."""
+"""Merges the parts of workers into one profile, in the order of a run in one process."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PARTIAL = ".partial"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """What was found of the workers' profiles.
+    """The profiles of the workers.
 
     Attributes:
-        profile: All of them as one; None where there is none.
-        missing: Workers of which nothing was found.
-        problems: Sentences on parts that are left out.
+        profile: The merged profile, or None.
+        missing: Workers without a profile.
+        problems: Messages about parts that are left out.
     """
 
     profile: Profile | None
@@ -37,11 +37,11 @@ class Parts:
 
 
 def read_parts(folder: Path, workers: Sequence[str]) -> Parts:
-    """Read and merge the profiles of workers; one that cannot be read or merged is left out.
+    """Read and merge the profiles of workers; unusable ones are left out.
 
     Args:
-        folder: Where they lie, each worker's under its name.
-        workers: Names of the workers, in the order in which they are merged.
+        folder: Their folder; each has the name of its worker.
+        workers: Names of the workers, in the order of merging.
     """
     profiles: list[Profile] = []
     missing: list[str] = []
@@ -65,11 +65,11 @@ def read_parts(folder: Path, workers: Sequence[str]) -> Parts:
 
 
 def in_order(profile: Profile, order: Mapping[str, int]) -> Profile:
-    """Sort the nodes of tests as one process would have made them.
+    """Sort the nodes of tests in the order of a run in one process.
 
     Args:
         profile: Profile of test runs.
-        order: Place of each test by its node id; other rows keep theirs, before or after tests.
+        order: Position of each test by its node id; other rows keep theirs, before or after tests.
     """
     import numpy as np
 
@@ -90,12 +90,12 @@ def in_order(profile: Profile, order: Mapping[str, int]) -> Profile:
 
 
 def no_rows() -> Profile:
-    """Return a profile that holds nothing."""
+    """Return an empty profile."""
     return ProfileBuilder().build()
 
 
 def _places(profile: Profile, order: Mapping[str, int]) -> list[int | None]:
-    """Return the place of each test, and for what stands above tests that of the first one."""
+    """Return the position of each test, and for rows above tests that of the first one."""
     places: list[int | None] = [None] * len(profile)
     ids: dict[int, str] = {}
     parents = profile.parents.tolist()
@@ -119,7 +119,7 @@ def _places(profile: Profile, order: Mapping[str, int]) -> list[int | None]:
 
 
 def _files(folder: Path, worker: str) -> list[Path]:
-    """Return the profiles of one worker: each phase, or what was written before it died."""
+    """Return the profiles of one worker: each phase, or a partial file if it died."""
     found = sorted(folder.glob(f"{worker}.*proton"))
     whole = [path for path in found if _PARTIAL not in path.suffixes]
     return whole or found

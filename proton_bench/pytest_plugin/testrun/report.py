@@ -1,4 +1,4 @@
-"""The end of a recorded test run: the summary is taken, the files are written, pytest tells it."""
+"""The end of a recorded test run: take the summary, write the files, report in pytest."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class RunSession:
 
     Attributes:
         session: The session.
-        formats: What to write at the end of the run; None where someone else ends the session.
-        is_strict: Whether a run whose files cannot be written fails.
+        formats: Formats to write at the end of the run; None if the session ends elsewhere.
+        is_strict: Whether unwritable files make the run fail.
     """
 
     session: Session
@@ -40,12 +40,12 @@ class RunSession:
 
 
 class ProfileReport:
-    """Hooks that end the recording of a whole run and show what it found.
+    """Hooks that end the recording of a run and show its summary.
 
     Args:
         run: The session of the run.
-        gather: Called first, after all tests; returns lines on what is missing.
-        profile: Returns what was recorded so far, where that is not all in the session.
+        gather: Called first, after all tests; returns lines about missing parts.
+        profile: Returns the recording so far, if it is not all in the session.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class ProfileReport:
         self._paths: list[str] = []
         self._notes: list[str] = []
         self._files: Sequence[Path] = ()
-        self._exit_code = 0  # of an error of writing
+        self._exit_code = 0  # after a write error
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
-        """End the recording when everything that belongs to the run has happened."""
-        # Inside of the wrapper that prints pytest's summary, around all that is no wrapper:
-        # fixtures that outlived the tests, and workers that are still at work.
+        """End the recording after everything that belongs to the run."""
+        # Inside the wrapper that prints pytest's summary, but around all other hooks: fixtures that
+        # end after the tests, and workers that are still running.
         try:
             return (yield)
         finally:
@@ -77,7 +77,7 @@ class ProfileReport:
                 session.exitstatus = self._exit_code
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Show the hottest paths, the files, and what is missing."""
+        """Show the hottest paths, the files, and missing parts."""
         lines = [*self._paths, *self._notes]
         if not lines:
             return
@@ -90,7 +90,7 @@ class ProfileReport:
         self._paths, self._notes = [], []
 
     def pytest_unconfigure(self) -> None:
-        """Write the files of a run that ended early; tell what pytest did not ask for."""
+        """Write the files of a run that ended early; print unshown messages."""
         self._end()
         for line in self._notes:
             sys.stderr.write(f"proton: {visible(line)}\n")
@@ -147,7 +147,7 @@ class ProfileReport:
 def reported(step: Callable[[], Sequence[str]]) -> list[str]:
     """Return the lines of a step, or its error as a line.
 
-    A profile that cannot be read or written must not change what pytest says of the tests.
+    A profile that cannot be read or written must not change pytest's results.
     """
     try:
         return list(step())

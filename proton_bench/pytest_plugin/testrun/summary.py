@@ -25,12 +25,12 @@ def hottest_paths(profile: Profile, limit: int = _SUMMARY_ROWS) -> list[str]:
     """Render the call paths with the most time of their own as plain text.
 
     Args:
-        profile: Profile of a test run; ``time (ns)`` counts for the node that has it.
+        profile: Profile of a test run; ``time (ns)`` belongs to its own node.
         limit: Lines at most.
 
     Returns:
-        A heading and one line per path: time, share of the total, calls, path; a sentence when
-        there is none.
+        A heading and one line per path: time, share of the total, calls, path; a sentence if there
+        is none.
     """
     folded = profile.fold_variants()
     times, counts = _own_values(folded, _TIME), _own_values(folded, _COUNT)
@@ -57,7 +57,7 @@ def _shown_path(profile: Profile, row: int) -> list[str]:
     names: list[str] = []
     while row > 0:
         name = profile.name(row)
-        # Of Python frames, "folder/file.py:line@function", the folder only takes room.
+        # The folder of Python frames, "folder/file.py:line@function", is left out.
         is_python = profile.kind(row) is FrameKind.PYTHON
         names.append(visible(name.rpartition("/")[2] if is_python else name, _MAX_NAME))
         row = int(profile.parents[row])
@@ -75,7 +75,7 @@ def _own_values(profile: Profile, metric: str) -> list[int]:
 
 
 def shortened(line: str, width: int) -> str:
-    """Leave out frames after the first until a line fits; the end of a path says what is hot."""
+    """Leave out frames after the first until a line fits; the end of a path is the hot one."""
     head, mark, path = line.partition(" x  ")
     first, *parts = path.split(_SEPARATOR)
     while len(parts) > 1 and len(line) > width:

@@ -1,7 +1,7 @@
-"""Test runs in the workers of pytest-xdist: each writes a part, the controller adopts them all.
+"""Test runs in the workers of pytest-xdist: each writes a part, and the controller merges them.
 
-The parts lie in a folder of their own beside the output, so that two runs never mix, and are
-removed once the merged profile is written.
+The parts are in their own folder beside the output, so that two runs never mix, and are removed
+once the merged profile is written.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 __all__ = ["WorkerEnd", "WorkerOrders", "WorkerParts", "is_controller"]
 
-# What the controller asks of its workers, as JSON. They need it before xdist tells them anything.
+# Orders of the controller for its workers, as JSON. They are needed before xdist sends anything.
 _VARIABLE = "PROTON_BENCH_WORKER"
 _WORKER_ID = "PYTEST_XDIST_WORKER"
-# Makes children of a profiled program open sessions of their own; workers are told otherwise.
+# Makes children of a profiled program open their own sessions; workers get orders instead.
 _AUTOSTART = "PROTON_BENCH_AUTOSTART"
 _MAX_STEM = 100
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-# Files that workers lock for the GPU they took.
+# Files that workers lock for their GPU.
 _DEVICE_LOCK = "device-"
 # Suffixes of a worker's part.
 _PART_FORMATS = ("proton",)
 
 
 def is_controller(config: pytest.Config) -> bool:
-    """Whether this run leaves its tests to workers of pytest-xdist."""
+    """Whether this run distributes its tests to workers of pytest-xdist."""
     option = config.option
     return (
         not hasattr(config, "workerinput")
@@ -55,10 +55,10 @@ def is_controller(config: pytest.Config) -> bool:
 # -- what the controller tells its workers -------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOrders:
-    """How the workers are to record.
+    """How the workers record.
 
     Attributes:
-        folder: Where each worker writes its part, named after the worker.
+        folder: Folder of the parts, named after the workers.
         context: Context source.
         backend: Names joined by ``+``; None asks the plugins.
         mode: Mode text.
@@ -67,9 +67,9 @@ class WorkerOrders:
         command_line: The run belongs to the ``proton`` command, which ignores a test's own start.
         compat: ``triton.profiler`` resolves to this package.
         interpret: Backends may prepare the process.
-        autostart: What the controller would have told other children.
+        autostart: Options of the controller for other children.
         controller: Process number of the controller.
-        devices: GPUs of which each worker takes one, as CUDA names them; empty leaves them alone.
+        devices: GPUs, one per worker, by their CUDA names; empty assigns none.
         trace_formats: Formats of the worker's own timeline; empty for none.
     """
 
@@ -89,7 +89,7 @@ class WorkerOrders:
 
     @classmethod
     def take(cls) -> WorkerOrders | None:
-        """Return what the controller of this worker asks, once; None in any other process."""
+        """Return the controller's orders for this worker, once; None in any other process."""
         text = os.environ.get(_VARIABLE)
         if text is None or _WORKER_ID not in os.environ:
             return None
@@ -98,7 +98,7 @@ class WorkerOrders:
         orders = cls(**{**fields, **listed})
         if orders.controller == os.getpid():
             return None
-        # The tests may start programs that are no workers, or controllers of their own.
+        # The tests may start other programs, or controllers of their own.
         del os.environ[_VARIABLE]
         if orders.autostart is not None:
             os.environ[_AUTOSTART] = orders.autostart
@@ -107,11 +107,11 @@ class WorkerOrders:
     def claim_device(self) -> None:
         """Take a GPU that no other worker has, before anything starts CUDA.
 
-        It is held by the lock of a file until this process ends, however it does, so that a worker
-        that replaces it finds one.
+        A file lock holds it until this process ends in any way, so that a replacing worker finds
+        one.
 
         Raises:
-            UsageError: The others have them all.
+            UsageError: All are in use.
         """
         for number, device in enumerate(self.devices):
             lock = os.path.join(self.folder, f"{_DEVICE_LOCK}{number}")
@@ -181,16 +181,16 @@ class WorkerEnd:
 
 # -- the controller ------------------------------------------------------------------------------
 class WorkerParts:
-    """Hooks of the controller: it tells the workers how to record and gathers their parts.
+    """Hooks of the controller: give orders to the workers and collect their parts.
 
     Args:
-        session: The controller's session, which adopts the parts.
+        session: The controller's session, which gets the parts.
         interpret: Backends of the workers may prepare their process.
-        devices: GPUs of which each worker takes one; empty leaves them alone.
+        devices: GPUs, one per worker; empty assigns none.
 
     Raises:
-        OutputError: There is no place for the parts.
-        UsageError: The session writes phases while it records, which parts cannot.
+        OutputError: The folder of the parts cannot be created.
+        UsageError: The session writes phases while it records, which parts do not support.
     """
 
     def __init__(self, session: Session, *, interpret: bool, devices: tuple[str, ...] = ()) -> None:
@@ -198,8 +198,8 @@ class WorkerParts:
 
         if session.plan.flushing is not None:
             raise UsageError(
-                "periodic_flushing does not fit the workers of pytest-xdist, whose profiles become "
-                "one: record without it, or run without -n"
+                "periodic_flushing does not work with the workers of pytest-xdist, whose "
+                "profiles are merged: record without it, or run without -n"
             )
         self._session = session
         self._folder = _make_folder(session.path)
@@ -214,7 +214,7 @@ class WorkerParts:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Expect a part from a worker that is about to start, also from one that replaces it."""
+        """Expect a part from a starting worker, also from a replacing one."""
         self._workers.append(str(node.gateway.id))
 
     @pytest.hookimpl(optionalhook=True)
@@ -229,19 +229,19 @@ class WorkerParts:
                 self._order.setdefault(name.rpartition("@")[0], len(self._order))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note who ran the test, to tell what is missing where a worker dies."""
+        """Note which worker ran the test, to report missing tests if it dies."""
         node = getattr(report, "node", None)
         if node is not None:
             self._tests[str(node.gateway.id)].add(report.nodeid)
 
     def gather(self) -> list[str]:
-        """Let the session adopt all parts, when the workers are gone; return what is missing."""
+        """Merge all parts into the session after the workers end; return missing ones."""
         if self._notes is None:
             self._notes = self._gather()
         return self._notes
 
     def profile(self) -> Profile:
-        """Return what the workers recorded, when they have ended.
+        """Return the profile of the workers after they ended.
 
         Raises:
             SessionError: The session was finalized.
@@ -268,7 +268,7 @@ class WorkerParts:
         return notes
 
     def _keep_timelines(self) -> None:
-        """Put timelines of workers beside the output, also what is left of one that was killed."""
+        """Move timelines of workers beside the output, also partial ones."""
         from proton_bench.recording.session.output_format import TRACE_FORMATS, suffix_of
 
         suffixes = [f".{suffix_of(name)}" for name in TRACE_FORMATS]
@@ -307,7 +307,7 @@ class WorkerParts:
             autostart=self._autostart,
             controller=os.getpid(),
             devices=self._devices,
-            # Parts of a run on standard output lie in a folder that is removed.
+            # Parts of a run on standard output are in a folder that is removed.
             trace_formats=() if self._session.path == STDOUT else plan.trace_formats,
         )
 
@@ -315,7 +315,7 @@ class WorkerParts:
         return [f"{reason}: the profiles of the workers are kept in {self._folder}"]
 
     def _remove(self) -> None:
-        # Only what workers write; a file of someone else keeps the folder.
+        # Remove only files of workers; other files keep the folder.
         for pattern in (*(f"{name}.*" for name in self._workers), f"{_DEVICE_LOCK}*"):
             for path in self._folder.glob(pattern):
                 with contextlib.suppress(OSError):
@@ -326,7 +326,7 @@ class WorkerParts:
 
 def _missing(worker: str, tests: int) -> str:
     noun = "test" if tests == 1 else "tests"
-    return f"worker {worker} left no profile: {tests} {noun} that it ran are not in this one"
+    return f"worker {worker} left no profile: {tests} {noun} missing from this one"
 
 
 def _make_folder(output: str) -> Path:

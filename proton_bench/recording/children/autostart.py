@@ -1,4 +1,4 @@
-"""Opens and closes the session of a child that followed its recorded parent."""
+"""Opens and closes the session of a child of a recorded process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["start_child"]
 
 
 def start_child(*, is_rank: bool) -> None:
-    """Open the session that the environment asks for; what is wrong with it is one line on stderr.
+    """Open the session that the environment asks for; an error is one line on stderr.
 
-    It is written when this process ends, also by a signal, and only where something was recorded.
+    It is written when this process ends, also by a signal, but only if something was recorded.
 
     Args:
         is_rank: This process is the first of its rank, so its files may bear the rank's name.
@@ -55,7 +55,7 @@ def _open(options: ChildOptions, name: str) -> Session:
             trace_formats=trace_formats_of(options.formats, options.data),
         )
     )
-    # The parent looks at how its child ended, so the end stays what it would have been.
+    # The parent may check how its child ended, so the exit status must not change.
     watch_outputs(session, options.formats, ends_by_signal=True)
     return session
 
@@ -81,7 +81,7 @@ def _finish_at_exit(session: Session, formats: tuple[str, ...]) -> None:
             util.Finalize(None, finish, exitpriority=-100)
 
     finish_worker(session)
-    # A worker that has just begun drops what is registered, and calls this one.
+    # A new worker drops registered handlers and calls this one.
     util.register_after_fork(session, finish_worker)
 
 
@@ -96,7 +96,7 @@ def _finish(session: Session, formats: tuple[str, ...]) -> None:
 
 
 def _interrupted() -> None:
-    # Its parent sees the signal, as it would without us.
+    # Its parent sees the signal, as without the profiler.
     native.exit_with(-signal.SIGINT)
 
 

@@ -1,4 +1,4 @@
-"""Profiles that other processes recorded for a session of this one, to go into its files."""
+"""Profiles of other processes to merge into the files of a session of this one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["AdoptedProfile", "add_counts", "merge_adopted"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdoptedProfile:
-    """What other processes recorded, read from files that stay until it is written.
+    """The profile of other processes, read from files that stay until it is written.
 
     Attributes:
         profile: The profile.
-        kept: Where its files lie while they are needed, for messages.
+        kept: Folder of its files while they are needed, for messages.
         release: Called once the session's files hold the profile; removes its own.
     """
 
@@ -28,7 +28,7 @@ class AdoptedProfile:
 
 
 def merge_adopted(own: Profile, adopted: Sequence[AdoptedProfile]) -> Profile:
-    """Return one profile of what this process and the others recorded.
+    """Return one profile of this process and the others.
 
     Raises:
         MetricError: A metric differs in type or aggregation between them.
@@ -39,7 +39,7 @@ def merge_adopted(own: Profile, adopted: Sequence[AdoptedProfile]) -> Profile:
 
 
 def add_counts(counts: dict[str, int], adopted: Sequence[AdoptedProfile]) -> dict[str, int]:
-    """Return a session's counts of records with rows and losses of adopted profiles added."""
+    """Return a session's counts of records, with rows and losses of other profiles added."""
     total = dict(counts)
     for each in adopted:
         total["ranges"] += len(each.profile) - 1

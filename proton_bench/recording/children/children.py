@@ -1,4 +1,4 @@
-"""The environment through which the Python children of a recorded program are followed."""
+"""The environment that makes Python children of a recorded program record themselves."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ class ChildOptions:
 
     Attributes:
         name: Output name of the parent without a suffix, its ``{rank}``-like fields not filled.
-        folder: Where a relative name starts.
+        folder: Folder for a relative name.
         formats: Formats of the files to write.
-        started_ns: When the run began, real-time clock, nanoseconds; a file that is newer belongs
-            to it.
+        started_ns: Start of the run, real-time clock, nanoseconds; newer files belong to it.
         context: As in ``start``; so are the four that follow.
         data: Kind of data.
         backend: Names joined by ``+``; None asks the plugins.
@@ -61,7 +60,7 @@ class ChildOptions:
 
     @classmethod
     def from_json(cls, text: str) -> ChildOptions:
-        """Decode what ``to_json`` wrote.
+        """Decode the text of ``to_json``.
 
         Raises:
             ValueError: The text is not from this release.
@@ -76,10 +75,10 @@ class ChildOptions:
 def follow_children(
     options: ChildOptions, environ: MutableMapping[str, str], *, compat: bool
 ) -> None:
-    """Have Python processes that are started with this environment record themselves.
+    """Make Python processes with this environment record themselves.
 
     Args:
-        options: How they do that.
+        options: How they record.
         environ: Environment to change, normally ``os.environ``.
         compat: ``triton.profiler`` resolves to this package there too.
     """
@@ -89,7 +88,7 @@ def follow_children(
     environ[_PATH] = os.pathsep.join(folders)
     variable = rank_variable(environ)
     if variable in environ:
-        # The rank is this process's; its children share it and are told apart by their numbers.
+        # The rank is this process's; its children share it and have their process ids in names.
         environ[_RANK_TAKEN] = f"{variable}={environ[variable]}"
 
 
@@ -112,7 +111,7 @@ def _other_folders(environ: MutableMapping[str, str]) -> list[str]:
 def child_name(options: ChildOptions, *, is_rank: bool) -> str:
     """Return the absolute output path of this child, without a suffix.
 
-    Ranks are told apart by their rank, all others by the number of the process.
+    Names of ranks have their rank, all others the process id.
 
     Args:
         options: From the environment.
@@ -136,7 +135,7 @@ def files_of_children(name: str, formats: tuple[str, ...], started_ns: int) -> l
     Args:
         name: Absolute output path of the parent, without a suffix.
         formats: Formats that they write.
-        started_ns: When the run began, real-time clock, nanoseconds.
+        started_ns: Start of the run, real-time clock, nanoseconds.
     """
     folder, base = os.path.split(name)
     suffixes = "|".join(re.escape(suffix_of(each)) for each in formats)

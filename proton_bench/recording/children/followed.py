@@ -1,4 +1,4 @@
-"""Decides whether a run is followed into its Python children, and names what they wrote."""
+"""Decides whether to record Python children of a run, and names their files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FollowedChildren:
         return self._options.name in ("", "-")
 
     def check(self) -> None:
-        """Find out before the start what would keep every child from being recorded.
+        """Check before the start that children can be recorded.
 
         Raises:
             ProtonError: An option is wrong, or the output cannot be written.
@@ -63,7 +63,7 @@ class FollowedChildren:
             )
         if not self._options.children:
             raise UsageError(
-                "a program is recorded through its Python children: leave --no-children away"
+                "a program is recorded through its Python children: leave --no-children out"
             )
         if self._are_followed:
             plan = plan_capture(session_options(self._options))
@@ -71,7 +71,7 @@ class FollowedChildren:
             check_writable(self._options.name)
 
     def report(self, *, warns: bool = False) -> None:
-        """Name the files of children; with ``warns`` also tell of none at all."""
+        """Print the files of children; with ``warns`` also if there are none."""
         if not self._are_followed:
             return
         options = self._options

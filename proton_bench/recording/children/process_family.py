@@ -1,4 +1,4 @@
-"""Tells processes of this program from those of others, by /proc."""
+"""Distinguishes processes of this program from others, by /proc."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MOST_GENERATIONS = 64
 
 
 def strangers(pids: Iterable[int]) -> list[int]:
-    """Return those that are neither this process nor one that it descends from or that from it.
+    """Return the processes that are not this one, its ancestors or its descendants.
 
-    A process that nobody sees here, as from inside a container, is left out: its number means
-    another one here, perhaps this one.
+    A process that is not visible here, as from inside a container, is left out: its number may mean
+    another process here, even this one.
 
     Args:
         pids: Numbers of processes.

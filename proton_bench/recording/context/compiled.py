@@ -1,11 +1,11 @@
-"""Scopes, states and their functions in programs that torch.compile compiles.
+"""Scopes, states and their functions in programs compiled by torch.compile.
 
-Dynamo cannot trace native objects: it would break the graph at each scope. It is given functions of
-Python to trace in their place. What those leave in a graph depends on when it is compiled:
+Dynamo cannot trace native objects: it would break the graph at each scope. So it gets Python
+functions to trace instead. Their effect on a graph depends on when it is compiled:
 
-- While no session lives: nothing. The graph is that of a program without scopes, and stays so when
-  a session starts later, because starting must not make a program compile again.
-- While one lives: operators that enter and leave the range. They run in the graph's order with the
+- Without a session: none. The graph is that of a program without scopes, and stays so when a
+session starts later, because a start must not recompile a program.
+- With a session: operators that enter and leave the range. They run in the graph's order with the
   backends ``eager`` and ``aot_eager``; ``inductor_ranges`` puts them around Inductor's kernels.
 """
 
@@ -25,8 +25,8 @@ from proton_bench.recording.native import native
 
 __all__ = ["follow_dynamo"]
 
-# Operators of graphs, torch.ops.proton_bench. The number tells one use of a range from the next, so
-# that no pass takes the two for one.
+# Operators of graphs, torch.ops.proton_bench. The number distinguishes uses of a range, so that no
+# pass merges them.
 _SCHEMAS = (
     "enter(str kind, str name, int number) -> ()",
     "exit(str kind, str name, int number) -> ()",
@@ -35,8 +35,8 @@ _SCHEMAS = (
     "add_text(str key, str value) -> ()",
     "add_tensor(str key, Tensor value) -> ()",
 )
-# Dynamo guards names, which are part of the graph. A frame that was compiled this often loses its
-# ranges; it would be compiled again for each name until Dynamo gives up.
+# Dynamo guards names, which are part of the graph. A frame compiled this often loses its ranges;
+# otherwise it would be recompiled for each name until Dynamo gives up.
 _MOST_COMPILES = 4
 
 _Functions = dict[Callable[..., Any], Callable[..., Any]]
@@ -78,7 +78,7 @@ def follow_dynamo(module: ModuleType) -> None:
 
 
 def _prepare(name: str) -> None:
-    # A torch whose internals are others breaks graphs at scopes, as it does at any native object.
+    # A torch with other internals breaks graphs at scopes, as at any native object.
     with contextlib.suppress(Exception):
         if _library is None:
             _define_operators()
@@ -121,20 +121,20 @@ def _do_nothing(*_args: object, **_kwargs: object) -> None:
 
 
 def _run_enter(kind: str, name: str, number: int) -> None:
-    """Enter a range of a graph that runs."""
+    """Enter a range of a running graph."""
     if kind == "enter_scope":
         native.enter_scope(name)
     elif kind == "enter_state":
         native.enter_state(name)
     else:
-        _leave(number)  # an exception kept an earlier run from leaving it
+        _leave(number)  # an exception prevented an earlier run from leaving it
         entered = _makers[kind](name)
         entered.__enter__()
         _open.ranges.append((number, entered))
 
 
 def _run_exit(kind: str, name: str, number: int) -> None:
-    """Leave a range of a graph that runs."""
+    """Leave a range of a running graph."""
     if kind == "enter_scope":
         native.exit_scope(name or None)
     elif kind == "enter_state":
@@ -162,11 +162,11 @@ def _add_value(key: str, value: object) -> None:
 
 
 def _keeps_ranges() -> bool:
-    """Tell whether the graph that is traced now gets ranges."""
+    """Return whether the graph that is being traced gets ranges."""
     import torch
 
     if not flags.profiling_on or getattr(torch.compiler, "is_exporting", bool)():
-        return False  # an exported program runs where nobody knows our operators
+        return False  # an exported program runs without our operators
     compiling = torch._guards.CompileContext.current_compile_id()
     compiled = getattr(compiling, "frame_compile_id", 0) or 0
     return compiled < _MOST_COMPILES
@@ -177,7 +177,7 @@ def _next_number() -> int:
 
 
 def _scopes(scope: Any) -> tuple[_Functions, _Classes]:
-    """Return what is traced instead of scopes and their functions."""
+    """Return the replacements of scopes and their functions for tracing."""
     _makers.update(scope=scope.scope, cpu_timed_scope=scope.cpu_timed_scope)
     functions: _Functions = {
         scope.enter_scope: _trace_enter_scope,
@@ -192,7 +192,7 @@ def _scopes(scope: Any) -> tuple[_Functions, _Classes]:
 
 
 def _states(state: Any) -> tuple[_Functions, _Classes]:
-    """Return what is traced instead of states and their functions."""
+    """Return the replacements of states and their functions for tracing."""
     global _metadata
     _metadata = state.METADATA_STATE
     _makers.update(state=state.state)
@@ -208,7 +208,7 @@ def _states(state: Any) -> tuple[_Functions, _Classes]:
 
 
 def _substitute(functions: _Functions, classes: _Classes) -> None:
-    """Tell Dynamo what to trace instead of functions and classes of ours."""
+    """Register with Dynamo what to trace instead of our functions and classes."""
     from torch._dynamo.decorators import substitute_in_graph
 
     for original, traced in functions.items():
@@ -219,7 +219,7 @@ def _substitute(functions: _Functions, classes: _Classes) -> None:
 
 
 def _wrap_objects(kinds: dict[type, str]) -> None:
-    """Have Dynamo take an object that was made outside of the graph for a new one of its name."""
+    """Make Dynamo treat an object created outside the graph as a new one of its name."""
     from torch._dynamo.guards import GuardBuilder
     from torch._dynamo.source import AttrSource
     from torch._dynamo.variables.base import VariableTracker
@@ -239,7 +239,7 @@ def _wrap_objects(kinds: dict[type, str]) -> None:
 
 
 def _wrap_ranges() -> None:
-    """Let a program break the graph in a range.
+    """Allow a program to break the graph in a range.
 
     Dynamo would not compile a function that does so in a context manager whose class it traces.
     """
@@ -288,12 +288,12 @@ def _wrap_ranges() -> None:
     VariableBuilder._id_dispatch()[id(_Range)] = wrap
 
 
-# Dynamo takes what they return for a constant of the graph, and guards nothing.
+# Dynamo treats their results as constants of the graph, without guards.
 _keeps_ranges._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _next_number._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-# What follows is traced by Dynamo, never run.
+# Dynamo traces the following functions; they never run.
 
 
 class _Range:

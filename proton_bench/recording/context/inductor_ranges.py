@@ -1,11 +1,10 @@
-"""Ranges around the kernels of code that Inductor makes.
+"""Ranges around kernels in Inductor's code.
 
-A range as a node of its own would keep nothing: Inductor sorts kernels by what they read, and fuses
-those of different ranges. So ``enter`` and ``exit`` become no code. Each kernel knows the nodes
-that it was made of, and their place among the ``enter`` and ``exit`` of the graph tells their
-ranges; what they have in common is entered around the kernel. Places are noted before Inductor's
-passes, some of which move nodes to where they are read. The kernels are those of a program without
-ranges.
+A range as a separate node would not survive: Inductor sorts kernels by their inputs, and fuses
+kernels of different ranges. So ``enter`` and ``exit`` generate no code. Each kernel knows its
+nodes, and their positions among the ``enter`` and ``exit`` of the graph give their ranges; the
+common ranges are entered around the kernel. Positions are noted before Inductor's passes, some of
+which move nodes to their uses. The kernels are those of a program without ranges.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ __all__ = ["install"]
 # Of one range: kind, name and number.
 _Range = tuple[str, str, int]
 _Place = tuple[int, tuple[_Range, ...]]
-# Kinds that a function leaves, which ends the newest of them.
+# Kinds that are left by a function, which ends the newest of them.
 _UNNUMBERED = ("enter_scope", "enter_state")
 _PLACES = "_proton_bench_places"
 _PLACE = "proton_bench_place"  # of a node's meta
 
 
 def install(operators: Any) -> None:
-    """Have Inductor's scheduler write ranges into the code that it makes.
+    """Make Inductor's scheduler write ranges into its code.
 
     Args:
         operators: ``torch.ops.proton_bench``.
@@ -38,7 +37,7 @@ def install(operators: Any) -> None:
 
     def lower(operator: Any) -> Any:
         call = lowering.fallback_handler(operator, add_to_fallback_set=False)
-        # C++ has no ranges, so its metrics would be filed somewhere else.
+        # C++ has no ranges, so its metrics would be added elsewhere.
         return lambda *args, **kwargs: None if V.graph.cpp_wrapper else call(*args, **kwargs)
 
     enter, leave = operators.enter.default, operators.exit.default
@@ -96,20 +95,20 @@ def _note_places_before_passes(enter: Any, leave: Any) -> None:
 
 
 def _path_of_kernel(kernel: Any, enter: Any, leave: Any) -> tuple[_Range, ...]:
-    """Return the ranges around all that a node of the scheduler was made of, outermost first."""
+    """Return the ranges around all sources of a scheduler node, outermost first."""
     shared: tuple[_Range, ...] | None = None
     for part in kernel.get_nodes():
         origins = part.node.get_origins() if part.node is not None else ()
         places = [_places(each.graph, enter, leave).get(each, (0, ())) for each in origins]
         if part.is_extern() and places:
-            places = [max(places)]  # the others prepare what it reads, as a transposition
+            places = [max(places)]  # the others prepare its inputs, such as a transposition
         for _, path in places:
             shared = path if shared is None else path[: _common(path, shared)]
     return shared or ()
 
 
 def _note_places(graph: Any, enter: Any, leave: Any) -> dict[Any, _Place]:
-    """Note with each node of a graph which one it is, and the ranges that it is in."""
+    """Note the number and the ranges of each node of a graph."""
     places: dict[Any, _Place] = {}
     path: tuple[_Range, ...] = ()
     for index, node in enumerate(graph.nodes):
@@ -122,7 +121,7 @@ def _note_places(graph: Any, enter: Any, leave: Any) -> dict[Any, _Place]:
 
 
 def _places(graph: Any, enter: Any, leave: Any) -> dict[Any, _Place]:
-    """Return the places of a graph's nodes: as noted, or where a pass has put what it made."""
+    """Return the positions of a graph's nodes: as noted, or where a pass inserted them."""
     places: dict[Any, _Place] | None = getattr(graph, _PLACES, None)
     if places is None:
         places = _note_places(graph, enter, leave)
@@ -131,7 +130,7 @@ def _places(graph: Any, enter: Any, leave: Any) -> dict[Any, _Place]:
 
 
 def _without(path: tuple[_Range, ...], kind: str, _name: str, number: int) -> tuple[_Range, ...]:
-    """Return the ranges that stay when one is left."""
+    """Return the ranges that remain after leaving one."""
     for index in reversed(range(len(path))):
         if path[index][0] == kind and (kind in _UNNUMBERED or path[index][2] == number):
             return (*path[:index], *path[index + 1 :])

@@ -1,4 +1,4 @@
-"""Turns what users pass as metrics into (name, aggregation, value) for the native module."""
+"""Converts metrics of users to (name, aggregation, value) for the native module."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Metric: TypeAlias = tuple[str, Aggregation, object]
 _SUFFIXES: dict[str, Aggregation] = {"(inc)": "inc", "(exc)": "exc", "(pty)": "pty"}
 _INT64_LIMIT = 2**63
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED, and HIP's
-# One type each, whatever the caller computes with, so that sums never meet another type.
+# One type each, whatever the caller uses, so that sums never mix types.
 ROOFLINE_TYPES: dict[str, type[int] | type[float]] = {
     "flops": float,
     "flops8": float,
@@ -38,7 +38,7 @@ ROOFLINE_TYPES: dict[str, type[int] | type[float]] = {
     "flops64": float,
     "bytes": int,
 }
-# What reads a tensor while a graph is captured: name, tensor, the metric's type where it is fixed.
+# Reads a tensor during graph capture: name, tensor, the metric's type if it is fixed.
 TensorCapture: TypeAlias = Callable[[str, Any, type[int] | type[float] | None], object]
 _tensor_capture: TensorCapture | None = None
 _prepare_capture: Callable[[], None] | None = None
@@ -49,21 +49,21 @@ _ACCEPTED = (
 
 
 class _TracedError(Exception):
-    """The value stands for one that a program will have which torch traces now."""
+    """The value is a tracing placeholder of torch."""
 
 
 def add_scope_metrics(metrics: Mapping[str, object]) -> None:
     """Add metrics to the context of the calling thread, in every active session.
 
-    Tensors on a device are copied to the host, which waits for the device; while a CUDA graph is
-    captured, each launch of the graph leaves what they hold then. Nothing is read while no session
-    is active.
+    Tensors on a device are copied to the host, which waits for the device; during the capture of a
+    CUDA graph, each launch of the graph records their current values. Nothing is read while no
+    session is active.
 
     Args:
         metrics: Values by name; a name may end in ``(inc)``, ``(exc)`` or ``(pty)``.
 
     Raises:
-        MetricError: A name or value is not usable, or does not fit what was recorded before.
+        MetricError: A name or value is not usable, or does not match earlier values.
     """
     if native.is_recording():
         native.add_metrics(normalize_metrics(metrics))
@@ -72,28 +72,28 @@ def add_scope_metrics(metrics: Mapping[str, object]) -> None:
 def set_tensor_capture(
     capture: TensorCapture | None, prepare: Callable[[], None] | None = None
 ) -> None:
-    """Set what reads tensors on a device while a graph is captured; None: nothing can.
+    """Set the function that reads device tensors during graph capture; None means none.
 
     Args:
         capture: Reads one.
-        prepare: Does ahead what the first call of it would do.
+        prepare: Does the preparation of its first call.
     """
     global _tensor_capture, _prepare_capture
     _tensor_capture, _prepare_capture = capture, prepare
 
 
 def prepare_tensor_capture() -> None:
-    """Do ahead what reading the first tensor under capture would do."""
+    """Prepare for reading the first tensor under capture."""
     if _prepare_capture is not None:
         _prepare_capture()
 
 
 @contextmanager
 def own_operators() -> Iterator[None]:
-    """Have the calling thread run operators that are not the target's.
+    """Context in which the calling thread runs operators that are not the target's.
 
-    They are not recorded, and may allocate, and wait for streams that are not captured, while
-    threads capture graphs: in other modes the driver ends a capture at such a call.
+    They are not recorded. While threads capture graphs, they may allocate and wait for streams that
+    are not captured; in other modes the driver would end a capture.
     """
     mode = native.exchange_capture_mode(_RELAXED)
     native.mute_ops()
@@ -106,10 +106,10 @@ def own_operators() -> Iterator[None]:
 
 
 def normalize_metrics(metrics: Mapping[str, object]) -> list[Metric]:
-    """Check names and values and make plain Python values of arrays and tensors.
+    """Check names and values, and convert arrays and tensors to plain Python values.
 
     Raises:
-        MetricError: ``metrics`` is no mapping, or a name or value is not usable.
+        MetricError: ``metrics`` is not a mapping, or a name or value is not usable.
     """
     if not isinstance(metrics, Mapping):
         raise MetricError(
@@ -132,7 +132,7 @@ def normalize_metrics(metrics: Mapping[str, object]) -> list[Metric]:
 def _text(name: str, aggregation: Aggregation, value: str) -> str:
     if aggregation == "inc":
         raise MetricError(
-            f"metric {name!r} is the text {value[:40]!r}, and texts have no sum over a call path: "
+            f"metric {name!r} is the text {value[:40]!r}, but texts have no sum over a call path: "
             f"call it '{name} (pty)' or '{name} (exc)', and the newest text is kept"
         )
     return value
@@ -145,7 +145,7 @@ def parse_metric_name(key: str) -> tuple[str, Aggregation]:
         key: Name with unit and an optional aggregation suffix; without one it is inclusive.
 
     Raises:
-        MetricError: The name is empty or no text.
+        MetricError: The name is empty or not a text.
     """
     if not isinstance(key, str):
         raise MetricError(f"metric name {key!r} is {type(key).__name__}: names are texts")
@@ -198,14 +198,14 @@ def _from_array(name: str, array: Any) -> Any:
 
 
 def _refuse_captured(array: Any) -> None:
-    """Raise where reading a tensor would end the capture of the stream that it is read on."""
+    """Raise if reading a tensor would end the capture of its stream."""
     if not getattr(array, "is_cuda", False):
         return
     import torch
 
     with torch.cuda.device(array.device):
         if torch.cuda.is_current_stream_capturing():
-            raise RuntimeError("a graph is captured that no session saw the beginning of")
+            raise RuntimeError("a graph is captured whose beginning no session saw")
 
 
 def _vector(name: str, values: list[object] | tuple[object, ...]) -> list[int] | list[float]:
@@ -240,16 +240,16 @@ def _integer(name: str, value: Any) -> int | float:
         raise _TracedError
     try:
         number = operator.index(value)
-        # What needs more than 64 bits is a float, as it is where sums grow to that.
+        # Values of more than 64 bits become floats, as sums do.
         return number if -_INT64_LIMIT <= number < _INT64_LIMIT else float(number)
     except Exception as error:
         raise MetricError(f"metric {name!r} cannot be read as an integer: {error}") from error
 
 
 def _is_tracing() -> bool:
-    """Tell whether torch traces the program, in ``torch.export`` and ``torch.jit.trace``.
+    """Return whether torch traces the program, in ``torch.export`` and ``torch.jit.trace``.
 
-    To read a value then would fail, or make it part of what is traced.
+    Reading a value then would fail, or make it part of the trace.
     """
     torch: Any = sys.modules.get("torch")
     compiler = getattr(torch, "compiler", None)

@@ -1,4 +1,4 @@
-"""Scopes: named ranges of the calling thread under which launches and metrics are filed."""
+"""Scopes: named ranges of the calling thread that contain launches and metrics."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _init, _enter, _exit = scope.__init__, scope.__enter__, scope.__exit__
 
 
 class _ThreadLocalScopes:
-    """What scripts of upstream's know by this name; the stack itself is native."""
+    """Upstream's name for the stack of scopes, which is native here."""
 
     @property
     def scopes(self) -> list[tuple[int, str]]:
-        """Id and name of the scopes that the calling thread is to exit, outermost first."""
+        """Id and name of the open scopes of the calling thread, outermost first."""
         return native.entered_scopes()
 
 
@@ -62,7 +62,7 @@ def enter_scope(name: str, *, metrics: Mapping[str, object] | None = None) -> in
     """
     identifier = native.enter_scope(name)
     if identifier is None and flags.profiling_on:
-        identifier = native.number_scope()  # all sessions pause
+        identifier = native.number_scope()  # all sessions are paused
     if metrics is not None:
         try:
             add_scope_metrics(metrics)
@@ -78,15 +78,15 @@ def exit_scope(
     """Close the innermost scope of the calling thread.
 
     Args:
-        name: Name of the scope, if it is to be checked.
+        name: Name of the scope, to check it.
         metrics: Values by name, added to the scope before it is closed.
 
     Returns:
-        The scope's id, or None when it was opened while there was no session.
+        The scope's id, or None if it was opened without a session.
 
     Raises:
         ScopeError: No scope is open, or the innermost one has another name.
-        MetricError: A metric is not usable; the scope is closed all the same.
+        MetricError: A metric is not usable; the scope is closed anyway.
     """
     try:
         if metrics is not None:
@@ -104,7 +104,7 @@ class cpu_timed_scope(scope):
         metrics: Values by name, added to the scope when it is entered.
 
     Attributes:
-        start_time: When it was entered last, in nanoseconds of a clock that only goes forward.
+        start_time: Last entry, in nanoseconds of a monotonic clock.
 
     Raises:
         MetricError: ``metrics`` has a ``cpu_time`` of its own.
@@ -147,7 +147,7 @@ def _copy(template: Any, _name: str, _metrics: Mapping[str, object] | None) -> A
 
 
 def decorate(template: Any, func: _F) -> _F:
-    """Wrap a function so that every call runs in a scope of its own.
+    """Wrap a function so that every call runs in its own scope.
 
     Recursive and concurrent calls do not share a scope object. A coroutine function is timed until
     it returns; run one such coroutine at a time per thread, as scopes nest. A generator function is
@@ -160,7 +160,7 @@ def decorate(template: Any, func: _F) -> _F:
     """
     name, metrics = template.name, template.metrics
     make: Callable[..., Any] = type(template)
-    if make not in (scope, cpu_timed_scope):  # its constructor may want others
+    if make not in (scope, cpu_timed_scope):  # its constructor may need other arguments
         make = functools.partial(_copy, template)
     if inspect.iscoroutinefunction(func):
 

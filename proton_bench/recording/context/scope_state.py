@@ -1,4 +1,4 @@
-"""What a scope that is pickled or copied takes along; the copy is open nowhere."""
+"""Pickling and copying of scopes; a copy is not open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["get_state", "reduce", "set_state"]
 
 
 def reduce(scope: Any) -> tuple[Callable[..., Any], tuple[type], object]:
-    """Return how to make an object like this one, without a call of its ``__init__``.
+    """Return how to recreate this object without calling ``__init__``.
 
     Args:
         scope: The object of ``scope`` or a subclass.
@@ -31,7 +31,7 @@ def get_state(scope: Any) -> tuple[dict[str, object], dict[str, object]]:
 
 
 def set_state(scope: Any, state: Any) -> None:
-    """Give a new object what ``get_state`` returned, or the dictionary that a subclass made of it.
+    """Set the state of a new object from ``get_state``, or from a subclass's dictionary.
 
     Args:
         scope: The object.

@@ -1,4 +1,4 @@
-"""States: a frame that stands below whatever the thread launches, until the state is left."""
+"""States: a frame below all launches of the thread until the state is left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METADATA_STATE_PREFIX = f"{METADATA_STATE}:"
 
 
 def enter_state(name: str) -> None:
-    """Put the calling thread into a state; the one it was in comes back with ``exit_state``.
+    """Put the calling thread into a state; ``exit_state`` restores the previous one.
 
     Args:
         name: Name of the frame.
@@ -92,10 +92,10 @@ class state:
 
 
 class metadata_state(state):
-    """State in which launch metadata is computed, so that its kernels are told from the target's.
+    """State for computing launch metadata, which separates its kernels from the target's.
 
     Args:
-        kernel_name: Kernel whose launch metadata it is; gives a frame of its own.
+        kernel_name: Kernel of the launch metadata; adds a frame.
     """
 
     def __init__(self, kernel_name: str | None = None) -> None:
@@ -106,7 +106,7 @@ def get_metadata_state_name(kernel_name: str | None = None) -> str:
     """Return the name of the state in which launch metadata is computed.
 
     Args:
-        kernel_name: Kernel whose launch metadata it is.
+        kernel_name: Kernel of the launch metadata.
     """
     return f"{METADATA_STATE_PREFIX}{kernel_name}" if kernel_name else METADATA_STATE
 

@@ -1,7 +1,7 @@
-"""Samples what has a value at any time, such as clocks and memory, for timelines.
+"""Samples counters such as clocks and memory for timelines.
 
-One thread of the process does it while a session keeps a timeline. What the samples are added to is
-native: every session that is active and keeps one.
+One thread of the process does this while a session keeps a timeline. Native code adds the samples
+to all active sessions with a timeline.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _MAX_FORK_WAIT_S = 1.0
 _MAX_FIRST_S = 1.0
 
 _lock = threading.Lock()
-# Held while the management library is asked: a child that is forked then inherits no lock of its.
+# Held while the management library is used, so that a forked child inherits none of its locks.
 _asking = threading.Lock()
 _sessions: set[int] = set()
 _sampler: _Sampler | None = None
-# Open until the process ends: to open the library takes a session longer than all that it reads.
+# Open until the process ends, because opening the library takes longer than reading.
 _gpus: GpuReadings | None = None
 _forking_thread: int | None = None  # that holds `_asking`
 
 
 def counter_rate_hz() -> float:
-    """Return how often counters are sampled by ``PROTON_BENCH_COUNTERS``; 0 is never.
+    """Return the rate of ``PROTON_BENCH_COUNTERS``; 0 means never.
 
     Raises:
         UsageError: It is neither ``off`` nor a number of samples per second.
@@ -51,7 +51,7 @@ def counter_rate_hz() -> float:
         rate_hz = math.nan
     if not 0 < rate_hz <= _MAX_RATE_HZ:
         raise UsageError(
-            f"{_RATE}={text!r} is no number of samples per second: give one up to "
+            f"{_RATE}={text!r} is not a number of samples per second: give one up to "
             f"{_MAX_RATE_HZ:.0f}, or off"
         )
     return rate_hz
@@ -60,12 +60,12 @@ def counter_rate_hz() -> float:
 def start_counters(session: int, rate_hz: float) -> None:
     """Sample counters until the session is over; the first ones come before this returns.
 
-    So the library of the driver is opened before the program goes on, not while it launches. A
-    driver that does not answer for a second is not waited for.
+    So the driver's library is opened before the program continues, not while it launches. This
+    waits at most a second for the driver.
 
     Args:
         session: Number of a session that keeps a timeline.
-        rate_hz: Samples per second; 0 takes none. A sampler that runs already goes on as it does.
+        rate_hz: Samples per second; 0 takes none. A running sampler is not changed.
     """
     global _sampler
     if not rate_hz:
@@ -77,10 +77,10 @@ def start_counters(session: int, rate_hz: float) -> None:
 
 
 def stop_counters(session: int) -> None:
-    """The session ends. The last one takes a last sample and ends the thread, which is waited for.
+    """Stop counters of a session. The last one takes a final sample and waits for the thread.
 
     Args:
-        session: Number of the session; one without counters is fine.
+        session: Number of the session, which may have no counters.
     """
     with _lock:
         _sessions.discard(session)
@@ -132,11 +132,11 @@ class _Sampler:
                 wait_s = self._sample()
             self._sample()
         except Exception:  # noqa: BLE001 - the program must not see it; what is missing is counted
-            native.add_dropped("samples of counters after one that failed", 1)
+            native.add_dropped("samples of counters after a failed one", 1)
             self._has_first.set()
 
     def _sample(self) -> float:
-        """Hand over one sample of everything; return how long to wait for the next, in seconds."""
+        """Deliver one sample of everything; return the seconds until the next."""
         began = time.monotonic()
         native.add_counters(time.monotonic_ns(), "", 0, [("resident memory (bytes)", _resident())])
         with _asking:
@@ -147,14 +147,14 @@ class _Sampler:
 
 
 def _resident() -> float:
-    """Return the bytes of this process that are in memory."""
+    """Return the resident bytes of this process."""
     with open(_STATM, encoding="ascii") as file:
         return float(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
 
 
 def _before_fork() -> None:
     global _forking_thread
-    # A driver that does not answer must not keep the program from forking.
+    # A driver that does not answer must not block a fork of the program.
     if _asking.acquire(timeout=_MAX_FORK_WAIT_S):
         _forking_thread = threading.get_ident()
 
@@ -167,7 +167,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """The thread is the parent's; sessions of the child get one of their own."""
+    """The thread belongs to the parent; sessions of the child get their own."""
     global _asking, _forking_thread, _gpus, _lock, _sampler
     _asking, _lock = threading.Lock(), threading.Lock()
     _forking_thread = _sampler = _gpus = None
@@ -179,5 +179,5 @@ os.register_at_fork(
     after_in_parent=_after_fork_in_parent,
     after_in_child=_after_fork_in_child,
 )
-# A thread that wants Python's lock while the interpreter ends would end the process its own way.
+# A thread that takes Python's lock while the interpreter exits would abort the process.
 atexit.register(_end)

@@ -1,4 +1,4 @@
-"""What NVIDIA's management library reads off the GPUs that a process works on, again and again."""
+"""Repeated readings of the GPUs that a process uses, from NVIDIA's management library."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _Question = Callable[[], float]
 
 
 class GpuReadings:
-    """Readings of GPUs, found by their UUIDs: CUDA numbers them otherwise than the library.
+    """Readings of GPUs, matched by UUID because CUDA and the library number them differently.
 
-    Neither CUDA nor a GPU is started for it: a GPU is read once the program has worked on it. Used
-    by one thread at a time.
+    This starts neither CUDA nor a GPU: a GPU is read once the program has used it. Only one thread
+    may use it at a time.
     """
 
     def __init__(self) -> None:
@@ -29,10 +29,10 @@ class GpuReadings:
         self._questions: dict[int, Mapping[str, _Question]] = {}
 
     def read(self) -> Iterator[tuple[int, int, list[tuple[str, float]]]]:
-        """Yield for each GPU its number in CUDA, when it was read, and names with their values.
+        """Yield the CUDA number of each GPU, the time of reading, and names with values.
 
-        Names end in their unit; times are of CLOCK_MONOTONIC, in ns. What a driver refuses at
-        first is not asked again, and what it refuses later is left out.
+        Names end in their unit; times are of CLOCK_MONOTONIC, in ns. Values that a driver refuses
+        at first are not read again; later refusals are left out.
         """
         for ordinal in native.cuda_ordinals():
             questions = self._questions_of(ordinal)
@@ -44,7 +44,7 @@ class GpuReadings:
                 yield ordinal, time.monotonic_ns(), values
 
     def close(self) -> None:
-        """Let the library go."""
+        """Release the library."""
         nvml, self._nvml = self._nvml, None
         self._questions.clear()
         if nvml is not None:
@@ -89,7 +89,7 @@ class GpuReadings:
 
 
 def _answered(nvml: Any, device: Any) -> Mapping[str, _Question]:
-    """Return the questions about a device that its driver answers."""
+    """Return the values of a device that its driver provides."""
     questions: dict[str, _Question] = {
         "SM clock (MHz)": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_SM),
         "memory clock (MHz)": lambda: nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM),
@@ -102,7 +102,7 @@ def _answered(nvml: Any, device: Any) -> Mapping[str, _Question]:
     }
     answered = {}
     for name, ask in questions.items():
-        # Older libraries lack some, and what a driver answers is its own affair.
+        # Older libraries lack some, and drivers differ.
         with contextlib.suppress(nvml.NVMLError, AttributeError, TypeError, ValueError):
             float(ask())
             answered[name] = ask

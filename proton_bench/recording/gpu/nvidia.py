@@ -1,4 +1,4 @@
-"""What NVIDIA's management library says of the GPUs, where there is a driver."""
+"""Facts of GPUs from NVIDIA's management library, if there is a driver."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ _SMI_TIMEOUT_S = 10.0
 
 
 def has_driver() -> bool:
-    """Whether the kernel has NVIDIA's driver, without which the library need not be loaded."""
+    """Whether the kernel has NVIDIA's driver; without it the library is not loaded."""
     return os.path.exists(_DRIVER)
 
 
 def gpu_facts() -> list[dict[str, Any]]:
-    """Return what every GPU is and how it is at the moment.
+    """Return the properties and the current state of every GPU.
 
     That is ``name``, ``uuid``, ``driver``, ``memory_bytes``, ``ecc`` ("on" or "off"), ``mig``
     ("off", or the names of its instances), ``power_limit_w``; and ``sm_clock_mhz``,
     ``memory_clock_mhz``, ``throttle_reasons`` (bits of NVML), ``temperature_c`` and
-    ``other_processes``, the ids of those that compute on it and are no relatives of this one.
+    ``other_processes``, the ids of processes computing on it, except this one, its ancestors and
+    its descendants.
 
     A fact that the driver refuses is left out; without a driver or library the list is empty.
     """
@@ -55,10 +56,9 @@ def gpu_facts() -> list[dict[str, Any]]:
 
 @functools.cache
 def newest_capability() -> int:
-    """Return ten times the compute capability of the newest GPU, 0 where nobody knows it.
+    """Return ten times the compute capability of the newest GPU, 0 if unknown.
 
-    Neither the management library nor nvidia-smi, which is asked where that is missing, starts
-    CUDA.
+    Neither the management library nor nvidia-smi, the fallback, starts CUDA.
     """
     try:
         import pynvml
@@ -75,7 +75,7 @@ def newest_capability() -> int:
             major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(device)
             capabilities.append(10 * major + minor)
     except pynvml.NVMLError:
-        pass  # those that answered count
+        pass  # only those that answered count
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
@@ -121,7 +121,7 @@ def _one_gpu(nvml: Any, index: int) -> dict[str, Any]:
     }
     facts: dict[str, Any] = {}
     for fact, ask in questions.items():
-        # Older libraries and drivers lack some, and what they answer is theirs.
+        # Older libraries and drivers lack some, and answers differ.
         with contextlib.suppress(nvml.NVMLError, AttributeError, TypeError, IndexError):
             facts[fact] = ask()
     return facts
@@ -132,7 +132,7 @@ def _switch(modes: Sequence[int]) -> str:
 
 
 def _mig(nvml: Any, device: Any) -> str:
-    """Return what a GPU is divided into, such as ``1g.18gb, 2g.35gb``."""
+    """Return the partitions of a GPU, such as ``1g.18gb, 2g.35gb``."""
     if not nvml.nvmlDeviceGetMigMode(device)[0]:
         return "off"
     names = []

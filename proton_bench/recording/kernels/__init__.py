@@ -1,4 +1,4 @@
-"""What is attached to Triton: launch hooks, instrumentation of kernels, the interpreter.
+"""Attachments to Triton: launch hooks, instrumentation of kernels, the interpreter.
 
 In: kernels that Triton loads and launches.
 Out: metadata of launches, and kernels that record their scopes.

@@ -1,4 +1,4 @@
-"""Launch hooks: objects that are told of every kernel that Triton loads and launches."""
+"""Launch hooks: objects that are called for every kernel that Triton loads and launches."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Hook", "HookManager", "LaunchMetadata", "switch_off_unused", "switch
 
 
 class LaunchMetadata(Protocol):
-    """What Triton tells of a launch; the form of its ``LazyDict``.
+    """Facts of a launch from Triton, in the form of its ``LazyDict``.
 
     Attributes:
-        data: ``name``, ``function`` and ``stream`` of the launch, then what ``get`` added.
+        data: ``name``, ``function`` and ``stream`` of the launch, then the additions of ``get``.
     """
 
     data: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Hook:
 
     Attributes:
         priority: Hooks with a higher one enter earlier and exit later.
-        is_called: False for one that only stands among the active hooks.
+        is_called: False for a hook that is only listed among the active hooks.
     """
 
     priority: int = 0
@@ -41,13 +41,13 @@ class Hook:
     def init_handle(  # noqa: PLR0917 - Triton's signature
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
     ) -> None:
-        """Learn that a kernel was loaded onto a device."""
+        """Called after a kernel was loaded onto a device."""
 
     def enter(self, metadata: LaunchMetadata) -> None:
-        """Learn that a kernel is about to be launched, on the launching thread."""
+        """Called before a launch, on the launching thread."""
 
     def exit(self, metadata: LaunchMetadata) -> None:
-        """Learn that the launch call returned."""
+        """Called after the launch call returned."""
 
     def activate(self) -> None:
         """Switch on: the first session that uses the hook became active."""
@@ -58,21 +58,21 @@ class Hook:
     def destroy_handle(  # noqa: PLR0917 - optional; Triton's signature
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
     ) -> None:
-        """Learn that a kernel was unloaded; does nothing unless overridden (Triton >= 3.9)."""
+        """Called after a kernel was unloaded; does nothing unless overridden (Triton >= 3.9)."""
 
     def flush(self) -> None:
-        """Have everything recorded that is still under way; waits for devices if it must."""
+        """Record all running work; waits for devices if necessary."""
 
     def release(self) -> None:
-        """Forget settings: the last session that used the hook was finalized."""
+        """Reset settings: the last session that used the hook was finalized."""
 
 
 class HookManager:
-    """Which hooks are switched on, and for which sessions; one per process, hence static.
+    """The active hooks and their sessions; one per process, hence static.
 
     Attributes:
         active_hooks: Hooks that are switched on, highest priority first.
-        session_hooks: For every live session its hooks and whether it is active with them.
+        session_hooks: The hooks of every session, and whether it is active with them.
     """
 
     active_hooks: ClassVar[list[Hook]] = []
@@ -93,7 +93,7 @@ class HookManager:
 
     @staticmethod
     def unregister(session: int | None = None) -> None:
-        """Take the hooks of a session, or of all, away and switch off those nobody else uses."""
+        """Remove the hooks of a session, or of all, and switch off unused ones."""
         sessions = _numbers(session)
         forgotten = [hook for number in sessions for hook in HookManager.session_hooks.pop(number)]
         switch_off_unused(forgotten)
@@ -121,7 +121,7 @@ class HookManager:
 
     @staticmethod
     def flush(session: int) -> None:
-        """Have the hooks of a session record what is still under way."""
+        """Make the hooks of a session record running work."""
         for hook in list(HookManager.session_hooks.get(session, ())):
             _optional(hook, "flush")()
 
@@ -161,7 +161,7 @@ _heads = TritonHeads(
         "launch_enter_hook": HookManager.enter,
         "launch_exit_hook": HookManager.exit,
     },
-    # What collects a launch at its end finds the frame that a hook put around it still open.
+    # A collector of the launch's end still finds the frame of a hook open.
     exits_last=True,
 )
 
@@ -179,7 +179,7 @@ def switch_on(hook: Hook) -> None:
     hook.activate()
     _set_active([*HookManager.active_hooks, hook])
     try:
-        if _called(HookManager.active_hooks):  # launches pay for a chain with functions in it
+        if _called(HookManager.active_hooks):  # launches pay for a chain that is not empty
             _heads.attach()
     except BaseException:
         switch_off_unused([hook])
@@ -187,7 +187,7 @@ def switch_on(hook: Hook) -> None:
 
 
 def switch_off_unused(hooks: Iterable[Hook]) -> None:
-    """Switch all of them off, also when one fails; the first failure is raised at the end."""
+    """Switch all of them off, even if one fails; the first failure is raised at the end."""
     with contextlib.ExitStack() as steps:
         for hook in dict.fromkeys(hooks):
             in_use = any(used.get(hook) for used in HookManager.session_hooks.values())
@@ -201,7 +201,7 @@ def switch_off_unused(hooks: Iterable[Hook]) -> None:
 def _set_active(hooks: list[Hook]) -> None:
     # A new list: a launch on another thread may be walking the old one.
     HookManager.active_hooks = sorted(hooks, key=lambda each: each.priority, reverse=True)
-    # The only hook is called by Triton itself: a launch is not to pay for a loop over one.
+    # Triton calls a single hook directly, so that a launch does not pay for a loop.
     called = _called(hooks)
     is_alone = len(called) == 1
     _heads.replace("launch_enter_hook", called[0].enter if is_alone else HookManager.enter)
@@ -213,7 +213,7 @@ def _called(hooks: Iterable[Hook]) -> list[Hook]:
 
 
 def _optional(hook: Hook, method: str) -> Callable[[], None]:
-    """Return a method of ours, which a hook that is no `Hook` does not have."""
+    """Return an optional method, which a hook that is not a `Hook` may lack."""
     found: Callable[[], None] = getattr(hook, method, _nothing)
     return found
 

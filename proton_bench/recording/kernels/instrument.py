@@ -1,4 +1,4 @@
-"""``--instrument``: gives the passes to the backend of a run that takes them."""
+"""``--instrument``: gives the passes to the backend of a run that supports them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _OPTION = "passes"
 
 
 def add_passes(backend: str | None, mode: str | None, passes: str) -> tuple[str | None, str]:
-    """Return the texts of backend and mode with which a session brackets operations of kernels.
+    """Return backend and mode texts with which a session brackets operations of kernels.
 
-    The backends of the session that can do it get the passes; where none can, the first one that
-    can is added to them. A backend that nobody named stays so where it is the default.
+    Supporting backends of the session get the passes; if there is none, the first supporting one is
+    added. A default backend stays implicit.
 
     Args:
         backend: Names joined by ``+``; None asks the plugins for their default.
         mode: Mode text without passes.
-        passes: As in ``--instrument``; whoever gets them checks them.
+        passes: As in ``--instrument``; the backend checks them.
 
     Raises:
         UsageError: A backend or mode is unknown, or the mode has passes already.
-        BackendUnavailableError: No backend that takes passes can run here.
+        BackendUnavailableError: No backend that supports passes can run here.
     """
     from proton_bench.plugin.manager import explaining_default, resolve_backend
 
@@ -41,7 +41,7 @@ def add_passes(backend: str | None, mode: str | None, passes: str) -> tuple[str 
 
 
 def join_passes(option: str, given: Sequence[str]) -> str:
-    """Return the text of an option that may be given several times, as one.
+    """Join the values of a repeated option.
 
     Args:
         option: Its name, for messages.
@@ -64,12 +64,12 @@ def _first_taker() -> str:
 
 
 def _best(takers: Sequence[Backend], available: Sequence[bool]) -> str:
-    # One that records devices, if possible: the host's own kernels are interpreted ones.
+    # Prefer one that records devices: kernels on the host are interpreted.
     ranked = sorted(
         zip(takers, available, strict=True), key=lambda each: (each[0].records_wall, not each[1])
     )
     if not ranked:
-        raise UsageError("no backend here takes passes; `proton plugins` lists the backends")
+        raise UsageError("no backend here supports passes; `proton plugins` lists the backends")
     return ranked[0][0].name
 
 
@@ -78,6 +78,6 @@ def _with_passes(backend: Backend, mode: Mode, passes: str) -> str:
         return mode.text
     if _OPTION in mode.options:
         raise UsageError(
-            f"passes are given twice, by --instrument and by mode {mode.text!r}: give them once"
+            f"passes are given twice, with --instrument and in mode {mode.text!r}: give them once"
         )
     return f"{mode.text or backend.passes_mode}:{_OPTION}={encode(passes)}"

@@ -1,9 +1,8 @@
-"""The hook that has kernels compiled with records, as upstream's scripts know it.
+"""Upstream's hook that makes kernels compile with records.
 
-Our own sessions need no hook for it: the collector of the backend ``instrumentation`` costs
-launches nothing in Python. But programs, torch's Inductor among them, look at the active hooks to
-find out whether kernels are instrumented, register such a hook themselves, and read what a launch
-wrote.
+Our own sessions do not need this hook: the collector of the backend ``instrumentation`` costs
+launches nothing in Python. But programs such as torch's Inductor check the active hooks for
+instrumentation, register such a hook themselves, and read the buffer of a launch.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _SWITCH = "enable_host_buffer"
 
 
 class _Switched(type):
-    """Tells who collects when a script sets ``enable_host_buffer``, so that no launch looks."""
+    """Notifies the collector when a script sets ``enable_host_buffer``; launches do not check."""
 
     def __setattr__(cls, name: str, value: object) -> None:
         super().__setattr__(name, value)
@@ -52,15 +51,15 @@ class _Switched(type):
 
 
 class InstrumentationHook(Hook, metaclass=_Switched):
-    """Has kernels compiled with records, and these collected, while it is active.
+    """Makes kernels compile with records and collects these while it is active.
 
     Args:
         mode_obj: Text or object of a mode; None and "" are the default.
 
     Attributes:
         active_count: 1 while kernels are instrumented, by a hook or a session.
-        enable_host_buffer: Whether each launch is waited for, and what its kernel wrote kept.
-        host_buffer: What the newest instrumented launch wrote, after a header; a tensor of bytes.
+        enable_host_buffer: Whether to wait for each launch and keep its kernel's buffer.
+        host_buffer: Buffer of the newest instrumented launch, after a header; a tensor of bytes.
         mode: The mode.
 
     Raises:
@@ -73,7 +72,7 @@ class InstrumentationHook(Hook, metaclass=_Switched):
     enable_host_buffer: ClassVar[bool] = False
     host_buffer: ClassVar[Any] = None
     followers: ClassVar[list[Callable[[bool], None]]] = []
-    # What buffers of launches have at least, in bytes.
+    # Least size of buffers of launches, in bytes.
     profile_buffer_size: int = 1
     profile_buffer_alignment: int = 128
 
@@ -85,12 +84,12 @@ class InstrumentationHook(Hook, metaclass=_Switched):
         """Begin; the hook manager calls it.
 
         Raises:
-            BackendUnavailableError: Kernels are instrumented already, or cannot be here.
+            BackendUnavailableError: Kernels are already instrumented, or cannot be.
         """
         if InstrumentationHook.active_count > 0:
             raise BackendUnavailableError(
                 "Only one instance of the instrumentation hook can be active at a time: finalize "
-                "the session, or unregister the hook, that instruments kernels now"
+                "the session or unregister the hook that instruments kernels now"
             )
         from proton_bench.plugin.manager import resolve_backend
 
@@ -105,7 +104,7 @@ class InstrumentationHook(Hook, metaclass=_Switched):
             raise
 
     def deactivate(self) -> None:
-        """End; does nothing where the hook is not active."""
+        """End, if the hook is active."""
         if self._lease is not None:
             self._release()
 
@@ -118,10 +117,10 @@ class InstrumentationHook(Hook, metaclass=_Switched):
 
     @classmethod
     def announce(cls) -> Callable[[], None]:
-        """Have programs see that kernels are instrumented, unless a hook is active that says so.
+        """Show programs that kernels are instrumented, unless an active hook does.
 
         Returns:
-            Takes that back.
+            A function that undoes it.
         """
         if InstrumentationHook.active_count > 0:
             return lambda: None
@@ -150,7 +149,7 @@ class InstrumentationHook(Hook, metaclass=_Switched):
 def pack_header(
     payload_bytes: int, *, device: str, warps: int, scratch_bytes: int, warp_ids: tuple[int, ...]
 ) -> bytes:
-    """Return what stands before the records in a host buffer: ten numbers, then warps.
+    """Return the header of a host buffer: ten numbers, then warps.
 
     Args:
         payload_bytes: Bytes of the records.

@@ -1,8 +1,7 @@
 """The kernel that Triton's interpreter runs on a thread, and the scopes that it opens there.
 
-In a compiled kernel a scope that is opened and never closed is an error of the compile. An
-interpreted one is run by Python, where the scope would stay open after the kernel and take what
-follows it.
+In a compiled kernel an unclosed scope is a compile error. Python runs an interpreted kernel, where
+the scope would stay open after the kernel and contain later work.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def interpreting(kernel: str) -> Iterator[None]:
 
 
 def end_program() -> None:
-    """Close what the program of the thread's kernel left open, and warn of it."""
+    """Close scopes that a program of the thread's kernel left open, and warn."""
     if _running.kernel:
         close_scopes_above(_running.depth)
 
@@ -63,8 +62,9 @@ def close_scopes_above(depth: int) -> None:
         if (kernel, scope) not in _warned:
             _warned.add((kernel, scope))
             warn(
-                f"kernel {kernel!r}: scope {scope!r} is opened and never closed: it was closed "
-                "where the program or the loop around it ended; close it in the block that opens it"
+                f"kernel {kernel!r}: scope {scope!r} is opened but never closed: it was closed at "
+                "the end of the program or the loop around it; close it in the block that opens "
+                "it"
             )
 
 
@@ -79,9 +79,9 @@ def abandon_scopes(depth: int) -> list[str]:
     frames = dict(native.open_frames())
     closed: list[str] = []
     while (at := native.thread_depth()) > depth:
-        frame = frames.get(at)  # None for one that was opened while no session was active
+        frame = frames.get(at)  # None for a scope that was opened without an active session
         if frame is not None and frame[1] != native.KIND_SCOPE:
-            break  # an operator that is under way ends by itself
+            break  # a running operator ends by itself
         native.exit_scope()
         if frame is not None:
             closed.append(frame[0])
@@ -102,7 +102,7 @@ def exit_scope(name: str) -> None:
         return
     if native.thread_depth() <= _running.depth:
         raise ScopeError(
-            f"kernel {_running.kernel!r}: scope {name!r} is closed and not open; each exit_scope "
+            f"kernel {_running.kernel!r}: scope {name!r} is closed but not open; each exit_scope "
             "needs one enter_scope before it in the same kernel"
         )
     try:

@@ -1,8 +1,8 @@
 """Events of kernels: spans that may start in one warp and end in another.
 
 The compiler sees an event as a value of its own type, so that it passes through loops, branches and
-calls of other kernels. Classes of Triton's front end are bases here: the module is imported where a
-kernel uses events.
+calls of other kernels. Classes of Triton's front end are bases here, so this module is imported
+only if a kernel uses events.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class _EventType(tl.base_type):  # type: ignore[misc]
 
 
 class Event(tl.base_value):  # type: ignore[misc]
-    """What ``allocate_event`` returns, for ``start_event`` and ``end_event`` only.
+    """Result of ``allocate_event``, only for ``start_event`` and ``end_event``.
 
     Args:
-        name: Name of the frame; known where Python runs the kernel.
-        handle: Value in the compiler; None where nothing is recorded.
+        name: Name of the frame; known if Python runs the kernel.
+        handle: Value in the compiler; None without records.
     """
 
     def __init__(self, name: str, handle: Any) -> None:
@@ -79,7 +79,7 @@ def allocate(name: str, semantic: Any) -> Event:
 
     Args:
         name: Name of the frame.
-        semantic: What the compiler calls builtins with, None where Python runs the kernel.
+        semantic: The compiler's ``_semantic``, None if Python runs the kernel.
 
     Raises:
         UsageError: This Triton's compiler has no events, or accepts no records here.
@@ -101,12 +101,12 @@ def record_event(event: Event, semantic: Any, *, is_start: bool) -> None:
     """Record one end of an event.
 
     Args:
-        event: What ``allocate`` returned.
-        semantic: What the compiler calls builtins with, None where Python runs the kernel.
+        event: Result of ``allocate``.
+        semantic: The compiler's ``_semantic``, None if Python runs the kernel.
         is_start: Which end.
 
     Raises:
-        UsageError: It is no event.
+        UsageError: It is not an event.
     """
     if not isinstance(event, Event):
         raise UsageError(
@@ -120,7 +120,7 @@ def record_event(event: Event, semantic: Any, *, is_start: bool) -> None:
 
 @dataclass(slots=True, eq=False)
 class _OnHost:
-    """An event that was started where Python runs the kernel."""
+    """An event of a kernel that Python runs."""
 
     event: Event
     depth: int  # of the thread's stack, with the event's scope
@@ -149,5 +149,5 @@ def _host_events() -> list[_OnHost]:
         _open.events = []
     events: list[_OnHost] = _open.events
     while events and events[-1].depth > native.thread_depth():
-        events.pop()  # closed with its kernel, which never ended it
+        events.pop()  # closed with its kernel, which did not end it
     return events

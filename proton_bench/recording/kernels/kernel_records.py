@@ -1,4 +1,4 @@
-"""Whether a kernel that is being compiled gets records of its scopes, and how they get into it."""
+"""Decides whether a kernel that is being compiled gets records, and emits them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = [
     "refuse",
 ]
 
-# Begins the text that Triton has in the key of every compile that a session asked for. A compile
-# without it, such as one of a library in between, must not get records: it would be found again
-# in Triton's cache when no session is active.
+# Prefix of the text in Triton's key of every compile for a session. A compile without it, such as
+# one of a library in between, must not get records, because Triton's cache would return it without
+# a session.
 MODE_PREFIX = "proton_bench:"
 
 _CLASSES = {"triton": "TritonSemantic", "gluon": "GluonSemantic"}
@@ -29,10 +29,10 @@ _accepted = {"gluon"}
 
 
 def are_wanted(semantic: Any) -> bool:
-    """Tell whether the kernel is compiled for a session that records scopes in kernels.
+    """Return whether the kernel is compiled for a session that records scopes in kernels.
 
     Args:
-        semantic: What the compiler calls builtins with.
+        semantic: The compiler's ``_semantic``.
     """
     if not flags.instrumentation_on:
         return False
@@ -41,13 +41,13 @@ def are_wanted(semantic: Any) -> bool:
 
 
 def check_language(semantic: Any) -> None:
-    """Refuse a kernel whose language was not accepted.
+    """Raise for a kernel whose language is not enabled.
 
     Args:
-        semantic: What the compiler calls builtins with.
+        semantic: The compiler's ``_semantic``.
 
     Raises:
-        UsageError: Nobody accepted records in kernels of this language.
+        UsageError: Records are not enabled for kernels of this language.
     """
     classes = {each.__name__ for each in type(semantic).__mro__}
     if "GluonSemantic" in classes:
@@ -66,43 +66,43 @@ def check_language(semantic: Any) -> None:
 
 
 def emit(semantic: Any, name: str, *, is_start: bool) -> None:
-    """Put a record where the compiler is.
+    """Emit a record at the compiler's position.
 
     Args:
-        semantic: What the compiler calls builtins with.
+        semantic: The compiler's ``_semantic``.
         name: Name of the scope.
         is_start: Whether the record opens or closes it.
 
     Raises:
-        UsageError: Nobody accepted records in kernels of this language.
+        UsageError: Records are not enabled for kernels of this language.
     """
     check_language(semantic)
     dialect(semantic).create_proton_record(semantic.builder, is_start, name)
 
 
 def dialect(semantic: Any) -> Any:
-    """Return Triton's bindings of records; the compiler at work has loaded them."""
+    """Return Triton's bindings of records, which the running compiler has loaded."""
     del semantic
     return sys.modules["triton._C.libtriton"].proton
 
 
 def accept(semantic_name: str) -> None:
-    """Accept records in kernels of a language."""
+    """Enable records in kernels of a language."""
     _accepted.add(_known(semantic_name))
 
 
 def accepts(semantic_name: str) -> bool:
-    """Tell whether records are accepted in kernels of a language."""
+    """Return whether records are enabled in kernels of a language."""
     return _known(semantic_name) in _accepted
 
 
 def refuse(semantic_name: str) -> None:
-    """Refuse records in kernels of a language."""
+    """Disable records in kernels of a language."""
     _accepted.discard(_known(semantic_name))
 
 
 def value(given: Any) -> Any:
-    """Unwrap a compile-time constant; the interpreter hands them over as they are."""
+    """Unwrap a compile-time constant; the interpreter passes plain values."""
     return getattr(given, "value", given)
 
 

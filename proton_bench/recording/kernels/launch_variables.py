@@ -1,4 +1,4 @@
-"""What the launch hook knows of a thread's newest launch; ``hooks.launch`` of upstream."""
+"""Facts about a thread's newest launch; upstream's ``hooks.launch``."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 
 
 class LaunchVariable:
-    """A fact of the calling thread's newest launch, to be read as a ``ContextVar`` is.
+    """A fact of the calling thread's newest launch, read like a ``ContextVar``.
 
     Args:
         name: Its name.
-        place: Which of the facts that the native hook keeps.
+        place: Index of the fact in the native hook.
 
     Attributes:
         name: Its name.
@@ -49,7 +49,7 @@ class LaunchVariable:
         """Return the fact.
 
         Args:
-            default: What to return where the thread launched nothing with the hook.
+            default: Result if the thread launched nothing with the hook.
         """
         found = native.newest_launch()[self._place]
         return default if found is None else found
@@ -62,7 +62,7 @@ in_hook = LaunchVariable("in_hook", 3)
 
 
 def __getattr__(name: str) -> Any:
-    """Look up ``LaunchHook``, which a plugin brings, on first use."""
+    """Look up a plugin's ``LaunchHook`` on first use."""
     if name == "LaunchHook":
         from proton_bench.recording.session.options import launch_hooks
 

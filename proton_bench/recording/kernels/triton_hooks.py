@@ -1,4 +1,4 @@
-"""Connects the hook manager to Triton's launch and load hooks, as far as this Triton has them."""
+"""Connects the hook manager to the launch and load hooks of this Triton."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _EXIT = "launch_exit_hook"
 
 
 class TritonHeads:
-    """Functions that stand in Triton's hook chains while somebody needs them.
+    """Functions that are in Triton's hook chains while they are needed.
 
-    Triton's fast launch paths give way to a non-empty chain, so nothing stands there otherwise.
-    Triton is not imported for it: the functions are added once the target imports it. Hooks of
-    other tools in the same chains stay as they are.
+    A non-empty chain disables Triton's fast launch paths, so the chains are empty otherwise. This
+    does not import Triton: the functions are added once the target imports it. Hooks of other tools
+    in the same chains are not changed.
 
     Args:
         heads: Function by the name of its chain in ``triton.knobs.runtime``; a chain that this
             Triton does not have (``kernel_unload_hook`` before 3.9) is left out.
-        exits_last: Whether their end of a launch comes after that of all others.
+        exits_last: Whether they run last at the end of a launch.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TritonHeads:
         self._singles: list[tuple[Any, str, Any]] = []
 
     def attach(self) -> None:
-        """Add the functions to the chains; does nothing where they stand already."""
+        """Add the functions to the chains, unless they are there."""
         if self._waiting is None:
             self._waiting = ImportCallback(_KNOBS, self._add)
 
@@ -55,7 +55,7 @@ class TritonHeads:
         self._singles.clear()
 
     def replace(self, name: str, head: Callable[..., None]) -> None:
-        """Have another function stand in a chain, at the same place.
+        """Replace a function in a chain, at the same place.
 
         Args:
             name: Name of the chain.
@@ -83,8 +83,7 @@ class TritonHeads:
             return present
         if not callable(present) or make_chain is None:
             return None
-        # Somebody put a function in the place of the chain: it stays the first of a new one for as
-        # long as we are there.
+        # A function replaced the chain: it becomes the first of a new chain while ours are there.
         chain = make_chain()
         chain.add(present)
         setattr(knobs.runtime, name, chain)

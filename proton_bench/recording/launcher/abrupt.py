@@ -1,8 +1,8 @@
-"""Writes the files of watched sessions where a program leaves without running exit handlers.
+"""Writes the files of watched sessions if a program exits without running exit handlers.
 
-``os._exit`` and ``os.exec*`` end a Python program at once. While a session is watched they are
-preceded by what a signal that ends the process does: files are written natively. In a forked child,
-which has no sessions, they are the interpreter's own.
+``os._exit`` and ``os.exec*`` end a Python program at once. While a session is watched, native code
+first writes the files, as for a signal that ends the process. In a forked child, which has no
+sessions, they are the interpreter's own.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _execve: Callable[..., NoReturn] = os.execve
 
 
 def write_before_leaving() -> None:
-    """Step in front of the functions that leave; again has no effect."""
+    """Wrap the exiting functions; repeating this has no effect."""
     os._exit = _write_and_exit
     os.execv = _write_and_execv  # the other six call one of these two
     os.execve = _write_and_execve
 
 
 def leave_alone() -> None:
-    """Undo it, where nobody else stepped in front since."""
+    """Undo it, unless another wrapper was added since."""
     for name, ours, plain in (
         ("_exit", _write_and_exit, _exit),
         ("execv", _write_and_execv, _execv),
@@ -43,7 +43,7 @@ def leave_alone() -> None:
 @functools.wraps(_exit)
 def _write_and_exit(*args: Any, **options: Any) -> NoReturn:
     status = options.get("status", *args[:1])
-    if hasattr(status, "__index__"):  # else it raises, and the program goes on
+    if hasattr(status, "__index__"):  # else it raises, and the program continues
         _write()
     _exit(*args, **options)
 
@@ -63,7 +63,7 @@ def _write_and_execve(*args: Any, **options: Any) -> NoReturn:
 
 
 def _can_start(path: Any) -> bool:
-    """Tell apart what fails, as most folders of PATH do for ``os.execvp``."""
+    """Return whether an exec can succeed; ``os.execvp`` fails for most folders of PATH."""
     try:
         return isinstance(path, int) or (os.access(path, os.X_OK) and os.path.isfile(path))
     except (TypeError, ValueError):

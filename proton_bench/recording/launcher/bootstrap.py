@@ -1,8 +1,8 @@
-# Python's option -x has the interpreter skip this line in place of the target's first.
-"""The file that the interpreter is started with in place of the target; see ``runner``.
+# With Python's option -x the interpreter skips this line instead of the target's first.
+"""The file that the interpreter starts instead of the target; see ``runner``.
 
-Started by its path, because ``-m`` and ``-c`` put the current folder in front of the path, where it
-could shadow modules; and a frame of this file is known not to belong to the target.
+It is started by its path, because ``-m`` and ``-c`` add the current folder to the search path,
+where it could shadow modules; and frames of this file can be distinguished from the target's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:
-        # This folder, which would shadow modules just as well.
+        # This folder would shadow modules as well.
         del sys.path[0]
 
     try:

@@ -1,4 +1,4 @@
-"""Writes down which files a process loaded its modules from, for whoever compares two versions."""
+"""Records from which files a process loaded its modules, for comparisons of versions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from proton_bench.support.files import write_file
 
 __all__ = ["write_loaded_modules"]
 
-# Below these, a path says enough: nobody edits them while runs are compared.
+# Below these a path is enough, because they are not edited during a comparison.
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 def write_loaded_modules(path: str) -> None:
     """Write name, file and SHA-256 of every module outside the standard library as JSON.
 
-    Modules of installed packages have no hash. What cannot be read has neither hash nor effect.
+    Modules of installed packages and unreadable ones have no hash.
 
     Args:
-        path: File to write, whole or not at all.
+        path: File to write; it is complete or missing.
 
     Raises:
         OutputError: It cannot be written.
@@ -44,7 +44,7 @@ def write_loaded_modules(path: str) -> None:
 
 
 def _file_of(module: ModuleType | None) -> str:
-    """Return the source that a module was loaded from, "" where there is none on disk."""
+    """Return the source file of a module, "" if there is none on disk."""
     file = getattr(module, "__file__", None)
     if not isinstance(file, str) or not file:
         return ""

@@ -1,4 +1,4 @@
-"""Folders that the target's modules are looked for in before all others."""
+"""Folders that come first in the target's module search path."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["AheadInPytest", "put_ahead", "put_behind_ahead", "pytest_plugins"]
+__all__ = ["FirstInPytest", "put_after_first", "put_first", "pytest_plugins"]
 
 _PATH = "PYTHONPATH"
-_ahead: list[str] = []
+_first: list[str] = []
 
 
-def put_ahead(folders: Sequence[str]) -> None:
-    """Look for modules in these folders first, whatever the target puts in front later.
+def put_first(folders: Sequence[str]) -> None:
+    """Put these folders first in the module search path, whatever the target adds later.
 
-    Processes that the target starts do so too.
+    This includes processes that the target starts.
     """
-    _ahead[:] = folders
+    _first[:] = folders
     sys.path[:0] = folders
     if folders:
         others = os.environ.get(_PATH)
         os.environ[_PATH] = os.pathsep.join([*folders, *([others] if others else [])])
 
 
-def put_behind_ahead(folder: str) -> None:
-    """Add the target's own folder to the path: in front of all others but those ahead."""
-    sys.path.insert(len(_ahead), folder)
+def put_after_first(folder: str) -> None:
+    """Add the target's own folder to the path, right after the first folders."""
+    sys.path.insert(len(_first), folder)
 
 
-class AheadInPytest:
-    """Keeps folders ahead in a pytest that would put those of its test files in front.
+class FirstInPytest:
+    """Keeps the folders first in pytest, which would put the folders of its test files first.
 
-    Test files are imported by their place (``--import-mode=importlib``), so that those of another
-    version ahead do not stand in for them; what lies beside them is found behind everything else.
+    Test files are imported with ``--import-mode=importlib``, so that another version in the first
+    folders does not replace them; modules beside them come last.
     """
 
     def pytest_load_initial_conftests(self, early_config: Any) -> None:
-        """Act once options are known and before the first file of the tests is imported."""
+        """Act after options are known and before the first test file is imported."""
         _import_by_place(early_config.known_args_namespace)
-        sys.path[:] = _ahead + [each for each in sys.path if each not in _ahead]
+        sys.path[:] = _first + [each for each in sys.path if each not in _first]
         for each in (str(early_config.rootpath), *early_config.known_args_namespace.file_or_dir):
             path = os.path.abspath(str(each).partition("::")[0])
             _append_root(path if os.path.isdir(path) else os.path.dirname(path))
 
     def pytest_configure(self, config: Any) -> None:
-        """Do the same for what is imported after options were read again."""
+        """Do the same for imports after options were read again."""
         _import_by_place(config.option)
 
     def pytest_collect_directory(self, path: Any) -> None:
-        """Let test files in this folder import what lies beside them."""
+        """Let test files in this folder import modules beside them."""
         _append_root(str(path))
 
 
 def pytest_plugins() -> list[object]:
-    """Return what pytest needs, nothing where no folder is ahead."""
-    return [AheadInPytest()] if _ahead else []
+    """Return the plugin for pytest, if there are first folders."""
+    return [FirstInPytest()] if _first else []
 
 
 def _import_by_place(options: Any) -> None:
@@ -65,7 +65,7 @@ def _import_by_place(options: Any) -> None:
 
 
 def _append_root(folder: str) -> None:
-    """Add the folder that a test file's module is named from: the first that is no package."""
+    """Add the root folder of a test file's module: the first that is not a package."""
     while os.path.exists(os.path.join(folder, "__init__.py")):
         folder = os.path.dirname(folder)
     if folder not in sys.path:

@@ -1,4 +1,4 @@
-"""Calls back once a module is imported, so that nobody imports the target's libraries for it."""
+"""Calls back once a module is imported, without importing the target's libraries itself."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from importlib.abc import Loader  # at run time it would load much of the standard library
+    from importlib.abc import Loader  # at run time this would load much of the standard library
 
 __all__ = ["ImportCallback"]
 
 
 class ImportCallback:
-    """Runs a function with a module as soon as somebody has imported it.
+    """Runs a function with a module as soon as it is imported.
 
     Args:
         name: Full name of the module.
-        function: Called at once where the module is imported already, else after its code ran.
+        function: Called at once if the module is imported already, else after its code ran.
     """
 
     def __init__(self, name: str, function: Callable[[ModuleType], None]) -> None:
@@ -43,7 +43,7 @@ class ImportCallback:
         """Let the other finders find the module, and wrap its loader."""
         if fullname != self._name or self._is_searching:
             return None
-        self._is_searching = True  # another wrapper like this one may ask back
+        self._is_searching = True  # another wrapper like this one may call back
         try:
             spec = next(filter(None, self._specs_of_others(fullname, path, target)), None)
         finally:
@@ -66,7 +66,7 @@ class ImportCallback:
 
 
 class _CallingLoader:
-    """Stands in for a module's own loader until its code ran."""
+    """Replaces a module's own loader until its code ran."""
 
     def __init__(self, loader: Any, imported: Callable[[ModuleType], None]) -> None:
         self._loader = loader

@@ -1,4 +1,4 @@
-"""Runs a program that is not Python as a child, so that the Python in it can be followed."""
+"""Runs a program that is not Python as a child, so that Python processes in it can be recorded."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _FORWARDED = (
     signal.SIGUSR2,
 )
 _SIGNAL_BASE = 128
-# Ignored by every Python interpreter; a program must not inherit that.
+# Python interpreters ignore these; a program must not inherit that.
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def run_program(program: str, arguments: Sequence[str]) -> int:
-    """Run a program to its end and pass on the signals that this process gets.
+    """Run a program to its end and forward signals of this process.
 
-    A signal of the terminal reaches the program by itself and is not passed on a second time.
+    A signal of the terminal reaches the program directly and is not forwarded.
 
     Args:
         program: Path, or a name that is looked up in PATH.
         arguments: The program's own arguments.
 
     Returns:
-        Its exit code, 128+n where signal n ended it.
+        Its exit code, 128+n if signal n ended it.
 
     Raises:
         UsageError: It cannot be started.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     taken = {one for one in _FORWARDED if signal.getsignal(one) is not signal.SIG_IGN}
-    # Blocked before the start, so that none is lost; they stay pending until the loop takes them.
+    # Blocked before the start, so that none is lost; they stay pending until the loop handles them.
     signal.pthread_sigmask(signal.SIG_BLOCK, taken | {signal.SIGCHLD})
     child = _start(program, arguments)
     while True:

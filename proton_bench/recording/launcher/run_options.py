@@ -1,4 +1,4 @@
-"""Everything that ``proton run`` decided, as it crosses the exec to the bare runner."""
+"""The options of ``proton run`` for the bare runner, passed across the exec."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _BOOTSTRAP = os.path.join(os.path.dirname(__file__), "bootstrap.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Everything that ``proton run`` decided, as it crosses the exec.
+    """The options of ``proton run``, passed across the exec.
 
     Attributes:
-        kind: What ``target`` is.
+        kind: Kind of ``target``.
         target: Path, module name or source text.
         name: Output name without a suffix, absolute; "" and "-" mean stdout.
-        template: The name as the user wrote it, without a suffix: children fill its fields anew.
-        folder: Current folder of the command line; "" where it was removed.
+        template: The name as given by the user, without a suffix: children fill in its fields
+            themselves.
+        folder: Current folder of the command line; "" if it was removed.
         formats: Formats of the files to write.
         context: Where call paths come from, ``shadow`` or ``python``.
         data: Kind of data, ``tree`` or ``trace``.
@@ -39,12 +40,12 @@ class RunOptions:
         compat: ``triton.profiler`` resolves to this package.
         interpret: Backends may prepare the process, e.g. switch Triton to its interpreter.
         children: Python processes that the target starts are recorded too.
-        quiet: Only errors are said.
+        quiet: Only errors are printed.
         strict: A profile that cannot be written changes the exit code.
         command: Command line for the provenance.
-        ahead: Folders that the target's modules are looked for in first.
-        modules_file: Where to write which files the target loaded; "" for nowhere.
-        canary: Kernels that never change run beside the target, for a gate.
+        first_folders: Folders that come first in the module search path.
+        modules_file: File for the list of loaded modules; "" for none.
+        canary: Run canary kernels for a gate.
     """
 
     kind: TargetKind
@@ -65,26 +66,26 @@ class RunOptions:
     quiet: bool = False
     strict: bool = False
     command: tuple[str, ...] = ()
-    ahead: tuple[str, ...] = ()
+    first_folders: tuple[str, ...] = ()
     modules_file: str = ""
     canary: bool = False
 
     def to_json(self) -> str:
-        """Encode as one ASCII line; undecodable bytes of file names survive."""
+        """Encode as one ASCII line; undecodable bytes of file names are kept."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> RunOptions:
-        """Decode what ``to_json`` wrote."""
+        """Decode the text of ``to_json``."""
         fields = json.loads(text)
         fields["kind"] = TargetKind(fields["kind"])
-        for name in ("formats", "command", "ahead"):
+        for name in ("formats", "command", "first_folders"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
 
 
 def current_folder() -> str:
-    """Return the current folder, "" where it was removed."""
+    """Return the current folder, "" if it was removed."""
     try:
         return os.getcwd()
     except OSError:
@@ -98,14 +99,14 @@ def runner_command(
 
     Args:
         options: What to run and how to record it.
-        arguments: The target's own arguments; kept apart, since one argument may have 128 KiB.
+        arguments: The target's own arguments; separate, because one argument may have 128 KiB.
         flags: Options for the interpreter.
     """
     return [sys.executable, *flags, _BOOTSTRAP, options.to_json(), *arguments]
 
 
 def with_passes(options: RunOptions) -> RunOptions:
-    """Return options whose backend and mode say what ``instrument`` asks for.
+    """Return options whose backend and mode include the passes of ``instrument``.
 
     Raises:
         ProtonError: See ``add_passes``.

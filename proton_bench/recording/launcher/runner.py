@@ -1,10 +1,11 @@
-"""The bare runner: opens a session, runs the target in this process, finalizes, keeps its code.
+"""The bare runner: opens a session, runs the target in this process, finalizes, and exits with the
+target's code.
 
 The command line parses with heavy libraries and then replaces its process by this module::
 
     python bootstrap.py '<run options as JSON>' [target's arguments...]
 
-so that the target finds nothing of ours in its process but the collector.
+so that the target's process has nothing of ours but the collector.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from proton_bench.errors import ProtonError
 from proton_bench.recording.children.followed import FollowedChildren
-from proton_bench.recording.launcher.module_folders import put_ahead
+from proton_bench.recording.launcher.module_folders import put_first
 from proton_bench.recording.launcher.run_options import (
     RunOptions,
     runner_command,
@@ -37,14 +38,14 @@ if TYPE_CHECKING:
 __all__ = ["RunOptions", "main", "runner_command"]
 
 _EMPTY = (
-    "the profile is empty: the target ran nothing that the backend records "
-    "(see `proton plugins`, and -b for another backend)"
+    "the profile is empty: the target ran nothing that the backend records (see `proton "
+    "plugins`, and -b for another backend)"
 )
 _EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run a target as the process that the command line has become; ends by ``SystemExit``."""
+    """Run a target in the process of the command line; ends with ``SystemExit``."""
     arguments = sys.argv[1:] if argv is None else argv
     options = RunOptions.from_json(arguments[0])
     if options.quiet:
@@ -55,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
         notices = _prepare(options)
         children = FollowedChildren(options)
         if target.kind is TargetKind.PROGRAM:
-            put_ahead(options.ahead)
+            put_first(options.first_folders)
             _run_program(target, children, notices)
         recording = _Recording(options, children)
     except ProtonError as error:
@@ -63,7 +64,7 @@ def main(argv: list[str] | None = None) -> None:
     for notice in notices:
         say(notice)
     recording.finish_at_exit()
-    put_ahead(options.ahead)
+    put_first(options.first_folders)
     try:
         try:
             _run(target, recording)
@@ -74,7 +75,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _prepare(options: RunOptions) -> list[str]:
-    """Do what has no effect once the target has imported its libraries; return notices on it."""
+    """Do everything that must happen before the target imports its libraries; return notices."""
     if options.compat:
         from proton_bench.recording import compat
 
@@ -90,7 +91,7 @@ def _prepare(options: RunOptions) -> list[str]:
 
 def _run(target: Target, recording: _Recording) -> None:
     error = _uncaught(target, recording)
-    if error is not None:  # shown here, where no error is being handled
+    if error is not None:  # shown here, outside error handling
         _show_traceback(error)
         raise SystemExit(_EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)
 
@@ -100,7 +101,7 @@ def _uncaught(target: Target, recording: _Recording) -> BaseException | None:
     try:
         _load(target, recording)()
     except SystemExit:
-        # The interpreter turns it into the exit code, and prints it where it is a text.
+        # The interpreter turns it into the exit code, and prints it if it is a text.
         raise
     except BaseException as error:  # noqa: BLE001 - as at the end of any Python program
         return error
@@ -172,7 +173,7 @@ class _Recording:
         self._children = children
         self._progress = Progress(f"writing {os.path.basename(options.name) or 'the profile'}")
         self._process_id = os.getpid()
-        # None where profiling is disabled: the target then runs as if it were alone.
+        # None if profiling is disabled: the target then runs as without us.
         self._session: Session | None = None if _is_disabled() else _open_session(options)
         self._canary: SessionCanary | None = None
         if self._session is not None and options.canary:
@@ -186,10 +187,10 @@ class _Recording:
             self._session = None
 
     def finish_at_exit(self) -> None:
-        """Finalize when the target is over, however it ends.
+        """Finalize when the target ends, in any way.
 
         Exit handlers run last in, first out, and after the threads of the target were joined; so
-        this one, registered before the target starts, sees everything that the target does.
+        this one, registered before the target starts, sees all of the target's work.
         """
         if self._session is not None:
             from proton_bench.recording.native import native
@@ -197,7 +198,7 @@ class _Recording:
             atexit.register(native.call_last, self._finish, self._interrupted)
 
     def target_ended(self) -> None:
-        """Do what is still part of the run, and what takes threads: exit handlers start none."""
+        """Do the last steps of the run that need threads, which exit handlers cannot start."""
         if self._canary is not None and self._session is not None:
             self._canary.end()
         self._progress.arm()
@@ -229,9 +230,9 @@ class _Recording:
         self._children.report()
 
     def _interrupted(self) -> None:
-        """A Ctrl-C came while the files were written."""
+        """Ctrl-C was pressed while the files were written."""
         if os.getpid() == self._process_id:
-            say("interrupted at its end; what was recorded is written")
+            say("interrupted at the end; the recording is written")
             _exit_with(_EXIT_INTERRUPTED)
 
     def _write_modules(self) -> None:
@@ -242,11 +243,11 @@ class _Recording:
         try:
             write_loaded_modules(self._options.modules_file)
         except OSError as error:
-            warn(f"the files of modules were not written down: {error.strerror or error}")
+            warn(f"the list of loaded modules was not written: {error.strerror or error}")
 
 
 def _exit_with(code: int) -> None:
-    """Change the exit code where the interpreter is about to end."""
+    """Change the exit code when the interpreter is about to exit."""
     from proton_bench.recording.native import native
 
     native.exit_with(code)

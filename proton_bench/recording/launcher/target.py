@@ -18,17 +18,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
-from proton_bench.recording.launcher.module_folders import put_behind_ahead, pytest_plugins
+from proton_bench.recording.launcher.module_folders import put_after_first, pytest_plugins
 
 __all__ = ["PYTEST_AS_MODULE", "Target", "TargetKind", "load_target", "own_traceback"]
 
-# `python -m pytest` has the current folder on the path, `pytest` has not.
+# `python -m pytest` has the current folder on the path, `pytest` does not.
 PYTEST_AS_MODULE = "-m"
 _BOOTSTRAP = os.path.join("proton_bench", "recording", "launcher", "bootstrap.py")
 
 
 class TargetKind(enum.StrEnum):
-    """What the command line names."""
+    """Kinds of targets."""
 
     SCRIPT = "script"
     MODULE = "module"
@@ -43,7 +43,7 @@ class Target:
     """A program to run.
 
     Attributes:
-        kind: How ``value`` is to be read.
+        kind: How to read ``value``.
         value: Path of the script, name of the module, or source text; for pytest "" or
             ``PYTEST_AS_MODULE``; "-" for a script that is read from stdin.
         arguments: The target's own arguments, untouched.
@@ -58,7 +58,8 @@ def load_target(target: Target) -> Callable[[], None]:
     """Find and compile a target.
 
     Returns:
-        Runs the target to its end and raises whatever it raises, ``SystemExit`` included.
+        A function that runs the target to its end and raises its exceptions, including
+        ``SystemExit``.
 
     Raises:
         UsageError: The script or module does not exist or is not Python.
@@ -119,7 +120,7 @@ def _load_script(path: str) -> tuple[types.CodeType, types.ModuleType]:
 
 
 def _absolute(path: str) -> str:
-    """Return a path from the root as Python does, not normalised: the target may change folder."""
+    """Return an absolute path as Python does, not normalised: the target may change folder."""
     if os.path.isabs(path):
         return path
     return os.getcwd() if path == os.curdir else os.path.join(os.getcwd(), path)
@@ -130,7 +131,7 @@ def _load_archive(path: str) -> tuple[types.CodeType, types.ModuleType]:
     spec = importlib.machinery.PathFinder.find_spec("__main__", [path])
     if spec is None:
         raise UsageError(f"{path!r} has no __main__ module: name a script in it")
-    put_behind_ahead(path)
+    put_after_first(path)
     return _load_spec(spec)
 
 
@@ -161,7 +162,7 @@ def _find_module(name: str) -> importlib.machinery.ModuleSpec | None:
 
 def _load_spec(spec: importlib.machinery.ModuleSpec) -> tuple[types.CodeType, types.ModuleType]:
     loader = spec.loader
-    # Asked by name: the importer of zip files is no InspectLoader.
+    # Checked by name: the importer of zip files is not an InspectLoader.
     get_code = getattr(loader, "get_code", None)
     code = get_code(spec.name) if get_code is not None else None
     if code is None:
@@ -187,9 +188,9 @@ def _load_stdin(_: str) -> tuple[types.CodeType, types.ModuleType]:
 
 
 def _put_in_front(folder: str) -> None:
-    # Under -P, -I and PYTHONSAFEPATH the interpreter adds no folder either.
+    # With -P, -I and PYTHONSAFEPATH the interpreter adds no folder either.
     if not sys.flags.safe_path:
-        put_behind_ahead(folder)
+        put_after_first(folder)
 
 
 def _new_main(**attributes: object) -> types.ModuleType:
@@ -214,7 +215,7 @@ def _flag_letters() -> str:
 
 
 def _original_command(target: Target) -> list[str]:
-    """Return ``sys.orig_argv`` as it were without us: programs start themselves anew with it."""
+    """Return ``sys.orig_argv`` as without us: programs restart themselves with it."""
     words = {
         TargetKind.MODULE: ["-m", target.value],
         TargetKind.CODE: ["-c", target.value],
@@ -241,7 +242,7 @@ def _run_pytest(target: Target) -> None:
 
 
 def _plugin_option(arguments: Sequence[str]) -> list[str]:
-    """Name our plugin to pytest, once: by its entry point, and not where the user names it."""
+    """Name our plugin to pytest by its entry point, unless the user names it."""
     import importlib.metadata
 
     module = "proton_bench.pytest_plugin"

@@ -19,7 +19,7 @@ __all__ = ["action_benchmark"]
 
 
 def action_benchmark(series: Iterable[Series]) -> bytes:
-    """Return one entry for each value that is worse when it grows; rates have no place there."""
+    """Return one entry for each value that is worse when it grows; rates are left out."""
     entries = [_entry(each) for each in series if each.grows_when_worse]
     return (json_text(json.dumps(entries, indent=1)) + "\n").encode()
 
@@ -31,7 +31,7 @@ def _entry(series: Series) -> dict[str, Any]:
         "value": series.value,
     }
     if math.isfinite(series.low):
-        # The action prints it behind the value, so it is of the value.
+        # The action prints it after the value, so it is about the value.
         entry["range"] = f"± {part_text((series.high - series.low) / 2.0)}"
     if series.verdict:
         change = percent_text(series.change) if math.isfinite(series.change) else "unknown"

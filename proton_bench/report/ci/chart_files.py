@@ -1,4 +1,4 @@
-"""Which files for charts of other tools there are, by the names that options take."""
+"""The formats for charts of other tools, by the names that options accept."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ CHART_FORMATS: dict[str, Callable[[Sequence[Series], Outcome | None], bytes]] = 
 
 @dataclass(frozen=True, slots=True)
 class ChartFile:
-    """A file that is wanted.
+    """A wanted file.
 
     Attributes:
-        format: A key of `CHART_FORMATS`, or one that the caller knows besides.
+        format: A key of `CHART_FORMATS`, or another one of the caller.
         path: Where to write it.
     """
 
@@ -38,7 +38,7 @@ class ChartFile:
 def read_chart_files(
     texts: Sequence[str], option: str, more: Sequence[str] = ()
 ) -> tuple[ChartFile, ...]:
-    """Return what texts of the form ``FORMAT=FILE`` ask for.
+    """Parse texts of the form ``FORMAT=FILE``.
 
     Args:
         texts: Of the command line.
@@ -46,7 +46,7 @@ def read_chart_files(
         more: Formats besides those of `CHART_FORMATS`.
 
     Raises:
-        UsageError: One has another form, or names no format.
+        UsageError: A text has another form or an unknown format.
     """
     found = []
     known = (*CHART_FORMATS, *more)
@@ -55,6 +55,6 @@ def read_chart_files(
         if not mark or not file:
             raise UsageError(f"{option} {text!a} is not FORMAT=FILE")
         if name not in known:
-            raise UsageError(f"{option}: {name!a} is no format; choose from: {', '.join(known)}")
+            raise UsageError(f"{option}: {name!a} is not a format; choose from: {', '.join(known)}")
         found.append(ChartFile(name, Path(file)))
     return tuple(found)

@@ -14,7 +14,7 @@ from proton_bench.report.words.gate_words import headline, notes, row_text, stru
 
 __all__ = ["MOST", "gate_annotations", "resumed", "stopped"]
 
-# GitHub shows so many of each kind for a step.
+# The most annotations of each kind that GitHub shows for a step.
 MOST = 10
 _MAX_MESSAGE = 4000
 _PYTHON_FRAME = re.compile(r"(?P<file>.+\.py):(?P<line>\d{1,9})@.*", re.DOTALL)
@@ -24,7 +24,7 @@ def gate_annotations(outcome: Outcome, *, workspace: str = "") -> list[str]:
     """Return the commands of annotations, errors before warnings, at most ten of each.
 
     Args:
-        outcome: What to tell.
+        outcome: What to report.
         workspace: Folder of the checkout; files below it are named relative to it.
     """
     verdict = outcome.result.verdict
@@ -45,7 +45,7 @@ def stopped(token: str) -> str:
 
 
 def resumed(token: str) -> str:
-    """Return the command that ends what `stopped` began."""
+    """Return the command that ends `stopped`."""
     return f"::{token}::"
 
 
@@ -76,7 +76,7 @@ def _command(kind: str, message: str, **properties: str) -> str:
 
 
 def _place(path: Sequence[str], workspace: str) -> dict[str, str]:
-    """Return file and line of the innermost Python frame of a path, nothing without one."""
+    """Return file and line of the innermost Python frame of a path, if there is one."""
     for name in reversed(path):
         match = _PYTHON_FRAME.fullmatch(name)
         if match is not None:

@@ -21,7 +21,7 @@ from proton_bench.report.words.gate_words import (
 __all__ = ["gate_junit"]
 
 _SUITE = "proton gate"
-# What XML 1.0 cannot hold in any form, beside what `visible` has made printable.
+# Characters that XML 1.0 cannot hold and `visible` does not escape.
 _FIRST_COLON = re.compile(rb"^(\s*):(?=:)", re.MULTILINE)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -29,8 +29,8 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def gate_junit(outcome: Outcome) -> bytes:
     """Return one test case for the verdict, for each check and for each structural change.
 
-    A path that regressed is a failure, one that is undecided is skipped, and what keeps the gate
-    from a verdict is an error of the first case; so the file is red exactly when the gate is.
+    A regressed path is a failure, an undecided one is skipped, and an obstacle to a verdict is an
+    error of the first case; so the file fails exactly if the gate does.
     """
     cases = [_verdict_case(outcome)]
     cases += [_row_case(row, outcome) for row in outcome.result.rows]
@@ -52,7 +52,7 @@ def gate_junit(outcome: Outcome) -> bytes:
     suite.extend(cases)
     Xml.indent(root)
     content: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
-    # The same text to whoever reads XML, and no command where a log shows it.
+    # The same text in XML, but not a command in a log that shows it.
     content = _FIRST_COLON.sub(rb"\1&#58;", content.replace(b"##[", b"&#35;#["))
     return content + b"\n"
 

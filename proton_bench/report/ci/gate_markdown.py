@@ -1,4 +1,4 @@
-"""A gate as Markdown, for comments of pull requests and job summaries, never above a size."""
+"""A gate as Markdown of limited size, for comments of pull requests and job summaries."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from proton_bench.support.units import count_text
 
 __all__ = ["COMMENT_BYTES", "MARK", "SUMMARY_BYTES", "gate_markdown"]
 
-# By this line a comment is found again that is to be replaced.
+# Identifies the comment to replace.
 MARK = "<!-- proton gate -->"
-# GitHub takes 65 536 characters of a comment and 1 MiB of a step's summaries; beyond that nothing.
+# GitHub's limits are 65 536 characters for a comment and 1 MiB for a step's summaries.
 COMMENT_BYTES = 65_000
 SUMMARY_BYTES = 900_000
-# What stands below the last row that fits.
+# Room for the text below the last row.
 _RESERVE = 600
 _MAX_NOTES = 20
 
 
 def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
-    """Return the verdict, what explains it, and as many rows as fit, worst first.
+    """Return the verdict, its explanation, and as many rows as fit, worst first.
 
     Args:
         outcome: What to show.
@@ -66,21 +66,21 @@ def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
         page.add(["", "</details>"], needed=True)
     cut = [count_text(count, one, many) for count, one, many in left if count]
     if cut:
-        page.add(["", f"Not shown for want of space: {', '.join(cut)}."], needed=True)
+        page.add(["", f"Not shown for lack of space: {', '.join(cut)}."], needed=True)
     power = power_line(outcome)
     page.add(["", escaped(power)] if power else [], needed=True)
     return page.text()
 
 
 class _Page:
-    """Lines, and how many bytes they may have."""
+    """Lines with a limit of bytes."""
 
     def __init__(self, limit: int) -> None:
         self._left = limit
         self._lines: list[str] = []
 
     def add(self, lines: Iterable[str], *, needed: bool = False) -> None:
-        """Add lines that are few and short; those after the last that fits are left out."""
+        """Add a few short lines; those that do not fit are left out."""
         for line in lines:
             size = len(line.encode("utf-8", "backslashreplace")) + 1
             if size > self._left and not needed:
@@ -89,13 +89,13 @@ class _Page:
             self._lines.append(line)
 
     def add_what_fits(self, lines: Sequence[str]) -> int:
-        """Add lines in their order as long as they fit, and return how many do not."""
+        """Add lines in order as long as they fit, and return how many did not."""
         before = len(self._lines)
         self.add(lines)
         return len(lines) - (len(self._lines) - before)
 
     def add_table(self, lines: Sequence[str]) -> int:
-        """Add a table, of which the first three lines are no rows."""
+        """Add a table; its first three lines are not rows."""
         return min(self.add_what_fits(lines), max(len(lines) - 3, 0))
 
     def text(self) -> str:

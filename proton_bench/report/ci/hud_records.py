@@ -19,7 +19,7 @@ _BENCHMARK = "proton_bench"
 
 
 def hud_records(series: Iterable[Series]) -> bytes:
-    """Return one record for each value; what stands beside it is text, as the database wants."""
+    """Return one record for each value; its other fields are texts, as the database requires."""
     return (json_text(json.dumps([_record(each) for each in series], indent=1)) + "\n").encode()
 
 

@@ -22,12 +22,12 @@ def open_metrics(series: Sequence[Series], outcome: Outcome | None = None) -> by
 
     Args:
         series: Values.
-        outcome: The gate, None where nothing was judged.
+        outcome: The gate, or None.
     """
     lines = [*_times(series), *_others(series), *_changes(series)]
     if outcome is not None:
         name, code = "proton_gate_exit_code", outcome.result.exit_code
-        lines += _head(name, "Exit code of the gate: 0 where nothing got worse.")
+        lines += _head(name, "Exit code of the gate: 0 if nothing got worse.")
         lines.append(f"{name} {code}")
     return "\n".join([*lines, "# EOF", ""]).encode("utf-8", "backslashreplace")
 
@@ -35,7 +35,7 @@ def open_metrics(series: Sequence[Series], outcome: Outcome | None = None) -> by
 def _times(series: Sequence[Series]) -> Iterator[str]:
     chosen = [each for each in series if each.unit == "ns"]
     if chosen:
-        yield from _head(_SECONDS, "What a call path takes, by what its metric says.", "seconds")
+        yield from _head(_SECONDS, "Time of a call path, by metric.", "seconds")
     for each in chosen:
         yield from _sides(each, _SECONDS, lambda value: value / 1e9)
 
@@ -44,7 +44,7 @@ def _others(series: Sequence[Series]) -> Iterator[str]:
     chosen = [each for each in series if each.unit != "ns"]
     name = "proton_path_value"
     if chosen:
-        yield from _head(name, "A value of a call path that is no time.")
+        yield from _head(name, "Value of a call path that is not a time.")
     for each in chosen:
         yield from _sides(each, name, lambda value: value)
 
@@ -53,7 +53,7 @@ def _changes(series: Sequence[Series]) -> Iterator[str]:
     chosen = [each for each in series if math.isfinite(each.change)]
     name = "proton_path_change_ratio"
     if chosen:
-        yield from _head(name, "New over base, less 1.", "ratio")
+        yield from _head(name, "New divided by base, minus 1.", "ratio")
     for each in chosen:
         yield f"{name}{{{_labels(each)}}} {each.change!r}"
 

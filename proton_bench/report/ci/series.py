@@ -18,19 +18,19 @@ _MOST_NAME = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One value now, which a chart puts beside those of other commits.
+    """One value of this commit for a chart over commits.
 
     Attributes:
         name: Call path on one line, with its number where several rows have it.
-        metric: As thresholds name it.
+        metric: Its name in thresholds.
         unit: Of the values, such as ``ns``; "" where they have none.
-        value: Now.
-        base: Before; NaN where there is none.
-        change: New over base, less 1; NaN where it is not known.
+        value: New value.
+        base: Base value; NaN if there is none.
+        change: New divided by base, minus 1; NaN if it is unknown.
         low: Lower end of its 90 % interval.
         high: Upper end.
-        verdict: Of the gate, "" where nothing was judged.
-        runs: Processes that the value comes from.
+        verdict: Of the gate, "" without one.
+        runs: Number of processes behind the value.
     """
 
     name: str
@@ -46,12 +46,12 @@ class Series:
 
     @property
     def grows_when_worse(self) -> bool:
-        """Whether more of it is worse: it is no rate."""
+        """Whether more is worse, which holds except for rates."""
         return not self.unit.endswith("/s")
 
 
 def series_of(outcome: Outcome) -> Iterator[Series]:
-    """Yield one series for each answer of a gate that has a value, worst first."""
+    """Yield one series for each row of a gate that has a value, worst first."""
     seen: Counter[tuple[str, str]] = Counter()
     for row in outcome.result.rows:
         if not math.isfinite(row.new):
@@ -59,7 +59,7 @@ def series_of(outcome: Outcome) -> Iterator[Series]:
         name = path_text(row.path, _MOST_NAME)
         name += f" #{row.occurrence + 1}" if row.occurrence else ""
         seen[name, row.metric] += 1
-        # Names that differ where they cannot be shown would be one series.
+        # Names that differ only in hidden characters would be one series.
         again = seen[name, row.metric]
         yield Series(
             name=f"{name} ({again})" if again > 1 else name,

@@ -1,5 +1,5 @@
-"""One HTML file that needs nothing else, no network above all.
+"""One self-contained HTML file.
 
 In: a profile or a comparison.
-Out: a page, and what a notebook shows.
+Out: a page, or HTML for a notebook.
 """

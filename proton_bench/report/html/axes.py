@@ -1,4 +1,4 @@
-"""Logarithmic axes of a plot: powers of ten on both, and where a value stands in the drawing."""
+"""Logarithmic axes of a plot: powers of ten on both, and positions of values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 76, 32, 16, 48
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _MAX_TICKS = 12
-# Room for what is drawn around each value.
+# Room for the marks around each value.
 _MARGIN = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on an axis: where it stands in the drawing, and its text."""
+    """A mark on an axis: its position and text."""
 
     at: float
     text: str
@@ -35,7 +35,7 @@ class Axes:
 
     @classmethod
     def around(cls, xs: Sequence[float], ys: Sequence[float]) -> Axes:
-        """Return axes on which all values, which are above 0, have a place."""
+        """Return axes that include all values, which are above 0."""
         return cls(*_decades(xs), *_decades(ys))
 
     @property
@@ -54,12 +54,12 @@ class Axes:
         return float(10.0**self.y_low)
 
     def x(self, value: float) -> float:
-        """Return where a value stands between the left and the right edge of the drawing."""
+        """Return the position of a value from the left edge of the drawing."""
         share = (math.log10(value) - self.x_low) / (self.x_high - self.x_low)
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 2)
 
     def y(self, value: float) -> float:
-        """Return where a value stands, from the upper edge of the drawing."""
+        """Return the position of a value from the upper edge of the drawing."""
         share = (math.log10(value) - self.y_low) / (self.y_high - self.y_low)
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 2)
 

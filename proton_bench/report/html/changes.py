@@ -10,7 +10,7 @@ import numpy.typing as npt
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.formula import SECONDS
 from proton_bench.analysis.metrics.measure import Measure
-from proton_bench.report.html.column import Column, Form, metric_form, rounded
+from proton_bench.report.html.column import Form, HtmlColumn, metric_form, rounded
 from proton_bench.report.words.diff_rows import SCALED
 from proton_bench.support.text import visible
 
@@ -20,19 +20,19 @@ Rows = npt.NDArray[np.int64]
 Values = npt.NDArray[Any]
 
 _MAX_TITLE = 80
-# Values, changes and their parts stand beside each other.
+# Values, changes and their parts are side by side.
 _AMOUNTS = "amounts"
 
 
 def measure_form(measure: Measure) -> tuple[str, Form, float]:
-    """Return what `metric_form` returns, for the values of a comparison."""
+    """Return the result of `metric_form` for the values of a comparison."""
     if measure.unit in SECONDS:
         return metric_form(measure.source)
     return visible(measure.name, _MAX_TITLE), Form.NUMBER, 1.0
 
 
-def change_columns(comparison: Comparison, rows: Rows) -> list[Column]:
-    """Return new and base values, the change, and what of it more launches and latency did.
+def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
+    """Return new and base values, the change, and its parts by launches and by latency.
 
     Args:
         comparison: Of a metric that adds up over rows.
@@ -41,15 +41,19 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[Column]:
     values = comparison.inclusive
     title, form, scale = measure_form(comparison.measure)
 
-    def column(name: str, cells: Values, meaning: str, *, signed: bool = False) -> Column:
-        return Column(name, form, rounded(cells[rows].tolist(), scale), meaning, signed, _AMOUNTS)
+    def column(name: str, cells: Values, meaning: str, *, signed: bool = False) -> HtmlColumn:
+        return HtmlColumn(
+            name, form, rounded(cells[rows].tolist(), scale), meaning, signed, _AMOUNTS
+        )
 
     said = f"{title} of the new runs" + (f"; {SCALED}" if comparison.scaled else "")
     found = [
         column("new", _known(values.new, values.new_valid), said),
         column("base", _known(values.base, values.base_valid), f"{title} of the base"),
         column("change", values.change, "new minus base", signed=True),
-        Column("growth", Form.PERCENT, _growth(comparison, rows), "share of the base", signed=True),
+        HtmlColumn(
+            "growth", Form.PERCENT, _growth(comparison, rows), "share of the base", signed=True
+        ),
     ]
     if comparison.interval is not None:
         reach = (comparison.interval.high - comparison.interval.low) / 2.0
@@ -64,7 +68,7 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[Column]:
     if values.new_count.any() or values.base_count.any():
         for word, counts in (("new", values.new_count), ("base", values.base_count)):
             cells = rounded(counts[rows].tolist())
-            found.append(Column(f"launches {word}", Form.COUNT, cells, "launches and calls"))
+            found.append(HtmlColumn(f"launches {word}", Form.COUNT, cells, "launches and calls"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Columns of numbers as the page gets them: times in nanoseconds, the unit left to the reader."""
+"""Columns of numbers for the page: times in nanoseconds; the page chooses the unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit
 
-__all__ = ["Column", "Form", "form_unit", "metric_column", "metric_form", "rounded"]
+__all__ = ["Form", "HtmlColumn", "form_unit", "metric_column", "metric_form", "rounded"]
 
 _MAX_TITLE = 80
 _MAX_TEXT = 200
@@ -38,16 +38,13 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class HtmlColumn:
     """One value per row.
 
-    Attributes:
-        title: What stands above it.
-        form: How values are written; times are in ns.
-        values: Numbers or texts, None where a row has none.
-        meaning: One sentence about a value, or "".
-        signed: Whether values are changes, so that growth is written with a plus.
-        group: Columns of one group are compared with each other and share a unit; "" for none.
+    Attributes: title: Its heading. form: How values are written; times are in ns. values:
+    Numbers or texts, None for rows without one. meaning: One sentence about a value, or "".
+    signed: Whether values are changes, shown with a sign. group: Columns of
+    one group are compared with each other and share a unit; "" for none.
     """
 
     title: str
@@ -58,7 +55,7 @@ class Column:
     group: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Return what the page's script reads."""
+        """Return the data for the page's script."""
         return {
             "title": self.title,
             "form": self.form.value,
@@ -101,24 +98,24 @@ def _is_rate(name: str) -> bool:
     return formula is not None and formula.divisor is Divisor.SECONDS
 
 
-def metric_column(metric: MetricValues) -> Column:
+def metric_column(metric: MetricValues) -> HtmlColumn:
     """Return a metric as a column of the page."""
     title, form, scale = metric_form(metric.name)
     meaning = metric.meaning or _MEANINGS[metric.aggregation]
     if not metric.is_number:
         texts = [None if value is None else _text(value) for value in metric.to_list()]
-        return Column(title, Form.TEXT, texts, meaning)
+        return HtmlColumn(title, Form.TEXT, texts, meaning)
     if form is Form.NUMBER and metric.values.dtype.kind == "i":
         form = Form.COUNT
-    return Column(title, form, rounded(metric.to_list(), scale), meaning)
+    return HtmlColumn(title, form, rounded(metric.to_list(), scale), meaning)
 
 
 def rounded(values: Iterable[float | None], scale: float = 1.0) -> list[float | None]:
     """Return values for the page: whole numbers whole, others with seven digits.
 
     Args:
-        values: Numbers; None, NaN and infinity become None, because JSON has no word for them.
-        scale: What each is multiplied by.
+        values: Numbers; None, NaN and infinity become None, because JSON cannot express them.
+        scale: Factor for each value.
     """
     return [_rounded(value, scale) for value in values]
 

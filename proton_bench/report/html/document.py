@@ -1,4 +1,4 @@
-"""A whole page: one HTML file about a run, or about what changed since others."""
+"""A whole page: one HTML file about a run, or about its changes from base runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from proton_bench.report.words.names import FrameFormat
 
 __all__ = ["PageOptions", "comparison_page", "profile_page"]
 
-# Levels that hold a tree whole; the flame graph scrolls.
+# Levels for a complete tree; the flame graph scrolls.
 _EVERY_LEVEL = 2**31 - 1
 
 
@@ -38,11 +38,11 @@ class PageOptions:
     Attributes:
         metrics: Metrics to show, the first of which is the width of flames; none means the default
             ones. A comparison takes one.
-        title: Title of the page, "" for one made of the names of the files.
+        title: Title of the page; "" makes one from the names of the files.
         frames: Form of Python frames' names.
-        trials: Also show what autotuners launched to try configurations.
-        raw_names: Names to the letter, with Inductor's running numbers.
-        ignore_devices: Compare what ran on different kinds of devices.
+        trials: Also show launches with which autotuners tried configurations.
+        raw_names: Exact names, with Inductor's running numbers.
+        ignore_devices: Compare runs of different kinds of devices.
         demangling: How much of C++ names to show.
     """
 
@@ -59,20 +59,20 @@ def profile_page(run: Run, options: PageOptions) -> str:
     """Return the page of one run, as HTML.
 
     Raises:
-        MetricError: A metric is unknown, or the first one is no width of a flame.
+        MetricError: A metric is unknown, or the first one cannot be the width of a flame.
     """
     profile = with_demangled_names(run.profile, options.demangling)
     title = options.title or f"{file_name(run.source)} - proton report"
     selection = _selection(options)
     metrics = options.metrics or shown_metrics(profile)
     if metrics and metrics[0].strip().lower() == CALLS:
-        metrics = (f"{CALLS} (inc)", *metrics[1:])  # a flame's widths add up
+        metrics = (f"{CALLS} (inc)", *metrics[1:])  # widths of flames have to add up
     if len(profile) == 1 or not metrics:
         summary = profile_summary(profile, None, None)
         page = Page(title, summary, None, None, fact_lines([profile]), (run.source,))
         return render(page)
     tree = build_tree(profile, metrics, selection)
-    # What nobody asked for may be no width; the table shows it all the same.
+    # A default metric may not be usable as a width; the table shows it anyway.
     has_flame = bool(options.metrics) or is_amount(tree.metrics[0])
     flame = flame_of_tree(tree, options.frames) if has_flame else None
     kernels = kernel_table(profile, metrics, selection, frames=options.frames)
@@ -90,11 +90,11 @@ def profile_page(run: Run, options: PageOptions) -> str:
 
 
 def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOptions) -> str:
-    """Return the page of what changed from the base runs to the new ones, as HTML.
+    """Return the page of the changes from the base runs to the new ones, as HTML.
 
     Raises:
         MetricError: A run lacks the metric, or the metric does not add up over rows.
-        UsageError: Several metrics are asked for, a run is empty, units differ, or devices do.
+        UsageError: Several metrics are given, a run is empty, or units or devices differ.
     """
     if len(options.metrics) > 1:
         raise UsageError(
@@ -135,13 +135,13 @@ def _demangled(runs: Sequence[Run], how: Demangling) -> list[Run]:
 def _plots(
     word: str, runs: Sequence[Run], options: PageOptions
 ) -> dict[str, Sequence[RooflinePlot]]:
-    """Return the plots of a side's first run: several would only be drawn on top of each other."""
+    """Return the plots of a side's first run; several would overlap."""
     title = word if len(runs) == 1 else f"{word}, first of {len(runs)} runs"
     return {title: roofline_plots(runs[0].profile, _selection(options))}
 
 
 def _visible(flame: FlameGraph | None) -> FlameGraph | None:
-    """Return the graph unless all of its rows have no width, so that there is nothing to see."""
+    """Return the graph, or None if no row has a width."""
     return flame if flame is not None and flame.widths[0][1][0] else None
 
 

@@ -1,4 +1,4 @@
-"""Where runs come from, as lines of a table: one per fact, one cell per run."""
+"""The origin of runs as a table: one line per fact, one cell per run."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class FactLine:
     """A fact of each run.
 
     Attributes:
-        name: What it is called, such as ``git.revision``.
-        texts: What each run says, "" for nothing.
-        differs: Whether runs do not agree.
+        name: Such as ``git.revision``.
+        texts: Value of each run, "" for none.
+        differs: Whether runs differ.
     """
 
     name: str
@@ -38,7 +38,7 @@ class FactLine:
 
 
 def fact_lines(profiles: Sequence[Profile]) -> tuple[FactLine, ...]:
-    """Return what the runs say of themselves, in the order of the first one; at most 400 lines."""
+    """Return the facts of the runs, in the order of the first run; at most 400 lines."""
     found = [dict(_facts(profile)) for profile in profiles]
     names = list(dict.fromkeys(name for facts in found for name in facts))
     lines = []
@@ -83,7 +83,7 @@ def _flat(key: str, value: Any, depth: int = 1) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(key: str, values: Sequence[Any]) -> Iterator[str]:
-    """Yield what each run says of one fact; costs of all runs are in one unit."""
+    """Yield the value of one fact for each run; costs of all runs have one unit."""
     unit = Unit.of_times(value for value in values if _is_number(value))
     for value in values:
         if key.endswith("_cost_ns") and _is_number(value):
@@ -96,7 +96,7 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value))
     if key in _TIMES and _is_number(value):
-        # Within 2**63 ns every moment has a date: from 1677 to 2262.
+        # All times within 2**63 ns are valid dates: from 1677 to 2262.
         return f"{datetime.fromtimestamp(value / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return str(value)
 

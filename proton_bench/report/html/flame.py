@@ -17,7 +17,7 @@ from proton_bench.errors import MetricError
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.report.html.changes import change_columns, measure_form
-from proton_bench.report.html.column import Column, Form, metric_column, metric_form, rounded
+from proton_bench.report.html.column import Form, HtmlColumn, metric_column, metric_form, rounded
 from proton_bench.report.html.layout import arranged, row_widths
 from proton_bench.report.words.diff_rows import notes
 from proton_bench.report.words.names import FrameFormat, format_name
@@ -25,7 +25,7 @@ from proton_bench.support.text import visible
 
 __all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
 
-# More would make a page that takes long to open; rows are given up from the smallest one.
+# A page with more opens slowly; the smallest rows are left out.
 MAX_ROWS = 100_000
 
 Rows = npt.NDArray[Any]
@@ -38,16 +38,16 @@ class FlameGraph:
     Attributes:
         strings: Distinct names, ready to be shown.
         parents: Row of each row's parent, -1 for the root.
-        names: Position of each row's name in ``strings``.
+        names: Index of each row's name in ``strings``.
         kinds: `FrameKind` of each row.
         devices: Position of each row's device in ``device_names``, 0 for none.
         device_names: Devices; the first is "".
         widths: Ways to size the rows, with a title each; times in ns.
-        columns: What is said of a row; the first one is what widths stand for.
-        notes: What else is to be said of a row.
-        tints: Change of each row as a share of its larger side, -1 to 1, which colours it; None
-            in the graph of one run.
-        hidden: Rows that were left out as too small.
+        columns: Values of rows; the first one is the widths.
+        notes: Further notes on a row.
+        tints: Change of each row as a share of its larger side, -1 to 1, which colours it; None in
+            the graph of one run.
+        hidden: Number of rows left out as too small.
     """
 
     strings: tuple[str, ...]
@@ -57,13 +57,13 @@ class FlameGraph:
     devices: list[int]
     device_names: tuple[str, ...]
     widths: tuple[tuple[str, list[float | None]], ...]
-    columns: tuple[Column, ...]
+    columns: tuple[HtmlColumn, ...]
     notes: dict[int, str]
     tints: list[float | None] | None
     hidden: int
 
     def plain(self) -> dict[str, Any]:
-        """Return what the page's script reads."""
+        """Return the data for the page's script."""
         return {
             "strings": self.strings,
             "parents": self.parents,
@@ -89,14 +89,14 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
         limit: The most rows to show, the widest ones.
 
     Raises:
-        MetricError: The first metric is no amount, so that rows have no width by it.
+        MetricError: The first metric does not add up, so it cannot be the width.
     """
     first = tree.metrics[0]
     if not is_amount(first):
         example = f"-m time/ms,{visible(first.name, 80)}"
         raise MetricError(
             f"metric {first.name!r} does not add up over rows, so it cannot be the width of a "
-            f"flame graph: name one that does before it, such as {example}"
+            f"flame graph: put one that does first, such as {example}"
         )
     sizes = np.where(first.valid, first.values, 0).astype(np.float64)
     widths = row_widths(tree.parents, sizes)
@@ -123,15 +123,15 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
 def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGraph:
     """Return the differential flame graph of a comparison by call path.
 
-    Rows that only one side has are there with the size that they had, so that nothing is lost.
+    Rows of one side only keep their size, so nothing is lost.
 
     Raises:
-        MetricError: The metric does not add up over rows, so that they have no width by it.
+        MetricError: The metric does not add up over rows, so it cannot be the width.
     """
     if not comparison.measure.is_additive:
         raise MetricError(
-            f"metric {comparison.measure.name!r} does not add up over rows, so it cannot be a "
-            "width of a flame graph; proton diff -m shows its change row by row"
+            f"metric {comparison.measure.name!r} does not add up over rows, so it cannot be the "
+            "width of a flame graph; use proton diff -m to see its change row by row"
         )
     tree, values = comparison.tree, comparison.inclusive
     base, new = (np.asarray(side, dtype=np.float64) for side in (values.base, values.new))
@@ -165,7 +165,7 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
 
 
 def is_amount(metric: MetricValues) -> bool:
-    """Tell whether a metric can be the width of a row: it adds up, or is a time on the clock."""
+    """Return whether a metric can be the width of a row: it adds up, or is a wall time."""
     try:
         formula = parse_formula(metric.name)
     except MetricError:
@@ -173,7 +173,7 @@ def is_amount(metric: MetricValues) -> bool:
     is_quotient = formula is not None and formula.divisor not in {Divisor.NOTHING, Divisor.TOTAL}
     if not metric.is_number or is_quotient:
         return False
-    # Walls hold those of the rows below; a metric that explains itself is no plain time.
+    # Wall times include the rows below; a metric with its own meaning is not a plain time.
     is_wall = metric.aggregation is Aggregation.EXCLUSIVE and not metric.meaning
     is_time = metric_form(metric.name)[1] is Form.TIME
     return metric.aggregation is Aggregation.INCLUSIVE or (is_wall and is_time)

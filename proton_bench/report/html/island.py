@@ -1,4 +1,4 @@
-"""JSON inside of HTML: a block of data that no parser can mistake for markup or script."""
+"""JSON inside HTML, escaped so that it cannot be parsed as markup or script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proton_bench.support.text import json_text
 
 __all__ = ["island"]
 
-# In JSON these stand in strings only, where an escape means the same.
+# In JSON these occur only in strings, where an escape means the same.
 _ESCAPES = str.maketrans(
     {
         "<": "\\u003c",

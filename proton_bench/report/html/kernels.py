@@ -1,4 +1,4 @@
-"""The kernel table: one row per kernel or operator, whatever launched it."""
+"""The kernel table: one row per kernel or operator, over all call paths."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.report.html.changes import change_columns
-from proton_bench.report.html.column import Column, Form, metric_column, rounded
+from proton_bench.report.html.column import Form, HtmlColumn, metric_column, rounded
 from proton_bench.report.words.diff_rows import notes
 from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
 
 __all__ = ["KernelTable", "changed_kernels", "kernel_table"]
 
-# Worth a column wherever a profile offers them.
+# Shown whenever a profile has them.
 _OFFERED = (
     *("avg_time/us", "median_time/us", "p95_time/us"),
     *("tflop/s", "tflop8/s", "tflop16/s", "tflop32/s", "tflop64/s", "gbyte/s"),
@@ -33,18 +33,18 @@ _OFFERED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelTable:
-    """Kernels, those with the largest first metric first.
+    """Kernels, the largest first metric first.
 
     Attributes:
         names: Their names, ready to be shown.
-        columns: Values, the first one being what the table is ordered by.
+        columns: Values; the table is ordered by the first one.
     """
 
     names: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[HtmlColumn, ...]
 
     def plain(self) -> dict[str, Any]:
-        """Return what the page's script reads."""
+        """Return the data for the page's script."""
         return {"names": self.names, "columns": [column.plain() for column in self.columns]}
 
 
@@ -54,8 +54,8 @@ def kernel_table(
     """Return the kernels of a profile.
 
     Args:
-        profile: What was recorded.
-        metrics: What to show; what else a profile can tell of kernels comes behind it.
+        profile: The profile.
+        metrics: What to show; further facts about kernels follow.
         selection: Whether trials are shown and names are raw.
         frames: Form of Python frames' names.
     """
@@ -71,37 +71,37 @@ def kernel_table(
 
 
 def changed_kernels(comparison: Comparison, frames: FrameFormat) -> KernelTable:
-    """Return the kernels of a comparison by kernel, those that changed most first."""
+    """Return the kernels of a comparison, the largest change first."""
     tree = comparison.tree
     order = np.argsort(-np.abs(comparison.inclusive.change.astype(np.float64)), kind="stable")
     rows = order[order > 0]
-    fates = [", ".join(notes(comparison, row)) or None for row in rows.tolist()]
+    states = [", ".join(notes(comparison, row)) or None for row in rows.tolist()]
     columns = change_columns(comparison, rows)
-    if any(fates):
-        # Beside the change, where it is seen without scrolling.
+    if any(states):
+        # Beside the change, visible without scrolling.
         place = [column.title for column in columns].index("growth") + 1
-        columns.insert(place, Column("what became of it", Form.TEXT, fates))
+        columns.insert(place, HtmlColumn("status", Form.TEXT, states))
     columns += _devices([tree.device_names[place] for place in tree.devices[rows].tolist()])
     names = (_label(tree.name(row), frames) for row in rows.tolist())
     return KernelTable(tuple(names), tuple(columns))
 
 
 def _built(profile: Profile, metrics: Sequence[str], chosen: Selection) -> MetricTree:
-    """Return the kernels with what the profile can tell of them beyond the metrics."""
+    """Return the kernels with further facts of the profile."""
     derivable = available_metrics(profile).derivable
     extra = [name for name in _OFFERED if name in derivable and name not in metrics]
     try:
         tree = build_tree(profile, [*metrics, *extra], chosen)
     except MetricError:
-        # Offered by name, and then the device is not known or the samples are of no use.
+        # Listed, but the device is unknown or the samples are unusable.
         extra = [name for name in extra if _is_derivable(profile, name)]
         tree = build_tree(profile, [*metrics, *extra], chosen)
-    told = [
+    shown = [
         metric
         for place, metric in enumerate(tree.metrics)
         if place < len(metrics) or bool(metric.valid[1:].any())
     ]
-    return replace(tree, metrics=tuple(told))
+    return replace(tree, metrics=tuple(shown))
 
 
 def _is_derivable(profile: Profile, name: str) -> bool:
@@ -112,19 +112,19 @@ def _is_derivable(profile: Profile, name: str) -> bool:
     return True
 
 
-def _share(tree: MetricTree) -> Iterator[Column]:
+def _share(tree: MetricTree) -> Iterator[HtmlColumn]:
     first = tree.metrics[0]
     if not first.is_number or first.aggregation is not Aggregation.INCLUSIVE:
         return
     total = float(first.values[0])
     if total > 0:
         shares = rounded([None if v is None else 100.0 * v / total for v in first.to_list()])
-        yield Column("share", Form.PERCENT, shares, f"share of all {first.name}")
+        yield HtmlColumn("share", Form.PERCENT, shares, f"share of all {first.name}")
 
 
-def _devices(names: Sequence[str]) -> Iterator[Column]:
+def _devices(names: Sequence[str]) -> Iterator[HtmlColumn]:
     if len(set(names) - {""}) > 1:
-        yield Column("device", Form.TEXT, [visible(name) or None for name in names])
+        yield HtmlColumn("device", Form.TEXT, [visible(name) or None for name in names])
 
 
 def _label(name: str, frames: FrameFormat) -> str:

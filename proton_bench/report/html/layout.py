@@ -1,4 +1,4 @@
-"""How wide the rows of a flame graph are, and in which order they stand."""
+"""Widths and order of the rows of a flame graph."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def arranged(parents: Rows, widths: npt.NDArray[np.float64], limit: int) -> Arra
 
     Args:
         parents: Row of each row's parent, -1 for the root.
-        widths: What `row_widths` returned.
-        limit: How many rows to keep; what is below a row that is left out is left out too.
+        widths: Result of `row_widths`.
+        limit: How many rows to keep; rows below a left-out row are left out too.
     """
     rows = np.arange(len(widths))
-    # A parent is at least as wide as its rows and stands before them, so it is never left out.
+    # A parent is at least as wide as its rows and comes before them, so it is never left out.
     kept = np.sort(np.lexsort((rows, -widths))[:limit])
     inner = renumbered(parents, np.isin(rows, kept))
     by_level = np.lexsort((-widths[kept], depths(inner)))
@@ -59,7 +59,7 @@ def _looked_up(numbers: Rows, above: Rows) -> npt.NDArray[np.int32]:
 
 
 def row_widths(parents: Rows, sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the size of each row, or that of all rows below it where that is more."""
+    """Return the size of each row, or that of all rows below it if that is more."""
     found = np.where(np.isfinite(sizes), np.maximum(sizes, 0.0), 0.0).tolist()
     below = [0.0] * len(found)
     above = parents.tolist()

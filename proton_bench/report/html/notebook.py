@@ -1,4 +1,4 @@
-"""A profile as a notebook shows it: a few lines and the largest rows of its tree, no script."""
+"""A profile in a notebook: a few lines and the largest rows of its tree, without scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.column import Column, Form, form_unit
+from proton_bench.report.html.column import Form, HtmlColumn, form_unit
 from proton_bench.report.html.flame import FlameGraph, flame_of_tree, is_amount
 from proton_bench.report.html.summary import Summary, profile_summary, shown_metrics
 from proton_bench.report.html.template import environment
@@ -31,7 +31,7 @@ class _Row:
 
 
 def profile_html(profile: Profile) -> str:
-    """Return a piece of HTML for the output of a notebook's cell."""
+    """Return HTML for the output of a notebook's cell."""
     metrics = shown_metrics(profile)
     if len(profile) == 1 or not metrics:
         return _render(profile_summary(profile, None, None), None)
@@ -57,7 +57,7 @@ def _render(summary: Summary, flame: FlameGraph | None) -> str:
     )
 
 
-def _written(column: Column) -> tuple[str, list[str]]:
+def _written(column: HtmlColumn) -> tuple[str, list[str]]:
     """Return the heading of a column with its unit, and one text per row."""
     if column.form is Form.TEXT:
         return column.title, ["-" if value is None else str(value) for value in column.values]

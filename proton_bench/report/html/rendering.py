@@ -1,4 +1,4 @@
-"""The template of a page, filled."""
+"""Fills the template of a page."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Page:
 
     Attributes:
         title: Its title.
-        summary: What stands above everything else.
-        flame: The flame graph, None where there is nothing to see.
-        kernels: The kernel table, None where nothing was recorded.
+        summary: The head of the page.
+        flame: The flame graph, None if there is nothing to see.
+        kernels: The kernel table, None if nothing was recorded.
         facts: Where the runs come from.
         runs: Names of their files, in the order of the cells of ``facts``.
-        is_comparison: Whether the page shows what changed.
-        plots: Rooflines, by what their runs are called.
+        is_comparison: Whether the page shows changes.
+        plots: Rooflines, by the names of their runs.
     """
 
     title: str
@@ -81,7 +81,7 @@ def render(page: Page) -> str:
             facts=page.facts,
             island=island(data),
             policy=content_policy(),
-            # Our own files, and the policy names their hashes: not a letter may change.
+            # These files must not change: the policy has their hashes.
             script=Markup(script()),
             style=Markup(style()),
         )
@@ -89,6 +89,6 @@ def render(page: Page) -> str:
 
 
 def _kinds(flame: FlameGraph) -> tuple[str, ...]:
-    """Return the kinds of rows that the legend has to tell apart."""
+    """Return the kinds of rows for the legend."""
     present = {FrameKind(kind) for kind in set(flame.kinds)} - {FrameKind.ROOT}
     return tuple(kind.name.lower() for kind in sorted(present))

@@ -1,4 +1,4 @@
-"""The roofline plot of each device: what kernels reach, against what the device can do.
+"""The roofline plot of each device: rates of kernels against the limits of the device.
 
 Geometry only; the page draws it. Both axes are logarithmic: operations per byte to the right,
 operations per second upwards.
@@ -26,7 +26,7 @@ from proton_bench.support.units import duration_text
 
 __all__ = ["Point", "Roof", "RooflinePlot", "roofline_plots"]
 
-# Kernels beyond these take next to no time, and a plot of thousands shows nothing.
+# Further kernels take almost no time, and a plot of thousands is unreadable.
 MAX_POINTS = 200
 _MAX_NAME = 120
 _MIN_RADIUS, _MAX_RADIUS = 3.5, 13.0
@@ -34,13 +34,13 @@ _MIN_RADIUS, _MAX_RADIUS = 3.5, 13.0
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """The line that nothing gets above: along the memory's slope, then flat at a peak.
+    """The upper limit: along the memory's slope, then flat at a peak.
 
     Attributes:
         title: Width of the operands, with the peak.
-        points: Where the line runs, as SVG reads it.
+        points: The line, as SVG points.
         label_x: Where its title ends.
-        label_y: The line on which it stands.
+        label_y: Baseline of its title.
     """
 
     title: str
@@ -51,7 +51,7 @@ class Roof:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A kernel: where it stands, how large by its share of the time, and what is said of it."""
+    """A kernel: its position, its size by its share of the time, and its text."""
 
     x: float
     y: float
@@ -68,7 +68,7 @@ class RooflinePlot:
     Attributes:
         device: "CUDA:0 (90)".
         roofs: A line per width of operands.
-        points: Kernels, those that took most time first.
+        points: Kernels, the most time first.
         x_ticks: Marks of operations per byte.
         y_ticks: Marks of operations per second.
         hidden: Kernels with known work that are not drawn: no operations, no bytes, or too many.
@@ -83,9 +83,9 @@ class RooflinePlot:
 
 
 def roofline_plots(profile: Profile, selection: Selection) -> tuple[RooflinePlot, ...]:
-    """Return a plot for each device whose kernels say how much they compute and move.
+    """Return a plot for each device with known peaks whose kernels have known work.
 
-    Nothing is returned where no kernel says that, or no device's peaks are known.
+    Known work means operations and bytes.
     """
     shown = drop_metadata(profile)
     kernels = flattened(shown if selection.trials else drop_trials(shown))
@@ -109,7 +109,7 @@ class _Kernel:
 
 def _plot(profile: Profile, found: Roofline, place: int) -> RooflinePlot | None:
     device = profile.devices[place]
-    # What the roofline reckons with; upstream's rates, which `util` keeps, differ for some.
+    # The rates of the roofline; upstream's rates, which `util` uses, differ for some.
     peaks = offered_peaks(device) or peak_rates(device)
     rows = np.flatnonzero((profile.device_rows == place) & found.valid)
     kernels = sorted(_kernels(profile, found, rows.tolist()), key=lambda kernel: -kernel.seconds)
@@ -166,7 +166,7 @@ def _roofs(axes: Axes, peaks: Mapping[str, float]) -> Iterator[Roof]:
     for rate in dict.fromkeys(rate for rate, _ in rates):
         widths = [name.removeprefix("flops") for same, name in rates if same == rate]
         ridge = rate / bandwidth
-        # Where the slope comes in: at the left edge, or at the lower one.
+        # Where the slope enters: at the left edge or at the lower one.
         start = max(axes.left, axes.bottom / bandwidth)
         corners = [(start, start * bandwidth), (ridge, rate), (max(ridge, axes.right), rate)]
         line = " ".join(f"{axes.x(x)},{axes.y(y)}" for x, y in corners)
@@ -175,7 +175,7 @@ def _roofs(axes: Axes, peaks: Mapping[str, float]) -> Iterator[Roof]:
 
 
 def _point(axes: Axes, kernel: _Kernel, most: float) -> Point:
-    # Areas grow with times, from the smallest that can be pointed at.
+    # Areas grow with times, from the smallest that a pointer can hit.
     radius = _MIN_RADIUS + (_MAX_RADIUS - _MIN_RADIUS) * math.sqrt(kernel.seconds / most)
     text = (
         f"{visible(kernel.name, _MAX_NAME)}: {scaled(kernel.rate)}FLOP/s at "

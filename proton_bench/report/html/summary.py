@@ -1,4 +1,4 @@
-"""The head of a page: what a run took, what was lost, and what most of it was."""
+"""The head of a page: the total of a run, losses, and the largest kernels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TopKernel:
     """A kernel of the summary.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         text: Its value and share.
         percent: Its share of the total, 0 to 100.
     """
@@ -54,13 +54,13 @@ class TopKernel:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands above everything else.
+    """The head of a page.
 
     Attributes:
-        headline: The one line that matters most.
-        lines: What else is to be known, a sentence each.
-        warnings: What is missing or odd.
-        top: The kernels that most of the total is.
+        headline: The most important line.
+        lines: Further sentences.
+        warnings: Sentences about missing or odd things.
+        top: The kernels with most of the total.
     """
 
     headline: str
@@ -70,7 +70,7 @@ class Summary:
 
 
 def shown_metrics(profile: Profile) -> tuple[str, ...]:
-    """Return the metrics to show when none is named; shares are beside every value anyway."""
+    """Return the default metrics; shares are beside every value anyway."""
     return tuple(name for name in default_metrics(profile) if not name.endswith("/%"))
 
 
@@ -81,8 +81,8 @@ def profile_summary(
 
     Args:
         profile: The run.
-        tree: Its rows with the metrics that are shown; None where nothing was recorded.
-        kernels: Its kernels; None where nothing was recorded.
+        tree: Its rows with the shown metrics; None if nothing was recorded.
+        kernels: Its kernels; None if nothing was recorded.
     """
     total = _total(tree) if tree is not None else "nothing was recorded"
     lines = [count_text(len(profile), "row")]
@@ -101,7 +101,7 @@ def profile_summary(
 
 def comparison_summary(comparison: Comparison) -> Summary:
     """Return the summary of a comparison."""
-    told = [*side_lines(comparison), *cost_lines(comparison)]
+    lines = [*side_lines(comparison), *cost_lines(comparison)]
     scaled = calls_line(comparison)
     warnings = [*loss_lines(comparison)]
     costly = cost_warning(comparison)
@@ -110,7 +110,7 @@ def comparison_summary(comparison: Comparison) -> Summary:
     return Summary(
         headline=headline(comparison),
         lines=(
-            *(f"{word}: {text}" for word, text in told),
+            *(f"{word}: {text}" for word, text in lines),
             *([scaled] if scaled is not None else []),
         ),
         warnings=tuple(warnings),
@@ -124,7 +124,7 @@ def _total(tree: MetricTree) -> str:
     known = metric.values[metric.valid]
     if not metric.is_number or not len(known):
         return f"no {title}"
-    # Where values are those of rows alone, what is largest stands for the whole.
+    # If values are of rows alone, the largest one represents the whole.
     value = metric.values[0] if metric.valid[0] else np.abs(known.astype(np.float64)).max()
     amount = float(value) * scale
     return f"{title} {form_unit(form, [amount]).text(amount)}"
@@ -134,7 +134,7 @@ def _warnings(profile: Profile, tree: MetricTree | None) -> Iterator[str]:
     yield from losses(profile)
     if len(profile) == 1 or not available_metrics(profile).recorded:
         what = "rows" if len(profile) == 1 else "metrics"
-        yield f"EMPTY: the profile holds no {what}: nothing was recorded in that run"
+        yield f"EMPTY: the profile has no {what}: nothing was recorded in that run"
     for metric in tree.metrics if tree is not None else ():
         is_bytes = metric.name.lower().startswith("bytes") and metric.is_number
         if is_bytes and bool((metric.values[metric.valid] < 0).any()):

@@ -1,4 +1,4 @@
-"""The page's own files, and the environment that fills them: everything in it is escaped."""
+"""The page's own files, and the template environment, which escapes everything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jinja2
 
 __all__ = ["content_policy", "environment", "read_asset", "script", "style"]
 
-# In this order one module: nothing of it is visible to anything else in the page.
+# One module in this order, not visible to the rest of the page.
 _SCRIPTS = (
     "values.js",
     "rows.js",
@@ -61,7 +61,7 @@ def style() -> str:
 def content_policy() -> str:
     """Return the policy of the page: its own script and style by their hashes, and nothing else.
 
-    No network, no frames, no forms; markup that got into the page all the same could run nothing.
+    No network, no frames, no forms; markup injected into the page could not run anything.
     """
     return "; ".join(
         (

@@ -1,5 +1,5 @@
 """Results as versioned JSON documents.
 
-In: what a terminal would show.
+In: results.
 Out: plain dicts with a `schema` each.
 """

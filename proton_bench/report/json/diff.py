@@ -9,7 +9,7 @@ from typing import Any
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.compare.compare import Changes, Comparison
 from proton_bench.analysis.compare.explanation import Cause, explain
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.compare.statistics import CONFIDENCE
 from proton_bench.analysis.run import Run
@@ -25,11 +25,11 @@ _VERSION = (1, 0)
 def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     """Return what ``proton diff --json`` prints.
 
-    ``rows`` stand below the row above them, the largest change of siblings first; ``parent`` is a
-    position in ``rows``, None for the total. ``inclusive`` values hold those of all rows below,
-    ``own`` ones add up to the total. Values are in ``unit``, None where a side has none. Where
-    ``at_base_calls`` is true, ``benchmarks_scaled`` says of which benchmarks values are for
-    ``calls`` calls, whatever each run of ``base`` and ``new`` made.
+    ``rows`` follow their parent, the largest change of siblings first; ``parent`` is an index in
+    ``rows``, None for the total. ``inclusive`` values include all rows below, ``own`` ones add up
+    to the total. Values are in ``unit``, None if a side has none. If ``at_base_calls`` is true,
+    ``benchmarks_scaled`` lists the benchmarks whose values are scaled to ``calls`` calls, and the
+    calls of each run of ``base`` and ``new``.
 
     Args:
         comparison: What to print.
@@ -104,7 +104,7 @@ def _row(comparison: Comparison, row: int, positions: dict[int, int]) -> dict[st
         "name": tree.name(row),
         "kind": FrameKind(tree.kinds[row]).name.lower(),
         "device": tree.device_names[int(tree.devices[row])] or None,
-        "fate": Fate(tree.fates[row]).name.lower(),
+        "fate": RowState(tree.states[row]).name.lower(),
         "former_name": tree.former_name(row),
         "moved_from": list(tree.origins[row]) if row in tree.origins else None,
         "code_changed": tree.code_changed(row),
@@ -152,5 +152,5 @@ def _cause(comparison: Comparison, cause: Cause) -> dict[str, Any]:
         "share": cause.share,
         "per_launch": cause.per_launch,
         "launches": cause.new_count - cause.base_count,
-        "fate": cause.fate.name.lower(),
+        "fate": cause.state.name.lower(),
     }

@@ -12,10 +12,10 @@ __all__ = ["gate_document"]
 
 
 def gate_document(outcome: Outcome) -> dict[str, Any]:
-    """Return what ``proton gate --json`` prints: everything of `GateResult`, and what it means.
+    """Return what ``proton gate --json`` prints: everything of `GateResult`, with explanations.
 
-    ``error`` says why there is no verdict, None where there is one. Rows stand worst first; parts
-    are 0.05 for 5 %; None stands for what is not known.
+    ``error`` says why there is no verdict, None if there is one. The worst row is first; 5 % is
+    0.05; unknown values are None.
     """
     document = outcome.result.to_document()
     document["headline"] = headline(outcome)
@@ -26,7 +26,7 @@ def gate_document(outcome: Outcome) -> dict[str, Any]:
 
 
 def _encodable(value: Any) -> Any:
-    """Return the value with names of files that are no UTF-8 escaped."""
+    """Return the value with file names that are not UTF-8 escaped."""
     if isinstance(value, str):
         return escape_surrogates(value)
     if isinstance(value, dict):

@@ -25,10 +25,10 @@ def source_document(
 
     Args:
         source: Samples by line.
-        profile: Where they come from.
+        profile: Their profile.
         name: Name of the profile's file.
         threshold: Lines with a smaller share of all samples, in percent, are left out.
-        root: Folder below which files of the source are read.
+        root: Folder below which source files are read.
     """
     facts = sampling_facts(profile)
     reasons = sorted(metric for metric, count in source.samples.reasons.items() if count)

@@ -28,15 +28,15 @@ def view_document(
 ) -> dict[str, Any]:
     """Return what ``proton view --json`` prints.
 
-    ``rows`` stand in pre-order; ``parent`` is a position in ``rows``, None for the root; ``values``
-    stand in the order of ``metrics``, None where a row has none.
+    ``rows`` are in pre-order; ``parent`` is an index in ``rows``, None for the root; ``values`` are
+    in the order of ``metrics``, None if a row has none.
 
     Args:
-        profile: Where the tree comes from.
+        profile: The profile of the tree.
         tree: The rows to print.
         source: Name of the file.
         frames: Form of Python frames' names.
-        order: Positions in ``rows``, largest first metric first, when that was asked for.
+        order: Indexes in ``rows``, the largest first metric first, if requested.
     """
     names = [format_name(text, frames) for text in tree.strings]
     values = zip(*(metric.to_list() for metric in tree.metrics), strict=True)

@@ -25,11 +25,11 @@ _VERSION = (1, 0)
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
-    """An entry and what it is.
+    """An entry and its state.
 
     Attributes:
         entry: The entry.
-        is_promoted: Whether its name means it.
+        is_promoted: Whether its name points to it.
     """
 
     entry: Entry
@@ -37,7 +37,7 @@ class ListedEntry:
 
     @property
     def state(self) -> str:
-        """Either word for it."""
+        """ "promoted" or "candidate"."""
         return "baseline" if self.is_promoted else "candidate"
 
 
@@ -48,7 +48,7 @@ class BaselineListing:
     Attributes:
         entries: What to list, oldest first.
         unreadable: Why entries cannot be read, by their ids.
-        with_facts: Whether to say on what and with what each was recorded, and its files.
+        with_facts: Whether to list device, versions and files of each.
     """
 
     entries: Sequence[ListedEntry]
@@ -56,7 +56,7 @@ class BaselineListing:
     with_facts: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield a line for each entry, and what cannot be read."""
+        """Yield a line for each entry, and the unreadable ones."""
         del console, options
         width = max((len(each.entry.reference) for each in self.entries), default=0)
         for each in self.entries:
@@ -72,7 +72,7 @@ class BaselineListing:
         for id, problem in self.unreadable.items():
             yield Segment(f"UNREADABLE {visible(id)}: {visible(problem)}\n", WARNING)
         if self.unreadable:
-            yield Segment("`proton baseline check --repair` moves what is damaged aside\n", DIM)
+            yield Segment("`proton baseline check --repair` moves damaged entries aside\n", DIM)
 
 
 def _when(entry: Entry) -> str:

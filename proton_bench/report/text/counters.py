@@ -1,4 +1,4 @@
-"""What was found of another tool's counters, in words and as JSON."""
+"""Matched and unmatched counters of another tool, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_KERNELS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CounterReport:
-    """A rich renderable: how many measured launches belong to rows, and which do not.
+    """A rich renderable: how many measured launches match rows, and which do not.
 
     Attributes:
         join: The launches and their rows.
@@ -33,7 +33,7 @@ class CounterReport:
     source: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield one line of counts, and one per kernel that fits no row or may be misplaced."""
+        """Yield one line of counts, and one per kernel that matches no row or may be misplaced."""
         edge = edge_of(console, options)
         yield from prose(console, self._counts(), DIM, edge=edge)
         unmatched = self.join.unmatched()
@@ -46,7 +46,7 @@ class CounterReport:
         ordered = sum(1 for doubt in self.join.doubts if not doubt.counts_differ)
         if ordered:
             which = count_text(ordered, "kernel was", "kernels were")
-            line = f"{which} launched from several rows and paired by order alone"
+            line = f"{which} launched from several rows and paired only by order"
             yield from prose(console, line, DIM, edge=edge)
         yield Segment("\n")
 
@@ -61,7 +61,7 @@ class CounterReport:
 
 
 def _most(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the first lines, and how many kernels the others are about."""
+    """Yield the first lines, and the number of further kernels."""
     yield from lines[:_MAX_KERNELS]
     if len(lines) > _MAX_KERNELS:
         word = lines[0].partition(":")[0]
@@ -71,8 +71,8 @@ def _most(lines: Sequence[str]) -> Iterator[str]:
 def _doubt(doubt: Doubt) -> str:
     return (
         f"AMBIGUOUS: {visible(doubt.kernel, 120)}: {doubt.measured} launches measured, "
-        f"{doubt.launched} in the profile from {doubt.places} rows: counters of these rows may "
-        "belong to one another"
+        f"{doubt.launched} in the profile from {doubt.places} rows: the counters of these rows "
+        "may be swapped"
     )
 
 

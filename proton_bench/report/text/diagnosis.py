@@ -31,7 +31,7 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisReport:
-    """A rich renderable: one table per section, problems with what mends them below."""
+    """A rich renderable: one table per section, then the problems and how to fix them."""
 
     diagnosis: Diagnosis
 
@@ -53,7 +53,7 @@ def diagnosis_document(diagnosis: Diagnosis, required: Sequence[str]) -> dict[st
 
     Args:
         diagnosis: What was found.
-        required: Names that were asked for with ``--require``.
+        required: Names given with ``--require``.
     """
     return {
         "schema": "proton_bench.doctor",

@@ -1,4 +1,4 @@
-"""A comparison on the terminal: one line that explains it, then the rows by contribution."""
+"""A comparison on the terminal: a headline, then the rows by contribution."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DiffReport:
     frames: FrameFormat = FrameFormat.FULL
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the lines; only a terminal's edge costs columns and ends of names."""
+        """Yield the lines; only on a terminal columns and names are cut."""
         edge = options.max_width if console.file.isatty() else None
         yield from self._summary(console, edge)
         every = columns(self.comparison, self.ranking)
@@ -128,7 +128,7 @@ class DiffReport:
             yield Segment(f"  {line}\n", DIM)
         if hidden:
             what = count_text(hidden, "column does", "columns do")
-            yield Segment(f"  {what} not fit; a pipe or file gets them all\n", DIM)
+            yield Segment(f"  {what} not fit; a pipe or file gets all\n", DIM)
 
 
 def _more_is_better(name: str) -> bool:

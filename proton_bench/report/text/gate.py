@@ -1,4 +1,4 @@
-"""A gate on the terminal: the verdict, what explains it, then the rows, worst first."""
+"""A gate on the terminal: the verdict, its explanation, then the rows, worst first."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GateReport:
     everything: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the lines; only a terminal's edge costs columns and ends of names."""
+        """Yield the lines; only on a terminal columns and names are cut."""
         edge = options.max_width if console.file.isatty() else None
         outcome = self.outcome
         yield Segment(f"{headline(outcome)}\n", _SUITE.get(outcome.result.verdict, WARNING))

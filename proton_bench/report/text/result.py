@@ -1,4 +1,4 @@
-"""The lines that a query gave, as a table, as CSV and as a JSON document."""
+"""The result of a query, as a table, as CSV and as a JSON document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.formats.export.csv_text import csv_line
 from proton_bench.report.text.theme import DIM, HEADING
@@ -32,12 +32,12 @@ _MIN_WIDTH = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultReport:
-    """A rich renderable of a result: one line each; texts are cut on a terminal only."""
+    """A rich renderable of a result, one line per row; texts are cut only on a terminal."""
 
     result: QueryResult
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the heading and the lines, then how many there are."""
+        """Yield the heading, the lines and their number."""
         result = self.result
         columns = [
             _Column.of(name, [row[place] for row in result.rows])
@@ -49,7 +49,7 @@ class ResultReport:
         for cells in zip(*(column.cells for column in columns), strict=True):
             yield Segment(_line(cells, columns) + "\n")
         lines = count_text(len(result.rows), "line")
-        more = "; there are more, --limit shows them" if result.has_more else ""
+        more = "; use --limit to see more" if result.has_more else ""
         yield Segment(f"({lines}{more})\n", DIM)
 
 
@@ -108,7 +108,7 @@ def _fitted(columns: list[_Column], width: int) -> list[_Column]:
 
 
 def result_csv(result: QueryResult) -> bytes:
-    """Return the result as UTF-8 CSV with a heading; no value is an empty field."""
+    """Return the result as UTF-8 CSV with a heading; a missing value is an empty field."""
     lines = [csv_line(result.columns)]
     lines += [
         csv_line("" if value is None else _text(value) for value in row) for row in result.rows
@@ -116,11 +116,10 @@ def result_csv(result: QueryResult) -> bytes:
     return "".join(lines).encode()
 
 
-def result_document(result: QueryResult, runs: Sequence[Run], query: str) -> dict[str, Any]:
+def result_document(result: QueryResult, runs: Sequence[LabelledRun], query: str) -> dict[str, Any]:
     """Return what ``proton query --json`` prints.
 
-    ``rows`` hold values in the order of ``columns``, None where there is none; NaN and infinity,
-    which JSON cannot hold, are None too.
+    ``rows`` hold values in the order of ``columns``; missing values, NaN and infinity are None.
     """
     return {
         "schema": "proton_bench.query",

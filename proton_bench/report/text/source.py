@@ -1,4 +1,4 @@
-"""The source with its hot lines: share of the samples, why warps waited, and what that means."""
+"""The source with its hot lines: share of the samples, stall reasons, and their meanings."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class SourceReport:
 
     Attributes:
         source: Samples by line.
-        profile: Where they come from.
-        root: Folder below which files of the source are read.
+        profile: Their profile.
+        root: Folder below which source files are read.
         threshold: Lines and kernels with a smaller share of all samples, in percent, are summed up.
         context: Lines to show around each.
     """
@@ -52,7 +52,7 @@ class SourceReport:
     context: int = _CONTEXT
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the files with their hot lines, kernels without lines, and what stalls mean."""
+        """Yield the files with their hot lines, kernels without lines, and meanings of stalls."""
         edge = edge_of(console, options)
         everything = self.source.samples
         parts = ", ".join(f"{_percent(everything.share(part))} {_spoken(part)}" for part in PARTS)
@@ -151,9 +151,9 @@ class _Columns:
 
     Attributes:
         digits: Width of line numbers.
-        has_inlined: Whether there is a column for what was inlined.
-        has_issues: Whether there is room for the share that was not issued.
-        has_stalls: Whether there is room for the top stall.
+        has_inlined: Whether there is a column for inlined code.
+        has_issues: Whether the share that was not issued fits.
+        has_stalls: Whether the top stall fits.
     """
 
     digits: int
@@ -191,9 +191,9 @@ class _Columns:
 
 
 def shown_lines(file: SampledFile, total: int, threshold: float) -> list[int]:
-    """Return the lines of a file with at least so many percent of all samples, in their order.
+    """Return the lines of a file with at least this percentage of all samples, in order.
 
-    Samples of what was inlined into a line count as its own.
+    Samples of code inlined into a line count as its own.
     """
     least = threshold / 100.0 * total
     return [line for line in file.lines if file.whole(line).total >= least]

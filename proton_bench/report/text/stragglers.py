@@ -37,7 +37,7 @@ class StragglerReport:
     stragglers: Stragglers
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield what is missing, then a line per scope, of many those that differ most."""
+        """Yield missing ranks, then a line per scope; if there are many, those that differ most."""
         edge = edge_of(console, options)
         for sentence in gap_sentences(self.stragglers.gaps):
             yield from prose(console, f"INCOMPLETE: {sentence}", WARNING, edge=edge)
@@ -61,19 +61,21 @@ class StragglerReport:
         yield ""
         what = visible(self.stragglers.metric)
         if _has_waiting(self.stragglers.scopes):
-            what += " less that of NCCL's kernels, which is in the column waiting (its most)"
-        yield f"times are {what}; spread is slowest less fastest, of the median rank"
+            what += " without NCCL's kernels, whose largest time is in the column waiting"
+        yield f"times are {what}; spread is slowest minus fastest, relative to the median rank"
         left_out = len(self.stragglers.scopes) - min(len(self.stragglers.scopes), _MOST_SCOPES)
         if left_out:
-            yield f"{count_text(left_out, 'scope')} that differ less left out; --json has all"
+            yield (
+                f"{count_text(left_out, 'scope')} with smaller differences left out; --json has all"
+            )
         if hidden:
-            yield f"{count_text(hidden, 'column')} left out; a pipe or file gets them all"
+            yield f"{count_text(hidden, 'column')} left out; a pipe or file gets all"
 
 
 def straggler_document(stragglers: Stragglers, sources: Sequence[str]) -> dict[str, Any]:
     """Return what ``proton merge --stragglers --json`` prints.
 
-    Times stand in the order of ``ranks``, None where a rank does not have the scope.
+    Times are in the order of ``ranks``, None if a rank does not have the scope.
     """
     return {
         "schema": "proton_bench.stragglers",

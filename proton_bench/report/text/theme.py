@@ -21,7 +21,7 @@ class Band:
     """A range of values as shares of the largest one, and how numbers in it look.
 
     Attributes:
-        low: Least share that belongs to the band; it ends where the band before begins.
+        low: Least share of the band; it ends where the previous band begins.
         style: Colour of the numbers.
     """
 

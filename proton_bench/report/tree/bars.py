@@ -16,7 +16,7 @@ def bar_texts(tree: MetricTree, *, ascii_only: bool = False) -> list[str]:
     """Return one bar per row, `BAR_WIDTH` characters each, full for the largest value.
 
     Args:
-        tree: Rows; their first metric is drawn, by its size where it is negative.
+        tree: Rows; the absolute value of their first metric is drawn.
         ascii_only: Draw with ``#``.
     """
     if not tree.metrics or not tree.metrics[0].is_number:
@@ -30,7 +30,7 @@ def bar_texts(tree: MetricTree, *, ascii_only: bool = False) -> list[str]:
 
 
 def bar_text(share: float, *, width: int = BAR_WIDTH, ascii_only: bool = False) -> str:
-    """Return a bar of so many characters, full for a share of 1.
+    """Return a bar of this width, full for a share of 1.
 
     Args:
         share: From 0 to 1.

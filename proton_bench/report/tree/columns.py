@@ -14,7 +14,8 @@ from proton_bench.support.units import number_texts
 
 __all__ = ["TreeColumn", "columns_of", "fitting_columns", "width_of"]
 
-# Names with their guides get so much room before headings become short, and before columns go.
+# Least room for names with their guides before headings are shortened, and before columns are
+# removed.
 _COMFORT = 40
 _LEAST = 22
 _TITLE = 16
@@ -28,7 +29,7 @@ class TreeColumn:
 
     Attributes:
         title: The heading.
-        short: A shorter heading, without what the legend says anyway.
+        short: A shorter heading, without parts that the legend explains.
         texts: A text for each row.
     """
 
@@ -38,12 +39,12 @@ class TreeColumn:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal that the heading and every text fit in."""
+        """Terminal columns for the heading and every text."""
         return max(cell_len(self.title), self.body)
 
     @property
     def body(self) -> int:
-        """Columns of the terminal that every text fits in."""
+        """Terminal columns for every text."""
         # Numbers are ASCII; only names of metrics and texts may be wide.
         if all(map(str.isascii, self.texts)):
             return max(map(len, self.texts), default=0)
@@ -77,8 +78,8 @@ def columns_of(metrics: Sequence[MetricValues]) -> list[TreeColumn]:
 def fitting_columns(columns: Sequence[TreeColumn], edge: int | None) -> list[TreeColumn]:
     """Return the columns that leave room for names.
 
-    Where there is too little, headings become short, then long ones are cut, then columns go from
-    the last one on. The first always stays.
+    If the room is too small, headings are shortened, then long ones are cut, then columns are
+    removed, the last one first. The first always stays.
     """
     if edge is None or width_of(columns) + _COMFORT <= edge:
         return list(columns)
@@ -91,7 +92,7 @@ def fitting_columns(columns: Sequence[TreeColumn], edge: int | None) -> list[Tre
 
 
 def width_of(columns: Sequence[TreeColumn]) -> int:
-    """Return the width of all columns with the gaps behind them."""
+    """Return the width of all columns with the gaps after them."""
     return sum(column.width + _GAP for column in columns)
 
 

@@ -1,4 +1,4 @@
-"""The legend below a tree: what its columns mean, its colours, and how much is not shown."""
+"""The legend below a tree: meanings of columns, colours, and what is not shown."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _MEANINGS = {
 
 
 def legend(console: Console, tree: MetricTree, *, mark: str, edge: int | None) -> Iterator[Segment]:
-    """Yield the lines of the legend; colours are explained where they are shown.
+    """Yield the lines of the legend; colours are explained only if they are shown.
 
     Args:
         console: Where it is shown.
         tree: The rows above it.
-        mark: One character that stands in each colour.
+        mark: The character that shows each colour.
         edge: Width of the terminal, None for none.
     """
     for line, style in _lines(tree, mark, with_bands=console.color_system is not None):
@@ -42,7 +42,7 @@ def legend(console: Console, tree: MetricTree, *, mark: str, edge: int | None) -
 
 
 def largest_of(metric: MetricValues) -> float:
-    """Return the largest size of a value, 0 where there is none."""
+    """Return the largest absolute value, 0 if there is none."""
     values = np.abs(metric.values[metric.valid].astype(np.float64))
     return float(values.max()) if values.size else 0.0
 
@@ -76,7 +76,7 @@ def _band_lines(metric: MetricValues, mark: str) -> Iterator[_Line]:
 def _shown(
     console: Console, line: str, style: Style | None, *, edge: int | None
 ) -> Iterator[Segment]:
-    """Yield a line of the legend; of those about colours the mark alone has the style."""
+    """Yield a line of the legend; in a line about colours only the mark is coloured."""
     is_band = style is not None and style not in (HEADING, DIM)
     first, *rest = prose(console, line, None if is_band else style, edge=edge)
     if is_band:

@@ -18,7 +18,7 @@ __all__ = ["ListReport"]
 
 @dataclass(frozen=True, slots=True)
 class ListReport:
-    """A rich renderable that lists what ``-m`` takes."""
+    """A rich renderable of the metrics for ``-m``."""
 
     available: AvailableMetrics
 

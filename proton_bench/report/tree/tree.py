@@ -22,20 +22,20 @@ from proton_bench.support.text import visible
 
 __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
 
-# Deeper rows say how deep they are instead of moving to the right: a line stays readable, and the
-# text of a tree of n rows stays linear in n.
+# Deeper rows show their depth as a number instead of an indent, so that lines stay readable and the
+# text of n rows stays linear in n.
 MAX_INDENT = 64
 
 _GUIDE_WIDTH = 3
 _LEAST_NAME = 12
 
-# Narrower terminals have no room for a bar beside a name that can be read.
+# Narrower terminals have no room for a bar beside a readable name.
 _ROOM_FOR_BARS = 44
 
 
 @dataclass(frozen=True, slots=True)
 class _Guides:
-    """What connects a row with its parent: below an ancestor, at a row, as last child."""
+    """Lines that connect a row with its parent: below an ancestor, at a row, at the last child."""
 
     through: str
     blank: str
@@ -57,9 +57,9 @@ class TreeReport:
     Attributes:
         tree: What to show.
         frames: Form of Python frames' names.
-        bars: Also draw the first metric of each row, where the terminal is wide enough.
+        bars: Also draw the first metric of each row, if the terminal is wide enough.
         flat: The rows below the root are a table, and the root is their total.
-        root_note: What to say behind the root's name.
+        root_note: Text after the root's name.
     """
 
     tree: MetricTree
@@ -69,7 +69,7 @@ class TreeReport:
     root_note: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the lines; only a terminal's edge costs columns, bars and ends of names."""
+        """Yield the lines; only on a terminal columns, bars and names are cut."""
         guides = _Guides.of(options)
         edge = edge_of(console, options)
         every = columns_of(self.tree.metrics)
@@ -90,7 +90,7 @@ class TreeReport:
             if note and (edge is None or width + len(shown) + len(note) <= edge):
                 shown += note
             note = ""
-            # As few segments as possible: each costs more than the rest of its line.
+            # As few segments as possible, because each costs more than the rest of its line.
             if values:
                 yield Segment(values[0], BANDS[band].style)
                 yield Segment("  ".join(("", *values[1:], prefix)), DIM)
@@ -117,13 +117,13 @@ class TreeReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedReport:
-    """A rich renderable of all rows below the root, largest value of the first metric first."""
+    """A rich renderable of all rows below the root, the largest first metric first."""
 
     tree: MetricTree
     frames: FrameFormat = FrameFormat.FULL
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield one line per row that has a value; names are cut at a terminal's edge."""
+        """Yield one line per row that has a value; names are cut only on a terminal."""
         if not self.tree.metrics:
             return
         edge = edge_of(console, options)
@@ -169,7 +169,7 @@ def _row_bands(tree: MetricTree) -> list[int]:
 
 # -- names ---------------------------------------------------------------------------------------
 def _labels(tree: MetricTree, frames: FrameFormat) -> Iterable[str]:
-    """Yield what to call each row; the device is named where there are several."""
+    """Yield the label of each row, with the device if there are several."""
     texts = [visible(format_name(text, frames)) for text in tree.strings]
     several = len(set(tree.devices) - {""}) > 1
     for frame, device in zip(tree.frames.tolist(), tree.devices, strict=True):
@@ -177,7 +177,7 @@ def _labels(tree: MetricTree, frames: FrameFormat) -> Iterable[str]:
 
 
 def _room(tree: MetricTree, edge: int | None, width: int) -> int:
-    """Return how many levels are indented: what leaves room for names where there is an edge."""
+    """Return how many levels are indented, so that a terminal has room for names."""
     if edge is None:
         return MAX_INDENT
     deepest = int(tree.depths().max(initial=0))
@@ -191,7 +191,7 @@ def _prefixes(tree: MetricTree, guides: _Guides, room: int) -> Iterator[str]:
     last_child = [0] * len(parents)
     for row in range(1, len(parents)):
         last_child[parents[row]] = row
-    # What stands before the children of the row last seen at each depth.
+    # Prefix of the children of the last row at each depth.
     inner = [""]
     depths = tree.depths().tolist()
     for row, depth in enumerate(depths):
@@ -210,7 +210,7 @@ def _prefixes(tree: MetricTree, guides: _Guides, room: int) -> Iterator[str]:
 def _losses(cut: int, hidden: int) -> Iterator[str]:
     if hidden:
         what = "column does" if hidden == 1 else "columns do"
-        yield f"{hidden} {what} not fit; a pipe or file gets them all"
+        yield f"{hidden} {what} not fit; a pipe or file gets all"
     if cut:
         what = "name is" if cut == 1 else "names are"
-        yield f"{cut} {what} cut at the edge; a pipe or file gets them whole"
+        yield f"{cut} {what} cut at the edge; a pipe or file gets them in full"

@@ -1,4 +1,4 @@
-"""Columns of texts before a name, and what of them fits a terminal."""
+"""Columns of texts before a name, and the choice of those that fit a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 __all__ = ["LEAST_NAME", "Column", "cut", "fitting"]
 
-# A name gets at least so much room before columns are given up.
+# Least room for a name before columns are removed.
 LEAST_NAME = 24
 
 
@@ -18,10 +18,10 @@ class Column:
     """One column of numbers.
 
     Attributes:
-        title: What stands above it.
+        title: Its heading.
         texts: One text per shown row.
-        worth: Order in which columns are given up where there is no room, greatest first.
-        unit: What all texts are in, "" where none is to be named.
+        worth: Order in which columns are removed without room, greatest first.
+        unit: Unit of all texts, "" for none.
     """
 
     title: str
@@ -41,9 +41,9 @@ class Column:
 
 
 def fitting(every: Sequence[Column], edge: int) -> list[Column]:
-    """Return the columns that leave room for a name before the edge, the worthiest ones.
+    """Return the most important columns that leave room for a name.
 
-    Before any is given up, a unit is named by the first column alone that has it.
+    Before a column is removed, only the first column of a unit names it.
     """
     left, shown = list(every), list(every)
     while sum(column.width + 2 for column in shown) + LEAST_NAME > edge:
@@ -69,7 +69,7 @@ def _short(columns: Sequence[Column]) -> list[Column]:
 
 
 def cut(text: str, room: int) -> str:
-    """Return what of a text fits, with an ellipsis where something does not."""
+    """Return the text, cut with an ellipsis if it does not fit."""
     if cell_len(text) <= room:
         return text
     return "" if room < 2 else set_cell_size(text, room - 1).rstrip() + "…"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.kernels.source_lines import parse_line
 from proton_bench.model.device import Variant
@@ -22,8 +22,8 @@ from proton_bench.support.units import Unit, count_text
 
 __all__ = ["SCALED", "columns", "footer", "meanings", "names", "notes"]
 
-# What the new values of benchmarks are where runs called them differently often.
-SCALED = "what ran in rounds of benchmarks is for as many calls as in the base"
+# Note on benchmarks that runs called differently often.
+SCALED = "values from rounds of benchmarks are scaled to the number of calls in the base"
 
 
 def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
@@ -94,7 +94,7 @@ def _growth(comparison: Comparison, row: int) -> str:
 
 # -- names and notes -----------------------------------------------------------------------------
 def names(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> Iterator[str]:
-    """Yield what to call each row; the device is named where there are several."""
+    """Yield the label of each row, with the device if there are several."""
     tree = comparison.tree
     several = len(tree.device_names) > 2
     for row in ranking.rows:
@@ -104,20 +104,20 @@ def names(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> Iter
 
 
 def notes(comparison: Comparison, row: int) -> tuple[str, ...]:
-    """Return what is to be said of a row beside its numbers, what became of it first."""
+    """Return the notes on a row, its state first."""
     tree = comparison.tree
-    fate = Fate(tree.fates[row])
+    state = RowState(tree.states[row])
     found: list[str] = []
     former = visible(tree.former_name(row) or "", 200)
-    if fate is Fate.MOVED:
+    if state is RowState.MOVED:
         origin = tree.origins.get(row, ())
         found.append(f"MOVED from {visible(' > '.join(origin[:-1]), 200) or 'the root'}")
         if former != visible(tree.name(row), 200):
             found.append(f"was {former}")
-    elif fate is Fate.RENAMED:
+    elif state is RowState.RENAMED:
         found.append(f"RENAMED from {former}")
-    elif fate is not Fate.MATCHED:
-        found.append(fate.name)
+    elif state is not RowState.MATCHED:
+        found.append(state.name)
     elif tree.kinds[row] == FrameKind.LINE and former != visible(tree.name(row), 200):
         found.append(_former_line(former))
     if tree.code_changed(row):
@@ -159,7 +159,7 @@ def _fact(value: object) -> str:
 
 # -- below the rows ------------------------------------------------------------------------------
 def footer(comparison: Comparison, ranking: Ranking) -> Iterator[str]:
-    """Yield a line about rows that are not shown, and about what these changed."""
+    """Yield lines about rows that are not shown, and their change."""
     if ranking.named:
         text = count_text(ranking.named, "row is", "rows are")
         yield (
@@ -180,11 +180,11 @@ def _changed(comparison: Comparison, change: float) -> str:
     if comparison.own is None:
         return ""
     unit = measured_unit(comparison.measure, [change])
-    return f" and changed by {unit.text(change, signed=True)} in all"
+    return f" and changed by {unit.text(change, signed=True)} in total"
 
 
 def meanings(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield the columns that need a word, each with it."""
+    """Yield the columns that need an explanation, each with it."""
     if comparison.scaled:
         yield "new", SCALED
     if not comparison.measure.is_additive:
@@ -198,4 +198,4 @@ def meanings(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield "by launches", "mean latency of both sides x more or fewer launches"
         yield "by latency", "mean launches of both sides x change of one launch"
         if comparison.inclusive.split.rest.any():
-            yield "unlaunched", "change of values that no launch was counted for"
+            yield "unlaunched", "change of values without a launch"

@@ -1,4 +1,4 @@
-"""The lines above a comparison: what changed, what explains it, and what was compared."""
+"""The lines above a comparison: the change, its cause, and the compared runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proton_bench.analysis.accounting.own_cost import OwnCost, costs_differ, own
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run
 from proton_bench.report.words.header import losses
 from proton_bench.report.words.quantity import measured_unit, percent_text
@@ -30,18 +30,18 @@ __all__ = [
 ]
 
 _MAX_NAME = 80
-# Names above a row that tell it apart, and rows of its name to tell it apart from.
+# Most names above a row to distinguish it by, and most rows of its name to compare.
 _MAX_ABOVE = 3
 _MAX_OTHERS = 1000
-# Smaller changes per launch are not worth a word.
+# Smaller changes per launch are not mentioned.
 _SLOWER = 0.005
-# Percentages in sentences have no decimals from here on.
+# Larger percentages in sentences have no decimals.
 _WHOLE = 10.0
 _AT_CALLS = " at the base's number of calls"
 
 
 def headline(comparison: Comparison) -> str:
-    """Return one line that says how much changed and what most of it comes from.
+    """Return one line with the change and its largest cause.
 
     For example ``+12.3 % (+1.2 ms): 80 % of it is softmax under layer3, slower per launch by 40 %,
     4 launches more``.
@@ -53,7 +53,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def certain_headline(comparison: Comparison) -> str:
-    """Return `headline`, without a cause where the whole may not have changed at all."""
+    """Return `headline`, without a cause if the total may not have changed."""
     explanation, interval = explain(comparison), comparison.interval
     if explanation is None or interval is None or not interval.low[0] <= 0 <= interval.high[0]:
         return headline(comparison)
@@ -61,7 +61,7 @@ def certain_headline(comparison: Comparison) -> str:
 
 
 def _total(comparison: Comparison, explanation: Explanation) -> str:
-    """Return the change of the whole, and between which bounds it lies."""
+    """Return the total change and its bounds."""
     change, bounds = explanation.new - explanation.base, _bounds(comparison)
     unit = measured_unit(comparison.measure, [change, *bounds])
     scaled = _AT_CALLS if comparison.scaled else ""
@@ -74,7 +74,7 @@ def _total(comparison: Comparison, explanation: Explanation) -> str:
         text += scaled
     if not bounds:
         return text
-    doubt = ", which may be no change at all" if bounds[0] <= 0 <= bounds[1] else ""
+    doubt = ", perhaps no change at all" if bounds[0] <= 0 <= bounds[1] else ""
     ends = " to ".join(unit.text(each, signed=True) for each in bounds)
     return f"{text}, 95 % interval {ends}{doubt}"
 
@@ -117,11 +117,11 @@ def _where(comparison: Comparison, cause: Cause) -> str:
     where = _under(comparison, cause.row)
     if cause.kind is Kind.BELOW:
         return f"below {name}{where}"
-    return f"{name}{where}" if cause.row else "outside of all rows below"
+    return f"{name}{where}" if cause.row else "outside all rows below"
 
 
 def _under(comparison: Comparison, row: int) -> str:
-    """Return the rows above, as many as tell the row apart from others of its name."""
+    """Return as many rows above as needed to distinguish the row from others of its name."""
     tree = comparison.tree
     frames = tree.frames()
     others = np.flatnonzero(frames == frames[row])[:_MAX_OTHERS].tolist()
@@ -135,15 +135,15 @@ def _under(comparison: Comparison, row: int) -> str:
 
 
 def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
-    if cause.fate is Fate.NEW:
+    if cause.state is RowState.NEW:
         yield "which is new"
         return
-    if cause.fate is Fate.REMOVED:
+    if cause.state is RowState.REMOVED:
         yield "which is gone"
         return
-    if cause.fate is Fate.MOVED:
+    if cause.state is RowState.MOVED:
         yield "moved"
-    if cause.fate is Fate.RENAMED:
+    if cause.state is RowState.RENAMED:
         yield f"which was {visible(comparison.tree.former_name(cause.row) or '', _MAX_NAME)}"
     growth = cause.per_launch
     # Launches of several kernels together have no common latency.
@@ -172,7 +172,7 @@ def _rate_headline(comparison: Comparison) -> str:
     if both[0] and values.base[0] != values.new[0]:
         return f"{name} {_from_to(comparison, 0)}"
     changed = np.where(both, np.abs(values.change), 0.0)
-    # Of rows that changed alike the lowest one.
+    # The lowest of the rows with the same change.
     row = int(np.flatnonzero(changed == changed.max())[-1])
     if changed[row] == 0:
         what = "no change of" if both.any() else "no row of both sides has"
@@ -190,7 +190,7 @@ def _from_to(comparison: Comparison, row: int) -> str:
 
 
 def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield for each side its word and its runs, with the median and range of several totals."""
+    """Yield the label and runs of each side, with the median and range of several totals."""
     sides = [_known(values[:, 0]) for values in (comparison.base_runs, comparison.new_runs)]
     unit = measured_unit(comparison.measure, [total for totals in sides for total in totals])
     for word, runs, totals in zip(
@@ -219,30 +219,30 @@ def _spread(totals: Sequence[float], unit: Unit, *, runs: int) -> str:
 
 
 def calls_line(comparison: Comparison) -> str | None:
-    """Return a sentence where benchmarks were called differently often; None elsewhere."""
+    """Return a sentence if benchmarks were called differently often, else None."""
     count = len(comparison.scaled)
     if not count:
         return None
     what = "1 benchmark was" if count == 1 else f"{count} benchmarks were"
     return (
-        f"{what} called differently often: all values of what ran in the rounds are for as many "
-        f"calls as in {'the base' if len(comparison.base) == 1 else 'the first run of the base'}"
+        f"{what} called differently often: values from their rounds are scaled to the number of "
+        f"calls in {'the base' if len(comparison.base) == 1 else 'the first run of the base'}"
     )
 
 
 def loss_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield a line about each thing that a run should hold and does not."""
+    """Yield a line for each thing that is missing in a run."""
     for run in (*comparison.base, *comparison.new):
         for loss in losses(run.profile):
             yield f"{visible(run.source)}: {loss}"
 
 
 def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield for each side its word and what recording cost it, as the profiler estimated it."""
+    """Yield the label of each side and the profiler's estimate of its own cost."""
     sides = [[own_cost(run.profile) for run in runs] for runs in (comparison.base, comparison.new)]
     known = [cost for side in sides for cost in side if cost is not None]
     if not known:
-        yield "both", "own cost of the profiler: not known, the files do not say"
+        yield "both", "own cost of the profiler: unknown, the files do not say"
         return
     units = (
         Unit.of_times(cost.cost_ns for cost in known),
@@ -255,7 +255,7 @@ def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
 
 def _cost(cost: OwnCost | None, units: tuple[Unit, Unit]) -> str:
     if cost is None:
-        return "not known, the file does not say"
+        return "unknown, the file does not say"
     text = f"about {units[0].text(cost.cost_ns)} (its estimate)"
     if cost.run_ns is not None and cost.share is not None:
         text += f", {100.0 * cost.share:.2g} % of {units[1].text(cost.run_ns)}"
@@ -274,16 +274,16 @@ def _costs(costs: Sequence[OwnCost | None], unit: Unit) -> str:
         text += f", {least} %" if least == most else f", {least} to {most} %"
         text += " of a run"
     missing = len(costs) - len(known)
-    return f"{text}; not known of {count_text(missing, 'run')}" if missing else text
+    return f"{text}; unknown for {count_text(missing, 'run')}" if missing else text
 
 
 def cost_warning(comparison: Comparison) -> str | None:
-    """Return a sentence where the sides differ much in what recording cost; None elsewhere."""
+    """Return a sentence if the costs of recording differ much, else None."""
     found = costs_differ(comparison.base, comparison.new)
     if found is None:
         return None
     more, less = ("new", "base") if found[1] > found[0] else ("base", "new")
     return (
         f"recording cost {duration_text(abs(found[1] - found[0]))} more in {more} than in {less}: "
-        "times of the host (wall, cpu_time, launch latency) may differ for that alone"
+        "host times (wall, cpu_time, launch latency) may differ for this reason alone"
     )

@@ -1,6 +1,6 @@
-"""The edge of a terminal: prose is folded there between words, names are cut with an ellipsis.
+"""The width of a terminal: prose is folded between words, names are cut with an ellipsis.
 
-Pipes and files have no edge, whatever ``COLUMNS`` says: nothing is folded or cut for them.
+Output to pipes and files is not folded or cut, whatever ``COLUMNS`` says.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _LEAST = 8
 
 
 def edge_of(console: Console, options: ConsoleOptions) -> int | None:
-    """Return the width of the terminal, None where the output is none."""
-    # Not is_terminal: FORCE_COLOR makes a pipe colourful, and must not make it lose text.
+    """Return the width of the terminal, None if the output is not one."""
+    # Not is_terminal: FORCE_COLOR adds colours to a pipe, but must not cut text.
     return options.max_width if console.file.isatty() else None
 
 
 def prose(console: Console, text: str, style: Style | None, *, edge: int | None) -> list[Segment]:
-    """Return one line, or several that do not cross the edge; later ones are indented.
+    """Return one line, or several that fit the width; later ones are indented.
 
     Args:
         console: Where it is shown.
         text: One line that is safe to print.
         style: Its style.
-        edge: What `edge_of` says.
+        edge: Result of `edge_of`.
     """
     if edge is None or cell_len(text) <= edge:
         return [Segment(f"{text}\n", style)]
@@ -45,16 +45,16 @@ def prose(console: Console, text: str, style: Style | None, *, edge: int | None)
 
 
 def fitting(name: str, room: int) -> str:
-    """Return the name, cut with an ellipsis where it is wider than the room."""
+    """Return the name, cut with an ellipsis if it is too wide."""
     if len(name) <= room // 2 or cell_len(name) <= room:
         return name
     return set_cell_size(name, max(room - 1, 0)).rstrip() + "…"
 
 
 def fitting_name(name: str, room: int) -> str:
-    """Return the name of a row, cut where it is wider than the room even without its folder.
+    """Return the name of a row, without its folder if it is too wide, then cut.
 
-    The line of ``dir/file:line@function`` tells more than the folder, and stands behind it.
+    In ``dir/file:line@function`` the line says more than the folder.
     """
     if "@" not in name or cell_len(name) <= room:
         return fitting(name, room)

@@ -35,7 +35,7 @@ _MAX_NOTE = 600
 _MAX_UNIT = 20
 _MAX_SOURCES = 3
 # Notes that decide nothing by themselves.
-_TOLD = frozenset(
+_MINOR = frozenset(
     {
         Reason.AUTOTUNE_FLIP,
         Reason.GLOBAL_SHIFT,
@@ -46,18 +46,18 @@ _TOLD = frozenset(
     }
 )
 _RATES = {"flops": "flop/s", "gbps": "GB/s"}
-# Metrics whose change is that of all of a path's time.
+# Metrics whose change applies to all of a path's time.
 _WHOLE_TIMES = frozenset({"mean", "median", "total"})
 _OTHER = {"cycles": "cycles", "mem": ""}
 MEANINGS_OF_COLUMNS = {
-    "90 % interval": "where the change lies, nine times in ten",
-    "would see": "smallest change that these runs find four times in five",
-    "share": "part of a run's time",
+    "90 % interval": "contains the true change nine times in ten",
+    "would see": "smallest change that these runs would find four times in five",
+    "share": "share of a run's time",
 }
 
 
 def headline(outcome: Outcome) -> str:
-    """Return one line: the verdict, the path it is about, and how many there are."""
+    """Return one line: the verdict, its worst path, and the number of such paths."""
     result = outcome.result
     texts = {
         SuiteVerdict.FAIL: _failure,
@@ -82,7 +82,7 @@ def _failure(outcome: Outcome) -> str:
 
 
 def _cost(regressions: Sequence[GateRow]) -> str:
-    """Return what regressions add to a run, each path once; "" where they are not about time."""
+    """Return the share of a run that regressions add, each path once; "" if it is not time."""
     parts = {
         (row.path, row.occurrence): row.share * row.change
         for row in regressions
@@ -93,7 +93,7 @@ def _cost(regressions: Sequence[GateRow]) -> str:
 
 def _success(outcome: Outcome) -> str:
     if not outcome.result.rows:
-        return "structure is as allowed; no threshold asked about timing"
+        return "structure is as allowed; no threshold is about timing"
     improved = [row for row in outcome.result.rows if row.verdict is Verdict.IMPROVED]
     said = f"none of {count_text(len(_paths(outcome.result.rows)), 'path')} got worse"
     if improved:
@@ -113,9 +113,9 @@ def _doubt(outcome: Outcome) -> str:
     said = f"{_of_checks(outcome, len(undecided))}, {share} of the gated time, may be worse"
     needed = [row.pairs_needed for row in undecided]
     if max(needed) > 0:
-        said += f"; {runs_text(max(needed), paired=outcome.result.paired)} would tell"
+        said += f"; {runs_text(max(needed), paired=outcome.result.paired)} would decide"
     if min(needed) < 0:
-        said += f"; of {needed.count(-1)} no number of runs that anybody would make"
+        said += f"; for {needed.count(-1)} no practical number of runs would"
     return said
 
 
@@ -123,7 +123,7 @@ def _obstacle(outcome: Outcome) -> str:
     if outcome.problem:
         return visible(outcome.problem, _MAX_NOTE)
     found = outcome.result.notes
-    decided = [note for note in found if note.reason not in _TOLD] or found
+    decided = [note for note in found if note.reason not in _MINOR] or found
     return visible(decided[0].text, _MAX_NOTE) if decided else "nothing was compared"
 
 
@@ -155,7 +155,7 @@ def _direction(row: GateRow) -> str:
 
 
 def path_text(path: Sequence[str], limit: int = _MAX_PATH) -> str:
-    """Return a path on one line, its end where it is too long."""
+    """Return a path on one line, only its end if it is too long."""
     if not path:
         return "ROOT"
     # From the end, as many names as fit: a path may have thousands.
@@ -211,7 +211,7 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
 
 
 def _sides(rows: Sequence[GateRow], outcome: Outcome) -> Iterator[Column]:
-    """Yield the values of both sides: times in one pair of columns, each other unit in its own."""
+    """Yield the values of both sides: one pair of columns for times and one for each other unit."""
     dimensions = [_dimension(row, outcome) for row in rows]
     for dimension in dict.fromkeys(dimensions):
         own = [row for row, each in zip(rows, dimensions, strict=True) if each == dimension]
@@ -247,7 +247,7 @@ def _launches(calls: tuple[float, float]) -> str:
 
 
 def notes(outcome: Outcome) -> list[str]:
-    """Return what to know of the whole, each with its reason in front."""
+    """Return the notes on the gate, each with its reason in front."""
     found = outcome.result.notes
     if outcome.problem:  # which says better what is missing
         found = tuple(note for note in found if note.reason is not Reason.NO_BASE_RUNS)
@@ -255,7 +255,7 @@ def notes(outcome: Outcome) -> list[str]:
 
 
 def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """Yield for each side its word and its runs."""
+    """Yield the label and the runs of each side."""
     result = outcome.result
     for word, sources in (("base", result.base_runs), ("new", result.new_runs)):
         if sources:
@@ -271,7 +271,7 @@ def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
 
 
 def power_line(outcome: Outcome) -> str:
-    """Return what this gate could have seen at all, "" where nobody knows."""
+    """Return the detectable changes of this gate, "" if they are unknown."""
     seen = sorted(row.detectable for row in outcome.result.rows if _known(row.detectable))
     if not seen:
         return ""

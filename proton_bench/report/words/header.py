@@ -1,4 +1,4 @@
-"""The lines above a report: which profile it is, and what is missing from it."""
+"""The lines above a report: the profile, and what is missing from it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _MOST_REASONS = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeaderReport:
-    """A rich renderable that names a profile, its devices, and records that were lost.
+    """A rich renderable that names a profile, its devices and its losses.
 
     Attributes:
-        profile: The profile that is reported on.
+        profile: The profile.
         source: Name of its file.
     """
 
@@ -47,7 +47,7 @@ class HeaderReport:
     source: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield one line of facts, one per device, what it cost and one per loss."""
+        """Yield one line of facts, one per device, one of the cost and one per loss."""
         edge = edge_of(console, options)
         facts = ", ".join([count_text(len(self.profile), "row"), *_facts(self.profile)])
         source = visible(self.source)
@@ -90,7 +90,7 @@ def device_line(verdict: DeviceVerdict) -> str:
 
 
 def recorded_line(profile: Profile) -> str:
-    """Return how much of the run the rows account for, "" where the file does not say."""
+    """Return how much of the run the rows cover, "" if the file does not say."""
     recorded = recorded_of(profile)
     if recorded is None:
         return ""
@@ -109,7 +109,7 @@ def recorded_line(profile: Profile) -> str:
 
 
 def root_note(profile: Profile) -> str:
-    """Return what to say behind the root's name: how much of the run its total is."""
+    """Return the text after the root's name: the share of the run that its total is."""
     recorded = recorded_of(profile)
     if recorded is None or not 0 < recorded.share <= 1:
         return ""
@@ -123,10 +123,10 @@ def _share(part: float, whole: float) -> str:
 
 
 def cost_line(profile: Profile) -> str:
-    """Return what recording took of the run, as the profiler itself estimated it."""
+    """Return the profiler's estimate of its own cost."""
     cost = own_cost(profile)
     if cost is None:
-        return "own cost of the profiler: not known, the file does not say"
+        return "own cost of the profiler: unknown, the file does not say"
     text = f"own cost of the profiler: about {duration_text(cost.cost_ns)} (its estimate)"
     if cost.share is not None:
         text += f", {100.0 * cost.share:.2g} % of the run"
@@ -134,10 +134,10 @@ def cost_line(profile: Profile) -> str:
 
 
 def losses(profile: Profile) -> tuple[str, ...]:
-    """Return a sentence about each thing that the profile should hold and does not, or changed."""
+    """Return a sentence for each thing that is missing from the profile or was disturbed."""
     found = []
     if profile.partial:
-        found.append("PARTIAL: the run had not ended when this was written")
+        found.append("PARTIAL: the file was written before the run ended")
     found.extend(f"INCOMPLETE: {gap}" for gap in gap_sentences(gaps_of(profile.provenance)))
     lost = [(reason, count) for reason, count in profile.dropped.items() if count]
     for reason, count in lost[:_MOST_REASONS]:

@@ -1,4 +1,4 @@
-"""What a reader must know of profiles with scopes inside kernels: what is lost, what is slower."""
+"""Warnings about profiles with scopes inside kernels: lost records and slower kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMEDY = "a larger buffer_size, fewer warps (sampling_options) or fewer scopes 
 
 
 def inside_notes(profile: Profile) -> tuple[str, ...]:
-    """Return a sentence for each kernel that lost records, and one about times they slowed down."""
+    """Return a sentence for each kernel that lost records, and one about slowed-down times."""
     return (*_lost(profile), *_perturbed(profile))
 
 
@@ -32,8 +32,8 @@ def _lost(profile: Profile) -> Iterator[str]:
         programs = count_text(int(own_counts(profile, "lossy_programs")[row]), "program")
         yield (
             f"LOST: {visible(profile.name(int(row)))} keeps {share:.3g} % of the records inside "
-            f"it; {count_text(int(lost[row]), 'older record')} of {warps} in {programs} gave way: "
-            f"{_REMEDY}"
+            f"it; {count_text(int(lost[row]), 'older record')} of {warps} in {programs} were "
+            f"overwritten: {_REMEDY}"
         )
     if len(rows) > _MAX_KERNELS:
         yield f"LOST: records inside {count_text(len(rows) - _MAX_KERNELS, 'more kernel')}"
@@ -46,4 +46,4 @@ def _perturbed(profile: Profile) -> Iterator[str]:
     timed = (own_counts(profile, INSTRUMENTED) > 0) & time.valid
     if timed.any():
         kernels = count_text(int(timed.sum()), "kernel")
-        yield f"PERTURBED: the time of {kernels} includes what recording the scopes inside took"
+        yield f"PERTURBED: the time of {kernels} includes the cost of recording the scopes inside"

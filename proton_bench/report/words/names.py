@@ -14,7 +14,7 @@ _OLD_PYTHON_FRAME = re.compile(r"(?P<file>.*):(?P<function>[^:@]*)@(?P<line>\d+)
 
 
 class FrameFormat(StrEnum):
-    """How much of a Python frame's name is shown; other names are shown whole."""
+    """How much of a Python frame's name is shown; other names are shown in full."""
 
     FULL = "full"
     FILE_FUNCTION_LINE = "file_function_line"

@@ -1,4 +1,4 @@
-"""The unit of what a comparison compares, and shares as text."""
+"""The unit of a comparison, and shares as text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MAX_UNIT = 20
 
 
 def measured_unit(measure: Measure, values: Iterable[float | None]) -> Unit:
-    """Return the unit that the metric was asked for in, else one that fits the largest value.
+    """Return the requested unit of the metric, else one that fits the largest value.
 
     Args:
         measure: What was compared.
-        values: All that is written in this unit, in that of the measure's source.
+        values: All values to write, in the unit of the measure's source.
     """
     if measure.scale != 1.0:
         return Unit.of_numbers(values, measure.scale, measure.name.rpartition("/")[2])

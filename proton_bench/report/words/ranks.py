@@ -13,18 +13,18 @@ _MOST_SHOWN = 8
 
 
 def gap_sentences(gaps: RankGaps) -> Iterator[str]:
-    """Yield what is missing of a job."""
+    """Yield a sentence for each gap of a job."""
     if gaps.missing:
         yield f"{ranks_text(gaps.missing)} of {gaps.world_size} {_are(gaps.missing)} missing"
     if gaps.partial:
         yield (
-            f"{ranks_text(gaps.partial)} of {gaps.world_size} {_are(gaps.partial)} partial: the "
-            "run had not ended when its file was written"
+            f"{ranks_text(gaps.partial)} of {gaps.world_size} {_are(gaps.partial)} partial: its "
+            "file was written before the run ended"
         )
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """Return ranks with runs of them joined: ``rank 3``, ``ranks 0 to 2, 5``."""
+    """Return ranks with consecutive ones joined: ``rank 3``, ``ranks 0 to 2, 5``."""
     runs: list[list[int]] = []
     for rank in ranks:
         if runs and rank == runs[-1][-1] + 1:
@@ -38,7 +38,7 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def rank_text(facts: Mapping[str, Any]) -> str:
-    """Return which rank or ranks a profile is of, "" where it does not say."""
+    """Return the rank or ranks of a profile, "" if it does not say."""
     gaps = gaps_of(facts)
     if len(gaps.present) > 1:
         return f"{ranks_text(gaps.present)} of {gaps.world_size}"
@@ -49,14 +49,14 @@ def rank_text(facts: Mapping[str, Any]) -> str:
 
 
 def gaps_of(facts: Mapping[str, Any]) -> RankGaps:
-    """Return what the provenance of a merged profile tells of its ranks."""
-    told = facts.get("ranks")
-    if not isinstance(told, Mapping):
+    """Return the gaps in the ranks of a merged profile, from its provenance."""
+    entry = facts.get("ranks")
+    if not isinstance(entry, Mapping):
         return RankGaps()
-    size = told.get("world_size")
+    size = entry.get("world_size")
     lists = {}
     for name in ("present", "missing", "partial"):
-        ranks = told.get(name)
+        ranks = entry.get(name)
         ranks = ranks if isinstance(ranks, tuple) else ()
         lists[name] = tuple(rank for rank in ranks if type(rank) is int)
     return RankGaps(size if type(size) is int else 0, **lists)

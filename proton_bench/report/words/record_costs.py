@@ -15,15 +15,15 @@ _MOST_KERNELS = 5
 
 
 def record_cost_notes(profile: Profile) -> tuple[str, ...]:
-    """Return a sentence for each kernel that runs in another way because of records inside it.
+    """Return a sentence for each kernel that runs differently because of records inside it.
 
     Args:
         profile: A profile; one without records inside kernels has none.
     """
-    # One kernel that was compiled in several configurations is told of once per difference.
+    # A kernel compiled in several configurations has one sentence per difference.
     notes = [*dict.fromkeys(filter(None, map(_note, record_costs(profile))))]
     rest = len(notes) - _MOST_KERNELS
-    more = (f"RECORDS: {count_text(rest, 'more kernel')} likewise",) if rest > 0 else ()
+    more = (f"RECORDS: also for {count_text(rest, 'more kernel')}",) if rest > 0 else ()
     return (*notes[:_MOST_KERNELS], *more)
 
 

@@ -13,7 +13,7 @@ __all__ = ["sampling_line", "sampling_losses"]
 
 
 def sampling_line(profile: Profile) -> str:
-    """Return how many samples there are and how often they were taken, "" where none were."""
+    """Return the number of samples and their period, "" without samples."""
     facts = sampling_facts(profile)
     if facts is None or not facts.samples:
         return ""
@@ -34,7 +34,7 @@ def _parts(facts: SamplingFacts) -> Iterator[str]:
 
 
 def sampling_losses(profile: Profile) -> tuple[str, ...]:
-    """Return a sentence about samples that are missing, or were taken less often than asked for."""
+    """Return sentences about missing samples, or a longer period than requested."""
     facts = sampling_facts(profile)
     return () if facts is None else tuple(_losses(facts))
 
@@ -47,8 +47,8 @@ def _losses(facts: SamplingFacts) -> Iterator[str]:
         seen = facts.samples + facts.dropped
         share = 100.0 * facts.dropped / seen
         yield (
-            f"DROPPED: {count_text(facts.dropped, 'PC sample')} ({share:.2g} % of those taken): "
-            "the hardware had no room for them; a longer interval keeps more"
+            f"DROPPED: {count_text(facts.dropped, 'PC sample')} ({share:.2g} % of all): the "
+            "hardware had no room for them; a longer interval keeps more"
         )
     if facts.doubled:
         times = "once" if facts.doubled == 1 else f"{facts.doubled} times"

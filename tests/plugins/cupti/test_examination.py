@@ -74,7 +74,7 @@ def test_each_library_comes_with_its_version_and_the_taken_one_with_why() -> Non
     assert first.advice.startswith("wheel b: taken, the first that loads")
     assert (second.value, second.advice) == (
         "CUDA 13.0, /c/second.so",
-        "wheel c: not taken, one before it loads",
+        "wheel c: not used, an earlier one loads",
     )
 
 
@@ -107,7 +107,7 @@ def test_the_version_is_asked_of_the_file_in_a_process_of_its_own(cupti_doubles:
     (finding,) = library_findings([(path, "PROTON_BENCH_CUPTI_LIB", False)])
 
     assert finding.value == f"CUDA 12.8, {path}"
-    assert finding.advice == "taken: PROTON_BENCH_CUPTI_LIB names it"
+    assert finding.advice == "used: PROTON_BENCH_CUPTI_LIB names it"
 
 
 @pytest.mark.parametrize(

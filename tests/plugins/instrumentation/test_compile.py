@@ -43,7 +43,7 @@ EVENTS = ("gluon_events", "cuda:90", "default")
 # Twelve warps of all partitions together, and 4096 / 12 is not a power of two.
 UNEVEN = ("specialized", "cuda:90", "default:buffer_size=4096")
 REFUSED = {
-    ("left_open", "default"): "kernel 'left_open': scope 'load' is opened and never closed",
+    ("left_open", "default"): "kernel 'left_open': scope 'load' is opened but never closed",
     ("add", "default:buffer_size=300"): "buffer_size=300: kernel 'add' records 4 warps",
     (
         "add",

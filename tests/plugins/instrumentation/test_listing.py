@@ -16,7 +16,7 @@ KERNELS = ("add", "matmul", "softmax", "reduce", "scan")
         (
             "loads:kernel=zzz",
             "",
-            "pass 'loads:kernel=zzz' matched no kernel; those that ran: add, ",
+            "pass 'loads:kernel=zzz' matched no kernel; these ran: add, ",
         ),
         ("print-ops:kernel=zzz", "", "pass 'print-ops:kernel=zzz' matched no kernel"),
         ("loads:kernel=add:line=9", "", "'loads:kernel=add:line=9' matched no operation of add;"),
@@ -45,7 +45,7 @@ def test_filters_that_took_something_are_not(text: str, taken: str) -> None:
 def test_all_are_named_on_one_line_and_few_kernels() -> None:
     said = unmatched_filters(parse_passes("loads:kernel=a,stores:kernel=b"), KERNELS, []) or ""
 
-    assert said.count("matched no kernel; those that ran: add, matmul, softmax, reduce and 1") == 2
+    assert said.count("matched no kernel; these ran: add, matmul, softmax, reduce and 1") == 2
     assert "\n" not in said
 
 

@@ -67,8 +67,8 @@ def test_balanced_scopes_pass(records: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        (("start a",), "kernel 'k': scope 'a' is opened and never closed"),
-        (("end a",), "kernel 'k': scope 'a' is closed and never opened"),
+        (("start a",), "kernel 'k': scope 'a' is opened but never closed"),
+        (("end a",), "kernel 'k': scope 'a' is closed but never opened"),
         (("start a", "start a", "end a"), "scope 'a' is opened twice without being closed between"),
         (("end a", "end a", "start a"), "scope 'a' is closed twice without being opened between"),
     ],

@@ -107,7 +107,7 @@ def test_what_is_not_known_says_why(tmp_path: Path) -> None:
     assert found["NVIDIA driver"].value == "unknown, CUDA up to unknown"
     assert "because no library" in found["NVIDIA driver"].advice
     assert found["NVIDIA 0 MIG"].value == "unknown: Not Supported"
-    assert found["NVIDIA 0 clocks"].value == "unknown: the driver does not tell it"
+    assert found["NVIDIA 0 clocks"].value == "unknown: the driver does not say"
     assert found["NVIDIA 0 MIG"].status is Status.NOTE
 
 

@@ -90,7 +90,7 @@ def test_a_very_old_nvidia_smi_answers_what_it_can(tmp_path: Path) -> None:
     (gpu,) = survey_gpus(without_nvml, str(write_smi(tmp_path, known))).gpus
 
     assert gpu.facts["name"] == "NVIDIA H200"
-    assert gpu.unknown["persistence"] == "nvidia-smi does not tell it"
+    assert gpu.unknown["persistence"] == "nvidia-smi does not show it"
 
 
 def test_without_a_source_both_reasons_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:

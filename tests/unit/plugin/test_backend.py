@@ -124,7 +124,7 @@ def test_two_modes_for_one_backend_are_refused() -> None:
 
 
 def test_a_mode_for_a_backend_without_modes_is_refused() -> None:
-    with pytest.raises(UsageError, match="it has no modes, leave it out"):
+    with pytest.raises(UsageError, match="it has no modes, leave the mode out"):
         assign_modes([PLAIN], "x")
 
 

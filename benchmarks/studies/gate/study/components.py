@@ -14,7 +14,7 @@ from benchmarks.studies.gate.study.archive import StudyError
 from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS, variant_name
 from benchmarks.studies.gate.study.sides import paths_of
 from proton_bench.analysis.run import Run
-from proton_bench.gate.machine.canary import log_clocks
+from proton_bench.gate.machine.canary_shift import log_clocks
 from proton_bench.gate.statistics.location import SHORT_NS, locate
 from proton_bench.gate.statistics.sample import Sample
 

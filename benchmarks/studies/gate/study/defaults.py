@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.studies.gate.study.components import Launches, PathSpread, Shared
 from benchmarks.studies.gate.study.rebuilt import off_the_line
 from benchmarks.studies.gate.study.simulated import Simulated
-from proton_bench.gate.machine.canary import LARGEST_SHIFT
+from proton_bench.gate.machine.canary_shift import LARGEST_SHIFT
 from proton_bench.gate.policy.policy import Policy
 
 __all__ = ["Advice", "advise"]
@@ -136,14 +136,14 @@ def _pairs(simulated: Sequence[Simulated]) -> Advice | None:
         for each in lines
         if each.alarms.value <= _QUIET and each.found[0.05].value >= _SURE
     ]
-    told = "; ".join(
+    rates = "; ".join(
         f"{each.session.split(',')[0]}: {each.alarms.value:.1%}, {each.found[0.05].value:.0%}"
         for each in lines
     )
     return Advice(
         "pairs",
         "4 at least, 6 recommended",
-        f"simulated false alarms and +5 % found: {told}",
+        f"simulated false alarms and +5 % found: {rates}",
         good[0] if good else "more than 8",
     )
 

@@ -10,7 +10,7 @@ __all__ = ["BASE", "CANARY", "FLUSH", "SLOWDOWNS", "Amount", "Plan", "Step", "Wo
 
 SLOWDOWNS = (0.01, 0.02, 0.03, 0.05, 0.10)
 BASE = "base"
-# Scopes of what is no path of the study: `proton_bench.gate.machine.canary` knows the first one.
+# Scopes that are not paths of the study; `proton_bench.gate.machine.canary_shift` has the first.
 CANARY = "<canary>"
 FLUSH = "<flush>"
 

@@ -107,7 +107,12 @@ def _device(plan: Plan) -> _Device:
         os.environ["TRITON_INTERPRET"] = "1"  # Triton reads it while it is imported
     import torch
 
-    from benchmarks.studies.gate.study.triton_work import Canary, Sizes, flush_of, make_works
+    from benchmarks.studies.gate.study.triton_work import (
+        CanaryLaunches,
+        Sizes,
+        flush_of,
+        make_works,
+    )
 
     where = "cpu" if plan.kind == "interpreter" else "cuda"
     sizes = Sizes.tiny() if plan.kind == "interpreter" else Sizes()
@@ -116,7 +121,7 @@ def _device(plan: Plan) -> _Device:
         make_works(sizes, where),
         flush_of(where),
         torch.cuda.synchronize if where == "cuda" else _nothing,
-        Canary(sizes, where, launches),
+        CanaryLaunches(sizes, where, launches),
     )
 
 
@@ -140,9 +145,9 @@ def _told(order: list[Step]) -> list[str]:
 
 def main(text: str) -> None:
     """Do what a JSON object says."""
-    told: Mapping[str, Any] = json.loads(text)
-    out = Path(told["out"])
-    record(Plan(**{key: value for key, value in told.items() if key != "out"}), out)
+    plan_facts: Mapping[str, Any] = json.loads(text)
+    out = Path(plan_facts["out"])
+    record(Plan(**{key: value for key, value in plan_facts.items() if key != "out"}), out)
 
 
 if __name__ == "__main__":

@@ -102,8 +102,8 @@ def _fresh(measuring: Measuring) -> Record:
     """Return what records in a fresh interpreter, with one cache of compilers for all."""
 
     def run(plan: Plan, out: Path) -> None:
-        told = json.dumps({**asdict(plan), "out": str(out)})
-        command = [sys.executable, "-m", "benchmarks.studies.gate.study.process", told]
+        plan_text = json.dumps({**asdict(plan), "out": str(out)})
+        command = [sys.executable, "-m", "benchmarks.studies.gate.study.process", plan_text]
         try:
             done = subprocess.run(
                 command,

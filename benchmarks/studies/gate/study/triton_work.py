@@ -11,7 +11,7 @@ import torch
 from benchmarks import triton_kernels as kernels
 from benchmarks.studies.gate.study.plan import SLOWDOWNS, Work
 
-__all__ = ["Canary", "Sizes", "flush_of", "make_works"]
+__all__ = ["CanaryLaunches", "Sizes", "flush_of", "make_works"]
 
 # More than twice the second level cache of any GPU so far.
 _FLUSHED_BYTES = 256 << 20
@@ -74,7 +74,7 @@ def flush_of(device: str) -> Callable[[], None]:
     return flush
 
 
-class Canary:
+class CanaryLaunches:
     """The FMA loop that tells the SM clock: cycles over the global timer.
 
     Args:

@@ -68,8 +68,8 @@ class Compilation:
         before = knobs.compilation.instrumentation_mode
         if before:
             raise UsageError(
-                f"Triton's instrumentation_mode is {before!r} already, and a kernel is compiled "
-                "for one mode: unset TRITON_INSTRUMENTATION_MODE for this run"
+                f"Triton's instrumentation_mode is {before!r} already, but a kernel can have only "
+                "one mode: unset TRITON_INSTRUMENTATION_MODE for this run"
             )
 
         def restore() -> None:

@@ -80,8 +80,8 @@ def check_records(text: str, kernel: str, settings: Settings) -> None:
     scopes = len(records) // 2 + len(_EVENT.findall(text))
     if scopes > MOST_SCOPES:
         raise UsageError(
-            f"kernel {kernel!r} has {scopes} scopes and events, and records can tell "
-            f"{MOST_SCOPES} apart: leave some out, or unroll a loop less"
+            f"kernel {kernel!r} has {scopes} scopes and events, but can have only {MOST_SCOPES}: "
+            "remove some, or unroll a loop less"
         )
     warps = kernel_warps(text)
     if warps is not None:
@@ -134,7 +134,7 @@ def _unbalanced(records: Sequence[Record]) -> Iterator[str]:
         else:
             del open_kinds[record.name]
     for name, is_start in open_kinds.items():
-        what = "opened and never closed" if is_start else "closed and never opened"
+        what = "opened but never closed" if is_start else "closed but never opened"
         yield f"scope {name!r} is {what}"
 
 

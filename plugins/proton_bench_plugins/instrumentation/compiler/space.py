@@ -63,7 +63,7 @@ def check_space(
         raise _shortage(
             f"buffer_type=shared: kernel {kernel!r} leaves no shared memory for records of "
             f"{segments} warps (with them it needs {shared} of {target.max_shared} bytes); write "
-            "buffer_type=global, or select warps by sampling_options"
+            "buffer_type=global, or select warps with sampling_options"
         )
 
 

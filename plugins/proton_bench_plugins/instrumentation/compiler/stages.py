@@ -189,13 +189,13 @@ def _rejections(kernel: str, settings: Settings) -> Iterator[None]:
         reason = " ".join(str(error).split())
         if settings.buffer_size:
             reason += (
-                "; buffer_size must be a power of two for each warp that records, and warps of all "
-                "partitions do where a kernel is specialized by warp"
+                "; buffer_size must be a power of two per recording warp, which in a "
+                "warp-specialized kernel are the warps of all partitions"
             )
         raise UsageError(
             f"kernel {kernel!r} cannot be compiled with records in mode {settings.mode!r} "
             f"(buffer_type={settings.buffer_type}, buffer_size={settings.buffer_size}): {reason}; "
-            "the compiler's own message stands above, on stderr"
+            "the compiler's own message is above, on stderr"
         ) from error
 
 

@@ -117,7 +117,7 @@ class Inserter:
         names = [function.handle.get_str_attr("sym_name") for function in tree.functions]
         if found and len(names) != 1:
             others = ", ".join(str(name) for name in names)
-            why = f"Triton records in one function only, not in {others}"
+            why = f"Triton records only in one function, not in {others}"
             return Inserted(kernel, skipped=why, taken=taken)
         inside, outside = cap(found, MAX_SCOPES - _scopes_in_source(tree.ops))
         if not self.is_listing:

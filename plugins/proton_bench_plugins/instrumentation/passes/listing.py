@@ -44,9 +44,8 @@ def report_left_out(kernel: str, left_out: Sequence[Scope]) -> None:
     """Warn of operations for which there was no room."""
     names = _some([scope.name for scope in left_out])
     warn(
-        f"kernel {kernel!r} has more operations to record than the {MAX_SCOPES} scopes that "
-        f"records can tell apart; left out: {names}; narrow the passes by "
-        f"`:line=` or ask for fewer"
+        f"kernel {kernel!r} has more operations to record than the limit of {MAX_SCOPES} scopes; "
+        f"left out: {names}; narrow the passes with `:line=` or use fewer"
     )
 
 
@@ -68,11 +67,11 @@ def nothing_recorded(passes: str, kernels: Sequence[str] = ()) -> str | None:
     if not passes:
         return (
             f"{which} have no scopes in their source; --instrument=loops,loads,dots brackets "
-            "operations without a change of it"
+            "operations without changing the source"
         )
     return (
-        f"passes {passes!r} found nothing to record in {which}; --instrument=print-ops lists what "
-        "there is"
+        f"passes {passes!r} found nothing to record in {which}; --instrument=print-ops lists the "
+        "operations"
     )
 
 
@@ -95,12 +94,12 @@ def unmatched_filters(
 def _unmatched(rule: Rule, kernels: Sequence[str]) -> str | None:
     meant = [kernel for kernel in kernels if rule.takes_kernel(kernel)]
     if not meant:
-        return f"pass '{rule}' matched no kernel; those that ran: {_some(kernels)}"
+        return f"pass '{rule}' matched no kernel; these ran: {_some(kernels)}"
     if not (rule.files or rule.lines):
         return None  # it asked for all of a kernel's operations, and there are none
     return (
-        f"pass '{rule}' matched no operation of {_some(meant)}; --instrument=print-ops lists what "
-        "there is"
+        f"pass '{rule}' matched no operation of {_some(meant)}; --instrument=print-ops lists the "
+        "operations"
     )
 
 

@@ -71,14 +71,14 @@ class _Part:
         if not value.strip("|"):
             self._refuse(at, f"filter {key!r} has no value: write {key}=VALUE")
         if key in values:
-            self._refuse(at, f"filter {key!r} stands twice: join its values by '|'")
+            self._refuse(at, f"filter {key!r} is given twice: join its values with '|'")
         values[key] = value
 
     def _lines(self, value: str, part: str) -> Lines:
         match = _LINES.fullmatch(value)
         at = part.index(value, part.index("line="))
         if match is None:
-            self._refuse(at, f"{value!r} is no line: write 12, 12-20 or 12-")
+            self._refuse(at, f"{value!r} is not a line: write 12, 12-20 or 12-")
         low = int(match[1])
         high = low if match[2] is None else int(match[3] or sys.maxsize)
         if low > high:

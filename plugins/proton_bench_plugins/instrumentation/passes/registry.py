@@ -51,7 +51,9 @@ def register_pass(custom: CustomPass) -> None:
         UsageError: The name is taken or cannot be written in ``--instrument``.
     """
     if not _NAME.fullmatch(custom.name):
-        raise UsageError(f"pass {custom.name!r}: a name has lower-case letters, digits, '-', '_'")
+        raise UsageError(
+            f"pass {custom.name!r}: use lower-case letters, digits, '-' and '_' in the name"
+        )
     if _custom.get(custom.name) == custom:
         return
     if custom.name in pass_names():

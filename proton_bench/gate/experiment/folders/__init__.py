@@ -1,5 +1,5 @@
-"""What experiments keep below `.proton`: profiles, manifests, noise.
+"""Files of experiments below `.proton`: profiles, manifests, noise.
 
 In: finished runs.
-Out: folders that an experiment can go on from.
+Out: folders from which an experiment can continue.
 """

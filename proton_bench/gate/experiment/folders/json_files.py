@@ -1,4 +1,4 @@
-"""Small JSON files that are there whole or not at all, whatever ends the process."""
+"""Small JSON files that are complete or missing, whatever ends the process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ _MOST_BYTES = 256 << 20
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Replace a file, or a link itself.
+    """Replace a file; a link itself is replaced.
 
     Raises:
-        OutputError: It cannot be written; the old content is still there, unless the error says
-            otherwise.
+        OutputError: It cannot be written; the old content remains, unless the error says so.
     """
     content = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
     try:
@@ -36,8 +35,8 @@ def read_json(path: Path) -> Any:
     """Return the content of a file.
 
     Raises:
-        UsageError: There is none, it is a link or pipe, or it cannot be read.
-        ProfileFormatError: It is no JSON.
+        UsageError: It is missing, a link or a pipe, or it cannot be read.
+        ProfileFormatError: It is not JSON.
     """
     try:
         with Folder.of_user(path.parent) as folder:
@@ -53,10 +52,10 @@ def read_json(path: Path) -> Any:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder and those above it.
+    """Create a folder and its parents.
 
     Raises:
-        OutputError: It cannot be made.
+        OutputError: It cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The folder of an experiment: every profile, and a manifest that says which run it is of.
+"""The folder of an experiment: every profile, and a manifest that assigns them to runs.
 
-A run counts once the manifest names it. The manifest is replaced whole after each run, so that
-whatever ends the process, the next one finds the runs that had ended and goes on behind them.
+A run counts once the manifest names it. The manifest is replaced atomically after each run, so
+after any interruption the next process finds the finished runs and continues after them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """One run that ended well.
+    """One successful run.
 
     Attributes:
-        slot: What it was for.
-        files: Names of its profiles in the folder; several where children recorded themselves.
-        seconds: How long its process lived.
+        slot: Its slot.
+        files: Names of its profiles in the folder; several if children recorded themselves.
+        seconds: Duration of its process.
     """
 
     slot: Slot
@@ -48,11 +48,11 @@ class KeptRun:
 
 
 class KeptRuns:
-    """The runs of one experiment. Made by `create` and `open`.
+    """The runs of one experiment. Use `create` or `open`.
 
     Attributes:
-        folder: Where they lie.
-        description: What the experiment is, as JSON can hold it.
+        folder: Their folder.
+        description: The experiment as JSON values.
     """
 
     def __init__(
@@ -67,28 +67,28 @@ class KeptRuns:
         """Begin an experiment in a folder.
 
         Raises:
-            UsageError: There is one already, or links lie there.
+            UsageError: There is one already, or there are links.
             OutputError: The folder or the manifest cannot be written.
         """
         make_folder(folder)
         _refuse_links(folder)
         if (folder / MANIFEST).exists():
-            raise UsageError(f"{str(folder)!a} holds an experiment already: name another folder")
+            raise UsageError(f"{str(folder)!a} already has an experiment: name another folder")
         kept = cls(folder, description, {})
         kept._write()
         return kept
 
     @classmethod
     def open(cls, folder: Path) -> KeptRuns:
-        """Open an experiment that was begun; runs whose files are gone are left out.
+        """Open an existing experiment; runs with missing files are left out.
 
         Raises:
-            UsageError: There is none, or links lie beside it.
-            ProfileFormatError: Its manifest is damaged, or of a version that is not known.
+            UsageError: There is none, or there are links beside it.
+            ProfileFormatError: Its manifest is damaged, or of an unknown version.
         """
         path = folder / MANIFEST
         if not path.exists():
-            raise UsageError(f"{str(folder)!a} holds no experiment: there is no {MANIFEST} in it")
+            raise UsageError(f"{str(folder)!a} has no experiment: there is no {MANIFEST} in it")
         _refuse_links(folder)
         document = read_json(path)
         try:
@@ -112,7 +112,7 @@ class KeptRuns:
         return len(self._runs)
 
     def add(self, run: KeptRun) -> None:
-        """Keep a run.
+        """Add a run.
 
         Raises:
             OutputError: The manifest cannot be written; the run does not count then.
@@ -125,16 +125,16 @@ class KeptRuns:
             raise
 
     def of(self, stage: Stage, arm: str = "") -> tuple[KeptRun, ...]:
-        """Return the runs of a stage in the order of their pairs, of one side or of both."""
+        """Return the runs of a stage in the order of their pairs, of one side or both."""
         found = [each for slot, each in self._runs.items() if slot.stage is stage]
         chosen = [each for each in found if arm in ("", each.slot.arm)]
         return tuple(sorted(chosen, key=lambda each: each.slot.pair))
 
     def read(self, run: KeptRun) -> Run:
-        """Return what a run recorded, that of all its processes as one.
+        """Return the profile of a run, merged over its processes.
 
         Raises:
-            UsageError: A file is gone.
+            UsageError: A file is missing.
             ProfileFormatError: A file is damaged.
         """
         paths = [self.folder / name for name in run.files]
@@ -143,13 +143,13 @@ class KeptRuns:
         return Run(whole, visible(Path(shown(paths[0]))))
 
     def modules(self, run: KeptRun) -> list[dict[str, str]] | None:
-        """Return name, file and hash of what a run loaded, None where it did not say."""
+        """Return name, file and hash of the modules that a run loaded, None if unknown."""
         path = self.folder / f"{run.slot.name}.modules.json"
         return read_json(path) if path.exists() else None
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
-        """Keep other processes from going on with the same experiment.
+        """Prevent other processes from continuing the same experiment.
 
         Raises:
             UsageError: One does already.
@@ -160,7 +160,7 @@ class KeptRuns:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise UsageError(f"{str(self.folder)!a} is being run by another process") from error
+                raise UsageError(f"{str(self.folder)!a} is in use by another process") from error
             yield
         finally:
             os.close(descriptor)
@@ -176,13 +176,13 @@ class KeptRuns:
 
 
 def _refuse_links(folder: Path) -> None:
-    """Check that what is written in a folder stays there."""
+    """Check that writing in a folder cannot lead elsewhere."""
     with Folder.of_user(folder) as opened:
         for name in opened.names():
             if stat.S_ISLNK(opened.mode(name) or 0):
                 raise UsageError(
-                    f"{str(folder / name)!a} is a symbolic link, which no experiment makes; remove "
-                    "it, or begin a new experiment"
+                    f"{str(folder / name)!a} is a symbolic link that the experiment did not make; "
+                    "remove it, or begin a new experiment"
                 )
 
 

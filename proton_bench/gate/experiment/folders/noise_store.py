@@ -1,7 +1,7 @@
-"""Noise of this machine, measured by `proton noise` and kept below ``.proton/noise``.
+"""Noise of this machine, measured by `proton noise` and stored below ``.proton/noise``.
 
-One file for each machine and device, because a project may be measured on several: ab and gate
-take the one that fits the machine of their runs.
+One file for each machine and device, because a project may be measured on several: ab and gate use
+the one for the machine of their runs.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _FOLDER = "noise"
 
 
 def save_noise(noise: Noise, store: Path, *, facts: dict[str, Any]) -> Path:
-    """Keep noise as the prior of its machine and return the file.
+    """Store noise as the prior of its machine and return the file.
 
     Args:
         noise: What was measured.
         store: Folder ``.proton``.
-        facts: What to write beside it, for people.
+        facts: Further facts to write, for people.
 
     Raises:
         UsageError: A folder above it is a link.
@@ -49,10 +49,10 @@ def save_noise(noise: Noise, store: Path, *, facts: dict[str, Any]) -> Path:
 
 
 def stored_noise(profile: Profile, store: Path) -> Noise | None:
-    """Return what is kept of the machine of a profile, None for nothing.
+    """Return stored noise of the machine of a profile, or None.
 
     Raises:
-        UsageError: There is a file that cannot be read.
+        UsageError: The file cannot be read.
         ProfileFormatError: It is corrupt, something else, or of a version that is not known.
     """
     path = store / _FOLDER / f"{_digest(machine_of(profile))}.json"
@@ -66,7 +66,7 @@ def stored_noise(profile: Profile, store: Path) -> Noise | None:
 
 
 def noise_of_runs(runs: Sequence[Run], store: Path) -> Noise | None:
-    """Return what is kept of the one machine that recorded these runs, None for nothing."""
+    """Return stored noise of the one machine that recorded these runs, or None."""
     found = stored_noise(runs[0].profile, store) if runs else None
     if found is None or not all(found.fits(machine_of(run.profile)) for run in runs):
         return None

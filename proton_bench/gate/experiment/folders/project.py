@@ -1,4 +1,4 @@
-"""Where a project keeps its baselines and its policy, looked for upwards from a folder."""
+"""Finds the baselines and the policy of a project, upwards from a folder."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def store_of_project(folder: Path) -> Path:
 
 
 def policy_of_project(folder: Path) -> Path | None:
-    """Return the pyproject.toml of the project around a folder, None where it has none."""
+    """Return the pyproject.toml of the project around a folder, or None."""
     file = project_of(folder) / _POLICY
     return file if file.is_file() else None
 
 
 def project_of(folder: Path) -> Path:
-    """Return the nearest folder upwards that is a project, the folder itself where none is."""
+    """Return the nearest folder upwards that is a project, by default the folder itself."""
     for each in (folder, *folder.parents):
         if any((each / mark).exists() for mark in _MARKS):
             return each

@@ -18,10 +18,10 @@ _IGNORE = ".gitignore"
 
 
 def new_folder(kind: str, store: Path) -> Path:
-    """Make a folder for one experiment; names sort by time, and git leaves them alone.
+    """Create a folder for one experiment; names sort by time, and git ignores them.
 
     Args:
-        kind: Word for the folder above it, such as ``ab``.
+        kind: Name of the folder above it, such as ``ab``.
         store: The project's ``.proton``.
 
     Raises:
@@ -60,5 +60,5 @@ def kept_folder(kind: str, store: Path) -> Path:
 
 
 def shown(path: Path) -> str:
-    """Return a path as somebody in the current folder would write it."""
+    """Return a path relative to the current folder, if that is shorter."""
     return visible(min(os.path.relpath(path), str(path), key=len))

@@ -30,13 +30,15 @@ class Command:
     arguments: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
 
-    def line(self, name: str, *, ahead: tuple[str, ...] = (), interpreter: str = "") -> list[str]:
+    def line(
+        self, name: str, *, first_folders: tuple[str, ...] = (), interpreter: str = ""
+    ) -> list[str]:
         """Return the command line of one run.
 
         Args:
             name: Absolute output path without a suffix.
-            ahead: Folders that modules are looked for in first.
-            interpreter: Another Python than this one.
+            first_folders: Folders that modules are looked for in first.
+            interpreter: Python to use instead of this one.
         """
         options = replace(
             self.options,
@@ -45,7 +47,7 @@ class Command:
             formats=FORMATS,
             quiet=True,
             strict=True,
-            ahead=ahead,
+            first_folders=first_folders,
             modules_file=f"{name}.modules.json",
             canary=True,
         )
@@ -54,13 +56,13 @@ class Command:
 
     @property
     def text(self) -> str:
-        """The target and its arguments, for people."""
+        """The target and its arguments as text."""
         is_pytest = self.options.kind is TargetKind.PYTEST
         target = "pytest" if is_pytest else self.options.target or str(self.options.kind)
         return shlex.join([target, *self.arguments])
 
     def to_document(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return JSON values."""
         return {
             "options": json.loads(self.options.to_json()),
             "arguments": list(self.arguments),
@@ -69,7 +71,7 @@ class Command:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Command:
-        """Return what `to_document` wrote."""
+        """Return the command from `to_document`."""
         options = RunOptions.from_json(json.dumps(document["options"]))
         return cls(options, tuple(document["arguments"]), tuple(document["flags"]))
 

@@ -1,4 +1,4 @@
-"""An environment of its own for one side, set up by a command of the user's."""
+"""A virtual environment for one side, set up by a command of the user."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from proton_bench.support.files import write_file
 
 __all__ = ["OwnEnvironment", "own_environment"]
 
-# Lets an environment see what is installed beside this package, after what is installed in it.
+# Makes packages installed beside this one visible in an environment, after its own packages.
 _LINK = "proton_bench_parent.pth"
 
 
 @dataclass(frozen=True, slots=True)
 class OwnEnvironment:
-    """Where a side runs.
+    """The environment of a side.
 
     Attributes:
         interpreter: Its Python.
-        packages: What was installed for it alone.
-        variables: What a shell would have after activating it.
+        packages: Folders of its own packages.
+        variables: Variables of an activated shell.
     """
 
     interpreter: str
@@ -41,18 +41,18 @@ class OwnEnvironment:
 
 @contextlib.contextmanager
 def own_environment(folder: Path, tree: Path, setup: str) -> Iterator[OwnEnvironment]:
-    """Make an environment and run a shell command in it; it is removed after the block.
+    """Create an environment and run a shell command in it; it is removed after the block.
 
-    Packages of this process's environment are seen in it, except where it has its own.
+    Packages of this process's environment are visible in it, unless it has its own.
 
     Args:
-        folder: Where to make it.
+        folder: Where to create it.
         tree: Current folder of the command: the side's version of the repository.
         setup: What to run, such as ``pip install .``.
 
     Raises:
         TargetFailedError: The command failed; the message has the end of its output.
-        OutputError: There is no place for it.
+        OutputError: It cannot be created.
     """
     try:
         made = _make(folder)

@@ -1,4 +1,4 @@
-"""Runs one command in a process group of its own, which never outlives it."""
+"""Runs one command in its own process group, and ends the whole group with it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Launch:
         line: Program and arguments.
         folder: Current folder.
         log: File that takes stdout and stderr.
-        environment: All of it.
+        environment: The complete environment.
         inherited: File descriptors that the process gets.
     """
 
@@ -46,7 +46,7 @@ class Ended:
 
     Attributes:
         code: Exit code, -n after signal n.
-        seconds: How long it lived.
+        seconds: Its duration.
     """
 
     code: int
@@ -54,21 +54,21 @@ class Ended:
 
     @property
     def text(self) -> str:
-        """The same for people."""
+        """The same as text."""
         if self.code >= 0:
             return f"ended with exit code {self.code}"
         return f"was ended by {signal.Signals(-self.code).name}"
 
 
 def run_fresh(launch: Launch) -> Ended:
-    """Run a process to its end. Whatever interrupts this ends the process and its children.
+    """Run a process to its end. Any interruption ends the process and its children.
 
     Raises:
         UsageError: It cannot be started.
         OutputError: Its log cannot be written.
     """
     try:
-        # A new one: what has its name may be a link to a file elsewhere.
+        # Create a new file: an existing one may be a link to elsewhere.
         launch.log.unlink(missing_ok=True)
         log = launch.log.open("xb")
     except OSError as error:
@@ -86,7 +86,7 @@ def run_fresh(launch: Launch) -> Ended:
 
 
 def output_end(log: Path) -> str:
-    """Return the last lines that a process wrote, "" for none."""
+    """Return the last lines of a process's output, "" for none."""
     try:
         with log.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - _SHOWN_BYTES, 0))
@@ -113,7 +113,7 @@ def _start(launch: Launch, log: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:
-    """Ask what is left of the group to end, and make it."""
+    """Terminate the rest of the group, then kill it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(running.pid, signal.SIGTERM)
     try:

@@ -1,4 +1,4 @@
-"""Signals that end an experiment in good order: its process is ended, its runs are kept."""
+"""Signals that end an experiment cleanly: its process is ended, its runs are kept."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Turn signals into `InterruptedExperimentError`, once; later ones do not disturb the end.
+    """Turn the first signal into `InterruptedExperimentError`; later ones are ignored.
 
-    Only on the main thread; elsewhere nothing is changed. A signal that is ignored stays so.
+    This works only on the main thread. Ignored signals stay ignored.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:

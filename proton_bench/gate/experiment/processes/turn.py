@@ -18,11 +18,11 @@ __all__ = ["machine_turn"]
 def machine_turn(on_wait: Callable[[], None]) -> Iterator[int]:
     """Wait for this process's turn and keep it for the block.
 
-    Yields a file descriptor for the measured process to inherit: should this process be killed, the
-    turn lasts until that one has ended too.
+    Yields a file descriptor for the measured process to inherit, so that if this process is killed,
+    the turn lasts until the measured process ends.
 
     Args:
-        on_wait: Called once where another process has its turn.
+        on_wait: Called once if another process has its turn.
 
     Raises:
         OutputError: The lock cannot be written.
@@ -44,7 +44,7 @@ def machine_turn(on_wait: Callable[[], None]) -> Iterator[int]:
         try:
             yield descriptor
         finally:
-            # For the process that inherited it too: what it left running has no turn.
+            # Also for the process that inherited it: its remaining children have no turn.
             fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)

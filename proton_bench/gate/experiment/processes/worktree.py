@@ -1,4 +1,4 @@
-"""Another revision of the repository beside the working tree, and what differs between the two."""
+"""Another revision of the repository beside the working tree, and their differences."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from proton_bench.errors import UsageError
 
-__all__ = ["Revision", "changed_files", "find_revision", "folders_ahead", "worktree"]
+__all__ = ["Revision", "changed_files", "find_revision", "first_folders_of", "worktree"]
 
-# Folders in which repositories keep their packages.
+# Usual folders of packages in repositories.
 _SOURCES = ("", "src", "python")
-# What git tells its hooks and others, which would name another repository.
+# Variables that git sets for hooks, which would name another repository.
 _GIT_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 
@@ -27,7 +27,7 @@ class Revision:
 
     Attributes:
         root: Top folder of the working tree.
-        ref: As the user named it.
+        ref: As given by the user.
         commit: Its full hash.
     """
 
@@ -37,21 +37,21 @@ class Revision:
 
     @property
     def label(self) -> str:
-        """The same for people."""
+        """The same as text."""
         return f"{self.ref}, {self.commit[:10]}"
 
 
 def find_revision(ref: str, folder: str) -> Revision:
-    """Return what a name stands for in the repository around a folder.
+    """Return the commit of a name in the repository around a folder.
 
     Raises:
-        UsageError: The folder is in no repository, or there is no such commit.
+        UsageError: The folder is not in a repository, or there is no such commit.
     """
     try:
         root = _git(folder, "rev-parse", "--show-toplevel")
     except UsageError as error:
         raise UsageError(
-            f"{error}; outside of a repository compare commands, with --base CMD"
+            f"{error}; outside a repository compare commands, with --base CMD"
         ) from error
     if ref.startswith("-"):
         raise UsageError(f"--base-ref {ref!r} is no revision")
@@ -59,7 +59,7 @@ def find_revision(ref: str, folder: str) -> Revision:
         commit = _git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     except UsageError as error:
         raise UsageError(
-            f"there is no commit {ref!r} in {root!a}; was it fetched? (git fetch origin)"
+            f"there is no commit {ref!r} in {root!a}; fetch it with `git fetch origin`"
         ) from error
     return Revision(os.path.realpath(root), ref, commit)
 
@@ -81,7 +81,7 @@ def worktree(revision: Revision, folder: Path) -> Iterator[Path]:
     Raises:
         UsageError: git fails.
     """
-    _remove(revision, folder)  # one that a killed process left
+    _remove(revision, folder)  # left over by a killed process
     try:
         _git(revision.root, "worktree", "add", "--detach", "--force", str(folder), revision.commit)
         yield folder
@@ -89,11 +89,11 @@ def worktree(revision: Revision, folder: Path) -> Iterator[Path]:
         _remove(revision, folder)
 
 
-def folders_ahead(revision: Revision, tree: Path) -> tuple[str, ...]:
-    """Return the folders of a checked-out revision to look for modules in first.
+def first_folders_of(revision: Revision, tree: Path) -> tuple[str, ...]:
+    """Return the folders of a checked-out revision that come first in the module search path.
 
-    They are the top folder, `src` and `python`, and those that stand for folders of the working
-    tree on this process's path.
+    They are the top folder, `src`, `python`, and counterparts of the working tree's folders on this
+    process's path.
     """
     inside = [each for each in map(os.path.realpath, sys.path) if _is_below(each, revision.root)]
     relative = [os.path.relpath(each, revision.root) for each in inside]
@@ -115,7 +115,7 @@ def _remove(revision: Revision, folder: Path) -> None:
         _git(revision.root, "worktree", "prune")
 
 
-# Settings of a repository with which it has git start programs.
+# Settings with which a repository can make git start programs.
 _HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 

@@ -1,4 +1,4 @@
-"""Files for charts of other tools: what the gate said, or what benchmarks measured."""
+"""Files for charts of other tools, from the gate or from benchmarks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_NAME = 2000
 def write_charts(
     settings: Settings, records: Sequence[BenchmarkRecord], outcome: Outcome | None
 ) -> None:
-    """Write what is asked for; each file is there whole or not at all.
+    """Write the requested files; each is complete or missing.
 
     Args:
         settings: Which files.
-        records: What benchmarks measured in this process.
-        outcome: What the gate said of them in its fresh processes, None where nothing was judged.
+        records: Records of the benchmarks of this process.
+        outcome: The gate's outcome from fresh processes, None without a gate.
 
     Raises:
         OutputError: A file cannot be written.

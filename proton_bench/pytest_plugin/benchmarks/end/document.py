@@ -20,12 +20,12 @@ VERSION = (1, 0)
 def write_document(
     path: Path, records: Sequence[BenchmarkRecord], gate: Mapping[str, Any] | None
 ) -> None:
-    """Write what benchmarks measured; the file is there whole or not at all.
+    """Write the records of benchmarks; the file is complete or missing.
 
     Args:
         path: File to write.
         records: The benchmarks.
-        gate: The verdict as `proton gate --json` prints it, None where nothing was judged.
+        gate: The verdict as `proton gate --json` prints it, None without a gate.
 
     Raises:
         OutputError: It cannot be written.

@@ -1,4 +1,4 @@
-"""How pytest shows a benchmark that got slower: a section of its own, no traceback."""
+"""How pytest shows a benchmark that got slower: its own section, without a traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["GateFailure"]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where pytest's short summary finds one line about a failure."""
+    """The line about a failure for pytest's short summary."""
 
     path: str
     lineno: int
@@ -23,7 +23,7 @@ class GateFailure:
     """The text of a failed gate, in the form in which pytest keeps tracebacks.
 
     Attributes:
-        reprcrash: Place of the test, and one line of what happened.
+        reprcrash: Place of the test, and one line about the failure.
     """
 
     def __init__(self, text: str, path: str, line: int) -> None:

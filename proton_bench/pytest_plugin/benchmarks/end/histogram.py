@@ -1,4 +1,4 @@
-"""How the rounds of benchmarks spread, drawn in characters."""
+"""Histograms of rounds of benchmarks, drawn in characters."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["histograms"]
 
 _MOST_BINS = 12
 _WIDTH = 40
-# Rounds beyond so many interquartile ranges above the third quarter share one line.
+# Rounds more than this many interquartile ranges above the third quartile share one line.
 _FAR = 3.0
 
 
 def histograms(records: Iterable[BenchmarkRecord], *, ascii_only: bool = False) -> list[str]:
-    """Return lines: for each benchmark how many of its rounds took how long, for one call.
+    """Return the lines of a histogram of the rounds of each benchmark, per call.
 
     Args:
         records: What benchmarks measured.
@@ -66,7 +66,7 @@ def _edge(times: Sequence[float]) -> float:
 
 
 def _edges(times: Sequence[float]) -> list[float]:
-    """Return the limits of as many bins as the square root of the number, alike in width."""
+    """Return the limits of equal bins, as many as the square root of the number."""
     low, high = times[0], times[-1]
     if high <= low:
         return [low, high]

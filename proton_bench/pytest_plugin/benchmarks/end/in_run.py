@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["BenchmarksOfRun"]
 
-# Of `proton gate` for wrong usage and files that cannot be read or written; wins over the others.
+# Code of `proton gate` for wrong usage and unreadable or unwritable files; wins over the others.
 _WRONG = 2
 
 
 class BenchmarksOfRun:
-    """Hooks that gather what benchmarks measured and judge it after the last test.
+    """Hooks that collect the records of benchmarks and judge them after the last test.
 
     Args:
         config: Of the run.
-        settings: What the options say.
+        settings: The options.
         recorded: Returns the run with what its workers recorded.
     """
 
@@ -46,7 +46,7 @@ class BenchmarksOfRun:
         self._exit_code = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather what a benchmark measured, here or in a worker."""
+        """Collect the record of a benchmark, from this process or a worker."""
         plain = getattr(report, ATTRIBUTE, None)
         if report.when == "call" and plain is not None:
             record = BenchmarkRecord.from_plain(plain)
@@ -55,14 +55,12 @@ class BenchmarksOfRun:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Iterator[Any]:
-        """Judge when every test has run, while tests can still fail."""
+        """Judge after the last test, while tests can still fail."""
         try:
             found = yield
         except BaseException:
             if self._settings.gates:
-                self._lines.append(
-                    "not asked: the run was stopped, so nothing was compared or saved"
-                )
+                self._lines.append("skipped: the run was stopped, so nothing was compared or saved")
             self._write_times()
             raise
         if not self._config.option.collectonly:
@@ -75,7 +73,7 @@ class BenchmarksOfRun:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Let the gate decide about an exit code that pytest has nothing against."""
+        """Set the gate's exit code if pytest's is 0."""
         if session.exitstatus == pytest.ExitCode.OK and self._exit_code:
             session.exitstatus = self._exit_code
 
@@ -89,7 +87,7 @@ class BenchmarksOfRun:
                 self._draw(terminalreporter)
             if len({record.worker for record in self._records.values()}) > 1:
                 terminalreporter.write_line(
-                    "measured by workers beside each other, which disturbs times on the CPU"
+                    "measured by concurrent workers, which disturb times on the CPU"
                 )
         if self._lines:
             terminalreporter.section("proton gate")
@@ -128,7 +126,7 @@ class BenchmarksOfRun:
     def _judge(self, session: pytest.Session) -> None:
         if session.testsfailed:
             self._lines.append(
-                f"not asked: {session.testsfailed} failed, so nothing was compared or saved"
+                f"skipped: {session.testsfailed} failed, so nothing was compared or saved"
             )
             return
         from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
@@ -145,7 +143,7 @@ class BenchmarksOfRun:
             self._fail(test, text)
 
     def _fail(self, test: str, text: str) -> None:
-        """Let a test that passed fail, for the terminal, JUnit files and --last-failed alike."""
+        """Make a passed test fail, for the terminal, JUnit files and --last-failed alike."""
         from proton_bench.pytest_plugin.benchmarks.end.failure import GateFailure
 
         passed = self._passed[test]

@@ -1,4 +1,4 @@
-"""The gate of a test run: runs of its benchmarks, what they are held against, and what follows."""
+"""The gate of a test run: runs of its benchmarks, the base, and the result."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["Judging"]
 
 
 class Judging:
-    """Compares, decides, and only then saves, so that no run is held against itself.
+    """Compares, decides, and only then saves, so that no run is compared with itself.
 
     Args:
         config: Of the test run.
-        settings: What the options say.
-        records: What the benchmarks measured in this run.
+        settings: The options.
+        records: Records of the benchmarks in this run.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Judging:
         self._problems: list[str] = []
 
     def run(self, recorded: Callable[[], Run]) -> None:
-        """Measure, compare and save; errors become what is shown.
+        """Measure, compare and save; errors are shown.
 
         Args:
             recorded: Returns what the test run recorded.
 
         Raises:
-            InterruptedExperimentError: A signal came while fresh processes measured.
+            InterruptedExperimentError: A signal arrived while fresh processes measured.
         """
         try:
             self._decide(recorded)
@@ -77,7 +77,7 @@ class Judging:
 
     @property
     def exit_code(self) -> int:
-        """What the run exits with where no test failed: that of `proton gate`."""
+        """Exit code if no test failed: that of `proton gate`."""
         if self._problems:
             return EXIT_CODES[SuiteVerdict.ERROR]
         if self._outcome is None:
@@ -89,15 +89,15 @@ class Judging:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What the gate said, None where nothing was judged."""
+        """The outcome of the gate, None without one."""
         return self._outcome
 
     def document(self) -> dict[str, Any] | None:
-        """Return the verdict as `proton gate --json` prints it, None where nothing was judged."""
+        """Return the verdict as `proton gate --json` prints it, None without a gate."""
         return None if self._outcome is None else gate_document(self._outcome)
 
     def failures(self) -> dict[str, str]:
-        """Return for the node id of each test that the gate fails what got worse."""
+        """Return what got worse, by node id of each test that the gate fails."""
         outcome = self._outcome
         if outcome is None:
             return {}
@@ -127,7 +127,8 @@ class Judging:
             lines += self._advice(outcome)
         lines += [f"error: {visible(problem)}" for problem in self._problems]
         lines += [
-            f"saved as candidate {reference}; `proton baseline promote {reference}` makes it count"
+            f"saved as candidate {reference}; `proton baseline promote {reference}` makes it the "
+            "baseline"
             for reference in self._saved
         ]
         if outcome is not None and self._settings.github:
@@ -199,11 +200,11 @@ class Judging:
     def _advice(self, outcome: Outcome) -> list[str]:
         verdict = outcome.result.verdict
         if verdict is SuiteVerdict.NO_BASELINE:
-            return ["--proton-missing-baseline=pass lets a run without a baseline pass"]
+            return ["--proton-missing-baseline=pass accepts a run without a baseline"]
         if verdict is SuiteVerdict.INCONCLUSIVE and not self._settings.runs:
             return [
-                "rounds of one process are one replicate, which decides structure alone: "
-                "--proton-runs=6 measures in 6 fresh processes"
+                "rounds of one process are one replicate, which decides only structure: use "
+                "--proton-runs=6 to measure in 6 fresh processes"
             ]
         return []
 

@@ -1,4 +1,4 @@
-"""Times of benchmarks as pytest-benchmark writes them, for what reads its files."""
+"""Times of benchmarks in the format of pytest-benchmark, for tools that read it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proton_bench.recording.session.provenance import git_facts
 
 __all__ = ["pytest_benchmark_document"]
 
-# Of pytest-benchmark, whose files these look like.
+# Version of pytest-benchmark whose format this is.
 _VERSION = "5.3.1"
 _S_PER_NS = 1e-9
 

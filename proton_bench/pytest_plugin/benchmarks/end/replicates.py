@@ -1,4 +1,4 @@
-"""The same benchmarks again, in fresh processes: what the gate takes for repetitions."""
+"""Repeats the benchmarks in fresh processes, the replicates of the gate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TESTS = "tests.json"
 
 
 def record_replicates(config: pytest.Config, tests: Sequence[str], count: int) -> list[Run]:
-    """Run tests so many times, each time in a fresh process without workers, and keep the profiles.
+    """Run tests several times, each time in a fresh process without workers, and keep the profiles.
 
     Args:
         config: Of this run, whose arguments the processes are started with.
@@ -34,7 +34,7 @@ def record_replicates(config: pytest.Config, tests: Sequence[str], count: int) -
 
     Raises:
         TargetFailedError: A process failed; the message has the end of its output.
-        InterruptedExperimentError: A signal came; what had ended is kept.
+        InterruptedExperimentError: A signal arrived; finished runs are kept.
         OutputError: Something cannot be written.
     """
     folder = new_folder("pytest", store_of_project(config.rootpath))
@@ -45,7 +45,7 @@ def record_replicates(config: pytest.Config, tests: Sequence[str], count: int) -
 
 
 def replicate_command(config: pytest.Config, tests: Path) -> Command:
-    """Return what a fresh process runs.
+    """Return the command of a fresh process.
 
     Args:
         config: Of this run.
@@ -55,7 +55,7 @@ def replicate_command(config: pytest.Config, tests: Path) -> Command:
     arguments = [os.fspath(each) for each in config.invocation_params.args]
     own = [f"--proton-replicate={tests}"]
     if config.pluginmanager.hasplugin("xdist"):
-        # Workers would measure beside each other.
+        # Workers would disturb each other's measurements.
         own += ["-n0", "--dist=no"]
     if option("basetemp"):
         # Each process empties its folder for temporary files, and this run may need its own.

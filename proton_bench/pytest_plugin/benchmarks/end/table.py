@@ -1,4 +1,4 @@
-"""What benchmarks measured, as tables of plain text."""
+"""Results of benchmarks as tables of plain text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COUNTS: dict[str, Callable[[BenchmarkRecord], str]] = {
 
 
 def tables(records: Iterable[BenchmarkRecord], settings: Settings) -> list[str]:
-    """Return lines: one table for each group, times for one call."""
+    """Return the lines of one table for each group, with times per call."""
     groups: dict[str, list[BenchmarkRecord]] = {}
     for record in records:
         groups.setdefault(_group(record, settings.group_by), []).append(record)

@@ -1,11 +1,11 @@
 """Follows a recorded program into the Python processes that it starts.
 
 ``proton run`` puts this folder in front of PYTHONPATH, so the interpreter of each child imports
-this module at its start. It costs a child next to nothing until the child imports something that
-can be recorded; then a session of the child's own is opened. The ``sitecustomize`` that would have
-been imported without us is imported too.
+this module at its start. It costs a child almost nothing until the child imports something that can
+be recorded; then it opens a session for the child. It also imports the ``sitecustomize`` that it
+hides.
 
-Nothing but the standard library may be imported before that moment, and little of it.
+Before that moment only a little of the standard library may be imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
 
-TYPE_CHECKING = False  # typing itself would cost each child its import
+TYPE_CHECKING = False  # importing typing would cost each child time
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
@@ -37,7 +37,7 @@ _FORKSERVER = "from multiprocessing.forkserver import main"
 
 
 class ChildFinder:
-    """Finds no module: it notices the first import that makes this process worth recording.
+    """Finds no module, but notices the first import that makes this process worth recording.
 
     Args:
         is_rank: This process is a rank of a job, whose children inherit the same rank.
@@ -66,7 +66,7 @@ class ChildFinder:
         if fullname in sys.modules:
             loader: Any = _LoadedModule()
             return ModuleSpec(fullname, loader)
-        # From the first one again: finders may have been put in front meanwhile.
+        # From the first one again: finders may have been added in front meanwhile.
         for finder in list(sys.meta_path):
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
@@ -102,7 +102,7 @@ class ChildFinder:
 
 
 class _LoadedModule:
-    """Hands out a module that opening the session has loaded already."""
+    """Returns a module that opening the session already loaded."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = sys.modules[spec.name]
@@ -114,7 +114,7 @@ class _LoadedModule:
 
 
 def _is_our_own(command_line: list[str]) -> bool:
-    """Whether this process is a command of ours, which decides itself what to record."""
+    """Whether this process is one of our commands, which decide themselves what to record."""
     words = command_line[1:]
     script = next((word for word in words if not word.startswith("-")), "")
     is_script = os.path.basename(script) in _OWN_SCRIPTS or script.endswith(_OWN_RUNNER)
@@ -159,5 +159,6 @@ def _follow() -> None:
 sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != _FOLDER]
 _follow()
 if not _import_next():
-    # As without us: the interpreter takes it for no module, and a script may import its own.
+    # As without the profiler: the interpreter finds no such module, and a script may import its
+    # own.
     raise ImportError("there is no other sitecustomize", name="sitecustomize")

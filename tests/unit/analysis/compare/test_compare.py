@@ -10,7 +10,7 @@ from fakes.runs import GPU, Launched, profile_of, run_of
 
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
@@ -82,7 +82,9 @@ def test_by_kernel_one_that_was_renamed_somewhere_counts_for_no_other() -> None:
 
     expected = {"": (607, 608, 1), "large": (100, 101, 1), "small": (500, 500, 0), "now": (7, 7, 0)}
     assert changes(there) == expected
-    renamed = {there.tree.name(row) for row in np.flatnonzero(there.tree.fates == Fate.RENAMED)}
+    renamed = {
+        there.tree.name(row) for row in np.flatnonzero(there.tree.states == RowState.RENAMED)
+    }
     assert renamed == {"large", "now"}
     assert sorted(back.inclusive.change.tolist()) == [-1, -1, 0, 0]
 
@@ -107,7 +109,12 @@ def test_by_scope_counts_what_moved_in_both_scopes() -> None:
         "g": (57, 9, -48),
         "h": (0, 50, 50),
     }
-    assert found.tree.fates.tolist() == [Fate.MATCHED, Fate.MATCHED, Fate.MATCHED, Fate.NEW]
+    assert found.tree.states.tolist() == [
+        RowState.MATCHED,
+        RowState.MATCHED,
+        RowState.MATCHED,
+        RowState.NEW,
+    ]
 
 
 def test_by_test_keeps_tests_alone() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Threshold, rank
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.name_filter import NameFilter
@@ -70,7 +70,7 @@ def test_a_profile_does_not_differ_from_itself(by: By, base: Profile) -> None:
     comparison = compared(base, base, by)
 
     assert not comparison.inclusive.change.any()
-    assert set(comparison.tree.fates.tolist()) == {Fate.MATCHED}
+    assert set(comparison.tree.states.tolist()) == {RowState.MATCHED}
     assert rank(comparison, None, 100).rows == (0,)
 
 
@@ -108,7 +108,7 @@ def test_parts_of_a_change_add_up_to_it(by: By, base: Profile, new: Profile) -> 
 @given(base=profiles(), new=profiles())
 def test_exchanging_the_sides_turns_every_sign(by: By, base: Profile, new: Profile) -> None:
     there, back = compared(base, new, by), compared(new, base, by)
-    turned = {Fate.NEW: Fate.REMOVED, Fate.REMOVED: Fate.NEW}
+    turned = {RowState.NEW: RowState.REMOVED, RowState.REMOVED: RowState.NEW}
 
     rows = pairs(there)
     assert {(new_rows, old_rows) for old_rows, new_rows in rows} == pairs(back).keys()
@@ -116,8 +116,8 @@ def test_exchanging_the_sides_turns_every_sign(by: By, base: Profile, new: Profi
     assert back.own is not None
     for (old_rows, new_rows), other in pairs(back).items():
         row = rows[new_rows, old_rows]
-        fate = Fate(there.tree.fates[row])
-        assert Fate(back.tree.fates[other]) is turned.get(fate, fate)
+        state = RowState(there.tree.states[row])
+        assert RowState(back.tree.states[other]) is turned.get(state, state)
         assert back.own.change[other] == -there.own.change[row]
         if there.own.split is not None and back.own.split is not None:
             assert back.own.split.launches[other] == -there.own.split.launches[row]

@@ -5,7 +5,7 @@ from fakes.runs import Launched, run_of
 
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.explanation import Explanation, Kind, explain
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 
 
 def explained(base: list[Launched], new: list[Launched], metric: str = "time") -> Explanation:
@@ -57,7 +57,7 @@ def test_what_is_new_or_gone_says_so() -> None:
     (new,) = explained([("a", 5, 1, "")], [("a", 5, 1, ""), ("b", 50, 3, "")]).causes
     (gone,) = explained([("a", 5, 1, ""), ("b", 50, 3, "")], [("a", 5, 1, "")]).causes
 
-    assert (new.fate, gone.fate) == (Fate.NEW, Fate.REMOVED)
+    assert (new.state, gone.state) == (RowState.NEW, RowState.REMOVED)
     assert new.per_launch is None
 
 

@@ -9,7 +9,7 @@ import pytest
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.moved_lines import GONE, former_lines
-from proton_bench.analysis.compare.pairing import Fate
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
@@ -131,10 +131,10 @@ def compared(base: Lines, new: Lines, *, raw: bool = False, by: By = By.PATH) ->
 
 def rows(found: Comparison) -> dict[str, tuple[int, int, str]]:
     return {
-        f"{found.tree.name(row)}{GONE if found.tree.fates[row] == Fate.REMOVED else ''}": (
+        f"{found.tree.name(row)}{GONE if found.tree.states[row] == RowState.REMOVED else ''}": (
             int(found.inclusive.base[row]),
             int(found.inclusive.new[row]),
-            Fate(found.tree.fates[row]).name,
+            RowState(found.tree.states[row]).name,
         )
         for row in range(len(found.tree))
         if found.tree.kinds[row] == FrameKind.LINE
@@ -154,7 +154,7 @@ def test_a_moved_line_is_one_row_with_both_values() -> None:
 def test_a_line_that_is_gone_is_not_the_line_that_has_its_number_now() -> None:
     found = compared(VARIED, WITHOUT_12)
 
-    assert sorted(found.tree.fates.tolist()) == [Fate.MATCHED] * 9 + [Fate.REMOVED]
+    assert sorted(found.tree.states.tolist()) == [RowState.MATCHED] * 9 + [RowState.REMOVED]
     (gone,) = (values for values in rows(found).values() if values[2] == "REMOVED")
     assert gone == (30, 0, "REMOVED")
 
@@ -169,7 +169,7 @@ def test_a_line_that_is_gone_is_not_called_renamed() -> None:
         [Run(base, "a")], [Run(kernel({5: 4}), "b")], CompareOptions("num_samples", By.PATH)
     )
 
-    assert [Fate(fate).name for fate in found.tree.fates.tolist()] == [
+    assert [RowState(state).name for state in found.tree.states.tolist()] == [
         "MATCHED",
         "MATCHED",
         "REMOVED",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from fakes.runs import GPU, Launched, profile_of
 
-from proton_bench.analysis.compare.pairing import Fate, PairedTree, pair
+from proton_bench.analysis.compare.pairing import PairedTree, RowState, pair
 from proton_bench.analysis.compare.run_rows import Identity
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
@@ -23,7 +23,9 @@ def paired(
 
 
 def states(tree: PairedTree) -> dict[str, str]:
-    return {"/".join(tree.path(row)): Fate(tree.fates[row]).name for row in range(1, len(tree))}
+    return {
+        "/".join(tree.path(row)): RowState(tree.states[row]).name for row in range(1, len(tree))
+    }
 
 
 def test_rows_of_one_side_are_new_or_removed() -> None:
@@ -48,11 +50,11 @@ def test_followed_rows_have_one_place_and_others_two() -> None:
     assert states(tree) == {"s": "REMOVED", "s/a": "REMOVED", "t": "NEW", "t/a": "NEW"}
 
 
-@pytest.mark.parametrize(("code", "fate"), [("c", "MOVED"), ("", "NEW")])
-def test_an_equal_name_alone_makes_no_move_of_a_much_slower_kernel(code: str, fate: str) -> None:
+@pytest.mark.parametrize(("code", "state"), [("c", "MOVED"), ("", "NEW")])
+def test_an_equal_name_alone_makes_no_move_of_a_much_slower_kernel(code: str, state: str) -> None:
     tree = paired([("s/a", 5, 1, code)], [("t/a", 500, 1, code)])
 
-    assert states(tree)["t/a"] == fate
+    assert states(tree)["t/a"] == state
 
 
 def test_kernels_below_a_renamed_scope_keep_their_counterparts() -> None:
@@ -72,13 +74,13 @@ def test_a_kernel_with_the_same_code_and_another_name_was_renamed() -> None:
     assert tree.former_name(3) == "old"
 
 
-@pytest.mark.parametrize(("time", "fate"), [(105, "RENAMED"), (120, "NEW")])
+@pytest.mark.parametrize(("time", "state"), [(105, "RENAMED"), (120, "NEW")])
 def test_a_lone_kernel_in_the_place_of_another_was_renamed_if_it_takes_as_long(
-    time: int, fate: str
+    time: int, state: str
 ) -> None:
     tree = paired([("s/old", 100, 2, "")], [("s/new", time, 2, "")])
 
-    assert states(tree)["s/new"] == fate
+    assert states(tree)["s/new"] == state
 
 
 def test_a_renamed_kernel_below_another_scope_moved() -> None:
@@ -103,7 +105,12 @@ def test_equal_siblings_pair_by_code_before_order() -> None:
 
     tree = paired(base, new)
 
-    assert tree.fates.tolist() == [Fate.MATCHED, Fate.REMOVED, Fate.MATCHED, Fate.MATCHED]
+    assert tree.states.tolist() == [
+        RowState.MATCHED,
+        RowState.REMOVED,
+        RowState.MATCHED,
+        RowState.MATCHED,
+    ]
     assert not any(tree.code_changed(row) for row in range(len(tree)))
 
 
@@ -172,7 +179,7 @@ def test_rows_on_several_devices_are_distinguished() -> None:
     tree = pair([both], [one], Identity())
 
     assert tree.device_names == ("", "CUDA:0", "CUDA:1")
-    assert [Fate(fate).name for fate in tree.fates] == ["MATCHED", "REMOVED", "MATCHED"]
+    assert [RowState(state).name for state in tree.states] == ["MATCHED", "REMOVED", "MATCHED"]
 
 
 def test_rows_of_several_runs_of_a_side_are_one_union() -> None:

@@ -124,5 +124,5 @@ def test_unknown_reason_is_named_with_the_known_ones(sampled: Profile) -> None:
 
 
 def test_file_without_samples_says_so() -> None:
-    with pytest.raises(MetricError, match="this file holds no PC samples"):
+    with pytest.raises(MetricError, match="this file has no PC samples"):
         derive(training_profile(), ["stalled_wait/samples"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.analysis.metrics.quantiles import QUANTILES, quantiles
-from proton_bench.analysis.query.relations import Run, relations
+from proton_bench.analysis.query.relations import LabelledRun, relations
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
@@ -53,7 +53,7 @@ def test_queries_see_them_as_columns() -> None:
     builder.set_distribution(rows[0], "time (ns)", Distribution.from_samples(range(1, 102)))
     builder.set_distribution(rows[1], "time (ns)", Distribution(5, 0, 50.0, 1, 20, 10.0, 25.0))
 
-    (found,) = relations(Run("r", "r", builder.build()), ["distributions"], [])
+    (found,) = relations(LabelledRun("r", "r", builder.build()), ["distributions"], [])
 
     median, p95 = found.columns["median"], found.columns["p95"]
     assert float(median[0]) == pytest.approx(51, rel=0.001)

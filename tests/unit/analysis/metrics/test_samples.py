@@ -113,7 +113,7 @@ def test_file_without_samples_says_so() -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", metrics={"time (ns)": 1})
 
-    with pytest.raises(MetricError, match=r"this file holds no samples; only \.proton files"):
+    with pytest.raises(MetricError, match=r"this file has no samples; only \.proton files"):
         derive(builder.build(), ["median_time/us"])
 
 

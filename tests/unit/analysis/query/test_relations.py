@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fakes.profiles import deep_profile, training_profile
 
-from proton_bench.analysis.query.relations import Run, relations, wide_columns
+from proton_bench.analysis.query.relations import LabelledRun, relations, wide_columns
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
@@ -24,7 +24,7 @@ FRAME = "/home/me/model.py:3@forward"
 
 def lines(table: str, profile: Profile, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return the lines of one table as plain values; masked ones are None."""
-    run = Run("x", "x.proton", profile)
+    run = LabelledRun("x", "x.proton", profile)
     found = []
     for relation in relations(run, [table], columns):
         assert relation.table == table
@@ -235,7 +235,7 @@ def test_small_metrics_of_one_shape_are_one_relation() -> None:
     builder = ProfileBuilder()
     metrics = {f"m{number} (ns)": number for number in range(50)}
     builder.add(0, "k", metrics=metrics | {"text": "x"})
-    run = Run("a", "a.proton", builder.build())
+    run = LabelledRun("a", "a.proton", builder.build())
 
     found = list(relations(run, ["metrics"], []))
 

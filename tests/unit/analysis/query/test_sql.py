@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fakes.profiles import deep_profile, training_profile
 
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult, label_runs, query
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
@@ -33,7 +33,7 @@ def without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(sql: str, *profiles: Profile, limit: int | None = None) -> QueryResult:
     found = profiles or (training_profile(),)
-    runs = [Run(f"run{i}", f"{i}.proton", profile) for i, profile in enumerate(found)]
+    runs = [LabelledRun(f"run{i}", f"{i}.proton", profile) for i, profile in enumerate(found)]
     return query(runs, sql, limit)
 
 

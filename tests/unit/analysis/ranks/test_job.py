@@ -55,7 +55,9 @@ def test_a_partial_file_beside_the_whole_one_is_left_out() -> None:
     ordered, notes = in_order([early, whole])
 
     assert ordered == [whole]
-    assert notes == ["x.rank1.partial.proton is left out: x.rank1.proton is its whole recording"]
+    assert notes == [
+        "x.rank1.partial.proton is left out, because x.rank1.proton is the complete recording"
+    ]
 
 
 def facts(member: Member) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def test_one_rank_alone_is_refused() -> None:
 
 
 def test_files_without_a_rank_are_refused() -> None:
-    with pytest.raises(UsageError, match="r9 does not tell its rank"):
+    with pytest.raises(UsageError, match="r9 has no rank"):
         find_stragglers([rank(0, 1, 0), Member("r9", Origin(), rank(0, 1, 0).profile)])
 
 

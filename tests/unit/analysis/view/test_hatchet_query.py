@@ -7,7 +7,7 @@ import sys
 import pytest
 from fakes.profiles import deep_profile, training_profile
 
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.analysis.view.hatchet_query import match_nodes
 from proton_bench.errors import MissingExtraError, UsageError
@@ -30,7 +30,9 @@ def without_hatchet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(text: str, *profiles: Profile, limit: int | None = None) -> QueryResult:
     found = profiles or (training_profile(),)
-    return match_nodes([Run(f"run{i}", "", each) for i, each in enumerate(found)], text, limit)
+    return match_nodes(
+        [LabelledRun(f"run{i}", "", each) for i, each in enumerate(found)], text, limit
+    )
 
 
 def names(result: QueryResult) -> list[str]:

@@ -259,7 +259,7 @@ def test_a_full_disk_leaves_the_pointer_as_it_was(
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(OutputError, match="choose another place"):
+    with pytest.raises(OutputError, match="choose another file"):
         BaselineStore(tmp_path / "file" / "store").save("main", [stored_run()])
 
 

@@ -38,7 +38,9 @@ def test_a_request_survives_json() -> None:
 
 
 def test_each_run_has_files_of_its_own_and_says_nothing() -> None:
-    line = command("new.py").line("/f/{odd}", ahead=("/tree",), interpreter="/env/bin/python")
+    line = command("new.py").line(
+        "/f/{odd}", first_folders=("/tree",), interpreter="/env/bin/python"
+    )
     options = RunOptions.from_json(line[-3])
 
     assert line[0] == "/env/bin/python"
@@ -47,7 +49,7 @@ def test_each_run_has_files_of_its_own_and_says_nothing() -> None:
     assert options.name == "/f/{odd}"
     assert options.template == "/f/{{odd}}"
     assert options.modules_file == "/f/{odd}.modules.json"
-    assert (options.formats, options.ahead) == (("proton",), ("/tree",))
+    assert (options.formats, options.first_folders) == (("proton",), ("/tree",))
     assert options.quiet
     assert options.strict
     assert command("new.py").text == "new.py 'a b' --c"

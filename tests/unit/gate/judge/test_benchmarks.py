@@ -16,7 +16,7 @@ from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.machine.calibration import measure_noise
-from proton_bench.gate.machine.canary import CANARY_SCOPE
+from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.model.benchmark_columns import CHOSEN_TESTS
@@ -255,7 +255,7 @@ def test_where_one_side_alone_holds_benchmarks_nothing_is_compared() -> None:
 def test_a_run_of_a_side_that_lacks_benchmarks_is_named() -> None:
     runs = [Run(profile, name) for profile, name in ((with_kernels(), "a"), (plain(), "b"))]
 
-    with pytest.raises(UsageError, match="'b' holds no benchmark of pytest and 'a' does"):
+    with pytest.raises(UsageError, match="'b' has no benchmark of pytest but 'a' has"):
         judge(runs, [Run(with_kernels(), "c")], Policy())
 
 

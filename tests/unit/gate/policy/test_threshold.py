@@ -99,7 +99,7 @@ def test_every_threshold_is_read_as_it_was_written(
 @pytest.mark.parametrize(
     ("text", "column", "words"),
     [
-        ("", 1, "a metric stands here"),
+        ("", 1, "a metric is missing here"),
         ("mean", 5, "':' and a number follow 'mean'"),
         ("mean:", 6, "a number stands here"),
         ("mean: 5%", 6, "a number stands here"),
@@ -110,7 +110,7 @@ def test_every_threshold_is_read_as_it_was_written(
         ("p0:5%", 1, "'p0' is no metric"),
         ("pNN:5%", 1, "'pNN' is no metric"),
         ("a/b@avg:5%", 5, "'avg' is no metric; metrics are min, max"),
-        ("@mean:5%", 1, "a selector stands before '@'"),
+        ("@mean:5%", 1, "a selector is missing before '@'"),
         ("calls:3ns", 8, "calls is no time"),
         ("mean:0%", 6, "only calls may be 0"),
         ("mean:0.9x", 6, "a factor is more than 1"),

@@ -146,7 +146,7 @@ GATED = ("--proton-compare=main",)
         (("--proton-markdown=m",), "--proton-markdown is about the gate"),
         (("--proton-junit=j",), "--proton-junit is about the gate"),
         (("--proton-write=openmetrics",), "--proton-write=openmetrics is not FORMAT=FILE"),
-        (("--proton-write=chart=x",), "chart is no format; formats are openmetrics, "),
+        (("--proton-write=chart=x",), "chart is not a format; formats are openmetrics, "),
         (("--proton-write=openmetrics=x", "--proton-skip"), "--proton-skip measures nothing"),
         (("--proton-html=h",), "--proton-html is about the gate"),
         (("--proton-github",), "--proton-github is about the gate"),

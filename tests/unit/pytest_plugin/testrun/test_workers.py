@@ -145,8 +145,8 @@ def test_a_worker_without_a_part_is_named_by_its_tests(session: Session) -> None
     notes = parts.gather()
 
     assert notes == [
-        "worker gw0 left no profile: 1 test that it ran are not in this one",
-        "worker gw1 left no profile: 2 tests that it ran are not in this one",
+        "worker gw0 left no profile: 1 test missing from this one",
+        "worker gw1 left no profile: 2 tests missing from this one",
     ]
     assert sum(session.profile().dropped.values()) == 3
 

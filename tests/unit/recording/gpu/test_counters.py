@@ -194,7 +194,7 @@ def test_a_failure_is_counted_and_not_raised(
     start_counters(1, 10.0)
     stop_counters(1)
 
-    assert timelines.losses == ["samples of counters after one that failed"]
+    assert timelines.losses == ["samples of counters after a failed one"]
     assert capfd.readouterr() == ("", "")
 
 

@@ -33,7 +33,7 @@ def run(folder: Path, kind: TargetKind, target: str, *arguments: str) -> str:
         folder=str(folder),
         backend="cpu",
         quiet=True,
-        ahead=(str(folder / "ahead"),),
+        first_folders=(str(folder / "ahead"),),
     )
     done = subprocess.run(
         runner_command(options, arguments),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench import _native
-from proton_bench.gate.machine import canary as of_gate
+from proton_bench.gate.machine import canary_shift as of_gate
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.canary import Canary, ScopeMaker, Ticks
 from proton_bench.recording.session.canary import CANARY_SCOPE, WARM_UP_SCOPE, SessionCanary

@@ -92,7 +92,10 @@ def test_files_are_asked_for_by_format() -> None:
     [
         ("openmetrics", "'openmetrics' is not FORMAT=FILE"),
         ("openmetrics=", "is not FORMAT=FILE"),
-        ("metrics=x", "'metrics' is no format; choose from: openmetrics, github-action-benchmark"),
+        (
+            "metrics=x",
+            "'metrics' is not a format; choose from: openmetrics, github-action-benchmark",
+        ),
     ],
 )
 def test_other_texts_are_refused(text: str, message: str) -> None:

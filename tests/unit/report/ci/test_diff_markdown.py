@@ -25,7 +25,7 @@ def test_table_has_one_line_per_row() -> None:
         "",
         "- base: a.proton: 100 ns",
         "- new: b.proton: 150 ns",
-        "- both: own cost of the profiler: not known, the files do not say",
+        "- both: own cost of the profiler: unknown, the files do not say",
         "",
         "| base (ns) | new (ns) | change (ns) | % | of total | by launches (ns) | by latency (ns) "
         "| launches | name | notes |",

@@ -23,11 +23,11 @@ def test_page_as_a_whole() -> None:
         "| :-- | --: | --: | --: | --: | --: | --: | --: | :-- | :-- |",
         "| REGRESSED | +5.0 % | +4.0 % .. +6.0 % | 2.9 % | 10.0 % | 100.000 | 105.000 | median:3% "
         "| step &gt; softmax |  |",
-        "| INCONCLUSIVE | +5.0 % | -2.0 % .. +12.0 % | 7.1 % | 10.0 % | 100.000 | 105.000 "
-        "| median:3% | step &gt; noisy | too noisy for so few runs; cannot see 3.0 % here, the "
-        "floor is 7.1 %; needs 14 pairs in all |",
+        "| INCONCLUSIVE | +5.0 % | -2.0 % .. +12.0 % | 7.1 % | 10.0 % | 100.000 | 105.000 | "
+        "median:3% | step &gt; noisy | too noisy for so few runs; cannot see changes of 3.0 % "
+        "here, only from 7.1 %; needs 14 pairs in all |",
         "| UNMEASURED | - | - | - | 10.0 % | - | - | median:3% | step &gt; unknown "
-        "| not recorded, ask for another metric |",
+        "| not recorded, choose another metric |",
         "",
         "Structure, apart from timing:",
         "",
@@ -80,7 +80,7 @@ def test_large_pages_are_cut_worst_first_and_say_so(limit: int) -> None:
     assert len(text.encode()) <= limit
     assert "worst 0" in text
     assert "calm 999" not in text
-    assert "Not shown for want of space: " in text
+    assert "Not shown for lack of space: " in text
     assert text.count("<details>") == text.count("</details>") == 1
 
 

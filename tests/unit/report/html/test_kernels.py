@@ -89,7 +89,7 @@ def test_kernels_that_changed_most_come_first() -> None:
     assert column(table, "change") == [40, -10, -7, 3]
     assert column(table, "growth") == [80, -10, None, None]
     assert column(table, "new") == [90, 90, None, 3]
-    assert column(table, "what became of it") == [None, None, "REMOVED", "NEW"]
+    assert column(table, "status") == [None, None, "REMOVED", "NEW"]
 
 
 def test_parts_of_a_change_add_up_to_it() -> None:

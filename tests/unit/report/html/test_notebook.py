@@ -12,7 +12,7 @@ from proton_bench.model.metrics.metric import Aggregation
 GOLDEN = """\
 <div class="proton-profile">
 <p><strong>time 400 ns</strong></p>
-<p>4 rows<br>own cost of the profiler: not known, the file does not say</p>
+<p>4 rows<br>own cost of the profiler: unknown, the file does not say</p>
 <table>
 <thead>
 <tr><th>time (ns)</th><th>count</th><th>share</th><th style="text-align: left">name</th></tr>

@@ -65,7 +65,7 @@ def test_losses_are_warnings() -> None:
     profile = replace(training_profile(), partial=True, dropped={"buffer overflow": 3})
 
     assert summary_of(profile).warnings == (
-        "PARTIAL: the run had not ended when this was written",
+        "PARTIAL: the file was written before the run ended",
         "DROPPED: 3 records: buffer overflow",
     )
 
@@ -106,7 +106,7 @@ def test_comparison_says_what_changed_and_what_both_cost() -> None:
     assert summary.lines == (
         "base: base.proton: 1 us",
         "new: new.proton: 1.5 us",
-        "both: own cost of the profiler: not known, the files do not say",
+        "both: own cost of the profiler: unknown, the files do not say",
     )
     assert summary.warnings == ("new.proton: DROPPED: 2 records: full",)
 

@@ -45,14 +45,14 @@ def test_one_line_says_how_many_launches_belong_to_rows() -> None:
 
 def test_kernels_with_different_counts_and_several_rows_are_ambiguous() -> None:
     assert lines(join(profile(4, 2), "k", "k", "k"))[1:] == [
-        "AMBIGUOUS: k: 3 launches measured, 6 in the profile from 2 rows: counters of these rows "
-        "may belong to one another"
+        "AMBIGUOUS: k: 3 launches measured, 6 in the profile from 2 rows: the counters of these "
+        "rows may be swapped"
     ]
 
 
 def test_order_alone_is_said_once_for_all_kernels() -> None:
     assert lines(join(profile(1, 1), "k", "k"))[1:] == [
-        "1 kernel was launched from several rows and paired by order alone"
+        "1 kernel was launched from several rows and paired only by order"
     ]
 
 

@@ -75,7 +75,7 @@ def test_report_has_a_headline_the_sides_rows_and_a_legend() -> None:
         "more, with other code",
         "base  base.proton: 1.157 us",
         " new  new.proton: 1.26 us",
-        "both  own cost of the profiler: not known, the files do not say",
+        "both  own cost of the profiler: unknown, the files do not say",
         "",
         "base (us)  new (us)  change (us)        %  of total  by launches (us)  by latency (us)"
         "  launches  name",
@@ -113,7 +113,7 @@ def test_a_profile_against_itself_shows_the_total_alone() -> None:
     assert lines[0] == "no change of time (ns)"
     assert lines[6].endswith("  ROOT")
     assert lines[7] == ""
-    assert "  6 rows are below the threshold and changed by 0 ns in all; " in lines[-1]
+    assert "  6 rows are below the threshold and changed by 0 ns in total; " in lines[-1]
 
 
 def test_rates_have_neither_totals_nor_parts() -> None:
@@ -152,7 +152,7 @@ def test_a_narrow_terminal_costs_columns_but_neither_change_nor_name() -> None:
     assert wide[5] == printed(shown)[5]
     assert narrow[5].split() == ["base", "(us)", "new", "change", "%", "name"]
     assert all(len(line) <= 60 for line in narrow[5:14])
-    assert "columns do not fit; a pipe or file gets them all" in narrow[-1]
+    assert "columns do not fit; a pipe or file gets all" in narrow[-1]
 
 
 def test_benchmarks_that_were_called_differently_often_are_reported() -> None:
@@ -284,7 +284,7 @@ def test_partial_runs_and_lost_records_are_reported() -> None:
 
     lines = printed(report(compare([Run(profile, "a")], [Run(partial, "b")], CompareOptions())))
 
-    assert lines[4] == "b: PARTIAL: the run had not ended when this was written"
+    assert lines[4] == "b: PARTIAL: the file was written before the run ended"
     assert lines[5] == "b: DROPPED: 3 records: buffer full"
 
 

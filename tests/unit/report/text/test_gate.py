@@ -40,10 +40,10 @@ def test_report_down_to_its_table() -> None:
     assert [" ".join(line.split()) for line in lines[6:10]] == [
         "verdict change 90 % interval would see share base (us) new (us) threshold path",
         "REGRESSED +5.0 % +4.0 % .. +6.0 % 2.9 % 10.0 % 100.000 105.000 median:3% step > softmax",
-        "INCONCLUSIVE +5.0 % -2.0 % .. +12.0 % 7.1 % 10.0 % 100.000 105.000 median:3% "
-        "step > noisy too noisy for so few runs; cannot see 3.0 % here, the floor is 7.1 %; "
+        "INCONCLUSIVE +5.0 % -2.0 % .. +12.0 % 7.1 % 10.0 % 100.000 105.000 median:3% step > "
+        "noisy too noisy for so few runs; cannot see changes of 3.0 % here, only from 7.1 %; "
         "needs 14 pairs in all",
-        "UNMEASURED - - - 10.0 % - - median:3% step > unknown not recorded, ask for another metric",
+        "UNMEASURED - - - 10.0 % - - median:3% step > unknown not recorded, choose another metric",
     ]
 
 

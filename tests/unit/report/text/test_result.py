@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from proton_bench.analysis.query.relations import Run
+from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.report.json.tree import encode_document
@@ -48,7 +48,7 @@ def test_nothing_is_a_heading() -> None:
 
 
 def test_more_lines_are_announced() -> None:
-    assert table(result((1,), has_more=True))[-1] == "(1 line; there are more, --limit shows them)"
+    assert table(result((1,), has_more=True))[-1] == "(1 line; use --limit to see more)"
 
 
 def test_hostile_names_stay_on_their_line() -> None:
@@ -81,7 +81,7 @@ def test_csv_reads_back() -> None:
 def test_document_holds_every_kind_of_value() -> None:
     when = datetime.datetime(2026, 1, 2, 3, 4, 5)
     row = (2**70, Decimal("1.50"), float("nan"), b"\xff", when, {1: [float("inf")]}, True, None)
-    run = Run("x", "x.proton", ProfileBuilder().build())
+    run = LabelledRun("x", "x.proton", ProfileBuilder().build())
 
     found = json.loads(encode_document(result_document(result(row), [run], "SELECT 1")))
 

@@ -44,7 +44,7 @@ def test_tree_has_columns_guides_and_a_legend() -> None:
         "",
         "Legend",
         "  time/ms (inc): of the row and all rows below it",
-        "  count: calls of the row alone; of a row without any, launches below it",
+        "  count: calls of the row alone or, if it has none, launches below it",
     ]
 
 
@@ -113,7 +113,7 @@ def test_terminal_cuts_names_at_its_edge_and_says_so() -> None:
     lines = file.getvalue().splitlines()
     assert len(lines[2]) <= 60
     assert lines[2].endswith("k…")
-    assert lines[-1] == "1 name is cut at the edge; a pipe or file gets them whole"
+    assert lines[-1] == "1 name is cut at the edge; a pipe or file gets them in full"
 
 
 def on_terminal(width: int, *reports: object) -> list[str]:

@@ -19,8 +19,8 @@ from proton_bench.report.words.diff_summary import cost_lines, cost_warning
 from proton_bench.report.words.names import FrameFormat
 
 WARNING = (
-    "recording cost 3 ms more in new than in base: times of the host (wall, cpu_time, launch "
-    "latency) may differ for that alone"
+    "recording cost 3 ms more in new than in base: host times (wall, cpu_time, launch latency) "
+    "may differ for this reason alone"
 )
 
 
@@ -39,7 +39,7 @@ def compared(base: list[int | None], new: list[int | None]) -> Comparison:
 def test_each_side_says_what_recording_cost() -> None:
     assert list(cost_lines(compared([1_000_000], [None]))) == [
         ("base", "own cost of the profiler: about 1 ms (its estimate), 1 % of 100 ms"),
-        ("new", "own cost of the profiler: not known, the file does not say"),
+        ("new", "own cost of the profiler: unknown, the file does not say"),
     ]
 
 
@@ -55,7 +55,7 @@ def test_several_runs_say_the_range_and_what_is_missing() -> None:
 
 def test_one_line_is_enough_where_nothing_is_known() -> None:
     assert list(cost_lines(compared([None], [None, None]))) == [
-        ("both", "own cost of the profiler: not known, the files do not say")
+        ("both", "own cost of the profiler: unknown, the files do not say")
     ]
 
 

@@ -31,7 +31,7 @@ def test_parts_are_percentages(part: float, text: str) -> None:
 
 def test_a_row_that_cannot_see_its_threshold_says_what_it_could_see() -> None:
     assert why(undecided(), paired=True) == (
-        "too noisy for so few runs; cannot see 3.0 % here, the floor is 7.1 %; "
+        "too noisy for so few runs; cannot see changes of 3.0 % here, only from 7.1 %; "
         "needs 14 pairs in all"
     )
 
@@ -41,7 +41,7 @@ def test_a_row_that_cannot_see_its_threshold_says_what_it_could_see() -> None:
     [
         (14, True, "needs 14 pairs in all"),
         (14, False, "needs 14 runs on each side"),
-        (-1, True, "needs more runs than anybody would make"),
+        (-1, True, "needs too many runs to be practical"),
         (0, True, "more runs do not help"),
     ],
 )

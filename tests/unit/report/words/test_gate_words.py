@@ -104,7 +104,7 @@ def test_the_note_that_decided_is_the_headline() -> None:
 
 def test_a_gate_of_structure_alone_says_that_it_was() -> None:
     assert headline(outcome(SuiteVerdict.PASS)) == (
-        "PASS: structure is as allowed; no threshold asked about timing"
+        "PASS: structure is as allowed; no threshold is about timing"
     )
 
 
@@ -176,7 +176,7 @@ def test_paths_that_no_runs_decide_are_counted() -> None:
     mixed = outcome(SuiteVerdict.INCONCLUSIVE, undecided(), undecided("hopeless", pairs_needed=-1))
 
     assert headline(mixed).endswith(
-        "14 pairs in all would tell; of 1 no number of runs that anybody would make"
+        "14 pairs in all would decide; for 1 no practical number of runs would"
     )
 
 

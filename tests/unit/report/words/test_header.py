@@ -34,7 +34,7 @@ def test_header_names_file_rows_backend_and_devices() -> None:
 
     assert printed(HeaderReport(profile, "x.proton")) == (
         "x.proton  10 rows, backend cupti, CUDA:0 (90)\n"
-        "own cost of the profiler: not known, the file does not say\n\n"
+        "own cost of the profiler: unknown, the file does not say\n\n"
     )
 
 
@@ -44,7 +44,7 @@ def test_header_shows_partial_and_dropped_records() -> None:
     )
 
     assert losses(profile) == (
-        "PARTIAL: the run had not ended when this was written",
+        "PARTIAL: the file was written before the run ended",
         "DROPPED: 12 345 records: buffer full",
         "DROPPED: 1 record: a\\nb",
     )

@@ -41,4 +41,6 @@ def test_of_many_kernels_those_that_lost_most_are_named() -> None:
 def test_times_of_instrumented_kernels_are_said_to_be_perturbed() -> None:
     (note,) = inside_notes(profile({"time (ns)": 1, "instrumented_launches": 1}, {"time (ns)": 1}))
 
-    assert note == "PERTURBED: the time of 1 kernel includes what recording the scopes inside took"
+    assert note == (
+        "PERTURBED: the time of 1 kernel includes the cost of recording the scopes inside"
+    )

@@ -25,7 +25,7 @@ def test_runs_of_ranks_are_joined(ranks: list[int], text: str) -> None:
 def test_what_is_missing_is_said_in_sentences() -> None:
     assert list(gap_sentences(RankGaps(4, (0, 3), (1, 2), (3,)))) == [
         "ranks 1 to 2 of 4 are missing",
-        "rank 3 of 4 is partial: the run had not ended when its file was written",
+        "rank 3 of 4 is partial: its file was written before the run ended",
     ]
     assert list(gap_sentences(RankGaps(2, (0, 1)))) == []
 

@@ -73,7 +73,7 @@ def test_two_processes_never_run_one_experiment(tmp_path: Path) -> None:
 
     with (
         kept.in_use(),
-        pytest.raises(UsageError, match="is being run by another process"),
+        pytest.raises(UsageError, match="is in use by another process"),
         KeptRuns.open(tmp_path).in_use(),
     ):
         pass

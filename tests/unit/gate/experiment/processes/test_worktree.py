@@ -13,7 +13,7 @@ from proton_bench.errors import UsageError
 from proton_bench.gate.experiment.processes.worktree import (
     changed_files,
     find_revision,
-    folders_ahead,
+    first_folders_of,
     worktree,
 )
 
@@ -119,6 +119,6 @@ def test_folders_of_sources_come_first_but_packages_do_not(
     revision = find_revision("HEAD", str(repository))
 
     with worktree(revision, tmp_path / "tree") as tree:
-        ahead = folders_ahead(revision, tree)
+        first_folders = first_folders_of(revision, tree)
 
-    assert [os.path.relpath(each, tree) for each in ahead] == [".", "src", "tools"]
+    assert [os.path.relpath(each, tree) for each in first_folders] == [".", "src", "tools"]

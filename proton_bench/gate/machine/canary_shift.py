@@ -1,9 +1,9 @@
-"""Kernels of our own that run in every process and never change: what moves them is the machine.
+"""Canary kernels run in every process and never change, so a change of them is the machine's.
 
-A recording that has them puts them below the top-level scope `CANARY_SCOPE`, those that only warm
-the device up below `WARM_UP_SCOPE` in there, and may say in its
-provenance, as ``{"canary": {"sm_clock_hz": ...}}``, what an FMA loop counted in cycles over the
-device's global timer: the SM clock. They are no part of what is gated.
+In a recording they are below the top-level scope `CANARY_SCOPE`, and those that only warm the
+device up are below `WARM_UP_SCOPE` in it. The provenance may have the SM clock, measured by an FMA
+loop against the device's global timer, as ``{"canary": {"sm_clock_hz": ...}}``. Canary kernels are
+not gated.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = [
     "CANARY_SCOPE",
     "LARGEST_SHIFT",
     "WARM_UP_SCOPE",
-    "Canaries",
+    "CanaryShift",
     "log_clocks",
-    "observe",
+    "shift_of",
 ]
 
 Numbers = npt.NDArray[np.float64]
@@ -35,8 +35,8 @@ LARGEST_SHIFT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Canaries:
-    """What the canaries of a session did.
+class CanaryShift:
+    """Change of the canary kernels between the sides.
 
     Attributes:
         count: Canary kernels that ran on both sides.
@@ -48,18 +48,18 @@ class Canaries:
 
     @property
     def moved(self) -> bool:
-        """Whether the machine was not the same on both sides."""
+        """Whether the machine's speed changed between the sides."""
         return abs(self.shift) > LARGEST_SHIFT
 
 
-def observe(effects: Numbers) -> Canaries:
-    """Return what the effects of canary kernels, on the log scale, say."""
+def shift_of(effects: Numbers) -> CanaryShift:
+    """Return the shift from the effects of canary kernels on the log scale."""
     known = effects[np.isfinite(effects)]
-    return Canaries(len(known), float(np.median(known))) if len(known) else Canaries()
+    return CanaryShift(len(known), float(np.median(known))) if len(known) else CanaryShift()
 
 
 def log_clocks(runs: Sequence[Run]) -> Numbers:
-    """Return ``ln`` of the SM clock of each run, NaN where it was not measured."""
+    """Return ``ln`` of the SM clock of each run, NaN if it was not measured."""
     return np.array([_log_clock(run) for run in runs], dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Timelines of several processes as one file."""
+"""Merges timelines of several processes into one file."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from proton_bench.support.files import opened_output
 from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
-__all__ = ["merge_traces"]
+__all__ = ["merge_timelines"]
 
 _SNIFFED = 1 << 16
 
 
-def merge_traces(files: Sequence[Path], output: Path) -> None:
-    """Write one timeline of several, and say which ranks are missing.
+def merge_timelines(files: Sequence[Path], output: Path) -> None:
+    """Merge timelines into one, and report missing ranks.
 
     Raises:
-        UsageError: A file is no timeline of the output's format, or does not fit the others.
+        UsageError: A file is not a timeline in the output's format, or does not fit the others.
         ProfileFormatError: A file is damaged.
         OutputError: The output cannot be written.
     """
@@ -67,7 +67,7 @@ def _surveyed(file: Path, *, is_perfetto: bool) -> TraceInput:
 
 
 def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
-    """Check that a file is of the format that is written.
+    """Check that a file has the output's format.
 
     Raises:
         UsageError: It is of another one, or cannot be read.
@@ -81,6 +81,6 @@ def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
         return
     wanted = "Perfetto's format" if is_perfetto else "Chrome's format"
     raise UsageError(
-        f"{visible(file)} is no timeline in {wanted}, which {visible(output)} is to be: "
-        "name timelines of one format and write that; a profile is made of all formats"
+        f"{visible(file)} is not a timeline in the format {wanted} of {visible(output)}: name "
+        "timelines of that format, or write a profile, which can merge all formats"
     )
