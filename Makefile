@@ -58,7 +58,7 @@ check: lint
 	python -m pytest -q -n $(JOBS) --dist worksteal tests/architecture tests/unit
 
 nightly: export PROTON_BENCH_STRESS = 20
-nightly: sanitize siege
+nightly: test sanitize siege
 
 test: $(INSTALLED)
 	python -m pytest -n $(JOBS) --dist worksteal tests

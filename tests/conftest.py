@@ -77,3 +77,21 @@ def clean_environment_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> It
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unset it again for each test."""
     _clean(monkeypatch)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep a few cases of each sweep; `make nightly`, and a test that is named, run all of them."""
+    if "PROTON_BENCH_STRESS" in os.environ or any("::" in word for word in config.args):
+        return
+    sweeps: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("nightly") is not None:
+            sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = set()
+    for cases in sweeps.values():
+        marker = cases[0].get_closest_marker("nightly")
+        keep = marker.kwargs.get("keep", 0) if marker is not None else 0
+        kept = {len(cases) * number // keep for number in range(keep)}
+        left_out |= {case for number, case in enumerate(cases) if number not in kept}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]

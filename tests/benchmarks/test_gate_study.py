@@ -47,7 +47,7 @@ def study(processes: int, *, seed: int = 5) -> list[Run]:
     return runs
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("backend", ["cpu", "cupti"])
 def test_dry_processes_write_profiles_with_every_path(tmp_path: Path, backend: str) -> None:
     pytest.importorskip("triton" if backend == "cupti" else "torch")

@@ -38,7 +38,7 @@ def test_sides_take_turns_at_going_first() -> None:
     assert [pair for _, pair in hot_paths.in_turn(2)] == [0, 0, 1, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_writes_every_path_with_its_rounds(
     tmp_path: Path, cupti_doubles: Doubles
 ) -> None:

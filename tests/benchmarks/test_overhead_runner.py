@@ -133,7 +133,6 @@ def test_a_process_that_ended_is_lost(tmp_path: Path) -> None:
     assert process.error.startswith("prepare")
 
 
-@pytest.mark.slow
 def test_a_round_measures_in_fresh_processes() -> None:
     arms = chosen(["none", "torch"], ["tiny"])
     arms["none"] = Arm("none", "none", ("tiny", "matmul"))

@@ -244,7 +244,6 @@ def test_arms_of_a_plan_name_tools_that_exist() -> None:
     assert {work for arm in arms for work in arm.workloads} == set(MAKERS)
 
 
-@pytest.mark.slow
 def test_a_comparison_names_what_could_not_be_recorded(
     cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
@@ -268,7 +267,7 @@ def test_a_comparison_names_what_could_not_be_recorded(
     assert "BackendUnavailableError" in answers["graph"]["wrong"][0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_dry_run_goes_through_everything(cupti_doubles: Doubles, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     command = [sys.executable, "-m", "benchmarks.overhead", "--dry", "--rounds", "1"]

@@ -225,14 +225,12 @@ def record_for_long(folder: Path, x: Any) -> dict[str, Any]:
     return facts
 
 
-@pytest.mark.slow
 def test_clocks_agree_through_a_long_run(tmp_path: Path, x: Any) -> None:
     facts = record_for_long(tmp_path, x)
 
     assert abs(facts["clock_drift_ns"]) < DRIFT_NS
 
 
-@pytest.mark.slow
 def test_the_clock_of_the_vendor_is_converted_all_along(
     tmp_path: Path, x: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

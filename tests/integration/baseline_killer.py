@@ -23,7 +23,7 @@ from proton_bench.gate.baseline.store import BaselineStore
 NAME = "main"
 # More lines of ours than one round of a writer executes.
 MOST_LINES = 2500
-WRITER = f"{os.sep}proton_bench{os.sep}files.py"
+WRITER = f"{os.sep}support{os.sep}files.py"
 
 
 def write(store: BaselineStore) -> None:

@@ -20,8 +20,6 @@ from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
 from proton_bench.gate.experiment.slot import NEW, Stage
 
-pytestmark = pytest.mark.slow
-
 TESTS = Path(__file__).parents[1]
 BENCH = """
 import sys

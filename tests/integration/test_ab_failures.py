@@ -15,8 +15,6 @@ from integration.running import ended, started, wait_for_text
 
 from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 
-pytestmark = pytest.mark.slow
-
 Proton = Callable[..., "subprocess.CompletedProcess[str]"]
 
 TESTS = Path(__file__).parents[1]
@@ -131,6 +129,7 @@ def test_a_run_that_records_nothing_is_an_error(repository: Path) -> None:
     assert "recorded nothing" in done.stderr
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_experiment_is_gone_on_with(
     repository: Path, words: list[str], number: signal.Signals

@@ -33,8 +33,6 @@ LOSS = re.compile(r"no kernel record came|lost|missing|dropped", re.IGNORECASE)
 # Without these there is nothing to record.
 NEEDED = {"rocprofiler_force_configure", "rocprofiler_start_context", "roctracer_open_pool_expl"}
 
-pytestmark = pytest.mark.slow
-
 
 def entry_points(doubles: AmdDoubles, library: str) -> list[str]:
     done = subprocess.run(
@@ -60,6 +58,7 @@ def record(
     return done, sum(count for count, _, _ in tree.values())
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("backend", LIBRARIES)
 def test_a_failing_entry_point_ends_in_an_error_or_a_reported_loss(

@@ -247,7 +247,6 @@ def test_backends_prepare_a_run_that_is_recorded_for_its_gate(
 
 
 # -- fresh processes -----------------------------------------------------------------------------
-@pytest.mark.slow
 def test_runs_are_recorded_in_fresh_processes(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
@@ -266,7 +265,6 @@ def test_runs_are_recorded_in_fresh_processes(
     assert len(pids) == 2
 
 
-@pytest.mark.slow
 def test_a_fresh_process_that_fails_is_an_error_with_its_output(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:

@@ -12,7 +12,6 @@ pytest.importorskip("proton_bench._native")
 pytest.importorskip("xdist")
 
 # Every test starts a controller and two workers.
-pytestmark = pytest.mark.slow
 
 TESTS = """
     import os

@@ -476,7 +476,6 @@ def test_a_signal_to_the_program_reaches_its_python_and_writes_its_profile(
     assert [*profiles(tmp_path).values()] == [{"a"}]
 
 
-@pytest.mark.slow
 def test_torchrun_gives_a_profile_of_each_rank(tmp_path: Path, proton: Run) -> None:
     pytest.importorskip("torch")
     write_script(

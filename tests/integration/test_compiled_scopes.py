@@ -159,6 +159,7 @@ def test_nothing_imports_torch_for_its_scopes(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("state", ["idle", "recording"])
 def test_a_module_first_used_while_dynamo_traces_makes_no_break(tmp_path: Path, state: str) -> None:
     program = (

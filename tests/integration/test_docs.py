@@ -11,7 +11,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
 def test_documents_build_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="the extra docs is not installed")
 

@@ -24,7 +24,6 @@ TESTED = (
 SCRIPTS = ["softmax", "layer_norm", "matmul", "attention", "transformer"]
 
 # Every test runs programs that import torch and Triton.
-pytestmark = pytest.mark.slow
 
 
 def proton(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -100,6 +99,7 @@ def test_all_time_of_the_examples_stands_below_tests(tested: Profile) -> None:
     assert times["session",] == times[()]
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize(
     "words",
     [

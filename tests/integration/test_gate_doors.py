@@ -245,7 +245,7 @@ def with_noise(folder: Path) -> Path:
     return save_noise(measure_noise(runs, Policy()), folder / ".proton", facts={})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("workers", [(), ("-n2", "--dist=load")])
 @pytest.mark.parametrize(
     ("step_ns", "chosen", "verdict", "code"),

@@ -18,8 +18,6 @@ from proton_bench.gate.experiment.folders.noise_store import save_noise
 from proton_bench.gate.machine.calibration import measure_noise
 from proton_bench.gate.policy.policy import Policy
 
-pytestmark = pytest.mark.slow
-
 TESTS = Path(__file__).parents[1]
 BENCH = f"""
 import sys

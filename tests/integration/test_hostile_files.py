@@ -55,6 +55,7 @@ def check_cheap(folder: Path, words: Sequence[str]) -> None:
     assert code != 2 or len(text.splitlines()) == 1
 
 
+@pytest.mark.nightly(keep=12)
 @pytest.mark.parametrize(("command", "name"), CASES)
 def test_small_files_cost_little(tmp_path: Path, name: str, command: str) -> None:
     (tmp_path / name).write_bytes(content_of(name))
@@ -74,6 +75,7 @@ def test_each_class_has_kinds_and_quick_ones() -> None:
         assert sum(kind.is_quick for kind in kinds) >= 2
 
 
+@pytest.mark.nightly(keep=10)
 @pytest.mark.parametrize("name", QUICK)
 def test_kinds_of_each_class_cost_little(tmp_path: Path, name: str) -> None:
     kind = KINDS[name]

@@ -29,7 +29,6 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return run_on("", folder / "cache", "inductor_program.py", str(folder), str(TRACE))
 
 
-@pytest.mark.slow
 def test_generated_modules_start_one_session_between_them(generated: dict[str, Any]) -> None:
     (((name,), options),) = generated["started"]
 
@@ -38,7 +37,6 @@ def test_generated_modules_start_one_session_between_them(generated: dict[str, A
     assert generated["finish"]
 
 
-@pytest.mark.slow
 def test_every_name_that_generated_code_uses_is_ours_too(generated: dict[str, Any]) -> None:
     assert generated["names"] == [
         *("_ProtonHookManager.active_hooks", "pl.enable_semantic", "pl.enter_scope"),
@@ -46,7 +44,6 @@ def test_every_name_that_generated_code_uses_is_ours_too(generated: dict[str, An
     ]
 
 
-@pytest.mark.slow
 def test_generated_kernels_get_records_of_their_scope(generated: dict[str, Any]) -> None:
     kernel = generated["kernel"]
 
@@ -54,7 +51,6 @@ def test_generated_kernels_get_records_of_their_scope(generated: dict[str, Any])
     assert generated["recorded"] == [["start", kernel], ["end", kernel]]
 
 
-@pytest.mark.slow
 def test_torch_shows_programs_on_their_cores_from_a_trace(generated: dict[str, Any]) -> None:
     whole = generated["per_program"]["inductor.trace.json.gz"]
     cores = {each["args"]["name"] for each in whole if each["name"] == "process_name"}
@@ -65,7 +61,6 @@ def test_torch_shows_programs_on_their_cores_from_a_trace(generated: dict[str, A
     assert all(each["dur"] > 0 for each in programs)
 
 
-@pytest.mark.slow
 def test_torch_groups_the_warps_of_a_core(generated: dict[str, Any]) -> None:
     whole = generated["by_core"]["inductor.trace.json.gz"]
 

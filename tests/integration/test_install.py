@@ -76,7 +76,6 @@ def output(script: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", [("ours", "triton"), ("triton", "ours")])
 def test_own_names_reach_us_in_both_install_orders(
     order: tuple[str, str], tmp_path: Path, wheels: dict[str, Path]
@@ -88,7 +87,6 @@ def test_own_names_reach_us_in_both_install_orders(
     assert output(scripts / "python", "-m", "proton_bench") == "proton_bench"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "owner"),
     [(("ours", "triton"), "triton"), (("triton", "ours"), "proton_bench")],

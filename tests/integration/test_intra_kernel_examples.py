@@ -13,7 +13,6 @@ from capture_fixtures import read_tree
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[2] / "examples" / "intra_kernel"
 EVERY_OPTION = ["--op-measure", "--warp-sampling", "--warp-ids", "0", "--increase-accuracy"]

@@ -19,8 +19,6 @@ from proton_bench.gate.machine.noise import Noise
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
 
-pytestmark = pytest.mark.slow
-
 TESTS = Path(__file__).parents[1]
 BENCH = f"""
 import sys

@@ -28,8 +28,6 @@ NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).ex
 print(json.dumps([cell.get("outputs", []) for cell in notebook.cells]))
 """
 
-pytestmark = pytest.mark.slow
-
 
 def texts(outputs: list[dict[str, Any]]) -> str:
     shown = (each.get("text") or each.get("data", {}).get("text/plain", "") for each in outputs)

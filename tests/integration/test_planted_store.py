@@ -200,6 +200,7 @@ def pairs() -> list[tuple[str, str]]:
     return [(place, plants[(at + step) % 8]) for at, place in enumerate(PLACES) for step in (0, 3)]
 
 
+@pytest.mark.nightly(keep=14)
 @pytest.mark.parametrize(("place", "plant"), pairs())
 def test_no_command_changes_what_lies_outside(
     project: Path, outside: Path, capfd: pytest.CaptureFixture[str], place: str, plant: str
@@ -222,6 +223,7 @@ def test_no_command_changes_what_lies_outside(
     assert {each.name for each in project.iterdir()} <= {".proton", "copy", *inputs}
 
 
+@pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize("plant", ["link to a folder", "link to what is not there", "pipe"])
 @pytest.mark.parametrize("place", ["", "pytest", "names/main", "entries", "staging", "lock"])
 def test_no_gate_of_a_test_run_changes_what_lies_outside(

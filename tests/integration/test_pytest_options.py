@@ -140,6 +140,7 @@ def test_tests_are_named_relative_to_rootdir(
 
 
 # -- how a run ends ------------------------------------------------------------------------------
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(
     ("conftest", "code"),
     [

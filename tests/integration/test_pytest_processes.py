@@ -39,7 +39,6 @@ def test_an_interrupt_ends_pytest_as_ever_and_writes_the_profile(tmp_path: Path)
     assert nodes_of_tests(tmp_path / "x.proton")[-1][-1] == "call"
 
 
-@pytest.mark.slow
 def test_a_signal_to_the_controller_leaves_a_partial_profile_and_the_parts(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     write_tests(
@@ -61,7 +60,6 @@ def test_a_signal_to_the_controller_leaves_a_partial_profile_and_the_parts(tmp_p
     assert [path for path in tmp_path.iterdir() if path.name.startswith("x.parts-")]
 
 
-@pytest.mark.slow
 def test_a_worker_that_is_terminated_leaves_its_part(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     write_tests(
@@ -84,7 +82,6 @@ def test_a_worker_that_is_terminated_leaves_its_part(tmp_path: Path) -> None:
     assert written(tmp_path) - {"__pycache__"} == {"x.proton", "x.hatchet"}
 
 
-@pytest.mark.slow
 def test_processes_that_a_workers_test_starts_write_profiles_of_their_own(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     write_tests(

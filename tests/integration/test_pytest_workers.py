@@ -16,7 +16,6 @@ pytest.importorskip("proton_bench._native")
 pytest.importorskip("xdist")
 
 # Every test starts a controller and two workers.
-pytestmark = pytest.mark.slow
 
 FIRST = """
     import proton_bench as proton
@@ -85,6 +84,7 @@ def recorded_in(folder: Path, start: str = "") -> list[str]:
     return sorted(name for name in names if "proton" in name and name.startswith(start))
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     "mode", ["load", "loadscope", "loadfile", "loadgroup", "worksteal"], ids=str
 )

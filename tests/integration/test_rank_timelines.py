@@ -17,7 +17,6 @@ from reference.chrome_timeline import same_host_time
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
 
-pytestmark = pytest.mark.slow
 pytest.importorskip("torch")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -15,7 +15,6 @@ from integration.running import PATIENCE_S, source, started
 
 from proton_bench.formats.registry import read_profile
 
-pytestmark = pytest.mark.slow
 pytest.importorskip("torch")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

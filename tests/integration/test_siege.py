@@ -22,7 +22,7 @@ ATTEMPTS = {"readers": 10, "settings": 8, "stores": 5, "bombs": 2, "kills": 12, 
 FEW = 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(keep=4)
 @pytest.mark.parametrize("name", sorted(ATTACKS.keys() - {"native", "guided"}))
 def test_attack_finds_nothing(name: str, tmp_path: Path) -> None:
     if name == "disks" and not can_mount():

@@ -274,7 +274,6 @@ def test_phases_of_a_run_are_written_while_it_runs(
     assert written(tmp_path) == {f"x.part_{phase}.proton" for phase in range(4)}
 
 
-@pytest.mark.slow
 def test_workers_of_a_test_run_have_timelines_of_their_own(tmp_path: Path, proton: Run) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "test_x.py").write_text(source(WORK))

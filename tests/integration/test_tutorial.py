@@ -43,7 +43,6 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, **author, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
-@pytest.mark.slow
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     known = environment(tmp_path / "bin")

@@ -107,7 +107,6 @@ def test_a_call_does_what_the_newest_upstream_does(name: str) -> None:
         assert OTHER_TEXTS.get(name, text) in found["text"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("folder", TRITONS, ids=lambda folder: Path(folder).name or "installed")
 def test_what_is_recorded_is_what_this_triton_shows(folder: str) -> None:
     version = version_of(folder)

@@ -115,7 +115,6 @@ def says_what_is_inclusive(path: Path) -> bool:
     return bool(json.loads(path.read_text())[0]["metrics"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", list(filter(says_what_is_inclusive, DATA)), ids=lambda path: path.stem
 )
@@ -131,7 +130,6 @@ def test_functions_return_what_upstreams_do(path: Path) -> None:
             raise AssertionError(f"{part}: {error}") from error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", [path for path in DATA if not says_what_is_inclusive(path)], ids=lambda path: path.stem
 )

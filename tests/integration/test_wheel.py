@@ -21,8 +21,6 @@ ROOT = Path(__file__).parents[2]
 CHECK = ROOT / ".ci" / "check_wheel.py"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 
-pytestmark = pytest.mark.slow
-
 
 def build(folder: Path, native: str) -> Path:
     """Return the wheel in ``folder``, built once per test run, whatever worker comes first.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fakes import kineto
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proton_bench.formats.registry import decode_profile
@@ -110,6 +110,7 @@ def _trimmed(use: DeviceUse) -> tuple[int, ...]:
     return tuple(buckets)
 
 
+@settings(max_examples=20)
 @given(LAUNCHES)
 def test_sessions_and_timelines_agree(launches: list[Launched]) -> None:
     found = by_scope(imported(launches))

@@ -151,7 +151,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.9e}")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(STEPS, max_size=30))
 def test_timelines_hold_every_number_of_the_tree(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as name, ExitStack() as at_end:

@@ -15,7 +15,6 @@ from fakes.tritons import TRITONS, run_on
 pytest.importorskip("proton_bench._native")
 pytest.importorskip("triton")
 
-pytestmark = pytest.mark.slow
 
 ELF_AMDGPU = 224
 ELF_GPU = {"gfx942": 0x4C, "gfx950": 0x4F}  # lowest byte of an ELF file's flags

@@ -16,7 +16,7 @@ KERNELS = ("matmul", "specialized_matmul", "count_down")
 CASES = [(kernel, target) for kernel in KERNELS for target in TARGETS]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("triton", TRITONS, ids=lambda folder: folder or "installed")
 def test_every_target_compiles_the_scopes_of_all_passes(triton: str, tmp_path: Path) -> None:
     found = run_on(triton, tmp_path, "pass_machine_program.py", "all", json.dumps(CASES))

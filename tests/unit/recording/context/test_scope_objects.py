@@ -131,6 +131,7 @@ def test_a_weak_reference_ends_with_its_scope() -> None:
     assert dead == [reference]
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("through", ["attribute", "__dict__", "metrics"])
 def test_cycles_through_an_object_are_collected(kind: str, through: str) -> None:
