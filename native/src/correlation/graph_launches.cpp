@@ -48,9 +48,9 @@ void GraphLaunches::retire(LayoutId id) {
   if (found == layouts_.end())
     return;
   found->second->is_retired = true;
-  std::deque<uint64_t> &lingering = found->second->lingering;
-  retired_.insert(retired_.end(), lingering.begin(), lingering.end());
-  lingering.clear();
+  std::deque<uint64_t> &waiting = found->second->waiting;
+  retired_.insert(retired_.end(), waiting.begin(), waiting.end());
+  waiting.clear();
   erase_if_unused(id, *found->second);
 }
 
@@ -77,10 +77,10 @@ OpenGraph &GraphLaunches::open(const LaunchRecord &launch) {
   OpenGraph &open = open_[launch.correlation_id];
   open.launch = launch;
   open.layout = &layout;
-  open.owed = layout.kernels;
+  open.missing = layout.kernels;
   ++layout.launches;
   if (layout.layout.is_known && layout.kernels == 0) // no record says that it is over
-    layout.lingering.push_back(launch.correlation_id);
+    layout.waiting.push_back(launch.correlation_id);
   return open;
 }
 
@@ -94,27 +94,27 @@ CaptureId GraphLaunches::note(OpenGraph &open, uint64_t node, bool is_kernel) {
   const GraphNode *found = entry.find(node);
   if (entry.layout.is_whole && node != kWholeGraph) // made before launches were recorded whole
     entry.layout.is_whole = entry.layout.is_known = entry.layout.is_exact = false;
-  bool is_owed = entry.layout.is_whole ? node == kWholeGraph
-                                       : is_kernel && found != nullptr && found->is_kernel;
+  bool is_expected = entry.layout.is_whole ? node == kWholeGraph
+                                           : is_kernel && found != nullptr && found->is_kernel;
   bool is_first = !std::exchange(open.has_records, true);
   bool is_over_with_last = entry.layout.is_known && entry.layout.is_exact;
-  bool lingers_already = entry.layout.is_known && entry.kernels == 0;
-  if (is_first && !is_over_with_last && !lingers_already)
-    (entry.is_retired ? retired_ : entry.lingering).push_back(open.launch.correlation_id);
-  if (is_owed && open.owed != 0)
-    open.is_complete = --open.owed == 0 && entry.layout.is_known;
+  bool waits_already = entry.layout.is_known && entry.kernels == 0;
+  if (is_first && !is_over_with_last && !waits_already)
+    (entry.is_retired ? retired_ : entry.waiting).push_back(open.launch.correlation_id);
+  if (is_expected && open.missing != 0)
+    open.is_complete = --open.missing == 0 && entry.layout.is_known;
   return found ? found->at : 0;
 }
 
-uint64_t GraphLaunches::outlived(OpenGraph &open) {
-  std::deque<uint64_t> &lingering = open.layout->lingering;
+uint64_t GraphLaunches::take_settled(OpenGraph &open) {
+  std::deque<uint64_t> &waiting = open.layout->waiting;
   bool has_kernels = !open.layout->layout.is_known || open.layout->kernels != 0;
-  if (lingering.size() <= (has_kernels ? kLingering : kMaxQueued))
+  if (waiting.size() <= (has_kernels ? kWaiting : kMaxQueued))
     return 0;
-  return pop(lingering);
+  return pop(waiting);
 }
 
-uint64_t GraphLaunches::outlived_retired() {
+uint64_t GraphLaunches::take_settled_retired() {
   return retired_.size() <= kMaxQueued ? 0 : pop(retired_);
 }
 

@@ -38,7 +38,9 @@ struct Range {
 // The ranges that this thread recorded since the last call.
 std::vector<Range> ranges() {
   std::vector<Range> found;
-  this_thread().host.consume([&](const HostRecord &noted) {
+  this_thread().host.consume([&](const HostEntry &noted) {
+    if (noted.kind() != HostEntryKind::kRange)
+      return;
     const RangeRecord &record = noted.range;
     if (record.kind != RangeKind::kOp && record.kind != RangeKind::kKernel)
       return; // scopes that were seen
@@ -262,7 +264,7 @@ TEST(an_operator_that_ends_on_another_thread_is_counted_and_leaves_its_own) {
   CHECK_EQ(take_stray_ops(), 1);
 }
 
-TEST(nothing_is_recorded_while_nobody_listens) {
+TEST(nothing_is_recorded_while_no_session_listens) {
   Operator add{"aten::add"};
   begin(add);
   CHECK(begin_user_op(&add, name_of) == nullptr);
